@@ -1,0 +1,241 @@
+import type { FailureRecord, SettledRun } from '../job/outcome.js';
+import type { JobCounts, JobState } from '../job/job-state.js';
+
+/**
+ * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
+ * it resolves with an answer in words, or rejects with `RedisUnavailableError` (`applied` says whether it may have had
+ * its effect) or `RedisRefusedError` (nothing was changed). Repeating a call with the same numbers is always harmless.
+ * All times that decide anything are the store's own.
+ */
+export interface QueueEngine {
+  /** Connects and checks the server. Rejects with `UnsupportedRedisError` where the server is too old. */
+  open(): Promise<void>;
+  /** Closes every connection. Safe twice, and before `open`. */
+  close(): Promise<void>;
+  /** Told of every change between `up` and `down`; returns the function that stops the telling. */
+  onLink(listener: (event: LinkEvent) => void): () => void;
+  /** The store's clock in ms since 1970 as far as it is known here; for texts and ids, never for decisions. */
+  now(): number;
+
+  /** Puts jobs in, all or none. Jobs whose id is already in the queue are left as they are and named in the answer. */
+  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer>;
+  /** The heart: settles a batch (fenced), promotes what is due, claims up to `want`. */
+  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer>;
+  /** Renews the lease of a worker and tells what the server thinks it holds. */
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer>;
+  /** Workers whose lease is over or will be within `withinMs`, with the ms until its end (negative: over). */
+  overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
+  /** Takes the jobs of a worker whose lease is over back to the line. */
+  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer>;
+  /** What the server thinks this worker holds and the worker does not, with bodies; and the other way round. */
+  adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
+  /** Gives held jobs back to the head of the line. With `leave` the worker is forgotten once it holds nothing. */
+  release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
+  /** Moves due delayed jobs to the line, at most `limit`. */
+  promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
+  /** Progress and log lines of a running job, fenced like a settlement. `false`: no longer held. */
+  note(queue: string, call: NoteCall): Promise<boolean>;
+
+  /** Everything about one job, or null. */
+  get(queue: string, id: string): Promise<StoredJob | null>;
+  counts(queue: string): Promise<JobCounts & { paused: boolean }>;
+  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
+  /** Dead jobs back to the line, attempts starting again: those named, or the `limit` that died first. */
+  retryDead(queue: string, which: { ids: readonly string[] } | { limit: number }): Promise<{ retried: readonly string[] }>;
+  /** Runs a delayed job now. */
+  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
+  pause(queue: string): Promise<boolean>;
+  resume(queue: string): Promise<boolean>;
+  /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
+  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'>;
+
+  /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
+  awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
+  /** Ends a running `awaitBell` with null. */
+  interruptBell(): void;
+  /** Wakes one worker of the queue. */
+  ring(queue: string): Promise<void>;
+  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, or workers under a lease. */
+  anyWork(queues: readonly string[]): Promise<readonly string[]>;
+
+  /** The number of the last event of a queue. */
+  lastEvent(queue: string): Promise<number>;
+  /** Events after the given numbers, waiting at most `blockMs` for the first. */
+  readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
+  /** Opens and closes the connection that reads events; it exists only while somebody subscribes. */
+  openEvents(): Promise<void>;
+  closeEvents(): Promise<void>;
+}
+
+/** A connection came up, went down, or had an error worth telling. */
+export interface LinkEvent {
+  readonly role: 'command' | 'blocking' | 'events' | 'heartbeat';
+  readonly state: 'up' | 'down';
+  readonly error?: Error;
+}
+
+export interface EnqueueJob {
+  readonly id: string;
+  /** As `job-record.ts` wrote it; opaque to the store but for its first line, the name. */
+  readonly body: string;
+  readonly name: string;
+  /** Wait this long before the first run. */
+  readonly delayMs?: number;
+  /** Or until this moment (ms since 1970). */
+  readonly dueAt?: number;
+  /** 1 (first) to 2,097,151 (last); absent or 0: before all of them. */
+  readonly priority?: number;
+}
+
+export interface EnqueueCall {
+  /** Lane of the producer; calls of one lane are sent one after another with rising numbers. */
+  readonly lane: string;
+  readonly seq: number;
+  /** How long the store recognises a repetition of this call. */
+  readonly rememberMs: number;
+  /** No id twice, at most 1,000. */
+  readonly jobs: readonly EnqueueJob[];
+}
+
+export type EnqueueAnswer =
+  | { readonly kind: 'stored'; readonly duplicates: readonly string[] }
+  /** A call with a higher number has been made since; this one did nothing now. */
+  | { readonly kind: 'stale' };
+
+export interface ExchangeCall {
+  readonly worker: string;
+  /** 1 for the first exchange of a worker, then rising by one; a repetition carries the same number. */
+  readonly seq: number;
+  readonly leaseMs: number;
+  readonly want: number;
+  /** Whether a job that has stalled twice may be among the claimed: at most one at a time for a worker. */
+  readonly maySuspect: boolean;
+  readonly settled: readonly SettledRun[];
+}
+
+export type ExchangeAnswer =
+  | {
+      readonly kind: 'exchanged';
+      /** Ids among the settled that this worker no longer held; nothing was done for them. */
+      readonly lost: readonly string[];
+      readonly claimed: readonly ClaimedJob[];
+      readonly paused: boolean;
+      /** Until the next delayed job is due. */
+      readonly dueInMs: number | null;
+      /** Until the first lease of another worker ends. */
+      readonly leaseInMs: number | null;
+    }
+  | { readonly kind: 'stale' }
+  /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */
+  | { readonly kind: 'unknown-worker' };
+
+export interface ClaimedJob {
+  readonly id: string;
+  readonly body: string;
+  /** Attempts that failed before. */
+  readonly failed: number;
+  /** Workers that died with it. */
+  readonly stalls: number;
+}
+
+export type BeatAnswer =
+  | { readonly kind: 'alive'; readonly held: number; readonly seq: number }
+  | { readonly kind: 'unknown-worker' };
+
+export interface RecoverCall {
+  readonly worker: string;
+  readonly beatMs: number;
+  readonly leaseMs: number;
+  readonly maxStalls: number;
+}
+
+export type RecoverAnswer =
+  | { readonly kind: 'recovered'; readonly waiting: readonly string[]; readonly suspects: readonly string[]; readonly dead: readonly string[]; readonly more: boolean }
+  /** The lease is over, but the server has not been seen answering for a beat since: ask again after that. */
+  | { readonly kind: 'doubted'; readonly againInMs: number }
+  | { readonly kind: 'alive' };
+
+export interface AdoptAnswer {
+  readonly unknown: readonly ClaimedJob[];
+  readonly lost: readonly string[];
+}
+
+export interface ReleaseCall {
+  readonly worker: string;
+  readonly ids: readonly string[];
+  readonly leave: boolean;
+}
+
+export interface NoteCall {
+  readonly worker: string;
+  readonly id: string;
+  readonly name: string;
+  readonly attempt: number;
+  /** JSON. */
+  readonly progress?: string;
+  readonly log?: string;
+}
+
+export interface StoredJob {
+  readonly id: string;
+  readonly body: string;
+  readonly state: JobState;
+  readonly failed: number;
+  readonly stalls: number;
+  readonly failure: FailureRecord | null;
+  /** When the last failure was written, ms. */
+  readonly failedAt: number | null;
+  readonly dueAt: number | null;
+  readonly endedAt: number | null;
+  readonly worker: string | null;
+  readonly progress: string | null;
+  readonly logs: readonly string[];
+  /** JSON of what the handler returned, where it was kept. */
+  readonly result: string | null;
+  readonly attempt: number | null;
+  readonly durationUs: number | null;
+}
+
+/** One entry of the stream as it was read: the number of its first event, and the events. */
+export interface QueueEventBatch {
+  readonly queue: string;
+  /** Number of the last event in the batch: where to go on. */
+  readonly last: number;
+  readonly at: number;
+  readonly events: readonly RawEvent[];
+}
+
+export interface RawEvent {
+  /** Number of the event in its queue: rises by one. */
+  readonly number: number;
+  readonly type: EventType;
+  /** Empty for events of the queue itself. */
+  readonly id: string;
+  readonly name: string;
+  readonly attempt: number;
+  readonly durationUs: number;
+  readonly delayMs: number;
+  /** Why: a dead reason, or why it was removed. */
+  readonly reason: string;
+  readonly error: FailureRecord | null;
+  /** JSON, of a progress event. */
+  readonly progress: string | null;
+}
+
+/** Every move of a job, in the past tense. */
+export const EVENT_TYPES = [
+  'added',
+  'delayed',
+  'active',
+  'progress',
+  'completed',
+  'retrying',
+  'dead',
+  'stalled',
+  'released',
+  'removed',
+  'paused',
+  'resumed',
+] as const;
+
+export type EventType = (typeof EVENT_TYPES)[number];

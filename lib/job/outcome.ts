@@ -1,0 +1,50 @@
+/** How jobs end, as words shared by scripts, events and docs. */
+
+/** Why a job is dead. */
+export type DeadReason =
+  | 'unrecoverable'
+  | 'retries-exhausted'
+  | 'malformed'
+  | 'no-handler'
+  | 'stalled'
+  | 'expired'
+  | 'corrupt';
+
+/** The last error of a job, as plain data: never rebuilt into a class. */
+export interface FailureRecord {
+  readonly name: string;
+  /** At most 4 KiB. */
+  readonly message: string;
+  /** At most 16 KiB; absent where what was thrown had none. */
+  readonly stack?: string;
+  /** The attempt that failed, from 1. */
+  readonly attempt: number;
+  /** Set when the job died of it. */
+  readonly reason?: DeadReason;
+}
+
+/** What the engine must know of a run to settle it and to say the event. */
+export interface SettledRun {
+  readonly id: string;
+  readonly name: string;
+  /** From 1. */
+  readonly attempt: number;
+  /** Wall time of the handler in microseconds. */
+  readonly durationUs: number;
+  readonly outcome: Outcome;
+}
+
+/** How one run ended. */
+export type Outcome =
+  | { readonly kind: 'completed'; readonly keep?: { readonly forMs: number; readonly result: string | undefined } }
+  | {
+      readonly kind: 'retried';
+      readonly delayMs: number;
+      readonly failure: FailureRecord;
+      readonly priority: number;
+      /** False for a snooze: later, not counted as an attempt. */
+      readonly counted: boolean;
+    }
+  | { readonly kind: 'dead'; readonly reason: DeadReason; readonly failure: FailureRecord }
+  /** Given back unfinished, to the head of the line; the attempt is not counted. */
+  | { readonly kind: 'released' };
