@@ -1,4 +1,4 @@
-import type { Duration } from '../options/duration.js';
+import type { Duration } from './duration.js';
 
 /** Wait before the next attempt. A bare duration is a fixed one; a list gives each retry its own, the last one stays. */
 export type BackoffOption =

@@ -1,4 +1,4 @@
-import type { Duration } from './duration.js';
+import type { Duration } from '../job/duration.js';
 import type { BackoffOption } from '../job/backoff.js';
 
 /** What a queue or the module may set for all jobs. */

@@ -1,6 +1,6 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { JobDefaults } from './job-options.js';
-import type { Duration } from './duration.js';
+import type { Duration } from '../job/duration.js';
 
 /** How to reach Redis: a URL, ioredis options (also with `url`), or a factory that makes a client. */
 export type ConnectionOption =
