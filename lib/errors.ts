@@ -51,7 +51,9 @@ export class InvalidJobNameError extends GodwitError {
     readonly received: unknown,
     readonly why: string,
   ) {
-    super(`a job name is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`);
+    super(
+      `a job name is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`,
+    );
   }
 }
 
@@ -63,7 +65,9 @@ export class InvalidJobIdError extends GodwitError {
     readonly received: unknown,
     readonly why: string,
   ) {
-    super(`a job id is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`);
+    super(
+      `a job id is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`,
+    );
   }
 }
 
@@ -162,7 +166,9 @@ export class BootstrapError extends GodwitError {
   readonly code = 'GODWIT_BOOTSTRAP';
 
   constructor(readonly faults: readonly string[]) {
-    super(`the queues cannot start, ${faults.length === 1 ? '1 fault' : `${faults.length} faults`}:\n${faults.map((fault) => ` - ${fault}`).join('\n')}`);
+    super(
+      `the queues cannot start, ${faults.length === 1 ? '1 fault' : `${faults.length} faults`}:\n${faults.map((fault) => ` - ${fault}`).join('\n')}`,
+    );
   }
 }
 
@@ -174,7 +180,9 @@ export class JobNotFoundError extends GodwitError {
     readonly queue: string,
     readonly jobId: string,
   ) {
-    super(`queue '${queue}' has no job ${show(jobId)}; completed jobs are kept only with the option retention`);
+    super(
+      `queue '${queue}' has no job ${show(jobId)}; completed jobs are kept only with the option retention`,
+    );
   }
 }
 
@@ -235,7 +243,9 @@ export class UnsupportedRedisError extends GodwitError {
     readonly server: string,
     readonly version: string,
   ) {
-    super(`${server} ${version} is too old: Redis 7.0 or Valkey 7.2 is needed, for scripts that run at maxmemory`);
+    super(
+      `${server} ${version} is too old: Redis 7.0 or Valkey 7.2 is needed, for scripts that run at maxmemory`,
+    );
   }
 }
 
@@ -274,7 +284,9 @@ export class WaitTimeoutError extends GodwitError {
     readonly jobId: string,
     readonly waitedMs: number,
   ) {
-    super(`job ${show(jobId)} in queue '${queue}' did not end within ${waitedMs} ms; it goes on and can be looked up by its id`);
+    super(
+      `job ${show(jobId)} in queue '${queue}' did not end within ${waitedMs} ms; it goes on and can be looked up by its id`,
+    );
   }
 }
 
@@ -320,7 +332,10 @@ export function show(value: unknown): string {
     text = Object.prototype.toString.call(value);
   }
   // JSON leaves C1 controls and bidi overrides as they are; in a log line they could forge or hide text.
-  text = text.replace(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  text = text.replace(
+    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
   if (text.length > 120) text = `${text.slice(0, 117)}...`;
   return `${text} (${value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value})`;
 }

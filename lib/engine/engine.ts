@@ -8,8 +8,11 @@ import type { JobCounts, JobState } from '../job/job-state.js';
  * All times that decide anything are the store's own.
  */
 export interface QueueEngine {
-  /** Connects and checks the server. Rejects with `UnsupportedRedisError` where the server is too old. */
-  open(): Promise<void>;
+  /**
+   * Connects and checks the server; answers a sentence for each assumption it does not keep (eviction, no persistence), or
+   * null where Redis is not there yet. Rejects with `UnsupportedRedisError` where the server is too old.
+   */
+  open(): Promise<readonly string[] | null>;
   /** Closes every connection. Safe twice, and before `open`. */
   close(): Promise<void>;
   /** Told of every change between `up` and `down`; returns the function that stops the telling. */
@@ -41,7 +44,10 @@ export interface QueueEngine {
   counts(queue: string): Promise<JobCounts & { paused: boolean }>;
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
   /** Dead jobs back to the line, attempts starting again: those named, or the `limit` that died first. */
-  retryDead(queue: string, which: { ids: readonly string[] } | { limit: number }): Promise<{ retried: readonly string[] }>;
+  retryDead(
+    queue: string,
+    which: { ids: readonly string[] } | { limit: number },
+  ): Promise<{ retried: readonly string[] }>;
   /** Runs a delayed job now. */
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
   pause(queue: string): Promise<boolean>;
@@ -150,7 +156,13 @@ export interface RecoverCall {
 }
 
 export type RecoverAnswer =
-  | { readonly kind: 'recovered'; readonly waiting: readonly string[]; readonly suspects: readonly string[]; readonly dead: readonly string[]; readonly more: boolean }
+  | {
+      readonly kind: 'recovered';
+      readonly waiting: readonly string[];
+      readonly suspects: readonly string[];
+      readonly dead: readonly string[];
+      readonly more: boolean;
+    }
   /** The lease is over, but the server has not been seen answering for a beat since: ask again after that. */
   | { readonly kind: 'doubted'; readonly againInMs: number }
   | { readonly kind: 'alive' };

@@ -5,5 +5,11 @@ export type BackoffOption =
   | Duration
   | readonly Duration[]
   | { readonly type: 'fixed'; readonly delay: Duration; readonly jitter?: number }
-  | { readonly type: 'exponential'; readonly delay: Duration; readonly max?: Duration; readonly factor?: number; readonly jitter?: number }
+  | {
+      readonly type: 'exponential';
+      readonly delay: Duration;
+      readonly max?: Duration;
+      readonly factor?: number;
+      readonly jitter?: number;
+    }
   | ((attempt: number, error: unknown) => Duration);

@@ -2,13 +2,7 @@
 
 /** Why a job is dead. */
 export type DeadReason =
-  | 'unrecoverable'
-  | 'retries-exhausted'
-  | 'malformed'
-  | 'no-handler'
-  | 'stalled'
-  | 'expired'
-  | 'corrupt';
+  'unrecoverable' | 'retries-exhausted' | 'malformed' | 'no-handler' | 'stalled' | 'expired' | 'corrupt';
 
 /** The last error of a job, as plain data: never rebuilt into a class. */
 export interface FailureRecord {
@@ -36,15 +30,25 @@ export interface SettledRun {
 
 /** How one run ended. */
 export type Outcome =
-  | { readonly kind: 'completed'; readonly keep?: { readonly forMs: number; readonly result: string | undefined } }
+  | {
+      readonly kind: 'completed';
+      readonly keep?: { readonly forMs: number; readonly result: string | undefined };
+    }
   | {
       readonly kind: 'retried';
       readonly delayMs: number;
-      readonly failure: FailureRecord;
+      /** Null for a snooze: nothing went wrong. */
+      readonly failure: FailureRecord | null;
       readonly priority: number;
       /** False for a snooze: later, not counted as an attempt. */
       readonly counted: boolean;
     }
-  | { readonly kind: 'dead'; readonly reason: DeadReason; readonly failure: FailureRecord }
+  | {
+      readonly kind: 'dead';
+      readonly reason: DeadReason;
+      readonly failure: FailureRecord;
+      /** Whether a handler ran and failed, as opposed to a job that could not be run. */
+      readonly counted: boolean;
+    }
   /** Given back unfinished, to the head of the line; the attempt is not counted. */
   | { readonly kind: 'released' };

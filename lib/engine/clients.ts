@@ -1,0 +1,85 @@
+import { Redis, type Cluster, type RedisOptions } from 'ioredis';
+import { InvalidOptionError } from '../errors.js';
+import type { ConnectionOption } from '../options/module-options.js';
+
+export type ClientRole = 'command' | 'blocking' | 'events';
+
+/** How long to wait before the nth attempt to connect: quickly at first, never more than a second. */
+export function reconnectDelay(attempt: number): number {
+  const base = Math.min(25 * 2 ** Math.min(attempt, 6), 1000);
+  return base * (0.75 + Math.random() / 4);
+}
+
+/**
+ * What makes ioredis safe for us, whoever configured it: it neither queues nor resends on its own, since a script whose
+ * reply was lost would run twice; resending is done by number, in the rooms above.
+ */
+const OURS = {
+  lazyConnect: true,
+  maxRetriesPerRequest: 0,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  enableReadyCheck: true,
+} as const satisfies RedisOptions;
+
+const DEFAULTS = {
+  retryStrategy: reconnectDelay,
+  connectTimeout: 5000,
+  keepAlive: 10_000,
+  failoverDetector: true,
+} as const satisfies RedisOptions;
+
+/** Makes the clients of one process from the `connection` option. */
+export function clientFactory(
+  connection: ConnectionOption | undefined,
+  prefix: string,
+): (role: ClientRole) => Redis | Cluster {
+  return (role) => {
+    if (typeof connection === 'function') return fromFactory(connection, role);
+    const name = { connectionName: `godwit:${prefix}:${role}` };
+    if (connection === undefined || typeof connection === 'string') {
+      return new Redis(connection ?? 'redis://localhost:6379', { ...DEFAULTS, ...name, ...OURS });
+    }
+    const { url, ...options } = connection;
+    const merged = { ...DEFAULTS, ...name, ...options, ...OURS };
+    return url === undefined ? new Redis(merged) : new Redis(url, merged);
+  };
+}
+
+function fromFactory(
+  factory: Extract<ConnectionOption, (...args: never[]) => unknown>,
+  role: ClientRole,
+): Redis | Cluster {
+  const client = factory(role);
+  const options = client?.options as RedisOptions | undefined;
+  if (typeof client?.sendCommand !== 'function') {
+    throw new InvalidOptionError('forRoot().connection', 'a function that returns an ioredis client', client);
+  }
+  if (options?.keyPrefix) {
+    throw new InvalidOptionError(
+      'forRoot().connection',
+      'a client without keyPrefix (use the option prefix)',
+      options.keyPrefix,
+    );
+  }
+  if (options && !client.isCluster) Object.assign(options, OURS, { lazyConnect: options.lazyConnect });
+  return client;
+}
+
+/** What an engine needs to know of the module's and the queues' options. */
+export interface EngineSettings {
+  readonly connection: ConnectionOption | undefined;
+  readonly prefix: string;
+  readonly leaseMs: number;
+  /** How long one call may take before its socket counts as silent. */
+  readonly callMs: number;
+  readonly limitsOf: (queue: string) => QueueLimits;
+}
+
+/** What the scripts keep of a queue. */
+export interface QueueLimits {
+  /** Events kept for readers that resume; 0: none are written. */
+  readonly maxEvents: number;
+  readonly deadMax: number;
+  readonly deadAgeMs: number;
+}

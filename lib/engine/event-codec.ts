@@ -1,0 +1,118 @@
+import type { FailureRecord } from '../job/outcome.js';
+import { EVENT_TYPES, type EventType, type QueueEventBatch, type RawEvent } from './engine.js';
+import type { Value } from './script.js';
+
+/**
+ * How the events of one script call stand in one stream entry: columns, not rows. A field named by the type holds the ids,
+ * one per line, and opens a group; `<type>.<column>` holds one value per line, or a single one that stands for all.
+ * `lost` and `skip` name ids whose move did not happen: settled without the lease, or added although there already.
+ */
+export class EventColumns {
+  private readonly ids: string[] = [];
+  private readonly columns = new Map<string, Value[]>();
+
+  constructor(private readonly type: EventType) {}
+
+  get size(): number {
+    return this.ids.length;
+  }
+
+  add(id: string): this {
+    this.ids.push(id);
+    return this;
+  }
+
+  with(column: string, value: Value): this {
+    let values = this.columns.get(column);
+    if (!values) this.columns.set(column, (values = []));
+    values.push(value);
+    return this;
+  }
+
+  /** Appends the fields of this group to a list of fields and values. */
+  writeTo(fields: Value[]): void {
+    if (this.ids.length === 0) return;
+    fields.push(this.type, this.ids.join('\n'));
+    for (const [column, values] of this.columns) fields.push(`${this.type}.${column}`, fold(values));
+  }
+}
+
+/** One value where all are the same, a line for each otherwise. */
+export function fold(values: readonly Value[]): Value {
+  const first = values[0]!;
+  for (let i = 1; i < values.length; i++) if (values[i] !== first) return values.join('\n');
+  return first;
+}
+
+const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
+const SETTLED: ReadonlySet<string> = new Set(['completed', 'retrying', 'dead', 'released', 'delayed']);
+
+interface Group {
+  readonly type: EventType;
+  readonly ids: readonly string[];
+  readonly columns: Map<string, readonly string[]>;
+}
+
+/** Reads one stream entry back. Unknown fields are left alone: a newer version may have written them. */
+export function readEntry(queue: string, entryId: string, fields: readonly string[]): QueueEventBatch {
+  const last = Number(entryId.slice(0, entryId.indexOf('-')));
+  let at = 0;
+  let count = 0;
+  let lost: ReadonlySet<string> = new Set();
+  let skip: ReadonlySet<string> = new Set();
+  const groups: Group[] = [];
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const field = fields[i]!;
+    const value = fields[i + 1]!;
+    if (TYPES.has(field))
+      groups.push({ type: field as EventType, ids: value.split('\n'), columns: new Map() });
+    else if (field === 'at') at = Number(value);
+    else if (field === 'n') count = Number(value);
+    else if (field === 'lost') lost = new Set(value.split('\n'));
+    else if (field === 'skip') skip = new Set(value.split('\n'));
+    else {
+      const group = groups.at(-1);
+      if (group && field.startsWith(`${group.type}.`)) {
+        group.columns.set(field.slice(group.type.length + 1), value.split('\n'));
+      }
+    }
+  }
+  const events: RawEvent[] = [];
+  let number = last - count;
+  for (const group of groups) {
+    const left = SETTLED.has(group.type) ? lost : skip;
+    for (let i = 0; i < group.ids.length; i++) {
+      number += 1;
+      if (!left.has(group.ids[i]!)) events.push(toEvent(number, group, i));
+    }
+  }
+  return { queue, last, at, events };
+}
+
+function toEvent(number: number, { type, ids, columns }: Group, i: number): RawEvent {
+  const cell = (column: string): string => {
+    const values = columns.get(column);
+    return values === undefined ? '' : ((values.length === 1 ? values[0] : values[i]) ?? '');
+  };
+  return {
+    number,
+    type,
+    id: ids[i]!,
+    name: cell('name'),
+    attempt: Number(cell('attempt') || 1),
+    durationUs: Number(cell('us')),
+    delayMs: Number(cell('delay')),
+    reason: cell('reason'),
+    error: parseOrNull(cell('error')) as FailureRecord | null,
+    progress: cell('progress') || null,
+  };
+}
+
+function parseOrNull(text: string): unknown {
+  if (text === '') return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

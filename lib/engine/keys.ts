@@ -1,0 +1,87 @@
+/**
+ * Every key of a queue, by name, with its type and the reason it exists. All of them share one hash tag, so that a
+ * script may touch any of them on Redis Cluster. No other file builds a key.
+ */
+const SUFFIXES = {
+  /** HASH id -> body: the job as written; a run does not rewrite it. */
+  jobs: 'jobs',
+  /** LIST of ids that may be claimed now, first in first out. */
+  wait: 'wait',
+  /** LIST of ids that have stalled twice or more: a worker holds at most one of them at a time. */
+  suspects: 'suspects',
+  /** ZSET id -> rank: waiting jobs with a priority, first in first out inside one priority. */
+  prioritized: 'prioritized',
+  /** ZSET id -> due ms: first runs and retries that wait for a time. */
+  delayed: 'delayed',
+  /** HASH id -> priority, of delayed jobs that have one: the body is opaque when they are promoted. */
+  priorities: 'priorities',
+  /** ZSET worker -> lease end ms: who holds jobs. */
+  workers: 'workers',
+  /** HASH id -> failed attempts; absent means 0. */
+  attempts: 'attempts',
+  /** HASH id -> workers lost; absent means 0. */
+  stalls: 'stalls',
+  /** HASH id -> when and why the last attempt failed. */
+  failures: 'failures',
+  /** ZSET id -> died-at ms: gave up, kept for a person. */
+  dead: 'dead',
+  /** ZSET id -> kept-until ms: only jobs with a retention. */
+  completed: 'completed',
+  /** HASH id -> how it ended and what the handler returned, of the same jobs. */
+  results: 'results',
+  /** HASH id -> JSON: what a run says of its progress. */
+  progress: 'progress',
+  /** HASH id -> lines: what a run wrote to its log. */
+  logs: 'logs',
+  /** STREAM: one entry per script call that changed something; ids are event numbers. */
+  events: 'events',
+  /** HASH: paused, number of the last event, sequence of the priorities. */
+  meta: 'meta',
+  /** ZSET with one member while there may be work: popping it wakes exactly one blocked worker. */
+  doorbell: 'doorbell',
+} as const;
+
+export type QueueKeyName = keyof typeof SUFFIXES;
+
+/** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
+export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
+
+export type KeyName = QueueKeyName | DynamicKeyName;
+
+/** The keys of one queue. */
+export class QueueKeys {
+  private readonly tag: string;
+  readonly fixed: Readonly<Record<QueueKeyName, string>>;
+
+  constructor(prefix: string, queue: string) {
+    this.tag = `{${prefix}:${queue}}:`;
+    const fixed = {} as Record<QueueKeyName, string>;
+    for (const [name, suffix] of Object.entries(SUFFIXES)) fixed[name as QueueKeyName] = this.tag + suffix;
+    this.fixed = fixed;
+  }
+
+  /** SET of ids this worker holds. Membership is the lease on the job. */
+  active(worker: string): string {
+    return `${this.tag}active:${worker}`;
+  }
+
+  /** HASH with TTL: number of the last exchange and what it gave, for repetitions. */
+  worker(worker: string): string {
+    return `${this.tag}worker:${worker}`;
+  }
+
+  /** STRING with TTL: number of the last enqueue call of a lane and its duplicates, for repetitions. */
+  lane(lane: string): string {
+    return `${this.tag}lane:${lane}`;
+  }
+
+  /** HASH, kept 90 days: processed, failed and dead of one day (UTC, `yyyy-mm-dd`). */
+  stats(day: string): string {
+    return `${this.tag}stats:${day}`;
+  }
+}
+
+/** ZSET popped only by one process: ends its own block early. */
+export function privateBell(prefix: string, processId: string): string {
+  return `{${prefix}}:bell:${processId}`;
+}

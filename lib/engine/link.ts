@@ -1,0 +1,221 @@
+import { Command, type Cluster, type Redis } from 'ioredis';
+import {
+  RedisRefusedError,
+  RedisUnavailableError,
+  NotRunningError,
+  UnsupportedRedisError,
+  type GodwitError,
+} from '../errors.js';
+import type { LinkEvent } from './engine.js';
+import type { Value } from './script.js';
+
+/** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
+const WATCH_MS = 200;
+
+interface Pending {
+  readonly verb: string;
+  readonly deadline: number;
+  readonly reject: (error: GodwitError) => void;
+}
+
+/**
+ * One connection of ours. What ioredis leaves open is closed here: no call waits longer than its deadline (a silent
+ * socket is destroyed, so that it reconnects), nothing is ever resent behind the caller's back, a client that has given
+ * up is replaced, and every failure says whether the call may have reached Redis.
+ */
+export class Link {
+  private client: Redis | Cluster | null = null;
+  private readonly pending = new Set<Pending>();
+  private watch: NodeJS.Timeout | null = null;
+  private readonly waiters = new Set<() => void>();
+  private closed = false;
+  private lastError: Error | undefined;
+  private up = false;
+  /** Set while the server is one we must not work with. */
+  private refusal: GodwitError | null = null;
+
+  constructor(
+    private readonly role: LinkEvent['role'],
+    private readonly make: () => Redis | Cluster,
+    private readonly tell: (event: LinkEvent) => void,
+    /** Runs on every new connection before it is called up; what it throws is an error of the connection. */
+    private readonly greet?: (link: Link) => Promise<void>,
+  ) {}
+
+  get isUp(): boolean {
+    return this.up;
+  }
+
+  open(): void {
+    if (this.client || this.closed) return;
+    const client = this.make();
+    this.client = client;
+    client.on('error', (error: Error) => this.report(error));
+    client.on('ready', () => void this.ready(client));
+    client.on('close', () => this.down(client));
+    client.on('end', () => this.replace(client));
+    if (client.status === 'ready') void this.ready(client);
+    else if (client.status === 'wait') client.connect().catch(() => undefined); // told through 'error'
+  }
+
+  /** Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`, at the latest `withinMs` from now. */
+  async send(verb: string, name: string, args: Value[], withinMs: number): Promise<any> {
+    const deadline = performance.now() + withinMs;
+    if (!this.up) await this.whenUp(verb, deadline);
+    return this.write(verb, name, args, deadline);
+  }
+
+  /** As `send`, on whatever state the connection is in. */
+  write(verb: string, name: string, args: Value[], deadline: number): Promise<any> {
+    const client = this.client;
+    if (!client) return Promise.reject(new NotRunningError(verb));
+    return new Promise((resolve, reject) => {
+      const pending: Pending = { verb, deadline, reject };
+      this.pending.add(pending);
+      this.watch ??= setInterval(() => this.checkDeadlines(), WATCH_MS);
+      const command = new Command(name, args as string[], { replyEncoding: 'utf8' });
+      (client.sendCommand(command) as Promise<unknown>).then(
+        (reply) => {
+          this.settle(pending);
+          resolve(reply);
+        },
+        (error: Error) => {
+          this.settle(pending);
+          reject(this.translate(verb, error));
+        },
+      );
+    });
+  }
+
+  /** Destroys the socket, so that whatever waits on it ends now and a new one is made. */
+  drop(why: string): void {
+    const client = this.client as (Redis & { stream?: { destroy(error?: Error): void } }) | null;
+    if (!client) return;
+    if (client.stream && client.status === 'ready') client.stream.destroy(new Error(why));
+    else if (client.isCluster) client.disconnect(true);
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    const client = this.client;
+    this.client = null;
+    this.up = false;
+    if (this.watch) clearInterval(this.watch);
+    this.watch = null;
+    for (const pending of [...this.pending]) pending.reject(new NotRunningError(pending.verb));
+    this.pending.clear();
+    this.wake();
+    if (!client || client.status === 'end') return;
+    await new Promise<void>((resolve) => {
+      client.once('end', resolve);
+      client.disconnect();
+      // ioredis says no 'end' for a client that never connected.
+      if (client.status === 'end' || client.status === 'wait') resolve();
+    });
+  }
+
+  private async ready(client: Redis | Cluster): Promise<void> {
+    if (client !== this.client) return;
+    try {
+      await this.greet?.(this);
+      this.refusal = null;
+    } catch (error) {
+      if (error instanceof UnsupportedRedisError) this.refusal = error;
+      this.report(error as Error);
+      this.wake();
+      // Whatever kept the greeting from ending, only a new connection can try again.
+      if (!this.refusal) this.drop((error as Error).message);
+      return;
+    }
+    if (client !== this.client || client.status !== 'ready') return;
+    this.up = true;
+    this.lastError = undefined;
+    this.tell({ role: this.role, state: 'up' });
+    this.wake();
+  }
+
+  private down(client: Redis | Cluster): void {
+    if (client !== this.client || !this.up) return;
+    this.up = false;
+    this.tell({ role: this.role, state: 'down', error: this.lastError });
+  }
+
+  /** A client in its terminal state never comes back by itself. */
+  private replace(client: Redis | Cluster): void {
+    if (this.closed || client !== this.client) return;
+    this.down(client);
+    this.client = null;
+    setTimeout(() => this.open(), 500).unref();
+  }
+
+  private report(error: Error): void {
+    this.lastError = error;
+    if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
+  }
+
+  private whenUp(verb: string, deadline: number): Promise<void> {
+    if (this.closed) return Promise.reject(new NotRunningError(verb));
+    if (this.refusal) return Promise.reject(this.refusal);
+    this.open();
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => done(), Math.max(0, deadline - performance.now()));
+      const done = () => {
+        clearTimeout(timer);
+        this.waiters.delete(done);
+        if (this.up) resolve();
+        else if (this.refusal) reject(this.refusal);
+        else if (this.closed) reject(new NotRunningError(verb));
+        else reject(new RedisUnavailableError(verb, 'no', this.why(), { cause: this.lastError }));
+      };
+      this.waiters.add(done);
+    });
+  }
+
+  private why(): string {
+    return `no connection to Redis in time${this.lastError ? ` (${this.lastError.message})` : ''}`;
+  }
+
+  private wake(): void {
+    for (const waiter of [...this.waiters]) waiter();
+  }
+
+  private settle(pending: Pending): void {
+    this.pending.delete(pending);
+    if (this.pending.size === 0 && this.watch) {
+      clearInterval(this.watch);
+      this.watch = null;
+    }
+  }
+
+  private checkDeadlines(): void {
+    const now = performance.now();
+    let late = false;
+    for (const pending of this.pending) {
+      if (pending.deadline > now) continue;
+      late = true;
+      this.settle(pending);
+      pending.reject(new RedisUnavailableError(pending.verb, 'unknown', 'Redis did not answer in time'));
+    }
+    if (late) {
+      this.report(new Error(`the ${this.role} connection went silent and was cut`));
+      this.drop('no answer before the deadline');
+    }
+  }
+
+  private translate(verb: string, error: Error): GodwitError {
+    const message = error.message ?? String(error);
+    if (error.name === 'ReplyError') {
+      const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
+      // A primary that became a replica keeps its sockets; only a new connection finds the new primary.
+      if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
+      return new RedisRefusedError(verb, word, message, { cause: error });
+    }
+    if (message.startsWith("Stream isn't writeable")) {
+      return new RedisUnavailableError(verb, 'no', 'the connection to Redis is down', { cause: error });
+    }
+    return new RedisUnavailableError(verb, 'unknown', `the connection broke (${message})`, {
+      cause: this.lastError,
+    });
+  }
+}

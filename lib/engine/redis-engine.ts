@@ -1,0 +1,344 @@
+import type { JobCounts } from '../job/job-state.js';
+import type {
+  AdoptAnswer,
+  BeatAnswer,
+  EnqueueAnswer,
+  EnqueueCall,
+  ExchangeAnswer,
+  ExchangeCall,
+  LinkEvent,
+  NoteCall,
+  QueueEngine,
+  QueueEventBatch,
+  RecoverAnswer,
+  RecoverCall,
+  ReleaseCall,
+  StoredJob,
+} from './engine.js';
+import { Bells } from './bells.js';
+import { clientFactory, type EngineSettings } from './clients.js';
+import { encodeJobs } from './enqueue-codec.js';
+import { EventStreams } from './event-streams.js';
+import { Link } from './link.js';
+import { RedisStore } from './redis-store.js';
+import { encodeSettled } from './settlement-codec.js';
+import { adopt } from './scripts/adopt.js';
+import { beat } from './scripts/beat.js';
+import { counts } from './scripts/counts.js';
+import { enqueue } from './scripts/enqueue.js';
+import { exchange } from './scripts/exchange.js';
+import { get } from './scripts/get.js';
+import { note } from './scripts/note.js';
+import { obliterate } from './scripts/obliterate.js';
+import { overdue } from './scripts/overdue.js';
+import { pause } from './scripts/pause.js';
+import { promoteNow } from './scripts/promote-now.js';
+import { promote } from './scripts/promote.js';
+import { recover } from './scripts/recover.js';
+import { release } from './scripts/release.js';
+import { remove } from './scripts/remove.js';
+import { retryDead } from './scripts/retry-dead.js';
+
+/** Due jobs that one call moves at most, so that no call holds Redis for long. */
+const PROMOTE_LIMIT = 500;
+const RECOVER_LIMIT = 500;
+const LOG_LINES = 100;
+/** A worker's record outlives its lease: until then a late packet of it is recognised. */
+const RECORD_MS = 60_000;
+
+const CORRUPT = JSON.stringify({
+  name: 'CorruptJob',
+  message: 'the body of this job is missing',
+  attempt: 0,
+  reason: 'corrupt',
+});
+const STALLED = JSON.stringify({
+  name: 'StalledJob',
+  message: 'its worker died or went silent too many times',
+  attempt: 0,
+  reason: 'stalled',
+});
+
+/** The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read. */
+export class RedisEngine implements QueueEngine {
+  private readonly store: RedisStore;
+  private readonly bells: Bells;
+  private readonly streams: EventStreams;
+  private readonly listeners = new Set<(event: LinkEvent) => void>();
+  private readonly recordMs: number;
+
+  constructor(private readonly settings: EngineSettings) {
+    const { prefix, callMs, leaseMs } = settings;
+    const make = clientFactory(settings.connection, prefix);
+    const tell = (event: LinkEvent) => {
+      for (const listener of this.listeners) listener(event);
+    };
+    this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
+    this.store = new RedisStore(
+      prefix,
+      callMs,
+      (greet) => new Link('command', () => make('command'), tell, greet),
+    );
+    this.bells = new Bells(prefix, this.store, new Link('blocking', () => make('blocking'), tell));
+    this.streams = new EventStreams(this.store, () => new Link('events', () => make('events'), tell));
+  }
+
+  // ------------------------------------------------------------------------------------------------------- lifecycle
+
+  open(): Promise<readonly string[] | null> {
+    return this.store.open();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.bells.close(), this.streams.close()]);
+    await this.store.close();
+  }
+
+  onLink(listener: (event: LinkEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  now(): number {
+    return this.store.now();
+  }
+
+  // -------------------------------------------------------------------------------------------------------- the work
+
+  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+    const keys = this.store.keysOf(queue);
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.run(
+      enqueue,
+      { ...keys.fixed, lane: keys.lane(call.lane) },
+      { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
+      encodeJobs(call.jobs, maxEvents > 0),
+    );
+  }
+
+  async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    const keys = this.store.keysOf(queue);
+    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { worker, settled } = call;
+    const answer = await this.store.run(
+      exchange,
+      {
+        ...keys.fixed,
+        worker: keys.worker(worker),
+        active: keys.active(worker),
+        stats: keys.stats(this.store.today()),
+      },
+      {
+        worker,
+        seq: call.seq,
+        leaseMs: call.leaseMs,
+        recordMs: this.recordMs,
+        want: call.want,
+        maySuspect: call.maySuspect ? 1 : 0,
+        promote: PROMOTE_LIMIT,
+        settledEvents: settled.length,
+        maxEvents,
+        deadMax,
+        deadAge: deadAgeMs,
+        corrupt: CORRUPT,
+      },
+      encodeSettled(settled, maxEvents > 0),
+    );
+    this.store.setClock(answer.now);
+    return answer;
+  }
+
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
+    const keys = this.store.keysOf(queue);
+    return this.store.run(
+      beat,
+      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
+      { worker, leaseMs, recordMs: this.recordMs },
+    );
+  }
+
+  overdue(queue: string, withinMs: number): Promise<{ worker: string; endsInMs: number }[]> {
+    return this.store.run(overdue, this.store.keysOf(queue).fixed, {
+      withinMs,
+      leaseMs: this.settings.leaseMs,
+    });
+  }
+
+  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
+    const keys = this.store.keysOf(queue);
+    const { worker } = call;
+    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    return this.store.run(
+      recover,
+      {
+        ...keys.fixed,
+        worker: keys.worker(worker),
+        active: keys.active(worker),
+        stats: keys.stats(this.store.today()),
+      },
+      {
+        ...call,
+        recordMs: this.recordMs,
+        limit: RECOVER_LIMIT,
+        maxEvents,
+        deadMax,
+        deadAge: deadAgeMs,
+        record: STALLED,
+      },
+    );
+  }
+
+  adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
+    const keys = this.store.keysOf(queue);
+    return this.store.run(adopt, { ...keys.fixed, active: keys.active(worker) }, {}, { known });
+  }
+
+  release(queue: string, { worker, ids, leave }: ReleaseCall): Promise<{ lost: readonly string[] }> {
+    const keys = this.store.keysOf(queue);
+    return this.store.run(
+      release,
+      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
+      { worker, leave: leave ? 1 : 0, maxEvents: this.settings.limitsOf(queue).maxEvents },
+      { ids },
+    );
+  }
+
+  promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }> {
+    return this.store.run(promote, this.store.keysOf(queue).fixed, { limit });
+  }
+
+  note(queue: string, call: NoteCall): Promise<boolean> {
+    const keys = this.store.keysOf(queue);
+    return this.store.run(
+      note,
+      { ...keys.fixed, active: keys.active(call.worker) },
+      {
+        id: call.id,
+        name: call.name,
+        attempt: call.attempt,
+        progress: call.progress ?? '',
+        log: call.log ?? '',
+        maxLines: LOG_LINES,
+        maxEvents: this.settings.limitsOf(queue).maxEvents,
+      },
+    );
+  }
+
+  // -------------------------------------------------------------------------------------------------- acts of people
+
+  async get(queue: string, id: string): Promise<StoredJob | null> {
+    const found = await this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        get,
+        keys.fixed,
+        { id, workers: workers.join('\n') },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+    return found && { id, ...found };
+  }
+
+  counts(queue: string): Promise<JobCounts & { paused: boolean }> {
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        counts,
+        keys.fixed,
+        { workers: workers.join('\n') },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+  }
+
+  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        remove,
+        keys.fixed,
+        { id, workers: workers.join('\n'), maxEvents },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+  }
+
+  retryDead(
+    queue: string,
+    which: { ids: readonly string[] } | { limit: number },
+  ): Promise<{ retried: readonly string[] }> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const limit = 'limit' in which ? which.limit : 0;
+    return this.store.run(
+      retryDead,
+      this.store.keysOf(queue).fixed,
+      { limit, maxEvents },
+      { ids: 'ids' in which ? which.ids : [] },
+    );
+  }
+
+  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
+    return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
+  }
+
+  pause(queue: string): Promise<boolean> {
+    return this.store.run(pause, this.store.keysOf(queue).fixed, {
+      pause: 1,
+      maxEvents: this.settings.limitsOf(queue).maxEvents,
+    });
+  }
+
+  resume(queue: string): Promise<boolean> {
+    return this.store.run(pause, this.store.keysOf(queue).fixed, {
+      pause: 0,
+      maxEvents: this.settings.limitsOf(queue).maxEvents,
+    });
+  }
+
+  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        obliterate,
+        keys.fixed,
+        { force: force ? 1 : 0, workers: workers.join('\n') },
+        {},
+        workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+      ),
+    );
+  }
+
+  // ------------------------------------------------------------------------------------------------ waking and events
+
+  awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
+    return this.bells.await(queues, maxMs);
+  }
+
+  interruptBell(): void {
+    this.bells.interrupt();
+  }
+
+  ring(queue: string): Promise<void> {
+    return this.bells.ring(queue);
+  }
+
+  anyWork(queues: readonly string[]): Promise<readonly string[]> {
+    return this.bells.anyWork(queues);
+  }
+
+  lastEvent(queue: string): Promise<number> {
+    return this.streams.last(queue);
+  }
+
+  readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
+    return this.streams.read(after, blockMs);
+  }
+
+  openEvents(): Promise<void> {
+    return this.streams.open();
+  }
+
+  closeEvents(): Promise<void> {
+    return this.streams.close();
+  }
+}

@@ -1,0 +1,112 @@
+import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
+import { QueueKeys, type KeyName } from './keys.js';
+import type { Link } from './link.js';
+import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
+import { checkServer } from './server-check.js';
+
+/** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
+export class RedisStore {
+  readonly commands: Link;
+  private readonly keys = new Map<string, QueueKeys>();
+  private clockOffset = 0;
+  private day = { until: 0, text: '' };
+  private warnings: readonly string[] = [];
+
+  constructor(
+    private readonly prefix: string,
+    /** How long one call may take before its socket counts as silent. */
+    readonly callMs: number,
+    makeLink: (greet: (link: Link) => Promise<void>) => Link,
+  ) {
+    this.commands = makeLink((link) => this.greet(link));
+  }
+
+  async open(): Promise<readonly string[] | null> {
+    try {
+      await this.command('open', 'ping', []);
+    } catch (error) {
+      const final = [UnsupportedRedisError, RedisRefusedError, NotRunningError].some(
+        (kind) => error instanceof kind,
+      );
+      if (final) throw error;
+      return null;
+    }
+    return this.warnings;
+  }
+
+  close(): Promise<void> {
+    return this.commands.close();
+  }
+
+  /** One attempt. A script the server has forgotten is sent in full, once. */
+  async run<K extends KeyName, A extends ArgTypes, L extends string, Reply>(
+    script: Script<K, A, L, Reply>,
+    keys: KeyValues<K>,
+    args: ArgValues<A>,
+    lists = {} as ListValues<L>,
+    more?: readonly string[],
+  ): Promise<Reply> {
+    const values = script.encode(keys, args, lists, more);
+    let raw: unknown;
+    try {
+      raw = await this.command(script.name, 'evalsha', [script.sha, ...values]);
+    } catch (error) {
+      if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
+      raw = await this.command(script.name, 'eval', [script.text, ...values]);
+    }
+    return script.reply(raw);
+  }
+
+  command(verb: string, name: string, args: Value[]): Promise<any> {
+    return this.commands.send(verb, name, args, this.callMs);
+  }
+
+  /** Active sets must be declared, so the workers are asked first; a script that sees others says so. */
+  async withWorkers<T>(
+    queue: string,
+    ask: (workers: readonly string[], keys: QueueKeys) => Promise<T | 'again'>,
+  ): Promise<T> {
+    const keys = this.keysOf(queue);
+    for (;;) {
+      const workers = (await this.command('workers', 'zrange', [keys.fixed.workers, 0, -1])) as string[];
+      const answer = await ask(workers, keys);
+      if (answer !== 'again') return answer as T;
+    }
+  }
+
+  keysOf(queue: string): QueueKeys {
+    let keys = this.keys.get(queue);
+    if (!keys) this.keys.set(queue, (keys = new QueueKeys(this.prefix, queue)));
+    return keys;
+  }
+
+  now(): number {
+    return performance.timeOrigin + performance.now() + this.clockOffset;
+  }
+
+  setClock(serverNow: number): void {
+    this.clockOffset = serverNow - performance.timeOrigin - performance.now();
+  }
+
+  /** The day of the server's clock, for the counters. */
+  today(): string {
+    const now = this.now();
+    if (now >= this.day.until) {
+      this.day = {
+        until: new Date(now).setUTCHours(24, 0, 0, 0),
+        text: new Date(now).toISOString().slice(0, 10),
+      };
+    }
+    return this.day.text;
+  }
+
+  private async greet(link: Link): Promise<void> {
+    const deadline = performance.now() + this.callMs;
+    const [info, time] = await Promise.all([
+      link.write('open', 'info', [], deadline) as Promise<string>,
+      link.write('open', 'time', [], deadline) as Promise<[string, string]>,
+    ]);
+    this.warnings = checkServer(info);
+    this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);
+  }
+}

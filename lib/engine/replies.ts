@@ -1,0 +1,80 @@
+import type { FailureRecord } from '../job/outcome.js';
+import type { ClaimedJob, StoredJob } from './engine.js';
+
+/** How the answers of scripts are read; every script says times as ms, and -1 for "none". */
+
+export function ms(value: number): number | null {
+  return value < 0 ? null : value;
+}
+
+/** Ids hold no line breaks, so a list of them is one string. */
+export function lines(text: string): string[] {
+  return text === '' ? [] : text.split('\n');
+}
+
+/** Ids, bodies, failed attempts, stalls; the last two may be empty where nothing has failed or stalled. */
+export type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
+
+export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
+  const claimed: ClaimedJob[] = [];
+  for (let i = 0; i < ids.length; i++) {
+    claimed.push({
+      id: ids[i]!,
+      body: bodies[i]!,
+      failed: Number(failed[i] ?? 0),
+      stalls: Number(stalls[i] ?? 0),
+    });
+  }
+  return claimed;
+}
+
+/** Body, state, at, worker, failed, stalls, failure, result, progress, logs. */
+export type RawStoredJob = [
+  string,
+  StoredJob['state'],
+  string,
+  string,
+  string,
+  string,
+  string,
+  string,
+  string,
+  string,
+];
+
+export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
+  const [body, state, at, worker, failed, stalls, failure, result, progress, logs] = raw;
+  const [failedAt, failureText] = stamped(failure);
+  const [completedAt, endText] = stamped(result);
+  const end = endText === null ? null : (parse(endText) as { attempt: number; us: number; result?: string });
+  return {
+    body,
+    state,
+    worker: worker || null,
+    failed: Number(failed),
+    stalls: Number(stalls),
+    failure: failureText === null ? null : (parse(failureText) as FailureRecord | null),
+    failedAt,
+    dueAt: state === 'delayed' ? Number(at) : null,
+    endedAt: state === 'dead' ? Number(at) : completedAt,
+    progress: progress || null,
+    logs: lines(logs),
+    result: end?.result ?? null,
+    attempt: end?.attempt ?? null,
+    durationUs: end?.us ?? null,
+  };
+}
+
+/** A record behind the ms at which the store wrote it. */
+function stamped(text: string): [number | null, string | null] {
+  const stop = text.indexOf('\n');
+  return stop < 0 ? [null, null] : [Number(text.slice(0, stop)), text.slice(stop + 1)];
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { KeyName } from './keys.js';
+
+/**
+ * One Lua script, described once. From the descriptor come the prologue with its locals, the number and order of keys
+ * and arguments, their types here, and the reading of the answer; `KEYS[3]` is written nowhere by hand.
+ *
+ * The body reads `key_<name>` for each key, `arg_<name>` for each argument (a number for `int`, a string for `text`), and for
+ * each list `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first).
+ */
+export interface ScriptShape<K extends KeyName, A extends ArgTypes, L extends string, Reply> {
+  readonly name: string;
+  /**
+   * `allow`: may run at maxmemory, since it frees or moves. `refuse`: fails there before it starts. `read`: writes nothing.
+   */
+  readonly memory: 'allow' | 'refuse' | 'read';
+  readonly keys: readonly K[];
+  readonly args: A;
+  /** Values of varying number; they follow the arguments in this order. */
+  readonly lists?: readonly L[];
+  /** Whether further keys, one per worker, follow the named ones (`more_first`, `more_last` in KEYS). */
+  readonly moreKeys?: boolean;
+  /** Files of local functions in `scripts/shared/`, in the order they need each other. */
+  readonly uses?: readonly string[];
+  readonly reply: (raw: any) => Reply;
+}
+
+export type ArgTypes = Readonly<Record<string, 'int' | 'text'>>;
+export type ArgValues<A extends ArgTypes> = { readonly [N in keyof A]: A[N] extends 'int' ? number : string };
+export type Value = string | number;
+export type KeyValues<K extends KeyName> = { readonly [N in K]: string };
+export type ListValues<L extends string> = { readonly [N in L]: readonly Value[] };
+
+export interface Script<K extends KeyName, A extends ArgTypes, L extends string, Reply> {
+  readonly name: string;
+  readonly memory: 'allow' | 'refuse' | 'read';
+  readonly keys: readonly K[];
+  readonly text: string;
+  readonly sha: string;
+  readonly reply: (raw: any) => Reply;
+  /** Everything behind `EVALSHA sha`: number of keys, keys, arguments, lists. */
+  encode(keys: KeyValues<K>, args: ArgValues<A>, lists: ListValues<L>, more?: readonly string[]): Value[];
+}
+
+export type AnyScript = Script<any, any, any, unknown>;
+
+const registry = new Map<string, AnyScript>();
+
+/** Every script there is, for preloading, for the tests and for the minimal ACL user. */
+export function allScripts(): readonly AnyScript[] {
+  return [...registry.values()];
+}
+
+export function defineScript<K extends KeyName, const A extends ArgTypes, const L extends string, Reply>(
+  shape: ScriptShape<K, A, L, Reply>,
+): Script<K, A, L, Reply> {
+  const text = prologue(shape) + fragments(shape.uses ?? []) + readLua(`./scripts/${shape.name}.lua`);
+  const argNames = Object.keys(shape.args);
+  const listNames = shape.lists ?? [];
+  const script: Script<K, A, L, Reply> = {
+    name: shape.name,
+    memory: shape.memory,
+    keys: shape.keys,
+    text,
+    sha: createHash('sha1').update(text).digest('hex'),
+    reply: shape.reply,
+    encode(keys, args, lists, more) {
+      const out: Value[] = [shape.keys.length + (more?.length ?? 0)];
+      for (const name of shape.keys) out.push(keys[name]);
+      if (more) for (const key of more) out.push(key);
+      for (const name of argNames) out.push(args[name as keyof A]);
+      for (const name of listNames) out.push(lists[name].length);
+      for (const name of listNames) {
+        const values = lists[name];
+        for (let i = 0; i < values.length; i++) out.push(values[i]!);
+      }
+      return out;
+    },
+  };
+  if (registry.has(script.name)) throw new Error(`script ${script.name} is defined twice`);
+  registry.set(script.name, script);
+  return script;
+}
+
+const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
+
+function prologue(shape: ScriptShape<KeyName, ArgTypes, string, unknown>): string {
+  const lines: string[] = [FLAGS[shape.memory]];
+  shape.keys.forEach((name, i) => lines.push(`local key_${name} = KEYS[${i + 1}]`));
+  if (shape.moreKeys) lines.push(`local more_first, more_last = ${shape.keys.length + 1}, #KEYS`);
+  let at = 0;
+  for (const [name, type] of Object.entries(shape.args)) {
+    at += 1;
+    lines.push(`local arg_${name} = ${type === 'int' ? `tonumber(ARGV[${at}])` : `ARGV[${at}]`}`);
+  }
+  const lists = shape.lists ?? [];
+  let start = String(at + lists.length + 1);
+  for (const name of lists) {
+    at += 1;
+    lines.push(
+      `local ${name}_first = ${start}`,
+      `local ${name}_last = ${name}_first + tonumber(ARGV[${at}]) - 1`,
+    );
+    start = `${name}_last + 1`;
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function fragments(names: readonly string[]): string {
+  return names.map((name) => readLua(`./scripts/shared/${name}.lua`)).join('');
+}
+
+function readLua(path: string): string {
+  return `${readFileSync(new URL(path, import.meta.url), 'utf8').trimEnd()}\n`;
+}

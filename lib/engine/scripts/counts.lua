@@ -1,0 +1,8 @@
+local workers = redis.call('ZRANGE', key_workers, 0, -1)
+if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
+local active = 0
+for i = more_first, more_last do active = active + redis.call('SCARD', KEYS[i]) end
+return { 'counts',
+  redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects) + redis.call('ZCARD', key_prioritized),
+  redis.call('ZCARD', key_delayed), active, redis.call('ZCARD', key_completed), redis.call('ZCARD', key_dead),
+  redis.call('HEXISTS', key_meta, 'paused') }

@@ -1,0 +1,78 @@
+-- All or none. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer.
+local seen = redis.call('GET', key_lane)
+if seen then
+  local seq, duplicates = string.match(seen, '^(%d+)\n(.*)$')
+  seq = tonumber(seq)
+  if seq > arg_seq then return { 'stale' } end
+  if seq == arg_seq then return { 'stored', duplicates } end
+end
+redis.call('HMGET', key_meta, 'events')
+redis.call('HLEN', key_jobs)
+redis.call('LLEN', key_wait)
+redis.call('ZCARD', key_prioritized)
+redis.call('HLEN', key_priorities)
+redis.call('ZCARD', key_doorbell)
+local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+local earliest = head[2] and tonumber(head[2]) or math.huge
+
+local duplicates = {}
+local added = 0
+
+-- The ids of one list that are new, and its values ready for HSET; `stride` values make one job, id and body first.
+local function fresh(first, last, stride)
+  local ids, places = {}, {}
+  for i = first, last, stride do ids[#ids + 1] = ARGV[i] end
+  if #ids == 0 then return ids, ids end
+  local there = redis.call('HMGET', key_jobs, unpack(ids))
+  local new, pairs_ = {}, {}
+  for i = 1, #ids do
+    local at = first + (i - 1) * stride
+    if there[i] then
+      duplicates[#duplicates + 1] = ids[i]
+    else
+      new[#new + 1] = ids[i]
+      places[#places + 1] = at
+      pairs_[#pairs_ + 1] = ids[i]
+      pairs_[#pairs_ + 1] = ARGV[at + 1]
+    end
+  end
+  if #new > 0 then redis.call('HSET', key_jobs, unpack(pairs_)) end
+  added = added + #new
+  return new, places
+end
+
+local plain = fresh(plain_first, plain_last, 2)
+if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
+
+local ranked, places = fresh(ranked_first, ranked_last, 3)
+for i = 1, #ranked do
+  redis.call('ZADD', key_prioritized, rank(tonumber(ARGV[places[i] + 2])), ranked[i])
+end
+
+local later
+later, places = fresh(later_first, later_last, 5)
+local sooner = false
+for i = 1, #later do
+  local at = places[i]
+  local due = ARGV[at + 2] == '' and now + tonumber(ARGV[at + 3]) or tonumber(ARGV[at + 2])
+  redis.call('ZADD', key_delayed, due, later[i])
+  if due < earliest then sooner = true end
+  if ARGV[at + 4] ~= '0' then redis.call('HSET', key_priorities, later[i], ARGV[at + 4]) end
+end
+
+-- A new first due time wakes somebody too: an idle worker sleeps until the one it knows of.
+if #plain > 0 or #ranked > 0 or sooner then ring() end
+
+local repeated = table.concat(duplicates, '\n')
+redis.call('SET', key_lane, arg_seq .. '\n' .. repeated, 'PX', arg_rememberMs)
+
+if added > 0 then
+  local fields = {}
+  for i = said_first, said_last do fields[#fields + 1] = ARGV[i] end
+  if #duplicates > 0 then
+    fields[#fields + 1] = 'skip'
+    fields[#fields + 1] = repeated
+  end
+  say(arg_jobs, fields)
+end
+return { 'stored', repeated }

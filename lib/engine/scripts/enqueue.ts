@@ -1,0 +1,15 @@
+import { defineScript } from '../script.js';
+import { lines } from '../replies.js';
+import type { EnqueueAnswer } from '../engine.js';
+
+export const enqueue = defineScript({
+  name: 'enqueue',
+  memory: 'refuse',
+  keys: ['meta', 'jobs', 'wait', 'prioritized', 'delayed', 'priorities', 'lane', 'events', 'doorbell'],
+  args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
+  /** plain: id, body. ranked: id, body, priority. later: id, body, due ms or '', delay ms, priority. said: field, value. */
+  lists: ['plain', 'ranked', 'later', 'said'],
+  uses: ['clock', 'say', 'ring', 'rank'],
+  reply: (raw: ['stored', string] | ['stale']): EnqueueAnswer =>
+    raw[0] === 'stored' ? { kind: 'stored', duplicates: lines(raw[1]) } : { kind: 'stale' },
+});

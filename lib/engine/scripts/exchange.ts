@@ -1,0 +1,69 @@
+import { defineScript } from '../script.js';
+import { claims, ms, type RawClaims } from '../replies.js';
+import type { ExchangeAnswer } from '../engine.js';
+
+type Raw =
+  | ['exchanged', number, number, number, number, string[], ...RawClaims]
+  | ['stale', number]
+  | ['unknown-worker', number];
+
+export const exchange = defineScript({
+  name: 'exchange',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'workers',
+    'worker',
+    'active',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+    'completed',
+    'results',
+    'progress',
+    'logs',
+    'events',
+    'doorbell',
+    'stats',
+  ],
+  args: {
+    worker: 'text',
+    seq: 'int',
+    leaseMs: 'int',
+    recordMs: 'int',
+    want: 'int',
+    maySuspect: 'int',
+    promote: 'int',
+    settledEvents: 'int',
+    maxEvents: 'int',
+    deadMax: 'int',
+    deadAge: 'int',
+    corrupt: 'text',
+  },
+  /**
+   * completed, released: id. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
+   * counted. said: field, value of the events of all these.
+   */
+  lists: ['completed', 'kept', 'retried', 'dead', 'released', 'said'],
+  uses: ['clock', 'say', 'names', 'traces', 'ring', 'head', 'rank', 'due', 'bury', 'tally'],
+  reply: (raw: Raw): ExchangeAnswer & { now: number } => {
+    if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
+    const [, now, paused, due, lease, lost, ...claimed] = raw;
+    return {
+      kind: 'exchanged',
+      now,
+      paused: paused === 1,
+      dueInMs: ms(due),
+      leaseInMs: ms(lease),
+      lost,
+      claimed: claims(claimed),
+    };
+  },
+});

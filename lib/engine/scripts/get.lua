@@ -1,0 +1,27 @@
+-- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
+-- the caller asks again.
+local body = redis.call('HGET', key_jobs, arg_id)
+if not body then return { 'none' } end
+local workers = redis.call('ZRANGE', key_workers, 0, -1)
+if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
+
+local state, at, worker = 'waiting', '', ''
+local due = redis.call('ZSCORE', key_delayed, arg_id)
+local died = redis.call('ZSCORE', key_dead, arg_id)
+if due then
+  state, at = 'delayed', string.format('%.0f', tonumber(due))
+elseif died then
+  state, at = 'dead', string.format('%.0f', tonumber(died))
+elseif redis.call('ZSCORE', key_completed, arg_id) then
+  state = 'completed'
+else
+  for i = more_first, more_last do
+    if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then
+      state, worker = 'active', workers[i - more_first + 1]
+    end
+  end
+end
+return { 'job', body, state, at, worker,
+  redis.call('HGET', key_attempts, arg_id) or '', redis.call('HGET', key_stalls, arg_id) or '',
+  redis.call('HGET', key_failures, arg_id) or '', redis.call('HGET', key_results, arg_id) or '',
+  redis.call('HGET', key_progress, arg_id) or '', redis.call('HGET', key_logs, arg_id) or '' }

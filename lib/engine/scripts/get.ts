@@ -1,0 +1,29 @@
+import { defineScript } from '../script.js';
+import { storedJob, type RawStoredJob } from '../replies.js';
+import type { StoredJob } from '../engine.js';
+
+export const get = defineScript({
+  name: 'get',
+  memory: 'read',
+  keys: [
+    'jobs',
+    'workers',
+    'delayed',
+    'dead',
+    'completed',
+    'attempts',
+    'stalls',
+    'failures',
+    'results',
+    'progress',
+    'logs',
+  ],
+  args: { id: 'text', workers: 'text' },
+  moreKeys: true,
+  reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {
+    if (raw[0] === 'again') return 'again';
+    if (raw[0] === 'none') return null;
+    const [, ...fields] = raw;
+    return storedJob(fields);
+  },
+});

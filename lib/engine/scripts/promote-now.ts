@@ -1,0 +1,10 @@
+import { defineScript } from '../script.js';
+
+export const promoteNow = defineScript({
+  name: 'promote-now',
+  memory: 'allow',
+  keys: ['meta', 'jobs', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
+  args: { id: 'text' },
+  uses: ['ring', 'rank'],
+  reply: (raw: 'promoted' | 'not-found' | 'not-delayed') => raw,
+});

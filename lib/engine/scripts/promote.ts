@@ -1,0 +1,11 @@
+import { defineScript } from '../script.js';
+import { ms } from '../replies.js';
+
+export const promote = defineScript({
+  name: 'promote',
+  memory: 'allow',
+  keys: ['meta', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
+  args: { limit: 'int' },
+  uses: ['clock', 'ring', 'rank', 'due'],
+  reply: ([promoted, due]: [number, number]) => ({ promoted, dueInMs: ms(due) }),
+});

@@ -1,0 +1,69 @@
+-- Takes the jobs of a worker whose lease is over back to the line, a bounded number per call. A stall is counted for each,
+-- apart from attempts: a crash cannot say which of them was guilty.
+local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
+local doubt = redis.call('HGET', key_worker, 'doubt')
+redis.call('HGET', key_meta, 'events')
+redis.call('SCARD', key_active)
+redis.call('LLEN', key_wait)
+redis.call('LLEN', key_suspects)
+redis.call('ZCARD', key_dead)
+redis.call('HLEN', key_stats)
+redis.call('ZCARD', key_doorbell)
+if lease == nil then return { 'alive' } end
+
+-- The clock of Redis was stepped back: no lease may be longer than one lease.
+if lease > now + arg_leaseMs then
+  redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
+  return { 'alive' }
+end
+if lease > now + arg_beatMs then return { 'alive' } end
+
+-- A stall of Redis, or a clock stepped forward, makes every lease look over at once. So a lease is over only when Redis
+-- has been seen answering for one beat since it was first in doubt, and the worker has not used that time.
+local mark, since = string.match(doubt or '', '^([^ ]+) (.+)$')
+local lease_text = string.format('%.0f', lease)
+since = mark == lease_text and tonumber(since) or nil
+if since == nil or since > now then
+  redis.call('HSET', key_worker, 'doubt', lease_text .. ' ' .. string.format('%.0f', now))
+  redis.call('PEXPIRE', key_worker, arg_recordMs)
+  return { 'doubted', math.max(arg_beatMs, lease - now) }
+end
+local wait_ms = math.max(lease - now, since + arg_beatMs - now)
+if wait_ms > 0 then return { 'doubted', wait_ms } end
+
+local ids = redis.call('SPOP', key_active, arg_limit)
+-- Without its number the worker is unknown from now on: it must not settle or claim under this name again.
+redis.call('HDEL', key_worker, 'seq', 'gave', 'lost')
+local more = redis.call('SCARD', key_active) > 0
+if not more then
+  redis.call('ZREM', key_workers, arg_worker)
+  redis.call('DEL', key_worker)
+end
+if #ids == 0 then return { 'recovered', {}, {}, {}, 0 } end
+
+-- Generated ids sort by age.
+table.sort(ids)
+local waiting, suspects, dead = {}, {}, {}
+local events = { 'stalled', table.concat(ids, '\n'), 'stalled.name', names_of(ids) }
+local said = #ids
+for i = 1, #ids do
+  local stalls = redis.call('HINCRBY', key_stalls, ids[i], 1)
+  local line = stalls > arg_maxStalls and dead or stalls >= 2 and suspects or waiting
+  line[#line + 1] = ids[i]
+end
+for i = #waiting, 1, -1 do redis.call('LPUSH', key_wait, waiting[i]) end
+if #suspects > 0 then redis.call('RPUSH', key_suspects, unpack(suspects)) end
+for i = 1, #dead do bury(dead[i], arg_record) end
+if #dead > 0 then
+  tally('dead', #dead)
+  events[#events + 1] = 'dead'
+  events[#events + 1] = table.concat(dead, '\n')
+  events[#events + 1] = 'dead.name'
+  events[#events + 1] = names_of(dead)
+  events[#events + 1] = 'dead.reason'
+  events[#events + 1] = 'stalled'
+  said = said + #dead + trim_dead(events)
+end
+if #waiting + #suspects > 0 then ring() end
+say(said, events)
+return { 'recovered', waiting, suspects, dead, more and 1 or 0 }

@@ -1,0 +1,50 @@
+import { defineScript } from '../script.js';
+import type { RecoverAnswer } from '../engine.js';
+
+type Raw = ['alive'] | ['doubted', number] | ['recovered', string[], string[], string[], number];
+
+export const recover = defineScript({
+  name: 'recover',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'worker',
+    'active',
+    'wait',
+    'suspects',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+    'progress',
+    'logs',
+    'events',
+    'doorbell',
+    'stats',
+  ],
+  args: {
+    worker: 'text',
+    leaseMs: 'int',
+    beatMs: 'int',
+    recordMs: 'int',
+    maxStalls: 'int',
+    limit: 'int',
+    maxEvents: 'int',
+    deadMax: 'int',
+    deadAge: 'int',
+    record: 'text',
+  },
+  uses: ['clock', 'say', 'names', 'ring', 'bury', 'tally'],
+  reply: (raw: Raw): RecoverAnswer => {
+    switch (raw[0]) {
+      case 'alive':
+        return { kind: 'alive' };
+      case 'doubted':
+        return { kind: 'doubted', againInMs: raw[1] };
+      case 'recovered':
+        return { kind: 'recovered', waiting: raw[1], suspects: raw[2], dead: raw[3], more: raw[4] === 1 };
+    }
+  },
+});

@@ -1,0 +1,26 @@
+-- Dead jobs are kept for a person, up to a number and an age; those beyond go now, with an event.
+local function bury(id, record)
+  redis.call('ZADD', key_dead, now, id)
+  redis.call('HSET', key_failures, id, now .. '\n' .. record)
+end
+
+local function trim_dead(events)
+  local gone = redis.call('ZRANGE', key_dead, '-inf', now - arg_deadAge, 'BYSCORE', 'LIMIT', 0, 1000)
+  if #gone == 0 then
+    local over = math.min(redis.call('ZCARD', key_dead) - arg_deadMax, 1000)
+    if over <= 0 then return 0 end
+    gone = redis.call('ZRANGE', key_dead, 0, over - 1)
+  end
+  events[#events + 1] = 'removed'
+  events[#events + 1] = table.concat(gone, '\n')
+  events[#events + 1] = 'removed.name'
+  events[#events + 1] = names_of(gone)
+  events[#events + 1] = 'removed.reason'
+  events[#events + 1] = 'retention'
+  redis.call('ZREM', key_dead, unpack(gone))
+  redis.call('HDEL', key_jobs, unpack(gone))
+  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
+    redis.call('HDEL', key, unpack(gone))
+  end
+  return #gone
+end

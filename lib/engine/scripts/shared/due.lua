@@ -1,0 +1,27 @@
+-- Delayed jobs whose time has come go to the line, at most `limit`; a job with a priority keeps it.
+local function promote_due(limit)
+  local due = redis.call('ZRANGE', key_delayed, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+  if #due == 0 then return 0 end
+  redis.call('ZREMRANGEBYRANK', key_delayed, 0, #due - 1)
+  if redis.call('HLEN', key_priorities) == 0 then
+    redis.call('RPUSH', key_wait, unpack(due))
+    return #due
+  end
+  local priorities = redis.call('HMGET', key_priorities, unpack(due))
+  local plain = {}
+  for i = 1, #due do
+    if priorities[i] then
+      redis.call('ZADD', key_prioritized, rank(tonumber(priorities[i])), due[i])
+    else
+      plain[#plain + 1] = due[i]
+    end
+  end
+  redis.call('HDEL', key_priorities, unpack(due))
+  if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
+  return #due
+end
+
+local function next_due()
+  local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+  return first[2] and math.max(0, math.ceil(tonumber(first[2]) - now)) or -1
+end

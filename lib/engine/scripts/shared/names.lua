@@ -1,0 +1,12 @@
+-- The first line of a body is the job's name; the rest is not ours to read.
+local function name_of(body)
+  if not body then return '' end
+  local stop = string.find(body, '\n', 1, true)
+  return stop and string.sub(body, 1, stop - 1) or ''
+end
+
+local function names_of(ids)
+  local names = redis.call('HMGET', key_jobs, unpack(ids))
+  for i = 1, #ids do names[i] = name_of(names[i]) end
+  return table.concat(names, '\n')
+end

@@ -1,0 +1,21 @@
+-- Events are numbered one by one, and the id of a stream entry is the number of its last event: so a reader can resume
+-- inside an entry, see what was trimmed, and MINID trims by events however large the entries are.
+-- A failing stream must never fail the move it reports, hence pcall.
+local function say(count, fields)
+  if arg_maxEvents == 0 or count == 0 then return end
+  local last = redis.call('HINCRBY', key_meta, 'events', count)
+  local oldest = string.format('%.0f', math.max(last - arg_maxEvents, 0))
+  local written = redis.pcall('XADD', key_events, 'MINID', '~', oldest,
+    string.format('%.0f-0', last), 'at', now, 'n', count, unpack(fields))
+  if type(written) == 'table' and written.err and string.find(written.err, 'equal or smaller', 1, true) then
+    -- Somebody deleted or restored one of the two keys: the stream's own last number decides.
+    local top = redis.pcall('XINFO', 'STREAM', key_events)
+    for i = 1, #top, 2 do
+      if top[i] == 'last-generated-id' then
+        last = tonumber(string.match(top[i + 1], '^%d+')) + count
+        redis.call('HSET', key_meta, 'events', last)
+        redis.pcall('XADD', key_events, string.format('%.0f-0', last), 'at', now, 'n', count, unpack(fields))
+      end
+    end
+  end
+end

@@ -1,0 +1,82 @@
+import type { FailureRecord, SettledRun } from '../job/outcome.js';
+import { EventColumns } from './event-codec.js';
+import type { Value } from './script.js';
+
+export type SettlementLists = Record<
+  'completed' | 'kept' | 'retried' | 'dead' | 'released' | 'said',
+  Value[]
+>;
+
+/** The lists of one exchange: runs by outcome, and the events they make. */
+export function encodeSettled(runs: readonly SettledRun[], withEvents: boolean): SettlementLists {
+  const lists: SettlementLists = { completed: [], kept: [], retried: [], dead: [], released: [], said: [] };
+  for (const run of runs) place(run, lists);
+  if (withEvents && runs.length > 0) say(runs, lists.said);
+  return lists;
+}
+
+function place(run: SettledRun, lists: SettlementLists): void {
+  const { id, outcome } = run;
+  switch (outcome.kind) {
+    case 'completed':
+      if (outcome.keep) lists.kept.push(id, outcome.keep.forMs, endRecord(run, outcome.keep.result));
+      else lists.completed.push(id);
+      return;
+    case 'retried': {
+      const failure = outcome.failure ? JSON.stringify(outcome.failure) : '';
+      lists.retried.push(id, Math.ceil(outcome.delayMs), failure, outcome.counted ? 1 : 0, outcome.priority);
+      return;
+    }
+    case 'dead':
+      lists.dead.push(id, JSON.stringify(outcome.failure), outcome.counted ? 1 : 0);
+      return;
+    case 'released':
+      lists.released.push(id);
+  }
+}
+
+function endRecord(run: SettledRun, result: string | undefined): string {
+  return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result });
+}
+
+function say(runs: readonly SettledRun[], fields: Value[]): void {
+  const completed = new EventColumns('completed');
+  const retrying = new EventColumns('retrying');
+  const delayed = new EventColumns('delayed');
+  const dead = new EventColumns('dead');
+  const released = new EventColumns('released');
+  for (const run of runs) {
+    const { outcome } = run;
+    switch (outcome.kind) {
+      case 'completed':
+        common(completed, run).with('us', run.durationUs);
+        break;
+      case 'retried':
+        if (outcome.counted)
+          common(retrying, run).with('us', run.durationUs).with('error', brief(outcome.failure));
+        else common(delayed, run);
+        (outcome.counted ? retrying : delayed).with('delay', Math.ceil(outcome.delayMs));
+        break;
+      case 'dead':
+        common(dead, run)
+          .with('us', run.durationUs)
+          .with('reason', outcome.reason)
+          .with('error', brief(outcome.failure));
+        break;
+      case 'released':
+        common(released, run);
+    }
+  }
+  for (const group of [completed, retrying, delayed, dead, released]) group.writeTo(fields);
+}
+
+function common(group: EventColumns, run: SettledRun): EventColumns {
+  return group.add(run.id).with('name', run.name).with('attempt', run.attempt);
+}
+
+/** Events carry what went wrong, not where: the stack is with the job. */
+function brief(failure: FailureRecord | null): string {
+  return failure
+    ? JSON.stringify({ name: failure.name, message: failure.message.slice(0, 500), attempt: failure.attempt })
+    : '';
+}
