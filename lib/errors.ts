@@ -249,6 +249,24 @@ export class UnsupportedRedisError extends GodwitError {
   }
 }
 
+/** A bulk of more than one chunk failed on the way: the first chunks are in, the rest is not. */
+export class PartialBulkError<Result = unknown> extends GodwitError {
+  readonly code = 'GODWIT_PARTIAL_BULK';
+
+  constructor(
+    /** What became of the jobs that are in, in the order given. */
+    readonly results: readonly Result[],
+    readonly asked: number,
+    cause: unknown,
+  ) {
+    super(
+      `addBulk stored the first ${results.length} of ${asked} jobs, then failed: ${(cause as Error).message}; ` +
+        'add the others again, with ids of your own where one may be in already',
+      { cause },
+    );
+  }
+}
+
 /** The queue system is stopped or was never started. */
 export class NotRunningError extends GodwitError {
   readonly code = 'GODWIT_NOT_RUNNING';

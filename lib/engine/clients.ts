@@ -1,14 +1,9 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
+import { retryDelay } from './waiting.js';
 import type { ConnectionOption } from '../options/module-options.js';
 
 export type ClientRole = 'command' | 'blocking' | 'events';
-
-/** How long to wait before the nth attempt to connect: quickly at first, never more than a second. */
-export function reconnectDelay(attempt: number): number {
-  const base = Math.min(25 * 2 ** Math.min(attempt, 6), 1000);
-  return base * (0.75 + Math.random() / 4);
-}
 
 /**
  * What makes ioredis safe for us, whoever configured it: it neither queues nor resends on its own, since a script whose
@@ -23,7 +18,7 @@ const OURS = {
 } as const satisfies RedisOptions;
 
 const DEFAULTS = {
-  retryStrategy: reconnectDelay,
+  retryStrategy: retryDelay,
   connectTimeout: 5000,
   keepAlive: 10_000,
   failoverDetector: true,

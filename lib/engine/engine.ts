@@ -99,6 +99,8 @@ export interface EnqueueCall {
   readonly seq: number;
   /** How long the store recognises a repetition of this call. */
   readonly rememberMs: number;
+  /** How long this attempt may take. */
+  readonly withinMs: number;
   /** No id twice, at most 1,000. */
   readonly jobs: readonly EnqueueJob[];
 }

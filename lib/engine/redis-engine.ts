@@ -113,6 +113,8 @@ export class RedisEngine implements QueueEngine {
       { ...keys.fixed, lane: keys.lane(call.lane) },
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0),
+      undefined,
+      Math.min(call.withinMs, this.settings.callMs),
     );
   }
 

@@ -45,14 +45,15 @@ export class RedisStore {
     args: ArgValues<A>,
     lists = {} as ListValues<L>,
     more?: readonly string[],
+    withinMs = this.callMs,
   ): Promise<Reply> {
     const values = script.encode(keys, args, lists, more);
     let raw: unknown;
     try {
-      raw = await this.command(script.name, 'evalsha', [script.sha, ...values]);
+      raw = await this.commands.send(script.name, 'evalsha', [script.sha, ...values], withinMs);
     } catch (error) {
       if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
-      raw = await this.command(script.name, 'eval', [script.text, ...values]);
+      raw = await this.commands.send(script.name, 'eval', [script.text, ...values], withinMs);
     }
     return script.reply(raw);
   }

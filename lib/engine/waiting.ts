@@ -1,0 +1,31 @@
+import { RedisRefusedError, RedisUnavailableError } from '../errors.js';
+
+/** Answers that pass by themselves: loading, a script that runs too long, a failover, a slot on its way, a full disk. */
+const PASSING = new Set([
+  'LOADING',
+  'BUSY',
+  'READONLY',
+  'MASTERDOWN',
+  'CLUSTERDOWN',
+  'TRYAGAIN',
+  'MOVED',
+  'ASK',
+  'UNBLOCKED',
+  'NOREPLICAS',
+  'MISCONF',
+]);
+
+/** Whether the same call may succeed when it is made again a little later. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof RedisUnavailableError) return true;
+  return error instanceof RedisRefusedError && PASSING.has(error.reply);
+}
+
+/** Ms before the nth repetition: soon at first, never more than a second, and not all processes at once. */
+export function retryDelay(tries: number): number {
+  return Math.min(25 * 2 ** Math.min(tries, 6), 1000) * (0.75 + Math.random() / 4);
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,41 @@
+import type { EnqueueJob } from '../engine/engine.js';
+import { PartialBulkError } from '../errors.js';
+import { MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
+
+/** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
+export async function addInChunks<Result>(
+  jobs: readonly EnqueueJob[],
+  enqueuer: Enqueuer,
+  toResult: (job: EnqueueJob, duplicate: boolean) => Result,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let from = 0; from < jobs.length; ) {
+    const chunk = nextChunk(jobs, from);
+    const seen = new Set<string>();
+    const first = new Set<EnqueueJob>();
+    for (const job of chunk) {
+      if (!seen.has(job.id)) first.add(job);
+      seen.add(job.id);
+    }
+    try {
+      const there = await enqueuer.addAll(first.size === chunk.length ? chunk : [...first]);
+      for (const job of chunk) results.push(toResult(job, !first.has(job) || there.has(job.id)));
+    } catch (error) {
+      if (results.length === 0) throw error;
+      throw new PartialBulkError(results, jobs.length, error);
+    }
+    from += chunk.length;
+  }
+  return results;
+}
+
+function nextChunk(jobs: readonly EnqueueJob[], from: number): readonly EnqueueJob[] {
+  let bytes = 0;
+  let end = from;
+  while (end < jobs.length && end - from < MAX_CALL_JOBS) {
+    bytes += jobs[end]!.body.length;
+    if (end > from && bytes > MAX_CALL_BYTES) break;
+    end += 1;
+  }
+  return from === 0 && end === jobs.length ? jobs : jobs.slice(from, end);
+}

@@ -1,0 +1,36 @@
+import type { EnqueueJob } from '../engine/engine.js';
+import { validatePayload, type JobDefinition } from '../job/define-job.js';
+import { checkJobId, checkJobName, generateId } from '../job/job-id.js';
+import { encodeBody } from '../job/job-record.js';
+import { encodePayload } from '../job/payload.js';
+import { checkJobOptions, type JobOptions } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+
+/** What the caller wants added, before anything is checked. */
+export interface JobRequest {
+  readonly name: string;
+  readonly data: unknown;
+  readonly options?: JobOptions | undefined;
+}
+
+/** Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored. */
+export function makeJob(queue: ResolvedQueueOptions, request: JobRequest, now: number, path: string): EnqueueJob {
+  const name = checkJobName(request.name);
+  const { id, delayMs, dueAt, priority, ...policy } = checkJobOptions(request.options, `${path}.options`);
+  const data = encodePayload(request.data, `${path}.data`, queue.maxPayloadBytes);
+  const createdAt = Math.floor(now);
+  const body = encodeBody(name, createdAt, { ...policy, delayMs, dueAt, priority }, data);
+  return {
+    id: id === undefined ? generateId(createdAt) : checkJobId(id),
+    name,
+    body,
+    ...(delayMs !== undefined && { delayMs }),
+    ...(dueAt !== undefined && { dueAt }),
+    ...(priority !== undefined && { priority }),
+  };
+}
+
+/** The data as the schema of the definition gives it back; most schemas answer at once. */
+export function applySchema<Input>(definition: JobDefinition<Input, unknown>, data: Input): unknown {
+  return validatePayload(definition, data);
+}

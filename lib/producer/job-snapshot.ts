@@ -1,0 +1,69 @@
+import type { StoredJob } from '../engine/engine.js';
+import { decodeBody } from '../job/job-record.js';
+import type { JobState } from '../job/job-state.js';
+import type { FailureRecord } from '../job/outcome.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+
+/** A job as it stood when it was asked for. */
+export interface JobSnapshot<Data = unknown> {
+  readonly id: string;
+  readonly queue: string;
+  /** Empty where the body cannot be read. */
+  readonly name: string;
+  readonly state: JobState;
+  /** Undefined where the body cannot be read. */
+  readonly data: Data | undefined;
+  /** Attempts begun so far: those that failed, and the one that runs or ended well. */
+  readonly attempt: number;
+  /** Attempts in all. */
+  readonly attempts: number;
+  /** Workers it was lost with. */
+  readonly stalls: number;
+  readonly createdAt: Date | null;
+  /** When it may run, while it is delayed. */
+  readonly dueAt: Date | null;
+  /** When it completed or died. */
+  readonly endedAt: Date | null;
+  /** The last attempt that failed. */
+  readonly failure: (FailureRecord & { readonly at: Date }) | null;
+  readonly progress: unknown;
+  readonly logs: readonly string[];
+  /** What the handler returned, with `retention`. */
+  readonly result: unknown;
+  /** Of the attempt that completed it, in microseconds. */
+  readonly durationUs: number | null;
+  /** Which worker runs it. */
+  readonly worker: string | null;
+}
+
+export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobSnapshot {
+  const body = decodeBody(stored.body);
+  const running = stored.state === 'active' ? 1 : 0;
+  return {
+    id: stored.id,
+    queue: queue.name,
+    name: body?.name ?? '',
+    state: stored.state,
+    data: body?.data,
+    attempt: stored.attempt ?? stored.failed + running,
+    attempts: body?.options.attempts ?? queue.policy.attempts,
+    stalls: stored.stalls,
+    createdAt: body && new Date(body.createdAt),
+    dueAt: date(stored.dueAt),
+    endedAt: date(stored.endedAt),
+    failure: stored.failure && { ...stored.failure, at: new Date(stored.failedAt ?? 0) },
+    progress: json(stored.progress),
+    logs: stored.logs,
+    result: json(stored.result),
+    durationUs: stored.durationUs,
+    worker: stored.worker,
+  };
+}
+
+function date(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms);
+}
+
+function json(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
+}

@@ -1,0 +1,195 @@
+import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
+import { JobNotFoundError, WrongStateError } from '../errors.js';
+import { checkJobId } from '../job/job-id.js';
+import type { JobCounts } from '../job/job-state.js';
+import { parseDuration, type Duration } from '../job/duration.js';
+import type { JobOptions } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { addInChunks } from './bulk.js';
+import { Enqueuer } from './enqueuer.js';
+import { makeJob } from './job-maker.js';
+import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
+
+/** What became of an `add`. */
+export interface AddResult {
+  readonly id: string;
+  readonly queue: string;
+  readonly name: string;
+  /** True where a job with this id was already in the queue, in whatever state; that one was left as it is. */
+  readonly duplicate: boolean;
+}
+
+/** One entry of `addBulk`. */
+export interface BulkJob {
+  readonly name: string;
+  readonly data: unknown;
+  readonly options?: JobOptions;
+}
+
+/** Options of `addAndWait`. */
+export interface WaitOptions extends JobOptions {
+  /** How long to wait for the end of the job. @default '30s' */
+  readonly waitTimeout?: Duration;
+}
+
+/** A subscription that exists before the job does, so that its end cannot be missed. */
+export interface JobWait {
+  readonly ready: Promise<void>;
+  outcome(timeoutMs: number): Promise<unknown>;
+  cancel(): void;
+}
+
+export type PrepareWait = (queue: string, id: string) => JobWait;
+
+const DEFAULT_WAIT = '30s';
+/** How long the result of an awaited job is kept at least, for readers whose events were lost. */
+const WAITED_RETENTION = 60_000;
+const DEFAULT_RETRY_DEAD = 1000;
+
+/**
+ * The handle of one queue: add jobs, look at them, act on them. Inject it with `@InjectQueue('email')`.
+ *
+ * @example
+ * constructor(@InjectQueue('email') private readonly emails: Queue) {}
+ * await this.emails.add('welcome', { to }, { delay: '10m' });
+ */
+export class Queue {
+  readonly name: string;
+  private readonly enqueuer: Enqueuer;
+
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly options: ResolvedQueueOptions,
+    enqueueTimeoutMs: number,
+    private readonly prepareWait: PrepareWait,
+  ) {
+    this.name = options.name;
+    this.enqueuer = new Enqueuer(engine, options.name, enqueueTimeoutMs);
+  }
+
+  /**
+   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed by a person.
+   *
+   * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
+   * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
+   * @throws {RedisRefusedError} where Redis is full, or the like
+   */
+  async add(name: string, data: unknown, options?: JobOptions): Promise<AddResult> {
+    const job = makeJob(this.options, { name, data, options }, this.engine.now(), 'add()');
+    return this.result(job, await this.enqueuer.add(job));
+  }
+
+  /**
+   * Adds many jobs: all or none up to 1,000; more go in chunks of 1,000, each all or none. The results are in the order given.
+   *
+   * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in
+   */
+  async addBulk(jobs: readonly BulkJob[]): Promise<AddResult[]> {
+    const now = this.engine.now();
+    const made = jobs.map((job, i) => makeJob(this.options, job, now, `addBulk()[${i}]`));
+    return addInChunks(made, this.enqueuer, (job, duplicate) => this.result(job, duplicate));
+  }
+
+  /**
+   * Adds a job and waits for its end.
+   *
+   * @returns what the handler returned, as JSON gives it back
+   * @throws {JobFailedError} when it died
+   * @throws {WaitTimeoutError} when it did not end in time; it goes on
+   */
+  async addAndWait<Result = unknown>(name: string, data: unknown, options: WaitOptions = {}): Promise<Result> {
+    const { waitTimeout = DEFAULT_WAIT, ...rest } = options;
+    const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
+    const asked = rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
+    const retention = Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION);
+    const job = makeJob(this.options, { name, data, options: { ...rest, retention } }, this.engine.now(), 'addAndWait()');
+    const until = performance.now() + waitMs;
+    const wait = this.prepareWait(this.name, job.id);
+    try {
+      await wait.ready;
+      await this.enqueuer.add(job);
+      return (await wait.outcome(Math.max(0, until - performance.now()))) as Result;
+    } finally {
+      wait.cancel();
+    }
+  }
+
+  /** Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`. */
+  async get<Data = unknown>(id: string): Promise<JobSnapshot<Data> | null> {
+    const stored = await this.engine.get(this.name, checkJobId(id));
+    return stored && (toSnapshot(stored, this.options) as JobSnapshot<Data>);
+  }
+
+  async counts(): Promise<JobCounts> {
+    const { paused: _, ...counts } = await this.engine.counts(this.name);
+    return counts;
+  }
+
+  /** Whether `pause` is in force, for every process. */
+  async isPaused(): Promise<boolean> {
+    return (await this.engine.counts(this.name)).paused;
+  }
+
+  /** From now on no process claims from this queue; what runs goes on. Answers whether this changed anything. */
+  pause(): Promise<boolean> {
+    return this.engine.pause(this.name);
+  }
+
+  resume(): Promise<boolean> {
+    return this.engine.resume(this.name);
+  }
+
+  /**
+   * Removes a job that is not running.
+   *
+   * @throws {JobNotFoundError}
+   * @throws {WrongStateError} while it runs
+   */
+  async remove(id: string): Promise<void> {
+    const answer = await this.engine.remove(this.name, checkJobId(id));
+    if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
+    if (answer === 'active') {
+      throw new WrongStateError(this.name, `job ${JSON.stringify(id)}`, 'active', 'wait for the end of its run');
+    }
+  }
+
+  /** Runs a delayed job now. @throws {JobNotFoundError | WrongStateError} */
+  async promote(id: string): Promise<void> {
+    const answer = await this.engine.promoteNow(this.name, checkJobId(id));
+    if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
+    if (answer === 'not-delayed') {
+      throw new WrongStateError(this.name, `job ${JSON.stringify(id)}`, 'not delayed', 'only delayed jobs are promoted');
+    }
+  }
+
+  /** Gives a dead job another life, attempts starting again. @throws {JobNotFoundError | WrongStateError} */
+  async retryDead(id: string): Promise<void> {
+    const { retried } = await this.engine.retryDead(this.name, { ids: [checkJobId(id)] });
+    if (retried.length > 0) return;
+    const stored = await this.engine.get(this.name, id);
+    if (!stored) throw new JobNotFoundError(this.name, id);
+    const state = stored.state === 'dead' ? 'corrupt' : stored.state;
+    throw new WrongStateError(this.name, `job ${JSON.stringify(id)}`, state, 'only dead jobs with a body are retried');
+  }
+
+  /** The same for the dead jobs that died first, at most `limit` (1,000 by default); answers their ids. */
+  async retryAllDead(options: { readonly limit?: number } = {}): Promise<readonly string[]> {
+    return (await this.engine.retryDead(this.name, { limit: options.limit ?? DEFAULT_RETRY_DEAD })).retried;
+  }
+
+  /**
+   * Removes the queue with everything in it.
+   *
+   * @throws {WrongStateError} while jobs run, unless `force`
+   */
+  async obliterate(options: { readonly force?: boolean } = {}): Promise<void> {
+    if ((await this.engine.obliterate(this.name, options.force === true)) === 'active') {
+      throw new WrongStateError(this.name, 'the queue', 'at work', 'pause it and let the jobs end, or use { force: true }');
+    }
+  }
+
+  private result(job: EnqueueJob, duplicate: boolean): AddResult {
+    return { id: job.id, queue: this.name, name: job.name, duplicate };
+  }
+}
