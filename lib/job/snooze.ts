@@ -1,0 +1,19 @@
+import { GodwitError } from '../errors.js';
+import { parseDuration, type Duration } from './duration.js';
+
+/**
+ * Throw it from a handler: run this job again later. It does not count as an attempt.
+ *
+ * @example
+ * if (!(await this.partner.isOpen())) throw new Snooze('5m');
+ */
+export class Snooze extends GodwitError {
+  readonly code = 'GODWIT_SNOOZE';
+  readonly delayMs: number;
+
+  /** @throws {InvalidOptionError} where the duration does not parse */
+  constructor(delay: Duration) {
+    super(`the handler asked to run again in ${delay}`);
+    this.delayMs = parseDuration(delay, 'Snooze()');
+  }
+}

@@ -1,0 +1,113 @@
+import type { QueueEngine } from '../engine/engine.js';
+import { pause, retryDelay } from '../engine/waiting.js';
+
+/** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
+const MAX_BLOCK_MS = 5000;
+
+/** A pool that has found its line empty and has slots left. */
+export interface Sleeper {
+  readonly queue: string;
+  /** Ask the line. Answers whether it will: a pool whose slots are full does not. */
+  wake(): boolean;
+}
+
+/**
+ * All idle pools of the process sleep in one blocking call on one connection. A bell wakes one of them; a pool that falls
+ * asleep meanwhile interrupts the block to be listened for too.
+ */
+export class Doorbell {
+  private readonly sleepers = new Map<string, Sleeper>();
+  private listened: ReadonlySet<string> = new Set();
+  private blocking = false;
+  private stopped = false;
+  private running: Promise<void> | null = null;
+  private signal: (() => void) | null = null;
+
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly maxBlockMs = MAX_BLOCK_MS,
+  ) {}
+
+  join(sleeper: Sleeper): void {
+    if (this.stopped) return;
+    this.sleepers.set(sleeper.queue, sleeper);
+    this.running ??= this.loop();
+    if (this.blocking) {
+      if (!this.listened.has(sleeper.queue)) {
+        this.blocking = false;
+        this.engine.interruptBell();
+      }
+    } else {
+      this.signal?.();
+    }
+  }
+
+  leave(sleeper: Sleeper): void {
+    this.sleepers.delete(sleeper.queue);
+  }
+
+  /** Ends the loop; resolves when no call of it is on its way. */
+  async stop(): Promise<void> {
+    if (!this.stopped) {
+      this.stopped = true;
+      this.sleepers.clear();
+      this.signal?.();
+      if (this.blocking) this.engine.interruptBell();
+    }
+    await this.running;
+  }
+
+  private async loop(): Promise<void> {
+    let failures = 0;
+    while (!this.stopped) {
+      if (this.sleepers.size === 0) {
+        await this.someoneJoins();
+        continue;
+      }
+      try {
+        await this.sleep();
+        failures = 0;
+      } catch {
+        // The link says what happened; here it only means that bells may have been missed.
+        this.blocking = false;
+        if (this.stopped) return;
+        await pause(retryDelay(++failures));
+        this.wakeAll(this.sleepers.keys());
+      }
+    }
+  }
+
+  private async sleep(): Promise<void> {
+    const queues = [...this.sleepers.keys()];
+    this.listened = new Set(queues);
+    this.blocking = true;
+    const began = performance.now();
+    const rung = await this.engine.awaitBell(queues, this.maxBlockMs);
+    this.blocking = false;
+    if (this.stopped) {
+      if (rung !== null) await this.engine.ring(rung);
+    } else if (rung !== null) {
+      await this.rang(rung);
+    } else if (performance.now() - began >= this.maxBlockMs - 1) {
+      this.wakeAll(await this.engine.anyWork([...this.sleepers.keys()]));
+    }
+  }
+
+  /** The bell was for one worker; where that is full by now, it goes to the next. */
+  private async rang(queue: string): Promise<void> {
+    if (!this.sleepers.get(queue)?.wake()) await this.engine.ring(queue);
+  }
+
+  private wakeAll(queues: Iterable<string>): void {
+    for (const queue of [...queues]) this.sleepers.get(queue)?.wake();
+  }
+
+  private someoneJoins(): Promise<void> {
+    return new Promise((resolve) => {
+      this.signal = () => {
+        this.signal = null;
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '../engine/engine.js';
+import { isPassing, retryDelay } from '../engine/waiting.js';
+import type { SettledRun } from '../job/outcome.js';
+
+type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+
+/** What a pool tells its exchanger, and is told by it. */
+export interface ExchangeSide {
+  readonly queue: string;
+  readonly leaseMs: number;
+  /** How many jobs may be claimed now. */
+  want(): number;
+  /** Whether a suspect may be among them. */
+  maySuspect(): boolean;
+  /** Whether this worker holds anything, settled or not. */
+  holdsAny(): boolean;
+  exchanged(answer: Exchanged, asked: number): void;
+  /** The lease is gone, and with it every job this worker held. */
+  leaseLost(settled: readonly SettledRun[]): void;
+  /** The store is away or refuses; the exchange is made again. Said with the first failure, and every ten seconds. */
+  trouble(error: Error): void;
+}
+
+/** A worker that has not spoken for this long may have been forgotten; it begins anew before it asks for work. */
+const FRESH_MS = 30_000;
+const COMPLAIN_MS = 10_000;
+/** Bounded, so that one script never takes long and fits what Lua can unpack. */
+const MAX_SETTLED = 500;
+
+const HOST = randomBytes(6).toString('base64url');
+let workers = 0;
+
+/**
+ * The one line to the store for one queue: settlements of one tick travel together with the next claim; one exchange is on
+ * its way at a time; a lost one is made again with the same number, so that nothing is settled or given out twice.
+ */
+export class Exchanger {
+  worker = newIdentity();
+  /** The number of the last exchange that was answered. */
+  seq = 0;
+  private settled: SettledRun[] = [];
+  private scheduled = false;
+  private inFlight = false;
+  private again = false;
+  private answeredAt = 0;
+  private complainedAt = 0;
+  private stopped = false;
+  private timer: NodeJS.Timeout | undefined;
+  private quiet: (() => void)[] = [];
+
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly side: ExchangeSide,
+  ) {}
+
+  get busy(): boolean {
+    return this.inFlight;
+  }
+
+  settle(run: SettledRun): void {
+    this.settled.push(run);
+    this.kick();
+  }
+
+  /** Ids that have an outcome the store has not confirmed. */
+  unconfirmed(): number {
+    return this.settled.length + (this.inFlight ? this.onItsWay.length : 0);
+  }
+
+  /** An exchange soon: with whatever else ends in this tick. */
+  kick(): void {
+    if (this.inFlight) {
+      this.again = true;
+      return;
+    }
+    if (this.scheduled || this.stopped) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      this.begin();
+    });
+  }
+
+  /** Resolves when everything settled so far is confirmed, or the exchanger is stopped. */
+  idle(): Promise<void> {
+    if (this.isQuiet()) return Promise.resolve();
+    return new Promise((resolve) => this.quiet.push(resolve));
+  }
+
+  /** Makes no exchange any more; what is not confirmed is left to the lease. */
+  stop(): void {
+    this.stopped = true;
+    if (this.timer) clearTimeout(this.timer);
+    this.tellQuiet();
+  }
+
+  /** The lease is known to be gone: a new name, so that nothing said under the old one is taken for this one. */
+  renew(): void {
+    this.worker = newIdentity();
+    this.seq = 0;
+  }
+
+  private onItsWay: readonly SettledRun[] = [];
+
+  private begin(): void {
+    if (this.stopped || this.inFlight) return;
+    const want = Math.max(0, this.side.want());
+    if (want === 0 && this.settled.length === 0) return this.tellQuiet();
+    if (!this.side.holdsAny() && performance.now() - this.answeredAt > FRESH_MS) this.renew();
+    this.onItsWay = this.settled.length > MAX_SETTLED ? this.settled.splice(0, MAX_SETTLED) : this.settled;
+    if (this.onItsWay === this.settled) this.settled = [];
+    this.inFlight = true;
+    this.send(
+      {
+        worker: this.worker,
+        seq: this.seq + 1,
+        leaseMs: this.side.leaseMs,
+        want,
+        maySuspect: this.side.maySuspect(),
+        settled: this.onItsWay,
+      },
+      1,
+    );
+  }
+
+  private send(call: ExchangeCall, tries: number): void {
+    this.engine.exchange(this.side.queue, call).then(
+      (answer) => this.answered(call, answer),
+      (error: Error) => {
+        if (this.stopped) return;
+        this.complain(error);
+        const wait = isPassing(error) ? retryDelay(tries) : 1000;
+        this.timer = setTimeout(() => this.send(call, tries + 1), wait);
+      },
+    );
+  }
+
+  private answered(call: ExchangeCall, answer: ExchangeAnswer): void {
+    if (this.stopped) return;
+    this.inFlight = false;
+    this.onItsWay = [];
+    this.complainedAt = 0;
+    this.answeredAt = performance.now();
+    if (answer.kind === 'exchanged') {
+      // A beat may have learnt meanwhile that the lease is gone; what an old name was given is not ours.
+      if (call.worker === this.worker) {
+        this.seq = call.seq;
+        this.side.exchanged(answer, call.want);
+      }
+    } else {
+      this.renew();
+      this.side.leaseLost(call.settled);
+    }
+    const wanted = this.again || this.settled.length > 0;
+    this.again = false;
+    if (wanted) this.kick();
+    this.tellQuiet();
+  }
+
+  private complain(error: Error): void {
+    const now = performance.now();
+    if (this.complainedAt > 0 && now - this.complainedAt < COMPLAIN_MS) return;
+    this.complainedAt = now;
+    this.side.trouble(error);
+  }
+
+  private isQuiet(): boolean {
+    return this.stopped || (!this.inFlight && this.settled.length === 0);
+  }
+
+  private tellQuiet(): void {
+    if (!this.isQuiet()) return;
+    const waiting = this.quiet;
+    this.quiet = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+function newIdentity(): string {
+  workers += 1;
+  return `${HOST}.${workers.toString(36)}`;
+}
+
+export type { ClaimedJob };

@@ -1,0 +1,37 @@
+/** Work that a worker may hold without having started it, in ms of its own speed. */
+const AHEAD_MS = 5;
+/** Jobs per claim: one script must not take long. */
+export const MAX_CLAIM = 500;
+
+/**
+ * How many jobs to claim beyond the free slots: so many that fast handlers need not wait for the network, so few that slow
+ * jobs are never kept from idle workers. Speed is measured only while there was always more to do.
+ */
+export class Prefetch {
+  private perMs = 0;
+  private ended = 0;
+  private since = performance.now();
+
+  /** A run ended. */
+  count(): void {
+    this.ended += 1;
+  }
+
+  /** An exchange was answered; `saturated`: it gave all that was asked for. */
+  measured(saturated: boolean): void {
+    const now = performance.now();
+    const elapsed = Math.max(now - this.since, 0.05);
+    this.perMs = saturated ? (this.perMs + this.ended / elapsed) / 2 : this.perMs / 2;
+    this.since = now;
+    this.ended = 0;
+  }
+
+  /** What was fast has become slow. */
+  forget(): void {
+    this.perMs = 0;
+  }
+
+  get jobs(): number {
+    return Math.floor(this.perMs * AHEAD_MS);
+  }
+}

@@ -1,0 +1,87 @@
+import { JobAbortedError, type AbortReason } from '../errors.js';
+import type { DecodedBody } from '../job/job-record.js';
+import type { Job } from '../job/job.js';
+import type { Outcome, SettledRun } from '../job/outcome.js';
+import { encodePayload } from '../job/payload.js';
+import type { JobPolicy } from '../options/job-policy.js';
+
+/** How a run speaks to the store while it runs. */
+export interface RunVoice {
+  readonly queue: string;
+  readonly maxPayloadBytes: number;
+  note(run: Run, what: { progress?: string; log?: string }): Promise<void>;
+}
+
+const MAX_LOG_LINE = 2000;
+/** Controls would forge lines of the log or of the terminal that shows it. */
+// oxlint-disable-next-line no-control-regex
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** One run of one job: what the handler gets, and what is settled when it ends. */
+export class Run implements Job, SettledRun {
+  readonly name: string;
+  readonly queue: string;
+  /** Replaced by what the schema makes of it. */
+  data: unknown;
+  readonly attempts: number;
+  outcome!: Outcome;
+  durationUs = 0;
+  readonly startedAt = performance.now();
+  timer: NodeJS.Timeout | undefined;
+  /** Set once the run has its outcome, or has lost its job: what the handler says later is not heard. */
+  closed = false;
+  private controller: AbortController | undefined;
+  private abortedBy: JobAbortedError | undefined;
+
+  constructor(
+    readonly id: string,
+    readonly attempt: number,
+    /** Stalled twice or more: at most one such job at a time for a worker. */
+    readonly suspect: boolean,
+    private readonly body: DecodedBody,
+    readonly policy: JobPolicy,
+    private readonly voice: RunVoice,
+  ) {
+    this.name = body.name;
+    this.queue = voice.queue;
+    this.data = body.data;
+    this.attempts = policy.attempts;
+  }
+
+  get createdAt(): Date {
+    return new Date(this.body.createdAt);
+  }
+
+  get priority(): number {
+    return this.body.options.priority ?? 0;
+  }
+
+  /** Made when it is first looked at: most handlers never do. */
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.abortedBy) this.controller.abort(this.abortedBy);
+    }
+    return this.controller.signal;
+  }
+
+  abort(reason: AbortReason, detail: string): JobAbortedError {
+    this.abortedBy ??= new JobAbortedError(reason, this.id, this.attempt, detail);
+    this.controller?.abort(this.abortedBy);
+    return this.abortedBy;
+  }
+
+  progress(value: unknown): Promise<void> {
+    try {
+      const progress = encodePayload(value, 'progress()', this.voice.maxPayloadBytes, 'the progress of the job');
+      return this.voice.note(this, { progress });
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  log(line: string): Promise<void> {
+    const log = String(line).slice(0, MAX_LOG_LINE).replace(/\s*\n\s*/g, ' ').replace(CONTROLS, '\ufffd');
+    return log === '' ? Promise.resolve() : this.voice.note(this, { log });
+  }
+}

@@ -1,0 +1,350 @@
+import { Logger } from '@nestjs/common';
+import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../engine/engine.js';
+import { decodeBody, expiresAt } from '../job/job-record.js';
+import type { Outcome, SettledRun } from '../job/outcome.js';
+import { mergeJobPolicy } from '../options/job-policy.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { Doorbell, Sleeper } from './doorbell.js';
+import { drainPool } from './drain.js';
+import { Exchanger, type ExchangeSide } from './exchanger.js';
+import { Executor } from './executor.js';
+import type { FindHandler } from './handler.js';
+import type { Holder, LeaseKeeper } from './lease-keeper.js';
+import type { DrainLimits, DrainReport, Pool } from './pool.js';
+import { MAX_CLAIM, Prefetch } from './prefetch.js';
+import { Run, type RunVoice } from './run.js';
+import { unrunnable } from './verdict.js';
+
+export interface WorkerPoolParts {
+  readonly engine: QueueEngine;
+  readonly queue: ResolvedQueueOptions;
+  readonly concurrency: number;
+  readonly find: FindHandler;
+  readonly leaseMs: number;
+  readonly doorbell: Doorbell;
+  readonly leases: LeaseKeeper;
+  /** Told when the first lease of another worker ends, so that somebody looks after it. */
+  readonly watchLeases: (queue: string, leaseInMs: number | null) => void;
+}
+
+type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+
+/** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
+const HOARD_MS = 50;
+const MAX_TIMER_MS = 2_147_483_647;
+/** Jobs that have stalled this often come one at a time. */
+const SUSPECT_STALLS = 2;
+
+/**
+ * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
+ * when the line is empty.
+ */
+export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice {
+  readonly queue: string;
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly maxPayloadBytes: number;
+  readonly runs = new Set<Run>();
+  readonly exchanger: Exchanger;
+  readonly logger = new Logger('QueueWorker');
+  /** Claimed, not started; taken from the front. */
+  private buffer: ClaimedJob[] = [];
+  private next = 0;
+  private suspects = 0;
+  private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
+  private readonly prefetch = new Prefetch();
+  private readonly executor: Executor;
+  private dueTimer: NodeJS.Timeout | undefined;
+  private hoardTimer: NodeJS.Timeout | undefined;
+  private startedSinceLook = 0;
+  private mismatches = 0;
+  private drained: Promise<DrainReport> | undefined;
+  private slotFreed: (() => void) | undefined;
+
+  constructor(private readonly parts: WorkerPoolParts) {
+    this.queue = parts.queue.name;
+    this.concurrency = parts.concurrency;
+    this.leaseMs = parts.leaseMs;
+    this.maxPayloadBytes = parts.queue.maxPayloadBytes;
+    this.exchanger = new Exchanger(parts.engine, this);
+    this.executor = new Executor(parts.queue, (run) => this.ended(run), this.logger);
+  }
+
+  get worker(): string {
+    return this.exchanger.worker;
+  }
+
+  get running(): number {
+    return this.runs.size;
+  }
+
+  // ------------------------------------------------------------------------------------------------------ the runtime
+
+  start(): void {
+    if (this.state !== 'new') return;
+    this.state = 'running';
+    this.parts.leases.add(this);
+    this.exchanger.kick();
+  }
+
+  pause(): void {
+    if (this.state !== 'running') return;
+    this.state = 'paused';
+    this.parts.doorbell.leave(this);
+    this.releaseBuffer();
+  }
+
+  resume(): void {
+    if (this.state !== 'paused') return;
+    this.state = 'running';
+    this.exchanger.kick();
+  }
+
+  drain(limits: DrainLimits): Promise<DrainReport> {
+    this.drained ??= drainPool(this, this.parts.engine, limits).finally(() => this.parts.leases.remove(this));
+    return this.drained;
+  }
+
+  // ------------------------------------------------------------------------------------------ for the drain (drain.ts)
+
+  /** Claims nothing more and gives back what has not started. */
+  stopClaiming(): void {
+    this.state = 'stopping';
+    this.parts.doorbell.leave(this);
+    if (this.dueTimer) clearTimeout(this.dueTimer);
+    if (this.hoardTimer) clearTimeout(this.hoardTimer);
+    this.releaseBuffer();
+  }
+
+  /** Resolves at the next end of a run. */
+  nextEnd(): Promise<void> {
+    return new Promise((resolve) => {
+      this.slotFreed = resolve;
+    });
+  }
+
+  /** Gives back a job whose handler still runs; what that says later is not heard. */
+  giveUp(run: Run): void {
+    if (run.closed) return;
+    run.closed = true;
+    if (run.timer) clearTimeout(run.timer);
+    run.outcome = RELEASED;
+    this.leaveSlot(run);
+    this.exchanger.settle(run);
+  }
+
+  // ----------------------------------------------------------------------------------------------------- the exchanger
+
+  want(): number {
+    if (this.state !== 'running') return 0;
+    return Math.min(MAX_CLAIM, this.concurrency + this.prefetch.jobs - this.runs.size - this.buffered);
+  }
+
+  maySuspect(): boolean {
+    return this.suspects === 0;
+  }
+
+  holdsAny(): boolean {
+    return this.runs.size > 0 || this.buffered > 0 || this.exchanger.unconfirmed() > 0;
+  }
+
+  exchanged(answer: Exchanged, asked: number): void {
+    const { claimed } = answer;
+    for (const id of answer.lost) this.logger.warn({ queue: this.queue, jobId: id, msg: LOST });
+    const saturated = claimed.length === asked;
+    if (asked > 0) this.prefetch.measured(saturated);
+    if (claimed.length > 0) this.take(claimed);
+    this.parts.watchLeases(this.queue, answer.leaseInMs);
+    if (this.state !== 'running') {
+      this.releaseBuffer();
+    } else if (asked > 0 && !saturated) {
+      this.sleepUntil(answer.dueInMs);
+    } else if (this.want() > 0 && asked > 0) {
+      this.exchanger.kick();
+    }
+  }
+
+  leaseLost(settled: readonly SettledRun[]): void {
+    const held = this.runs.size + this.buffered + settled.length;
+    this.next = 0;
+    this.buffer = [];
+    for (const run of this.runs) this.lose(run);
+    this.suspects = 0;
+    if (held > 0) {
+      this.logger.warn({ queue: this.queue, msg: `the lease ended and with it the hold on ${held} jobs; others run them now` });
+    }
+    this.exchanger.kick();
+  }
+
+  trouble(error: Error): void {
+    this.logger.error({ queue: this.queue, msg: `cannot claim or settle for now, trying on: ${error.message}` });
+  }
+
+  // ------------------------------------------------------------------------------------------- the doorbell and leases
+
+  wake(): boolean {
+    if (this.want() <= 0) return false;
+    this.exchanger.kick();
+    return true;
+  }
+
+  beaten(worker: string, answer: BeatAnswer): void {
+    if (worker !== this.worker) return;
+    if (answer.kind === 'unknown-worker') {
+      if (this.exchanger.busy || this.exchanger.seq === 0) return;
+      this.exchanger.renew();
+      this.leaseLost([]);
+      return;
+    }
+    const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
+    const known = this.runs.size + this.buffered + this.exchanger.unconfirmed();
+    this.mismatches = settledFully && answer.held !== known ? this.mismatches + 1 : 0;
+    // Once may be a settlement that crossed the beat.
+    if (this.mismatches >= 2) void this.reconcile();
+  }
+
+  async note(run: Run, what: { progress?: string; log?: string }): Promise<void> {
+    if (run.closed) return;
+    const { id, name, attempt } = run;
+    try {
+      const held = await this.parts.engine.note(this.queue, { worker: this.worker, id, name, attempt, ...what });
+      if (!held && !run.closed) this.lose(run);
+    } catch (error) {
+      // Progress is for people; that it could not be written must not fail the job.
+      this.logger.debug({ queue: this.queue, jobId: id, msg: `progress or log not written: ${(error as Error).message}` });
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------------------- the slots
+
+  private get buffered(): number {
+    return this.buffer.length - this.next;
+  }
+
+  private take(claimed: readonly ClaimedJob[]): void {
+    if (this.buffered === 0) {
+      this.buffer = claimed as ClaimedJob[];
+      this.next = 0;
+    } else {
+      this.buffer = this.buffer.slice(this.next).concat(claimed);
+      this.next = 0;
+    }
+    for (const job of claimed) if (job.stalls >= SUSPECT_STALLS) this.suspects += 1;
+    this.fill();
+  }
+
+  /** Starts what fits. */
+  private fill(): void {
+    while (this.next < this.buffer.length && this.runs.size < this.concurrency && this.state === 'running') {
+      const job = this.buffer[this.next]!;
+      this.next += 1;
+      this.startedSinceLook += 1;
+      this.begin(job);
+    }
+    if (this.buffered === 0) {
+      this.buffer = [];
+      this.next = 0;
+    } else {
+      this.hoardTimer ??= setTimeout(() => this.lookAtHoard(), HOARD_MS);
+    }
+  }
+
+  private begin(job: ClaimedJob): void {
+    const attempt = job.failed + 1;
+    const body = decodeBody(job.body);
+    if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', attempt));
+    const handler = this.parts.find(body.name);
+    if (!handler) {
+      const why = `no handler for job name '${body.name}' in the processors of queue '${this.queue}'`;
+      this.logger.error({ queue: this.queue, jobId: job.id, msg: `${why}; the job is dead` });
+      return this.cannotRun(job, body.name, unrunnable('no-handler', why, attempt));
+    }
+    const { policy } = this.parts.queue;
+    const own = mergeJobPolicy(body.options, policy, policy);
+    const expires = expiresAt(body, own.expiresInMs);
+    if (expires !== undefined && attempt === 1 && this.parts.engine.now() > expires) {
+      const why = `it was not started within ${own.expiresInMs} ms`;
+      return this.cannotRun(job, body.name, unrunnable('expired', why, attempt));
+    }
+    const run = new Run(job.id, attempt, job.stalls >= SUSPECT_STALLS, body, own, this);
+    this.runs.add(run);
+    this.executor.start(run, handler);
+  }
+
+  private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): void {
+    if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
+    this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome });
+  }
+
+  private ended(run: Run): void {
+    this.prefetch.count();
+    this.leaveSlot(run);
+    this.exchanger.settle(run);
+    if (this.next < this.buffer.length) this.fill();
+  }
+
+  private leaveSlot(run: Run): void {
+    this.runs.delete(run);
+    if (run.suspect) this.suspects -= 1;
+    this.slotFreed?.();
+  }
+
+  private lose(run: Run): void {
+    run.closed = true;
+    if (run.timer) clearTimeout(run.timer);
+    this.leaveSlot(run);
+    run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
+  }
+
+  private releaseBuffer(): void {
+    const rest = this.buffer.slice(this.next);
+    this.buffer = [];
+    this.next = 0;
+    for (const job of rest) {
+      const name = decodeBody(job.body)?.name ?? '';
+      if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
+      this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });
+    }
+  }
+
+  private lookAtHoard(): void {
+    this.hoardTimer = undefined;
+    if (this.buffered === 0) return;
+    if (this.startedSinceLook === 0) {
+      this.prefetch.forget();
+      this.releaseBuffer();
+    } else {
+      this.startedSinceLook = 0;
+      this.hoardTimer = setTimeout(() => this.lookAtHoard(), HOARD_MS);
+    }
+  }
+
+  private sleepUntil(dueInMs: number | null): void {
+    if (this.dueTimer) clearTimeout(this.dueTimer);
+    this.dueTimer = dueInMs === null ? undefined : setTimeout(() => this.wake(), Math.min(dueInMs, MAX_TIMER_MS));
+    if (this.runs.size < this.concurrency) this.parts.doorbell.join(this);
+    else this.parts.doorbell.leave(this);
+  }
+
+  /** The store and this worker differ on what it holds: the store's view decides. */
+  private async reconcile(): Promise<void> {
+    this.mismatches = 0;
+    const { worker } = this;
+    const known = [...this.runs].map((run) => run.id).concat(this.buffer.slice(this.next).map((job) => job.id));
+    try {
+      const answer = await this.parts.engine.adopt(this.queue, worker, known);
+      if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
+      const lost = new Set(answer.lost);
+      for (const run of [...this.runs]) if (lost.has(run.id)) this.lose(run);
+      this.buffer = this.buffer.slice(this.next).filter((job) => !lost.has(job.id));
+      this.next = 0;
+      const held = new Set(known);
+      this.take(answer.unknown.filter((job) => !held.has(job.id)));
+    } catch (error) {
+      this.trouble(error as Error);
+    }
+  }
+}
+
+const RELEASED = { kind: 'released' } as const;
+const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
