@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto';
+import { createConnection, type Socket } from 'node:net';
+import { latch } from '../wait.js';
+import { ByteLimit, Lane } from './lane.js';
+import { encodeRequest, matches, RequestSplitter, type Match } from './requests.js';
+
+/** `up` is from the client to Redis, `down` from Redis to the client. */
+export type Direction = 'up' | 'down';
+
+/** A reply that is to be lost, and how often. */
+export class ReplyRule {
+  /** How many replies it has cut off. */
+  hits = 0;
+  private left: number;
+  private readonly spent = latch('a reply to cut');
+
+  constructor(
+    readonly match: Match,
+    private readonly times: number,
+  ) {
+    this.left = times;
+  }
+
+  /** Resolves when it has cut off as many as it should. */
+  get done(): Promise<void> {
+    return this.spent.promise;
+  }
+
+  /** Whether it wants the reply to this request; then it counts on it. */
+  claims(request: Buffer): boolean {
+    if (this.left === 0 || !matches(request, this.match)) return false;
+    this.left -= 1;
+    return true;
+  }
+
+  strike(): void {
+    this.hits += 1;
+    if (this.hits === this.times) this.spent.open();
+  }
+}
+
+/** What holds for one connection, or for all of them. */
+export class Faults {
+  replies: ReplyRule[] = [];
+  limits: Record<Direction, ByteLimit[]> = { up: [], down: [] };
+
+  clear(): void {
+    this.replies = [];
+    this.limits = { up: [], down: [] };
+  }
+}
+
+export interface ConnectionHost {
+  readonly faults: Faults;
+  onRequest(connection: CutConnection, request: Buffer): void;
+  onCut(connection: CutConnection): void;
+  onClose(connection: CutConnection): void;
+}
+
+/** One client's way to Redis through the proxy. */
+export class CutConnection {
+  private readonly faults = new Faults();
+  private readonly splitter = new RequestSplitter();
+  private readonly server: Socket;
+  private readonly lanes: Record<Direction, Lane>;
+  private fence: Fence | undefined;
+
+  constructor(
+    private readonly client: Socket,
+    target: { host: string; port: number },
+    private readonly host: ConnectionHost,
+  ) {
+    this.server = createConnection({ ...target, noDelay: true });
+    const lane = (to: Socket, direction: Direction) =>
+      new Lane(
+        to,
+        () => [...this.faults.limits[direction], ...host.faults.limits[direction]],
+        () => this.cut(),
+      );
+    this.lanes = { up: lane(this.server, 'up'), down: lane(client, 'down') };
+    client.on('data', (chunk: Buffer) => this.fromClient(chunk));
+    this.server.on('data', (chunk: Buffer) => this.fromServer(chunk));
+    for (const [socket, other] of [
+      [client, this.lanes.up],
+      [this.server, this.lanes.down],
+    ] as const) {
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        other.push('end');
+        if (client.destroyed && this.server.destroyed) host.onClose(this);
+      });
+    }
+  }
+
+  /** Bytes that went through. */
+  get bytes(): Readonly<Record<Direction, number>> {
+    return { up: this.lanes.up.bytes, down: this.lanes.down.bytes };
+  }
+
+  /** As `Cut.cutOnReply`, for this connection. */
+  cutOnReply(match: Match, times = 1): ReplyRule {
+    const rule = new ReplyRule(match, times);
+    this.faults.replies.push(rule);
+    return rule;
+  }
+
+  /** As `Cut.cutAfterBytes`, for this connection. */
+  cutAfterBytes(direction: Direction, bytes: number): ByteLimit {
+    const limit = new ByteLimit(bytes);
+    this.faults.limits[direction].push(limit);
+    return limit;
+  }
+
+  /** As `Cut.delay`, for this connection. */
+  delay(ms: number): void {
+    this.lanes.up.delayMs = ms;
+    this.lanes.down.delayMs = ms;
+  }
+
+  /** As `Cut.blackhole`, for this connection. */
+  blackhole(): void {
+    this.lanes.up.hold(true);
+    this.lanes.down.hold(true);
+  }
+
+  /** Takes every fault back from this connection; what was held is delivered. */
+  heal(): void {
+    this.faults.clear();
+    this.delay(0);
+    this.lanes.up.hold(false);
+    this.lanes.down.hold(false);
+  }
+
+  /** Ends both sides at once; what is on its way is lost. */
+  destroy(): void {
+    this.lanes.up.clear();
+    this.lanes.down.clear();
+    this.client.destroy();
+    this.server.destroy();
+  }
+
+  private cut(): void {
+    this.host.onCut(this);
+    this.destroy();
+  }
+
+  private fromClient(chunk: Buffer): void {
+    for (const request of this.splitter.push(chunk)) {
+      // What comes behind a request whose reply is to be lost never reaches the server.
+      if (this.fence) return;
+      this.host.onRequest(this, request);
+      const rules = [...this.faults.replies, ...this.host.faults.replies];
+      const rule = rules.find((candidate) => candidate.claims(request));
+      if (rule) this.fence = this.sendFenced(request, rule);
+      else this.lanes.up.push(request);
+    }
+  }
+
+  /** Two requests of our own, one before and one behind, show which bytes are the reply, and that it was made. */
+  private sendFenced(request: Buffer, rule: ReplyRule): Fence {
+    const fence = new Fence(rule);
+    for (const bytes of [fence.before.request, request, fence.behind.request]) this.lanes.up.push(bytes);
+    return fence;
+  }
+
+  private fromServer(chunk: Buffer): void {
+    if (!this.fence) {
+      this.lanes.down.push(chunk);
+      return;
+    }
+    const { earlier, complete } = this.fence.read(chunk);
+    if (earlier) this.lanes.down.push(earlier);
+    if (!complete) return;
+    // The client is ended through its lane, behind the replies that are still on their way to it.
+    this.server.destroy();
+    this.host.onCut(this);
+    this.fence.rule.strike();
+  }
+}
+
+class Fence {
+  readonly before = echo();
+  readonly behind = echo();
+  private seen = Buffer.alloc(0);
+  private passed = false;
+
+  constructor(readonly rule: ReplyRule) {}
+
+  /** `earlier`: replies to requests before ours, for the client. `complete`: our reply has come, and is ours to lose. */
+  read(chunk: Buffer): { earlier?: Buffer; complete: boolean } {
+    this.seen = Buffer.concat([this.seen, chunk]);
+    let earlier: Buffer | undefined;
+    const at = this.passed ? -1 : this.seen.indexOf(this.before.reply);
+    if (at >= 0) {
+      this.passed = true;
+      earlier = this.seen.subarray(0, at);
+      this.seen = this.seen.subarray(at + this.before.reply.length);
+    }
+    return { earlier, complete: this.passed && this.seen.includes(this.behind.reply) };
+  }
+}
+
+function echo(): { request: Buffer; reply: Buffer } {
+  const token = randomUUID();
+  return { request: encodeRequest(['ECHO', token]), reply: Buffer.from(`$${token.length}\r\n${token}\r\n`) };
+}

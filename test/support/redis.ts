@@ -1,0 +1,207 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { basename } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, inject, type TestContext } from 'vitest';
+import type { RunningRedis } from '../../tools/redis.mjs';
+import { runCleanup } from './cleanup.js';
+import { until } from './wait.js';
+
+export interface UseRedisOptions {
+  /**
+   * A server of the spec's own, from `useServer()`: to kill, stop or reconfigure it. There a test has every right and the
+   * only clients; on the shared server it may touch no key but its own, flush nothing and configure nothing.
+   */
+  readonly server?: RunningRedis;
+  /** Kinds of keys that a test of this spec may leave behind beside `DATA`: `['active', 'worker', 'workers']`. */
+  readonly leaves?: readonly string[];
+}
+
+/** What the running test has of Redis; fresh for each test. */
+export interface TestRedis {
+  /** For the code under test. On the shared server it names a user who may touch only keys of this prefix. */
+  readonly url: string;
+  /** Unique; also `${prefix}-b` and the like are the test's own. */
+  readonly prefix: string;
+  /** A client with all rights, open for the whole file. */
+  readonly admin: Redis;
+  /** Every key that holds the prefix. */
+  keys(): Promise<string[]>;
+  /** The connections that were opened with `url`, as `CLIENT LIST` shows them. */
+  clients(): Promise<ClientInfo[]>;
+  /** Deletes every key of the test: for one that leaves more than data on purpose, such as a worker it has killed. */
+  flush(): Promise<void>;
+}
+
+export type ClientInfo = Readonly<Record<string, string>>;
+
+/**
+ * Keys of a queue that hold jobs, settings or history, so may well be there when a test ends; they are then deleted.
+ * Any other kind is the trace of a process that has not ended in good order, and fails the test.
+ */
+export const DATA: readonly string[] = [
+  ...[
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+  ],
+  ...[
+    'completed',
+    'results',
+    'progress',
+    'logs',
+    'schedules',
+    'schedule',
+    'events',
+    'meta',
+    'doorbell',
+    'lane',
+    'stats',
+  ],
+];
+
+/** Call it at the top of a spec file or `describe`, outside of tests. Its fields may be read inside tests and hooks. */
+export function useRedis(options: UseRedisOptions = {}): TestRedis {
+  let admin: Redis;
+  let current: { url: string; prefix: string; user: string };
+
+  beforeAll(async () => {
+    admin = new Redis(options.server?.url ?? inject('redisUrl'), { connectionName: 'test-admin' });
+    // A spec may take its own server away; ioredis then reconnects, and says so by this event only.
+    admin.on('error', () => {});
+    // Connected before the first test, or that test would seem to have opened it.
+    await admin.ping();
+  });
+  afterAll(() => admin.quit().then(() => undefined));
+
+  beforeEach(async (context) => {
+    const prefix = uniquePrefix(context);
+    current = options.server
+      ? { url: options.server.url, prefix, user: 'default' }
+      : { ...(await addUser(admin, prefix)), prefix };
+  });
+
+  const redis: TestRedis = {
+    get url() {
+      return current.url;
+    },
+    get prefix() {
+      return current.prefix;
+    },
+    get admin() {
+      return admin;
+    },
+    keys: () => scan(admin, current.prefix),
+    clients: async () => {
+      const own = await admin.client('ID');
+      return (await clientList(admin)).filter(({ user, id }) => user === current.user && id !== String(own));
+    },
+    flush: async () => {
+      const keys = await redis.keys();
+      if (keys.length > 0) await admin.unlink(keys);
+    },
+  };
+
+  afterEach(async () => {
+    try {
+      await runCleanup();
+      await expectNoClients(redis);
+      expectOnlyData(await redis.keys(), current.prefix, [...DATA, ...(options.leaves ?? [])]);
+    } finally {
+      await redis.flush();
+      // Deleting the user also ends its connections, so a test that fails here does not disturb the next one.
+      if (!options.server) await admin.call('ACL', 'DELUSER', current.user);
+    }
+  });
+  return redis;
+}
+
+function uniquePrefix({ task }: Readonly<TestContext>): string {
+  const file = basename(task.file.name).replace(/(\.\w+)+$/, '');
+  const names: string[] = [];
+  for (let at: { name: string; suite?: unknown } | undefined = task; at; at = at.suite as typeof at)
+    names.push(at.name);
+  const test = createHash('sha1').update(names.join('\n')).digest('hex').slice(0, 8);
+  return `${file.replace(/[^A-Za-z0-9._-]/g, '').slice(0, 24)}-${test}-${randomBytes(4).toString('hex')}`;
+}
+
+/** A user per test tells its connections from those of spec files that run beside it, also from threads and children. */
+async function addUser(admin: Redis, prefix: string): Promise<{ url: string; user: string }> {
+  const user = `test-${prefix}`;
+  const forbidden = [
+    'flushall',
+    'flushdb',
+    'swapdb',
+    'shutdown',
+    'debug',
+    'failover',
+    'replicaof',
+    'config|set',
+  ];
+  await admin.call(
+    'ACL',
+    'SETUSER',
+    user,
+    'on',
+    '>secret',
+    `~{${prefix}*`,
+    '&*',
+    '+@all',
+    ...forbidden.map((c) => `-${c}`),
+  );
+  const url = new URL(`redis://${admin.options.host}:${admin.options.port}`);
+  url.username = user;
+  url.password = 'secret';
+  return { url: url.href, user };
+}
+
+async function scan(admin: Redis, prefix: string): Promise<string[]> {
+  const keys = new Set<string>();
+  for await (const page of admin.scanStream({ match: `*${prefix}*`, count: 1_000 })) {
+    for (const key of page as string[]) keys.add(key);
+  }
+  return [...keys].sort();
+}
+
+async function clientList(admin: Redis): Promise<ClientInfo[]> {
+  const lines = String(await admin.client('LIST'))
+    .trim()
+    .split('\n');
+  return lines.map((line) =>
+    Object.fromEntries(line.split(' ').map((field) => splitAt(field, field.indexOf('=')))),
+  );
+}
+
+function splitAt(text: string, at: number): [string, string] {
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** A closed socket leaves the list of the server a moment later. */
+async function expectNoClients(redis: TestRedis): Promise<void> {
+  let left: ClientInfo[] = [];
+  const describe = (client: ClientInfo) =>
+    `${client['addr']} name=${client['name']} last command=${client['cmd']}`;
+  await until(async () => (left = await redis.clients()).length === 0, {
+    timeout: 2_000,
+    what: () => `the test closes its connections to Redis, but it left ${left.map(describe).join('; ')}`,
+  });
+}
+
+/** Throws on keys that are not `{prefix…:queue}:kind…` with a kind that may be left. */
+export function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
+  const unexpected = keys.filter((key) => {
+    const found = /^\{([^{}]*):[^:{}]+\}:([a-z]+)(:.*)?$/s.exec(key);
+    return !found || !found[1]!.startsWith(prefix) || !kinds.includes(found[2]!);
+  });
+  if (unexpected.length === 0) return;
+  throw new Error(
+    `the test left keys that are no data of a queue: ${unexpected.join(', ')}; end what wrote them in good order, ` +
+      `or call redis.flush() where the test leaves them on purpose`,
+  );
+}

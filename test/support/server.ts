@@ -1,0 +1,32 @@
+import { afterAll, beforeAll } from 'vitest';
+import { startRedis, type RunningRedis, type StartRedisOptions } from '../../tools/redis.mjs';
+
+/**
+ * A Redis server for one spec file alone, to kill, stop, fill or reconfigure: started before its tests, ended after them.
+ * Call it at the top of the file, and give it to `useRedis({ server })`. By default it keeps nothing on disk;
+ * `{ args: ['--appendonly', 'yes'] }` lets its data survive `restart()`.
+ */
+export function useServer(options: Omit<StartRedisOptions, 'private'> = {}): RunningRedis {
+  let server: RunningRedis;
+  beforeAll(async () => {
+    server = await startRedis({ ...options, private: true });
+  });
+  afterAll(() => server.stop());
+  return {
+    get url() {
+      return server.url;
+    },
+    get port() {
+      return server.port;
+    },
+    get pid() {
+      return server.pid;
+    },
+    get dir() {
+      return server.dir;
+    },
+    stop: () => server.stop(),
+    kill9: () => server.kill9(),
+    restart: () => server.restart(),
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * Remembers the timers that a test sets, and where. Node can count those that are active, but Vitest sets some of its own
+ * all the time; it took its functions from the globals before this file replaces them.
+ */
+const set = new Map<NodeJS.Timeout, string>();
+const MANY = 10_000;
+
+for (const name of ['setTimeout', 'setInterval'] as const) {
+  const original = globalThis[name] as (...args: unknown[]) => NodeJS.Timeout;
+  const remembering = (...args: unknown[]) => {
+    const timer = original(...args);
+    if (set.size > MANY) forgetEnded();
+    set.set(timer, new Error('timer').stack ?? '');
+    return timer;
+  };
+  // util.promisify finds its own form of setTimeout in a property of the function.
+  Object.defineProperties(remembering, Object.getOwnPropertyDescriptors(original));
+  Object.assign(globalThis, { [name]: remembering });
+}
+
+export function forgetTimers(): void {
+  set.clear();
+}
+
+/**
+ * ioredis gives a socket 2 seconds to end, also one that has ended already. That timer ends by itself, closes nothing then,
+ * and cannot be reached from outside.
+ */
+const HARMLESS = /ioredis.*AbstractConnector\.js/;
+
+/** The timers that are still set and would keep the process alive, each with the line that set it. */
+export function timersLeft(): string[] {
+  forgetEnded();
+  const places = [...set].filter(([timer]) => timer.hasRef()).map(([, stack]) => callerIn(stack));
+  return places.filter((place) => !HARMLESS.test(place)).map((place) => `timer set ${place}`);
+}
+
+function forgetEnded(): void {
+  for (const timer of set.keys()) {
+    // The only sign Node gives of a timer that has fired or was cleared.
+    if ((timer as unknown as { _destroyed: boolean })._destroyed) set.delete(timer);
+  }
+}
+
+function callerIn(stack: string): string {
+  // Line 0 is the message, line 1 the function above.
+  return stack.split('\n')[2]?.trim() ?? 'somewhere';
+}

@@ -1,0 +1,21 @@
+import { createServer } from 'node:net';
+
+/**
+ * A free port of 127.0.0.1, below those that systems give to outgoing connections: the port of a server that is down for
+ * a moment must not go to a client, least of all to one that reconnects to it and would then talk to itself.
+ */
+export async function freePort() {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    if (await isFree(port)) return port;
+  }
+  throw new Error('no free port between 20000 and 31999 on 127.0.0.1');
+}
+
+function isFree(port) {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
+}

@@ -1,0 +1,52 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** A program the project needs is not there and could not be installed; the message says how to get it. */
+export class MissingProgramError extends Error {
+  name = 'MissingProgramError';
+}
+
+/** Where a program lies: its path if it has a slash, else the first match on PATH, else undefined. */
+export function findOnPath(name) {
+  if (name.includes('/')) return isExecutable(name) ? name : undefined;
+  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Installs the first of these Debian packages that can be had, on Debian or Ubuntu as root or with passwordless sudo.
+ * Says so in one line on stderr. False: this is another system, or there is no right to install, or none was found.
+ */
+export function aptInstall(what, packages) {
+  if (!existsSync('/etc/debian_version') || !findOnPath('apt-get')) return false;
+  const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
+  if (sudo.length > 0 && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) return false;
+  console.error(`${what} is missing: installing it with apt-get (${packages.join(' or ')})`);
+  if (!aptGet(sudo, ['update'])) return false;
+  return packages.some((name) => aptGet(sudo, ['install', '--yes', '--no-install-recommends', name]));
+}
+
+function aptGet(sudo, args) {
+  const [command, ...rest] = [...sudo, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', ...args];
+  const run = spawnSync(command, rest, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  if (run.status !== 0)
+    console.error(`apt-get ${args.join(' ')} failed:\n${run.stdout}${run.stderr}`.trimEnd());
+  return run.status === 0;
+}
+
+/** Whether this module is the program that was started, and not imported by another. */
+export function isMain(meta) {
+  const started = process.argv[1];
+  return started !== undefined && pathToFileURL(realpathSync(started)).href === meta.url;
+}

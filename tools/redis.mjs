@@ -1,0 +1,175 @@
+// Brings up Redis: for the tests and benches by `startRedis`, for the samples by
+//   node tools/redis.mjs [--] command args…     runs the command with REDIS_URL set and ends with its exit code
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { freePort } from './free-port.mjs';
+import { MissingProgramError, isMain } from './programs.mjs';
+import { findServer } from './redis/binary.mjs';
+import { PortTakenError, launch } from './redis/process.mjs';
+
+/** Loses at most a second of jobs when the machine dies, and never forgets one for lack of memory. */
+const KEEPING = [
+  '--save',
+  '',
+  '--appendonly',
+  'yes',
+  '--appendfsync',
+  'everysec',
+  '--maxmemory-policy',
+  'noeviction',
+];
+/** Writes nothing to disk, and lets a test make the server sleep or fail. */
+const TESTING = [
+  ...['--save', '', '--appendonly', 'no'],
+  ...['--enable-debug-command', 'local', '--repl-diskless-sync-delay', '0'],
+];
+
+/** A port asked for may still be held by a server that is just ending. */
+const PORT_TRIES = 50;
+
+export async function startRedis(options = {}) {
+  if (!options.private && process.env.REDIS_URL) return new BorrowedRedis(process.env.REDIS_URL);
+  const redis = new OwnRedis(options);
+  try {
+    await redis.launch();
+  } catch (error) {
+    await redis.stop();
+    throw error;
+  }
+  return redis;
+}
+
+class OwnRedis {
+  #options;
+  #binary;
+  #process;
+
+  constructor(options) {
+    this.#options = options;
+    this.#binary = findServer({ forTests: Boolean(options.private) });
+    this.port = options.port;
+    this.dir = options.dir ? resolve(options.dir) : mkdtempSync(join(tmpdir(), 'godwit-redis-'));
+  }
+
+  get url() {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  get pid() {
+    return this.#process?.pid;
+  }
+
+  get log() {
+    return join(this.dir, 'redis.log');
+  }
+
+  async launch() {
+    for (let tries = 1; ; tries++) {
+      this.port ??= await freePort();
+      try {
+        this.#process = await this.#launchOnce();
+        return;
+      } catch (error) {
+        if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
+        if (this.#options.port === undefined && this.#process === undefined) this.port = undefined;
+        else await new Promise((done) => setTimeout(done, 100));
+      }
+    }
+  }
+
+  #launchOnce() {
+    const { args = [], private: forTests, dir } = this.#options;
+    const settings = [
+      ...['--port', String(this.port), '--bind', '127.0.0.1', '--daemonize', 'no'],
+      ...(forTests ? TESTING : KEEPING),
+      // A program named by the caller may live in another root, where all instances share one working directory.
+      ...(forTests && process.env.GODWIT_TEST_REDIS_SERVER ? ['--appenddirname', basename(this.dir)] : []),
+      ...args,
+    ];
+    return launch({
+      binary: this.#binary,
+      args: settings,
+      port: this.port,
+      dir: this.dir,
+      orphanDir: dir ? undefined : this.dir,
+      log: this.log,
+    });
+  }
+
+  async kill9() {
+    await this.#process?.end('SIGKILL');
+  }
+
+  async restart() {
+    await this.#process?.end('SIGTERM');
+    await this.launch();
+  }
+
+  async stop() {
+    // What lies in our own folder goes with it, so there is nothing to wait for.
+    await this.#process?.end(this.#options.dir ? 'SIGTERM' : 'SIGKILL');
+    if (!this.#options.dir) rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+class BorrowedRedis {
+  constructor(url) {
+    this.url = url;
+    this.port = Number(new URL(url).port || 6379);
+    this.pid = undefined;
+    this.dir = undefined;
+  }
+
+  async stop() {}
+
+  async kill9() {
+    throw new Error(
+      'this Redis was named by REDIS_URL: it belongs to somebody else and is not ended from here',
+    );
+  }
+
+  async restart() {
+    await this.kill9();
+  }
+}
+
+async function runWith(redis, [command, ...args]) {
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, REDIS_URL: redis.url } });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => {
+      // A terminal sends Ctrl-C to both of us; a second one would read as "hurry".
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
+    });
+  }
+  return new Promise((done, fail) => {
+    child.once('error', (error) =>
+      fail(new MissingProgramError(`${command} cannot be run: ${error.message}`)),
+    );
+    child.once('exit', (code, signal) => done(code ?? 128 + constants.signals[signal]));
+  });
+}
+
+async function main(argv) {
+  const command = argv[0] === '--' ? argv.slice(1) : argv;
+  if (command.length === 0) {
+    console.error('usage: node tools/redis.mjs [--] command args…   runs the command with REDIS_URL set');
+    return 2;
+  }
+  const redis = await startRedis();
+  try {
+    return await runWith(redis, command);
+  } finally {
+    await redis.stop();
+  }
+}
+
+if (isMain(import.meta)) {
+  try {
+    process.exitCode = await main(process.argv.slice(2));
+  } catch (error) {
+    console.error(error instanceof MissingProgramError ? error.message : error);
+    process.exitCode = 1;
+  }
+}

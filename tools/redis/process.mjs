@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const GUARD = fileURLToPath(new URL('guard.sh', import.meta.url));
+const START_TIMEOUT_MS = 20_000;
+const STOP_TIMEOUT_MS = 15_000;
+
+/** The port was taken between choosing it and listening on it. */
+export class PortTakenError extends Error {
+  name = 'PortTakenError';
+}
+
+/**
+ * Starts a server under the guard, in `dir`, and waits until it answers. The guard lives in a session of its own, so
+ * that a Ctrl-C in the terminal reaches the program that uses the server and not the server.
+ * `orphanDir`: removed when this program dies without stopping the server.
+ */
+export async function launch({ binary, args, port, dir, orphanDir, log: path }) {
+  const log = newTextOf(path);
+  const guard = spawn('/bin/sh', [GUARD, orphanDir ?? '', path, binary, ...args], {
+    cwd: dir,
+    detached: true,
+    // The shell's own "Killed" is no news either; what the server says goes to its log.
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  guard.stdin.on('error', () => {});
+  const lines = createInterface({ input: guard.stdout });
+  const exited = new Promise((resolve) => {
+    lines.on('line', (line) => {
+      if (!line.startsWith('exit ')) return;
+      guard.stdin.end('done\n');
+      resolve(Number(line.slice(5)));
+    });
+    guard.once('close', () => resolve(-1));
+    guard.once('error', () => resolve(-1));
+  });
+  const said = await Promise.race([once(lines, 'line').then(([line]) => line), exited]);
+  const pid = Number(/^pid (\d+)$/.exec(said)?.[1]);
+  if (!pid) throw new Error(`${binary} could not be started (${said}):\n${log()}`);
+  await answering({ binary, port, pid, exited, log });
+  setRef(guard, 'unref');
+  return new ServerProcess(guard, pid, exited);
+}
+
+class ServerProcess {
+  #guard;
+  #exited;
+  #running = true;
+
+  constructor(guard, pid, exited) {
+    this.#guard = guard;
+    this.pid = pid;
+    this.#exited = exited.then(() => (this.#running = false));
+  }
+
+  /** Ends the server and waits until it is gone; SIGTERM lets it write what it owes to its disk. Safe twice. */
+  async end(signal) {
+    setRef(this.#guard, 'ref');
+    this.#kill(signal);
+    // A stopped process (SIGSTOP) hears SIGTERM only once it goes on.
+    this.#kill('SIGCONT');
+    const late = setTimeout(() => this.#kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.#exited;
+    clearTimeout(late);
+    if (this.#guard.exitCode === null && this.#guard.signalCode === null) await once(this.#guard, 'exit');
+  }
+
+  #kill(signal) {
+    try {
+      if (this.#running) process.kill(this.pid, signal);
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error;
+    }
+  }
+}
+
+/** Unreferenced, a server that somebody forgot to stop does not keep the program alive; the guard then ends it. */
+function setRef(guard, verb) {
+  for (const handle of [guard, guard.stdin, guard.stdout]) handle[verb]();
+}
+
+async function answering({ binary, port, pid, exited, log }) {
+  let code;
+  void exited.then((value) => (code = value));
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < deadline) {
+    const reply = await ask(port);
+    if (code !== undefined) break;
+    if (reply.startsWith('-NOAUTH')) return;
+    // Another server may have been faster on this port; only the process number proves that ours answers.
+    if (reply.includes(`process_id:${pid}\r\n`) && reply.includes('loading:0\r\n')) return;
+    await pause(10);
+  }
+  if (code === undefined) process.kill(pid, 'SIGKILL');
+  const text = log();
+  if (/address already in use|failed listening on port/i.test(text))
+    throw new PortTakenError(`port ${port} is taken`);
+  const how = code === undefined ? `did not answer within ${START_TIMEOUT_MS} ms` : `ended with code ${code}`;
+  throw new Error(`${binary} on port ${port} ${how}:\n${text}`);
+}
+
+/** What the server at this port says about itself, or '' where nobody answers in time. */
+function ask(port) {
+  return new Promise((resolve) => {
+    let reply = '';
+    const socket = createConnection({ host: '127.0.0.1', port, timeout: 1_000 });
+    socket.setEncoding('latin1');
+    socket.on('connect', () => socket.write('INFO server persistence\r\nQUIT\r\n'));
+    socket.on('data', (text) => (reply += text));
+    socket.on('timeout', () => socket.destroy());
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(reply));
+  });
+}
+
+/** The last lines that are written to this file from now on. */
+function newTextOf(path) {
+  closeSync(openSync(path, 'a'));
+  const from = statSync(path).size;
+  return () => readFileSync(path).subarray(from).toString().split('\n').slice(-15).join('\n').trim();
+}

@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  // Nest reads the types of constructor parameters, so the specs need the decorator metadata that tsc writes.
+  oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } },
+  test: {
+    include: ['test/**/*.spec.ts', 'sample/*/test/**/*.spec.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/setup.ts'],
+    // One process per file: what a spec leaves behind can then be told from what its neighbours use.
+    pool: 'forks',
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // dist is loaded by Node itself and not transformed: what is tested is what is published.
+    server: { deps: { external: [/\/dist\//] } },
+  },
+});
