@@ -50,6 +50,8 @@ export class Link {
     if (this.client || this.closed) return;
     const client = this.make();
     this.client = client;
+    // The socket keeps the process alive as long as somebody waits for it.
+    this.watch ??= setInterval(() => this.checkDeadlines(), WATCH_MS).unref();
     client.on('error', (error: Error) => this.report(error));
     client.on('ready', () => void this.ready(client));
     client.on('close', () => this.down(client));
@@ -72,7 +74,6 @@ export class Link {
     return new Promise((resolve, reject) => {
       const pending: Pending = { verb, deadline, reject };
       this.pending.add(pending);
-      this.watch ??= setInterval(() => this.checkDeadlines(), WATCH_MS);
       const command = new Command(name, args as string[], { replyEncoding: 'utf8' });
       (client.sendCommand(command) as Promise<unknown>).then(
         (reply) => {
@@ -182,10 +183,6 @@ export class Link {
 
   private settle(pending: Pending): void {
     this.pending.delete(pending);
-    if (this.pending.size === 0 && this.watch) {
-      clearInterval(this.watch);
-      this.watch = null;
-    }
   }
 
   private checkDeadlines(): void {
