@@ -3,7 +3,7 @@ import { InvalidOptionError } from '../errors.js';
 import { retryDelay } from './waiting.js';
 import type { ConnectionOption } from '../options/module-options.js';
 
-export type ClientRole = 'command' | 'blocking' | 'events';
+export type ClientRole = 'command' | 'blocking' | 'events' | 'heartbeat';
 
 /**
  * What makes ioredis safe for us, whoever configured it: it neither queues nor resends on its own, since a script whose
@@ -45,7 +45,7 @@ function fromFactory(
   factory: Extract<ConnectionOption, (...args: never[]) => unknown>,
   role: ClientRole,
 ): Redis | Cluster {
-  const client = factory(role);
+  const client = factory(role as Exclude<ClientRole, 'heartbeat'>);
   const options = client?.options as RedisOptions | undefined;
   if (typeof client?.sendCommand !== 'function') {
     throw new InvalidOptionError('forRoot().connection', 'a function that returns an ioredis client', client);

@@ -26,6 +26,11 @@ export interface QueueEngine {
   exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer>;
   /** Renews the lease of a worker and tells what the server thinks it holds. */
   beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer>;
+  /**
+   * Beats from a thread of its own, so that a handler that blocks the event loop is not taken for dead. Null where the
+   * connection cannot be carried to a thread (a factory, or options with functions): then `beat` is called by a timer.
+   */
+  openHeartbeat(plan: HeartbeatPlan): Heartbeat | null;
   /** Workers whose lease is over or will be within `withinMs`, with the ms until its end (negative: over). */
   overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
   /** Takes the jobs of a worker whose lease is over back to the line. */
@@ -149,6 +154,27 @@ export interface ClaimedJob {
 export type BeatAnswer =
   | { readonly kind: 'alive'; readonly held: number; readonly seq: number }
   | { readonly kind: 'unknown-worker' };
+
+export interface HeartbeatPlan {
+  readonly leaseMs: number;
+  readonly beatMs: number;
+  /** How long the event loop may stand still before the leases are left to end. */
+  readonly maxBlockMs: number;
+  /** Said for every beat that was answered. */
+  readonly onBeat: (queue: string, worker: string, answer: BeatAnswer) => void;
+  /** The thread died; beats must come from elsewhere. */
+  readonly onFailure: (error: Error) => void;
+}
+
+/** A thread that beats for those who hold jobs. */
+export interface Heartbeat {
+  /** From now on beat for this worker of the queue, while it `holds` anything. */
+  follow(queue: string, worker: string): void;
+  /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
+  holds(queue: string, any: boolean): void;
+  leave(queue: string): void;
+  close(): Promise<void>;
+}
 
 export interface RecoverCall {
   readonly worker: string;

@@ -6,6 +6,8 @@ import type {
   EnqueueCall,
   ExchangeAnswer,
   ExchangeCall,
+  Heartbeat,
+  HeartbeatPlan,
   LinkEvent,
   NoteCall,
   QueueEngine,
@@ -18,6 +20,7 @@ import type {
 import { Bells } from './bells.js';
 import { clientFactory, type EngineSettings } from './clients.js';
 import { encodeJobs } from './enqueue-codec.js';
+import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Link } from './link.js';
 import { RedisStore } from './redis-store.js';
@@ -70,9 +73,7 @@ export class RedisEngine implements QueueEngine {
   constructor(private readonly settings: EngineSettings) {
     const { prefix, callMs, leaseMs } = settings;
     const make = clientFactory(settings.connection, prefix);
-    const tell = (event: LinkEvent) => {
-      for (const listener of this.listeners) listener(event);
-    };
+    const tell = (event: LinkEvent) => this.tell(event);
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
     this.store = new RedisStore(
       prefix,
@@ -157,6 +158,11 @@ export class RedisEngine implements QueueEngine {
       { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
       { worker, leaseMs, recordMs: this.recordMs },
     );
+  }
+
+  openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
+    const tell = (event: LinkEvent) => this.tell(event);
+    return openHeartbeatThread(plan, this.settings, this.recordMs, (queue) => this.store.keysOf(queue), tell);
   }
 
   overdue(queue: string, withinMs: number): Promise<{ worker: string; endsInMs: number }[]> {
@@ -342,5 +348,9 @@ export class RedisEngine implements QueueEngine {
 
   closeEvents(): Promise<void> {
     return this.streams.close();
+  }
+
+  private tell(event: LinkEvent): void {
+    for (const listener of this.listeners) listener(event);
   }
 }

@@ -72,7 +72,11 @@ export class Recoverer {
       const count = waiting.length + suspects.length + dead.length;
       if (count > 0) {
         const fate = dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '';
-        this.logger.warn({ queue, worker, msg: `a worker went silent; ${count} jobs of it go back to the line${fate}` });
+        this.logger.warn({
+          queue,
+          worker,
+          msg: `a worker went silent; ${count} jobs of it go back to the line${fate}`,
+        });
       }
       if (!answer.more || this.stopped) return;
     }

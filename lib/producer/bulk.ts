@@ -9,7 +9,7 @@ export async function addInChunks<Result>(
   toResult: (job: EnqueueJob, duplicate: boolean) => Result,
 ): Promise<Result[]> {
   const results: Result[] = [];
-  for (let from = 0; from < jobs.length; ) {
+  for (let from = 0; from < jobs.length;) {
     const chunk = nextChunk(jobs, from);
     const seen = new Set<string>();
     const first = new Set<EnqueueJob>();

@@ -151,6 +151,7 @@ class Lane {
 
 /** One repetition may have been refused after another took effect. */
 function honest(error: unknown, applied: Applied): unknown {
-  if (applied === 'no' || !(error instanceof RedisUnavailableError || error instanceof RedisRefusedError)) return error;
+  if (applied === 'no' || !(error instanceof RedisUnavailableError || error instanceof RedisRefusedError))
+    return error;
   return new RedisUnavailableError('add', 'unknown', error.message, { cause: error });
 }

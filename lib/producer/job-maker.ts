@@ -14,7 +14,12 @@ export interface JobRequest {
 }
 
 /** Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored. */
-export function makeJob(queue: ResolvedQueueOptions, request: JobRequest, now: number, path: string): EnqueueJob {
+export function makeJob(
+  queue: ResolvedQueueOptions,
+  request: JobRequest,
+  now: number,
+  path: string,
+): EnqueueJob {
   const name = checkJobName(request.name);
   const { id, delayMs, dueAt, priority, ...policy } = checkJobOptions(request.options, `${path}.options`);
   const data = encodePayload(request.data, `${path}.data`, queue.maxPayloadBytes);

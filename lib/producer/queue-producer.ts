@@ -34,13 +34,23 @@ export class QueueProducer {
   }
 
   /** Adds many jobs, all or none up to 1,000: see `Queue.addBulk`. */
-  addBulk<D extends JobDefinition<any, any>>(job: D, items: readonly BulkItem<InputOf<D>>[]): Promise<AddResult[]>;
+  addBulk<D extends JobDefinition<any, any>>(
+    job: D,
+    items: readonly BulkItem<InputOf<D>>[],
+  ): Promise<AddResult[]>;
   addBulk(queue: string, jobs: readonly BulkJob[]): Promise<AddResult[]>;
-  async addBulk(job: string | JobDefinition, items: readonly (BulkJob | BulkItem<unknown>)[]): Promise<AddResult[]> {
+  async addBulk(
+    job: string | JobDefinition,
+    items: readonly (BulkJob | BulkItem<unknown>)[],
+  ): Promise<AddResult[]> {
     if (typeof job === 'string') return this.queueOf(job).addBulk(items as readonly BulkJob[]);
     const queue = this.queueOf(job.queue);
-    const checked = await Promise.all(items.map(async ({ data, options }) => ({ data: await applySchema(job, data), options })));
-    return queue.addBulk(checked.map(({ data, options }) => ({ name: job.name, data, ...(options && { options }) })));
+    const checked = await Promise.all(
+      items.map(async ({ data, options }) => ({ data: await applySchema(job, data), options })),
+    );
+    return queue.addBulk(
+      checked.map(({ data, options }) => ({ name: job.name, data, ...(options && { options }) })),
+    );
   }
 
   /** Adds one job and waits for its end: see `Queue.addAndWait`. */
@@ -49,7 +59,12 @@ export class QueueProducer {
     data: InputOf<D>,
     options?: WaitOptions,
   ): Promise<Result>;
-  addAndWait<Result = unknown>(queue: string, name: string, data: unknown, options?: WaitOptions): Promise<Result>;
+  addAndWait<Result = unknown>(
+    queue: string,
+    name: string,
+    data: unknown,
+    options?: WaitOptions,
+  ): Promise<Result>;
   async addAndWait<Result>(job: string | JobDefinition, ...rest: unknown[]): Promise<Result> {
     const { queue, name, data, options } = await this.read<WaitOptions>(job, rest);
     return queue.addAndWait<Result>(name, data, options);

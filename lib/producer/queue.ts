@@ -98,12 +98,22 @@ export class Queue {
    * @throws {JobFailedError} when it died
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
    */
-  async addAndWait<Result = unknown>(name: string, data: unknown, options: WaitOptions = {}): Promise<Result> {
+  async addAndWait<Result = unknown>(
+    name: string,
+    data: unknown,
+    options: WaitOptions = {},
+  ): Promise<Result> {
     const { waitTimeout = DEFAULT_WAIT, ...rest } = options;
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
-    const asked = rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
+    const asked =
+      rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
     const retention = Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION);
-    const job = makeJob(this.options, { name, data, options: { ...rest, retention } }, this.engine.now(), 'addAndWait()');
+    const job = makeJob(
+      this.options,
+      { name, data, options: { ...rest, retention } },
+      this.engine.now(),
+      'addAndWait()',
+    );
     const until = performance.now() + waitMs;
     const wait = this.prepareWait(this.name, job.id);
     try {
@@ -150,7 +160,12 @@ export class Queue {
     const answer = await this.engine.remove(this.name, checkJobId(id));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
     if (answer === 'active') {
-      throw new WrongStateError(this.name, `job ${JSON.stringify(id)}`, 'active', 'wait for the end of its run');
+      throw new WrongStateError(
+        this.name,
+        `job ${JSON.stringify(id)}`,
+        'active',
+        'wait for the end of its run',
+      );
     }
   }
 
@@ -159,7 +174,12 @@ export class Queue {
     const answer = await this.engine.promoteNow(this.name, checkJobId(id));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
     if (answer === 'not-delayed') {
-      throw new WrongStateError(this.name, `job ${JSON.stringify(id)}`, 'not delayed', 'only delayed jobs are promoted');
+      throw new WrongStateError(
+        this.name,
+        `job ${JSON.stringify(id)}`,
+        'not delayed',
+        'only delayed jobs are promoted',
+      );
     }
   }
 
@@ -170,7 +190,12 @@ export class Queue {
     const stored = await this.engine.get(this.name, id);
     if (!stored) throw new JobNotFoundError(this.name, id);
     const state = stored.state === 'dead' ? 'corrupt' : stored.state;
-    throw new WrongStateError(this.name, `job ${JSON.stringify(id)}`, state, 'only dead jobs with a body are retried');
+    throw new WrongStateError(
+      this.name,
+      `job ${JSON.stringify(id)}`,
+      state,
+      'only dead jobs with a body are retried',
+    );
   }
 
   /** The same for the dead jobs that died first, at most `limit` (1,000 by default); answers their ids. */
@@ -185,7 +210,12 @@ export class Queue {
    */
   async obliterate(options: { readonly force?: boolean } = {}): Promise<void> {
     if ((await this.engine.obliterate(this.name, options.force === true)) === 'active') {
-      throw new WrongStateError(this.name, 'the queue', 'at work', 'pause it and let the jobs end, or use { force: true }');
+      throw new WrongStateError(
+        this.name,
+        'the queue',
+        'at work',
+        'pause it and let the jobs end, or use { force: true }',
+      );
     }
   }
 

@@ -9,7 +9,11 @@ const FAREWELL_MS = 3000;
  * Ends a pool: nothing new, what has not started goes back, runs may finish until the deadline, then their signals abort,
  * and what still runs after the grace goes back without a counted attempt. Never rejects.
  */
-export async function drainPool(pool: WorkerPool, engine: QueueEngine, limits: DrainLimits): Promise<DrainReport> {
+export async function drainPool(
+  pool: WorkerPool,
+  engine: QueueEngine,
+  limits: DrainLimits,
+): Promise<DrainReport> {
   pool.stopClaiming();
   const before = pool.running;
   await finished(pool, limits.timeoutMs);
@@ -18,12 +22,22 @@ export async function drainPool(pool: WorkerPool, engine: QueueEngine, limits: D
   const rest = [...pool.runs];
   for (const run of rest) pool.giveUp(run);
   if (rest.length > 0) {
-    pool.logger.warn({ queue: pool.queue, jobIds: rest.map((run) => run.id), msg: 'still running at the deadline; given back' });
+    pool.logger.warn({
+      queue: pool.queue,
+      jobIds: rest.map((run) => run.id),
+      msg: 'still running at the deadline; given back',
+    });
   }
   await within(FAREWELL_MS, pool.exchanger.idle());
   pool.exchanger.stop();
   const leave = engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
-  await within(FAREWELL_MS, leave.then(() => undefined, () => undefined));
+  await within(
+    FAREWELL_MS,
+    leave.then(
+      () => undefined,
+      () => undefined,
+    ),
+  );
   return { finished: before - rest.length, released: rest.map((run) => run.id) };
 }
 

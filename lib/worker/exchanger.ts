@@ -16,6 +16,8 @@ export interface ExchangeSide {
   /** Whether this worker holds anything, settled or not. */
   holdsAny(): boolean;
   exchanged(answer: Exchanged, asked: number): void;
+  /** This worker has a new name. */
+  renamed(): void;
   /** The lease is gone, and with it every job this worker held. */
   leaseLost(settled: readonly SettledRun[]): void;
   /** The store is away or refuses; the exchange is made again. Said with the first failure, and every ten seconds. */
@@ -99,6 +101,7 @@ export class Exchanger {
   renew(): void {
     this.worker = newIdentity();
     this.seq = 0;
+    this.side.renamed();
   }
 
   private onItsWay: readonly SettledRun[] = [];

@@ -34,7 +34,10 @@ export class Executor {
       if (definition?.schema) {
         const checked = validatePayload(definition, run.data);
         if (isThenable(checked)) {
-          checked.then((data) => this.call(run, handler, data), (error: unknown) => this.failed(run, error, handler));
+          checked.then(
+            (data) => this.call(run, handler, data),
+            (error: unknown) => this.failed(run, error, handler),
+          );
           return;
         }
         run.data = checked;
@@ -63,7 +66,8 @@ export class Executor {
   private follow(run: Run, returned: unknown, handler: HandlerEntry): void {
     if (isThenable(returned)) {
       returned.then(
-        (value) => (isObservable(value) ? this.watch(run, value, handler) : this.returned(run, value, handler)),
+        (value) =>
+          isObservable(value) ? this.watch(run, value, handler) : this.returned(run, value, handler),
         (error: unknown) => this.failed(run, error, handler),
       );
     } else if (isObservable(returned)) {
@@ -113,7 +117,10 @@ export class Executor {
       return encodeResult(value, this.queue.maxPayloadBytes);
     } catch (error) {
       const job = { queue: run.queue, jobId: run.id };
-      this.logger.warn({ ...job, msg: `${handler.label} completed, but its result is not kept: ${(error as Error).message}` });
+      this.logger.warn({
+        ...job,
+        msg: `${handler.label} completed, but its result is not kept: ${(error as Error).message}`,
+      });
       return undefined;
     }
   }

@@ -1,4 +1,5 @@
-import type { BeatAnswer, QueueEngine } from '../engine/engine.js';
+import { Logger } from '@nestjs/common';
+import type { BeatAnswer, Heartbeat, QueueEngine } from '../engine/engine.js';
 
 /** A worker whose lease is to be kept while it holds jobs. */
 export interface Holder {
@@ -11,35 +12,79 @@ export interface Holder {
 
 /**
  * Keeps the leases of this process: one sign of life per queue and beat, however many jobs run, and none where nothing is
- * held. An exchange is a sign of life too, but only the beat comes when nothing ends.
+ * held. An exchange is a sign of life too, but only the beat comes when nothing ends. It comes from a thread, so that a
+ * handler that blocks the event loop is not taken for dead; where that cannot be, from a timer.
  */
 export class LeaseKeeper {
-  private readonly holders = new Set<Holder>();
+  private readonly holders = new Map<string, Holder>();
+  private readonly logger = new Logger('QueueWorker');
+  private readonly beatMs: number;
+  private heartbeat: Heartbeat | null = null;
   private timer: NodeJS.Timeout | null = null;
+  private open = false;
 
   constructor(
     private readonly engine: QueueEngine,
     private readonly leaseMs: number,
-  ) {}
+    private readonly maxBlockMs: number,
+  ) {
+    this.beatMs = leaseMs / 4;
+  }
 
   add(holder: Holder): void {
-    this.holders.add(holder);
-    this.timer ??= setInterval(() => this.beat(), this.leaseMs / 4);
+    this.begin();
+    this.holders.set(holder.queue, holder);
+    this.heartbeat?.follow(holder.queue, holder.worker);
+  }
+
+  /** The holder has a new identity. */
+  renamed(holder: Holder): void {
+    if (this.holders.has(holder.queue)) this.heartbeat?.follow(holder.queue, holder.worker);
+  }
+
+  /** Whether the holder has jobs now. Before a handler runs the thread must know: the handler may block everything. */
+  holds(holder: Holder, any: boolean): void {
+    this.heartbeat?.holds(holder.queue, any);
   }
 
   remove(holder: Holder): void {
-    this.holders.delete(holder);
-    if (this.holders.size === 0) this.stop();
+    if (this.holders.delete(holder.queue)) this.heartbeat?.leave(holder.queue);
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
+    this.open = false;
     this.holders.clear();
     if (this.timer) clearInterval(this.timer);
     this.timer = null;
+    const { heartbeat } = this;
+    this.heartbeat = null;
+    await heartbeat?.close();
   }
 
-  private beat(): void {
-    for (const holder of this.holders) {
+  private begin(): void {
+    if (this.open) return;
+    this.open = true;
+    this.heartbeat = this.engine.openHeartbeat({
+      leaseMs: this.leaseMs,
+      beatMs: this.beatMs,
+      maxBlockMs: this.maxBlockMs,
+      onBeat: (queue, worker, answer) => this.holders.get(queue)?.beaten(worker, answer),
+      onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
+    });
+    if (!this.heartbeat) this.fallBack('the connection cannot be carried to a thread');
+  }
+
+  private fallBack(why: string): void {
+    if (!this.open || this.timer) return;
+    this.heartbeat = null;
+    this.logger.warn(
+      `${why}: leases are renewed by a timer, so a handler that blocks the event loop for ${this.leaseMs} ms loses its jobs`,
+    );
+    this.timer = setInterval(() => this.beatAll(), this.beatMs);
+  }
+
+  private beatAll(): void {
+    for (const holder of this.holders.values()) {
       if (!holder.holdsAny()) continue;
       const { worker } = holder;
       this.engine.beat(holder.queue, worker, this.leaseMs).then(

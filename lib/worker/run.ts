@@ -73,7 +73,12 @@ export class Run implements Job, SettledRun {
 
   progress(value: unknown): Promise<void> {
     try {
-      const progress = encodePayload(value, 'progress()', this.voice.maxPayloadBytes, 'the progress of the job');
+      const progress = encodePayload(
+        value,
+        'progress()',
+        this.voice.maxPayloadBytes,
+        'the progress of the job',
+      );
       return this.voice.note(this, { progress });
     } catch (error) {
       return Promise.reject(error as Error);
@@ -81,7 +86,10 @@ export class Run implements Job, SettledRun {
   }
 
   log(line: string): Promise<void> {
-    const log = String(line).slice(0, MAX_LOG_LINE).replace(/\s*\n\s*/g, ' ').replace(CONTROLS, '\ufffd');
+    const log = String(line)
+      .slice(0, MAX_LOG_LINE)
+      .replace(/\s*\n\s*/g, ' ')
+      .replace(CONTROLS, '\ufffd');
     return log === '' ? Promise.resolve() : this.voice.note(this, { log });
   }
 }

@@ -24,7 +24,12 @@ export function verdictOf(run: Run, thrown: unknown): Outcome {
 
 /** A job that cannot be run at all: no handler has seen it, so no attempt is counted. */
 export function unrunnable(reason: DeadReason, message: string, attempt: number): Outcome {
-  return { kind: 'dead', reason, counted: false, failure: { name: 'UnrunnableJob', message, attempt, reason } };
+  return {
+    kind: 'dead',
+    reason,
+    counted: false,
+    failure: { name: 'UnrunnableJob', message, attempt, reason },
+  };
 }
 
 function dead(reason: DeadReason, failure: FailureRecord): Outcome {

@@ -153,6 +153,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     for (const id of answer.lost) this.logger.warn({ queue: this.queue, jobId: id, msg: LOST });
     const saturated = claimed.length === asked;
     if (asked > 0) this.prefetch.measured(saturated);
+    // Before a handler runs: it may block everything but the thread that beats.
+    this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.parts.watchLeases(this.queue, answer.leaseInMs);
     if (this.state !== 'running') {
@@ -164,6 +166,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     }
   }
 
+  renamed(): void {
+    this.parts.leases.renamed(this);
+  }
+
   leaseLost(settled: readonly SettledRun[]): void {
     const held = this.runs.size + this.buffered + settled.length;
     this.next = 0;
@@ -171,13 +177,19 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     for (const run of this.runs) this.lose(run);
     this.suspects = 0;
     if (held > 0) {
-      this.logger.warn({ queue: this.queue, msg: `the lease ended and with it the hold on ${held} jobs; others run them now` });
+      this.logger.warn({
+        queue: this.queue,
+        msg: `the lease ended and with it the hold on ${held} jobs; others run them now`,
+      });
     }
     this.exchanger.kick();
   }
 
   trouble(error: Error): void {
-    this.logger.error({ queue: this.queue, msg: `cannot claim or settle for now, trying on: ${error.message}` });
+    this.logger.error({
+      queue: this.queue,
+      msg: `cannot claim or settle for now, trying on: ${error.message}`,
+    });
   }
 
   // ------------------------------------------------------------------------------------------- the doorbell and leases
@@ -207,11 +219,21 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (run.closed) return;
     const { id, name, attempt } = run;
     try {
-      const held = await this.parts.engine.note(this.queue, { worker: this.worker, id, name, attempt, ...what });
+      const held = await this.parts.engine.note(this.queue, {
+        worker: this.worker,
+        id,
+        name,
+        attempt,
+        ...what,
+      });
       if (!held && !run.closed) this.lose(run);
     } catch (error) {
       // Progress is for people; that it could not be written must not fail the job.
-      this.logger.debug({ queue: this.queue, jobId: id, msg: `progress or log not written: ${(error as Error).message}` });
+      this.logger.debug({
+        queue: this.queue,
+        jobId: id,
+        msg: `progress or log not written: ${(error as Error).message}`,
+      });
     }
   }
 
@@ -321,7 +343,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   private sleepUntil(dueInMs: number | null): void {
     if (this.dueTimer) clearTimeout(this.dueTimer);
-    this.dueTimer = dueInMs === null ? undefined : setTimeout(() => this.wake(), Math.min(dueInMs, MAX_TIMER_MS));
+    this.dueTimer =
+      dueInMs === null ? undefined : setTimeout(() => this.wake(), Math.min(dueInMs, MAX_TIMER_MS));
     if (this.runs.size < this.concurrency) this.parts.doorbell.join(this);
     else this.parts.doorbell.leave(this);
   }
@@ -330,7 +353,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private async reconcile(): Promise<void> {
     this.mismatches = 0;
     const { worker } = this;
-    const known = [...this.runs].map((run) => run.id).concat(this.buffer.slice(this.next).map((job) => job.id));
+    const known = [...this.runs]
+      .map((run) => run.id)
+      .concat(this.buffer.slice(this.next).map((job) => job.id));
     try {
       const answer = await this.parts.engine.adopt(this.queue, worker, known);
       if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;

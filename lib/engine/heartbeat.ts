@@ -1,0 +1,155 @@
+import { Worker } from 'node:worker_threads';
+import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from './engine.js';
+import type { EngineSettings } from './clients.js';
+import type { QueueKeys } from './keys.js';
+import { beat } from './scripts/beat.js';
+
+/** What the thread is started with; everything in it can be cloned. */
+export interface HeartbeatStart {
+  readonly connection: Exclude<EngineSettings['connection'], (...args: never[]) => unknown>;
+  readonly prefix: string;
+  readonly leaseMs: number;
+  readonly beatMs: number;
+  readonly maxBlockMs: number;
+  readonly recordMs: number;
+  readonly callMs: number;
+  readonly script: { readonly sha: string; readonly text: string };
+  /** Int32: at 0 a number that rises while the event loop turns, then for each slot whether its worker holds jobs. */
+  readonly shared: SharedArrayBuffer;
+}
+
+export type ToThread =
+  | {
+      readonly kind: 'follow';
+      readonly slot: number;
+      readonly queue: string;
+      readonly worker: string;
+      readonly keys: [string, string, string];
+    }
+  | { readonly kind: 'leave'; readonly slot: number }
+  | { readonly kind: 'close' };
+
+export type FromThread =
+  | { readonly kind: 'beat'; readonly queue: string; readonly worker: string; readonly answer: BeatAnswer }
+  | { readonly kind: 'link'; readonly state: 'up' | 'down'; readonly message?: string };
+
+const MAX_SLOTS = 4096;
+const TICK_MS = 250;
+
+/** Starts the thread; null where the connection cannot be carried over. */
+export function openHeartbeatThread(
+  plan: HeartbeatPlan,
+  settings: EngineSettings,
+  recordMs: number,
+  keysOf: (queue: string) => QueueKeys,
+  tell: (event: LinkEvent) => void,
+): Heartbeat | null {
+  const { connection, prefix, callMs } = settings;
+  if (typeof connection === 'function') return null;
+  const shared = new SharedArrayBuffer(4 * (1 + MAX_SLOTS));
+  const { leaseMs, beatMs, maxBlockMs } = plan;
+  const script = { sha: beat.sha, text: beat.text };
+  const start: HeartbeatStart = {
+    connection,
+    prefix,
+    leaseMs,
+    beatMs,
+    maxBlockMs,
+    recordMs,
+    callMs,
+    script,
+    shared,
+  };
+  let thread: Worker;
+  try {
+    thread = new Worker(new URL('./heartbeat-thread.js', import.meta.url), {
+      workerData: start,
+      name: 'godwit-heartbeat',
+    });
+  } catch {
+    return null;
+  }
+  return new ThreadHeartbeat(thread, new Int32Array(shared), plan, keysOf, tell);
+}
+
+class ThreadHeartbeat implements Heartbeat {
+  private readonly slots = new Map<string, number>();
+  private readonly free: number[] = [];
+  private readonly ticker: NodeJS.Timeout;
+  private closed = false;
+  private readonly exited: Promise<void>;
+
+  constructor(
+    private readonly thread: Worker,
+    private readonly shared: Int32Array,
+    plan: HeartbeatPlan,
+    private readonly keysOf: (queue: string) => QueueKeys,
+    tell: (event: LinkEvent) => void,
+  ) {
+    thread.unref();
+    thread.on('message', (message: FromThread) => {
+      if (message.kind === 'beat') plan.onBeat(message.queue, message.worker, message.answer);
+      else
+        tell({
+          role: 'heartbeat',
+          state: message.state,
+          ...(message.message && { error: new Error(message.message) }),
+        });
+    });
+    let failure = new Error('the heartbeat thread ended');
+    thread.on('error', (error) => (failure = error));
+    this.exited = new Promise((resolve) => {
+      thread.on('exit', () => {
+        clearInterval(this.ticker);
+        if (!this.closed) plan.onFailure(failure);
+        resolve();
+      });
+    });
+    this.ticker = setInterval(() => Atomics.add(this.shared, 0, 1), TICK_MS).unref();
+  }
+
+  follow(queue: string, worker: string): void {
+    let slot = this.slots.get(queue);
+    if (slot === undefined) {
+      slot = this.free.pop() ?? this.slots.size + 1;
+      if (slot > MAX_SLOTS) throw new RangeError(`one process serves at most ${MAX_SLOTS} queues`);
+      this.slots.set(queue, slot);
+    }
+    const keys = this.keysOf(queue);
+    this.say({
+      kind: 'follow',
+      slot,
+      queue,
+      worker,
+      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker)],
+    });
+  }
+
+  holds(queue: string, any: boolean): void {
+    const slot = this.slots.get(queue);
+    if (slot !== undefined) Atomics.store(this.shared, slot, any ? 1 : 0);
+  }
+
+  leave(queue: string): void {
+    const slot = this.slots.get(queue);
+    if (slot === undefined) return;
+    Atomics.store(this.shared, slot, 0);
+    this.slots.delete(queue);
+    this.free.push(slot);
+    this.say({ kind: 'leave', slot });
+  }
+
+  async close(): Promise<void> {
+    if (!this.closed) {
+      this.closed = true;
+      clearInterval(this.ticker);
+      this.thread.ref();
+      this.say({ kind: 'close' });
+    }
+    await this.exited;
+  }
+
+  private say(message: ToThread): void {
+    this.thread.postMessage(message);
+  }
+}
