@@ -29,8 +29,10 @@ export class InvalidOptionError extends GodwitError {
     /** What was expected, as a phrase that follows "must be". */
     readonly rule: string,
     readonly received: unknown,
+    /** Where "must be" does not say it well. */
+    message = `${path} must be ${rule}, got ${show(received)}`,
   ) {
-    super(`${path} must be ${rule}, got ${show(received)}`);
+    super(message);
   }
 }
 
@@ -93,9 +95,11 @@ export class PayloadTooLargeError extends GodwitError {
     readonly bytes: number,
     readonly maxPayloadBytes: number,
     what = 'the data of the job',
+    /** Counting stopped early: `bytes` is a lower bound. */
+    atLeast = false,
   ) {
     super(
-      `${what} takes ${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
+      `${what} takes ${atLeast ? 'at least ' : ''}${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
         `store it elsewhere and put its address into the job, or raise maxPayloadBytes`,
     );
   }
