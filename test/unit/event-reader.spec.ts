@@ -163,6 +163,34 @@ describe('telling', () => {
     expect(other.seen).toEqual(['added 1', 'completed 3', 'removed 4']);
   });
 
+  it.each(['before', 'after'] as const)(
+    'does not tell a newcomer whose place is known %s it what a read brings that was begun for those who left',
+    async (when) => {
+      let read!: () => void;
+      let last!: () => void;
+      const { leave } = listen('email');
+      listen('sms');
+      await soon();
+      engine.held.set('readEvents', new Promise<void>((resolve) => (read = resolve)));
+      engine.push('sms', { type: 'added' });
+      await quiet();
+      expect(engine.calls.at(-1)).toBe('readEvents email>0,sms>1 1000');
+      engine.push('email', { type: 'added' }, { type: 'active' });
+      leave();
+      engine.held.set('lastEvent', new Promise<void>((resolve) => (last = resolve)));
+      const { seen } = listen('email');
+      engine.held.clear();
+      for (const answer of when === 'before' ? [last, read] : [read, last]) {
+        answer();
+        await quiet();
+      }
+      await reader.ready('email');
+      engine.push('email', { type: 'completed' });
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(seen).toEqual(['completed 3']);
+    },
+  );
+
   it('goes on when a listener throws', async () => {
     const log = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
     reader.listen('email', {}, () => {
@@ -204,7 +232,23 @@ describe('since', () => {
     expect(engine.mostConnections).toBe(1);
   });
 
-  it('loses nothing for one who comes with an older since while another is catching up', async () => {
+  it('loses nothing for one who comes with an older since while history is read for another', async () => {
+    for (let n = 0; n < 6; n++) engine.push('email', { type: 'added' });
+    let answer!: () => void;
+    engine.held.set('readEvents', new Promise<void>((resolve) => (answer = resolve)));
+    const younger = listen('email', { since: 4 });
+    await quiet();
+    expect(engine.calls.at(-1)).toBe('readEvents email>4 1');
+    const older = listen('email', { since: 1 });
+    engine.held.clear();
+    answer();
+    await soon();
+    expect(younger.seen).toEqual(['added 5', 'added 6']);
+    expect(older.seen).toEqual(['added 2', 'added 3', 'added 4', 'added 5', 'added 6']);
+    expect(states).not.toContainEqual(expect.stringContaining('gap'));
+  });
+
+  it('can be older than those of others who are catching up', async () => {
     engine.chunk = 1;
     for (let n = 0; n < 6; n++) engine.push('email', { type: 'added' });
     let older: ReturnType<typeof listen> | undefined;

@@ -160,22 +160,44 @@ describe('outcome', () => {
 });
 
 describe('an earlier job with the same id', () => {
-  it('does not answer for this one', async () => {
-    events.of('email').subscribe();
-    await soon();
+  it.each(['before', 'after'] as const)(
+    'does not answer for this one when its end is read %s outcome',
+    async (when) => {
+      const wait = waiter.prepare('email', 'a');
+      await wait.ready;
+      const earlier = { type: 'dead', id: 'a', reason: 'expired' } as const;
+      if (when === 'before') engine.push('email', earlier, { type: 'added', id: 'a' });
+      await soon();
+      engine.jobs.set('a', { state: 'waiting' });
+      const seen = watch(wait.outcome(30_000));
+      if (when === 'after') engine.push('email', earlier, { type: 'added', id: 'a' });
+      await quiet();
+      expect(seen.settled).toBe(false);
+      complete('"mine"');
+      await quiet();
+      expect(seen.value).toBe('mine');
+    },
+  );
+
+  it('that is added anew while its end is looked up does not end the wait with nothing', async () => {
     const wait = waiter.prepare('email', 'a');
     await wait.ready;
-    // The end of the earlier one is read only now, before the words about this one.
-    engine.push('email', { type: 'dead', id: 'a', reason: 'expired' });
-    await quiet();
-    const seen = watch(wait.outcome(30_000));
-    engine.jobs.set('a', { state: 'waiting' });
+    engine.jobs.set('a', { state: 'active' });
+    const seen = watch(wait.outcome(30_000, { duplicate: true }));
     await soon();
-    expect(seen.settled).toBe(false);
-    engine.push('email', { type: 'added', id: 'a' });
-    complete('"mine"');
+    let answer!: (job: StoredJob) => void;
+    vi.spyOn(engine, 'get').mockReturnValueOnce(new Promise((resolve) => (answer = resolve)));
+    engine.push('email', { type: 'completed', id: 'a' });
     await quiet();
-    expect(seen.value).toBe('mine');
+    engine.jobs.set('a', { state: 'waiting' });
+    engine.push('email', { type: 'added', id: 'a' });
+    await quiet();
+    answer({ state: 'waiting' } as StoredJob);
+    await quiet();
+    expect(seen.settled).toBe(false);
+    complete('"anew"');
+    await quiet();
+    expect(seen.value).toBe('anew');
   });
 
   it('is the one that is waited for when it is still in the queue', async () => {
