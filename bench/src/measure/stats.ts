@@ -9,6 +9,8 @@ export function quantile(values: readonly number[], q: number): number {
 }
 
 export interface Summary {
+  /** How many values it sums up. */
+  readonly count: number;
   readonly median: number;
   readonly min: number;
   readonly max: number;
@@ -20,5 +22,5 @@ export function summarize(values: readonly number[]): Summary {
   const median = quantile(values, 0.5);
   const min = Math.min(...values);
   const max = Math.max(...values);
-  return { median, min, max, spread: median === 0 ? 0 : (max - min) / 2 / median };
+  return { count: values.length, median, min, max, spread: median === 0 ? 0 : (max - min) / 2 / median };
 }

@@ -33,6 +33,8 @@ function table(rows: readonly Row[], [first, ...others]: readonly string[]): str
 
 function cell(summary: Summary | undefined): string {
   if (summary === undefined) return 'failed';
+  // One value has no spread, and ±0 would claim one.
+  if (summary.count === 1) return number(summary.median);
   return `${number(summary.median)} ±${(summary.spread * 100).toFixed(0)} %`;
 }
 
