@@ -49,6 +49,8 @@ export interface LeaseOptions {
   readonly duration?: Duration;
   /** Workers a job may lose before it is dead as `stalled`; 0 to 1,000. @default 5 */
   readonly maxStalls?: number;
+  /** How long a handler may block the event loop before its worker counts as dead, up to 24 days. @default '60s' */
+  readonly maxBlock?: Duration;
 }
 
 export interface ShutdownOptions {
@@ -94,6 +96,7 @@ export interface ResolvedModuleOptions {
   readonly maxPayloadBytes: number;
   readonly leaseMs: number;
   readonly maxStalls: number;
+  readonly maxBlockMs: number;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   readonly defaults: CheckedDefaults;
   /** `max` 0: no events. */
@@ -146,6 +149,7 @@ const readModule = shape({
     shape({
       duration: field('leaseMs', duration(100, 3_600_000)),
       maxStalls: field('maxStalls', integer(0, 1_000)),
+      maxBlock: field('maxBlockMs', timer(1_000)),
     }),
   ),
   shutdown: field(
@@ -175,6 +179,7 @@ export function resolveModuleOptions(
     maxPayloadBytes: given.maxPayloadBytes ?? DEFAULT_MAX_PAYLOAD_BYTES,
     leaseMs: given.lease?.leaseMs ?? 8_000,
     maxStalls: given.lease?.maxStalls ?? 5,
+    maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
     defaults: given.defaults ?? {},
     events: { max: eventsMax(given.events, DEFAULT_EVENTS) },

@@ -33,13 +33,13 @@ export interface WaitOptions extends JobOptions {
 }
 
 /** A subscription that exists before the job does, so that its end cannot be missed. */
-export interface JobWait {
+export interface EndWait {
   readonly ready: Promise<void>;
-  outcome(timeoutMs: number): Promise<unknown>;
+  outcome(timeoutMs: number, options: { readonly duplicate: boolean }): Promise<unknown>;
   cancel(): void;
 }
 
-export type PrepareWait = (queue: string, id: string) => JobWait;
+export type PrepareWait = (queue: string, id: string) => EndWait;
 
 const DEFAULT_WAIT = '30s';
 /** How long the result of an awaited job is kept at least, for readers whose events were lost. */
@@ -118,8 +118,8 @@ export class Queue {
     const wait = this.prepareWait(this.name, job.id);
     try {
       await wait.ready;
-      await this.enqueuer.add(job);
-      return (await wait.outcome(Math.max(0, until - performance.now()))) as Result;
+      const duplicate = await this.enqueuer.add(job);
+      return (await wait.outcome(Math.max(0, until - performance.now()), { duplicate })) as Result;
     } finally {
       wait.cancel();
     }
