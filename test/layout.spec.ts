@@ -6,6 +6,8 @@ import { sourcesIn, type SourceFile } from './support/sources.js';
 const MAX_FILE_LINES = 400;
 const MAX_FUNCTION_LINES = 70;
 
+const file = (path: string, text: string): SourceFile => ({ path, text });
+const faultOf = (path: string, text: string) => forbiddenImports([file(path, text)]);
 const lib = sourcesIn('lib', ['.ts']);
 const scripts = sourcesIn('lib', ['.lua']);
 const written = ['lib', 'test', 'bench', 'sample', 'tools'].flatMap((folder) =>
@@ -45,9 +47,6 @@ describe('the layout of the project', () => {
 });
 
 describe('the rules of the layout', () => {
-  const file = (path: string, text: string): SourceFile => ({ path, text });
-  const faultOf = (path: string, text: string) => forbiddenImports([file(path, text)]);
-
   it.each([
     ['lib/errors.ts', "import { x } from 'ioredis';", 'errors may import nothing'],
     ['lib/job/a.ts', "import { x } from '../options/b.js';", 'job may import errors of lib'],

@@ -1,6 +1,6 @@
 import { Controller, Get, Inject, Injectable, Sse, type OnModuleDestroy } from '@nestjs/common';
 import { NEVER, startWith } from 'rxjs';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { bootApp } from '../support/app.js';
 
 const destroyed: string[] = [];
@@ -66,7 +66,7 @@ describe('bootApp', () => {
     await expect(bootApp({ controllers: [ClockController] })).rejects.toThrow("can't resolve dependencies");
   });
 
-  afterAll(() => {
+  it('has closed what the tests before have booted', () => {
     expect(destroyed).toEqual(['clock', 'clock']);
   });
 });
