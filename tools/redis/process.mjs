@@ -85,23 +85,24 @@ function setRef(guard, verb) {
 }
 
 async function answering({ binary, port, pid, exited, log }) {
-  let code;
-  void exited.then((value) => (code = value));
+  let ended = '';
+  void exited.then((code) => (ended = `ended with code ${code}`));
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
     const reply = await ask(port);
-    if (code !== undefined) break;
+    if (ended) break;
     if (reply.startsWith('-NOAUTH')) return;
     // Another server may have been faster on this port; only the process number proves that ours answers.
     if (reply.includes(`process_id:${pid}\r\n`) && reply.includes('loading:0\r\n')) return;
     await pause(10);
   }
-  if (code === undefined) process.kill(pid, 'SIGKILL');
+  if (!ended) process.kill(pid, 'SIGKILL');
   const text = log();
-  if (/address already in use|failed listening on port/i.test(text))
-    throw new PortTakenError(`port ${port} is taken`);
-  const how = code === undefined ? `did not answer within ${START_TIMEOUT_MS} ms` : `ended with code ${code}`;
-  throw new Error(`${binary} on port ${port} ${how}:\n${text}`);
+  const isTaken = /address already in use|failed listening on port/i.test(text);
+  if (isTaken) throw new PortTakenError(`port ${port} is taken`);
+  throw new Error(
+    `${binary} on port ${port} ${ended || `did not answer within ${START_TIMEOUT_MS} ms`}:\n${text}`,
+  );
 }
 
 /** What the server at this port says about itself, or '' where nobody answers in time. */
