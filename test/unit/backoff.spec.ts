@@ -57,6 +57,10 @@ describe('backoffDelay', () => {
     expect(delays({ type: 'fixed', delay: '1s', jitter: 0.2 }, [1], random)).toEqual([expected[0]]);
   });
 
+  it('does not fall below the share by rounding', () => {
+    expect(delays({ type: 'fixed', delay: 3, jitter: 0.5 }, [1], () => 0.999)).toEqual([2]);
+  });
+
   it('draws from Math.random where nothing else is given', () => {
     const waits = new Set(delays({ type: 'fixed', delay: '1h', jitter: 1 }, Array(50).fill(1)));
     expect(waits.size).toBeGreaterThan(1);
