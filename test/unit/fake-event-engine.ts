@@ -35,8 +35,8 @@ export class FakeEventEngine implements Pick<
     this.append(queue, events, events.length);
   }
 
-  /** An entry whose last events are of moves that did not happen: they have numbers, and are not told. */
-  pushUntold(queue: string, told: number, untold: number): void {
+  /** An entry whose first events are of moves that did not happen: they have numbers, and are not told. */
+  pushUntold(queue: string, untold: number, told: number): void {
     this.append(
       queue,
       Array.from({ length: told + untold }, () => ({ type: 'added' })),
@@ -63,7 +63,13 @@ export class FakeEventEngine implements Pick<
       ...event,
       number: ++stream.last,
     }));
-    stream.batches.push({ queue, first, last: stream.last, at: Date.now(), events: raw.slice(0, told) });
+    stream.batches.push({
+      queue,
+      first,
+      last: stream.last,
+      at: Date.now(),
+      events: raw.slice(raw.length - told),
+    });
     for (const read of this.blocked) read.wake();
   }
 
