@@ -179,6 +179,9 @@ describe('telling', () => {
     await soon();
     expect(live.seen).toEqual(['added 7', 'added 8', 'paused 9']);
     expect(behind.seen).toEqual(['added 3', ...live.seen]);
+    engine.pushUntold('email', 2, 0);
+    await soon();
+    expect(engine.calls.at(-1)).toBe('readEvents email>11 1000');
     expect(states).not.toContainEqual(expect.stringContaining('gap'));
   });
 
