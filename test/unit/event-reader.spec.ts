@@ -207,7 +207,7 @@ describe('telling', () => {
   });
 
   it('starts after the present event for those who begin to listen while it is told', async () => {
-    let inner: ReturnType<typeof listen> | undefined;
+    let inner: ReturnType<typeof bench.listen> | undefined;
     bench.reader.listen('email', {}, () => void (inner ??= bench.listen('email')));
     await soon();
     bench.engine.push('email', { type: 'added' }, { type: 'active' });
@@ -252,7 +252,7 @@ describe('since', () => {
   it('can be older than those of others who are catching up', async () => {
     bench.engine.chunk = 1;
     for (let n = 0; n < 6; n++) bench.engine.push('email', { type: 'added' });
-    let older: ReturnType<typeof listen> | undefined;
+    let older: ReturnType<typeof bench.listen> | undefined;
     bench.reader.listen('email', { since: 3 }, () => void (older ??= bench.listen('email', { since: 1 })));
     await soon();
     expect(older?.seen).toEqual(['added 2', 'added 3', 'added 4', 'added 5', 'added 6']);
