@@ -168,7 +168,8 @@ end
 
 -- ------------------------------------------------------------------------------------------------------------- claim
 local ids, bodies = {}, {}
-local left = waiting + suspects + prioritized
+-- Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
+local left = waiting + prioritized + (arg_maySuspect == 1 and suspects or 0)
 if arg_want > 0 and left > 0 and not paused then
   if suspects > 0 and arg_maySuspect == 1 then ids = redis.call('LPOP', key_suspects, 1) end
   if waiting > 0 and #ids < arg_want then
