@@ -127,6 +127,18 @@ describe('heal by themselves', () => {
     expect((await q.events()).map(({ number, id }) => [number, id])).toEqual([[4, 'd']]);
   });
 
+  it('where the counter is no number: jobs go through', async () => {
+    await q.add('a', 'b');
+    await q.admin.hset(q.key('meta'), 'events', 'no number');
+    await q.add('c');
+    await q.claim(1);
+    const said = (await q.events()).map(({ number, type, id }) => [number, type, id]);
+    expect(said.slice(2)).toEqual([
+      [3, 'added', 'c'],
+      [4, 'active', 'a'],
+    ]);
+  });
+
   it('where something else lies at the key of the stream: jobs go through', async () => {
     await q.admin.set(q.key('events'), 'not ours');
     await q.hold('a', 'b');
