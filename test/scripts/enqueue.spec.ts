@@ -177,6 +177,11 @@ describe('a call that is made again', () => {
   });
 });
 
+it('is stored also where it is not to be remembered', async () => {
+  await q.engine.enqueue(QUEUE, { ...callOf(['a'], 1), rememberMs: 0 });
+  expect(await q.list('wait')).toEqual(['a']);
+});
+
 describe('the bell', () => {
   it.each([
     ['a plain job', job('a')],
