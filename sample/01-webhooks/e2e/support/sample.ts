@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -83,12 +83,12 @@ export async function startTarget(
   answer: (response: ServerResponse, count: number) => unknown,
 ): Promise<Target> {
   const requests: Request[] = [];
-  const server = createServer((request, response) => {
-    void text(request).then((body) => {
-      requests.push({ path: request.url ?? '', headers: request.headers, body });
-      answer(response, requests.length);
-    });
-  });
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
+    const body = await text(request);
+    requests.push({ path: request.url ?? '', headers: request.headers, body });
+    answer(response, requests.length);
+  };
+  const server = createServer((request, response) => void receive(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
