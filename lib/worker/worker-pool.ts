@@ -11,7 +11,7 @@ import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
-import { MAX_CLAIM, Prefetch } from './prefetch.js';
+import { Prefetch } from './prefetch.js';
 import { Run, type RunVoice } from './run.js';
 import { unrunnable } from './verdict.js';
 
@@ -137,7 +137,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   want(): number {
     if (this.state !== 'running') return 0;
-    return Math.min(MAX_CLAIM, this.concurrency + this.prefetch.jobs - this.runs.size - this.buffered);
+    const { jobs, most } = this.prefetch;
+    return Math.min(most, this.concurrency + jobs - this.runs.size - this.buffered);
   }
 
   maySuspect(): boolean {
@@ -251,7 +252,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.buffer = this.buffer.slice(this.next).concat(claimed);
       this.next = 0;
     }
-    for (const job of claimed) if (job.stalls >= SUSPECT_STALLS) this.suspects += 1;
+    let chars = 0;
+    for (const { body, stalls } of claimed) {
+      chars += body.length;
+      if (stalls >= SUSPECT_STALLS) this.suspects += 1;
+    }
+    if (claimed.length > 0) this.prefetch.received(claimed.length, chars);
     this.fill();
   }
 
