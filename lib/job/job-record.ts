@@ -53,13 +53,13 @@ const NO_OPTIONS: StoredJobOptions = Object.freeze({});
 let lastCreatedAt = 0;
 let lastCreatedAtText = '0';
 
-/** The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered. */
-export function encodeBody(
-  name: string,
-  createdAt: number,
-  options: RecordOptions,
-  dataJson: string,
-): string {
+/**
+ * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered.
+ *
+ * @param nowMs when it is added, ms since 1970; fractions, as of a corrected clock, are dropped.
+ */
+export function encodeBody(name: string, nowMs: number, options: RecordOptions, dataJson: string): string {
+  const createdAt = Math.floor(nowMs);
   // Many jobs are added in one millisecond.
   if (createdAt !== lastCreatedAt) {
     lastCreatedAt = createdAt;

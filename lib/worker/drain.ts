@@ -22,11 +22,13 @@ export async function drainPool(
   const rest = [...pool.runs];
   for (const run of rest) pool.giveUp(run);
   if (rest.length > 0) {
-    pool.logger.warn({
-      queue: pool.queue,
-      jobIds: rest.map((run) => run.id),
-      msg: 'still running at the deadline; given back',
-    });
+    const ids = rest
+      .slice(0, 20)
+      .map((run) => JSON.stringify(run.id))
+      .join(', ');
+    pool.logger.warn(
+      `queue '${pool.queue}': ${rest.length} jobs still ran at the deadline and are given back: ${ids}`,
+    );
   }
   await within(FAREWELL_MS, pool.exchanger.idle());
   pool.exchanger.stop();

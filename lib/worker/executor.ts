@@ -2,6 +2,7 @@ import type { Logger } from '@nestjs/common';
 import { validatePayload } from '../job/define-job.js';
 import { encodeResult } from '../job/payload.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { jobText } from './job-text.js';
 import type { HandlerEntry } from './handler.js';
 import type { Run } from './run.js';
 import { verdictOf } from './verdict.js';
@@ -116,11 +117,9 @@ export class Executor {
     try {
       return encodeResult(value, this.queue.maxPayloadBytes);
     } catch (error) {
-      const job = { queue: run.queue, jobId: run.id };
-      this.logger.warn({
-        ...job,
-        msg: `${handler.label} completed, but its result is not kept: ${(error as Error).message}`,
-      });
+      this.logger.warn(
+        `${jobText(run.queue, run.id)}: ${handler.label} completed, but its result is not kept: ${(error as Error).message}`,
+      );
       return undefined;
     }
   }
@@ -140,8 +139,8 @@ export class Executor {
   }
 
   private tooLate(run: Run, how: string, handler: HandlerEntry): void {
-    const job = { queue: run.queue, jobId: run.id, attempt: run.attempt };
-    this.logger.warn({ ...job, msg: `${handler.label} ${how} after its run was over; that is not counted` });
+    const what = `${handler.label}, attempt ${run.attempt}, ${how} after its run was over`;
+    this.logger.warn(`${jobText(run.queue, run.id)}: ${what}; that is not counted`);
   }
 }
 

@@ -10,6 +10,7 @@ import { Exchanger, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
+import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
 import { Prefetch } from './prefetch.js';
 import { Run, type RunVoice } from './run.js';
@@ -151,7 +152,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   exchanged(answer: Exchanged, asked: number): void {
     const { claimed } = answer;
-    for (const id of answer.lost) this.logger.warn({ queue: this.queue, jobId: id, msg: LOST });
+    for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
     const saturated = claimed.length === asked;
     if (asked > 0) this.prefetch.measured(saturated);
     // Before a handler runs: it may block everything but the thread that beats.
@@ -178,19 +179,15 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     for (const run of this.runs) this.lose(run);
     this.suspects = 0;
     if (held > 0) {
-      this.logger.warn({
-        queue: this.queue,
-        msg: `the lease ended and with it the hold on ${held} jobs; others run them now`,
-      });
+      this.logger.warn(
+        `queue '${this.queue}': the lease ended, and with it the hold on ${held} jobs; others run them now`,
+      );
     }
     this.exchanger.kick();
   }
 
   trouble(error: Error): void {
-    this.logger.error({
-      queue: this.queue,
-      msg: `cannot claim or settle for now, trying on: ${error.message}`,
-    });
+    this.logger.error(`queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`);
   }
 
   // ------------------------------------------------------------------------------------------- the doorbell and leases
@@ -230,11 +227,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       if (!held && !run.closed) this.lose(run);
     } catch (error) {
       // Progress is for people; that it could not be written must not fail the job.
-      this.logger.debug({
-        queue: this.queue,
-        jobId: id,
-        msg: `progress or log not written: ${(error as Error).message}`,
-      });
+      this.logger.debug(
+        `${jobText(this.queue, id)}: progress or log not written: ${(error as Error).message}`,
+      );
     }
   }
 
@@ -283,8 +278,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', attempt));
     const handler = this.parts.find(body.name);
     if (!handler) {
-      const why = `no handler for job name '${body.name}' in the processors of queue '${this.queue}'`;
-      this.logger.error({ queue: this.queue, jobId: job.id, msg: `${why}; the job is dead` });
+      const why = `no @Handle('${body.name}') in the processors of queue '${this.queue}'`;
+      this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
       return this.cannotRun(job, body.name, unrunnable('no-handler', why, attempt));
     }
     const { policy } = this.parts.queue;

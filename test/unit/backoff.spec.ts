@@ -57,6 +57,10 @@ describe('backoffDelay', () => {
     expect(delays({ type: 'fixed', delay: '1s', jitter: 0.2 }, [1], random)).toEqual([expected[0]]);
   });
 
+  it('does not fall below the share by rounding', () => {
+    expect(delays({ type: 'fixed', delay: 3, jitter: 0.5 }, [1], () => 0.999)).toEqual([2]);
+  });
+
   it('draws from Math.random where nothing else is given', () => {
     const waits = new Set(delays({ type: 'fixed', delay: '1h', jitter: 1 }, Array(50).fill(1)));
     expect(waits.size).toBeGreaterThan(1);
@@ -75,13 +79,13 @@ describe('backoffDelay', () => {
         const { delay, factor, jitter } = given;
         const max = Math.min(delay + given.more, MAX_DURATION_MS);
         const option = { type: 'exponential', delay, factor, max } as const;
-        const [whole] = delays(option, [attempt]);
+        const [whole = 0] = delays(option, [attempt]);
         const [wait] = delays({ ...option, jitter }, [attempt], () => random);
         expect(whole).toBeGreaterThanOrEqual(delay);
         expect(whole).toBeLessThanOrEqual(max);
         expect(Number.isInteger(wait)).toBe(true);
-        expect(wait).toBeLessThanOrEqual(Number(whole));
-        expect(wait).toBeGreaterThanOrEqual(Number(whole) * (1 - jitter));
+        expect(wait).toBeLessThanOrEqual(whole);
+        expect(wait).toBeGreaterThanOrEqual(whole * (1 - jitter));
       }),
     );
   });
