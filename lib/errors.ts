@@ -235,7 +235,7 @@ export class RedisRefusedError extends GodwitError {
     message: string,
     options?: { cause?: unknown },
   ) {
-    super(`${verb}: Redis refused, nothing was changed: ${message}${advice(reply)}`, options);
+    super(`${verb}: Redis refused, nothing was changed: ${message}${adviceFor(reply)}`, options);
   }
 }
 
@@ -362,7 +362,7 @@ export function show(value: unknown): string {
   return `${text} (${value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value})`;
 }
 
-function advice(reply: string): string {
+function adviceFor(reply: string): string {
   switch (reply) {
     case 'OOM':
       return ' (raise maxmemory or let the workers drain the backlog, which they can at maxmemory)';

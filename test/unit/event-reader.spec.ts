@@ -112,6 +112,29 @@ describe('the connection', () => {
     await vi.advanceTimersByTimeAsync(5_000);
     expect(engine.count('openEvents')).toBe(1);
   });
+
+  it.each(['lastEvent', 'readEvents'] as const)(
+    'is not used again by a round in which %s was under way',
+    async (verb) => {
+      let answer!: () => void;
+      for (let n = 0; n < 3; n++) engine.push('email', { type: 'added' });
+      listen('email');
+      await soon();
+      engine.cut();
+      await quiet();
+      listen('email', { since: 1 });
+      engine.held.set(verb, new Promise<void>((resolve) => (answer = resolve)));
+      const before = engine.count(verb);
+      engine.heal();
+      await quiet();
+      expect(engine.count(verb)).toBe(before + 1);
+      await reader.close();
+      const calls = engine.calls.length;
+      answer();
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(engine.calls.slice(calls)).toEqual([]);
+    },
+  );
 });
 
 describe('telling', () => {
@@ -143,6 +166,23 @@ describe('telling', () => {
     engine.push('email', { type: 'paused' });
     await quiet();
     expect(seen).toEqual(['completed 11', 'added 12', 'paused 13']);
+  });
+
+  it('does not take numbers that are left out for a gap, live or behind', async () => {
+    engine.pushUntold('email', 2, 1);
+    engine.pushUntold('email', 2, 0);
+    const behind = listen('email', { since: 1 });
+    const live = listen('email');
+    await soon();
+    engine.pushUntold('email', 1, 2);
+    engine.push('email', { type: 'paused' });
+    await soon();
+    expect(live.seen).toEqual(['added 7', 'added 8', 'paused 9']);
+    expect(behind.seen).toEqual(['added 3', ...live.seen]);
+    engine.pushUntold('email', 2, 0);
+    await soon();
+    expect(engine.calls.at(-1)).toBe('readEvents email>11 1000');
+    expect(states).not.toContainEqual(expect.stringContaining('gap'));
   });
 
   it('tells a listener of one job only of that job', async () => {
