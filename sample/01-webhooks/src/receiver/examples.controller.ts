@@ -62,7 +62,7 @@ export class ExamplesController {
       },
       {
         title: 'Hangs',
-        says: 'Takes the request, never answers',
+        says: 'Accepts, never answers',
         webhook: { url: `${url}/hang`, event: 'parcel.delayed', body: { parcel: 'Z-5', hours: 36 } },
       },
       {
@@ -72,7 +72,7 @@ export class ExamplesController {
       },
       {
         title: 'Forbidden',
-        says: 'A private address: refused at the door',
+        says: 'Private address: refused',
         refused: true,
         webhook: { url: 'http://169.254.169.254/latest/meta-data/', event: 'secrets.please', body: {} },
       },

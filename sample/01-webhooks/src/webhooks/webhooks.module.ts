@@ -12,7 +12,7 @@ import { WebhooksController } from './webhooks.controller.js';
       name: QUEUE,
       defaults: {
         attempts: 5,
-        // Half a second, one, two, four. For receivers that may be down for hours, begin later and allow more.
+        // About half a second, one, two, four. For receivers that may be down for hours, begin later and allow more.
         backoff: { type: 'exponential', delay: '500ms', factor: 2, max: '10s', jitter: 0.2 },
         // Above the sender's own limit: the last resort should an attempt hang elsewhere.
         timeout: '5s',
