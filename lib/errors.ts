@@ -292,8 +292,9 @@ export class JobFailedError extends GodwitError {
     readonly jobId: string,
     readonly reason: string,
     message: string,
+    options?: { cause?: unknown },
   ) {
-    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`);
+    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`, options);
   }
 }
 
