@@ -19,6 +19,8 @@ function listen() {
   source.addEventListener('open', () => {
     show('live', 'Live');
     notify('');
+    // Anew each time: the receiver has another port after a restart.
+    offerExamples().catch(complain);
     changeSoon();
   });
   source.addEventListener('error', () => {
@@ -139,12 +141,14 @@ function complain(error) {
   notify(`The server cannot be reached (${error.message})`);
 }
 
+let accepted = [];
+byId('send-all').addEventListener('click', () => void send(...accepted));
+
 async function offerExamples() {
   const response = await fetch('/examples');
   const examples = await response.json();
   byId('examples').replaceChildren(...examples.map(exampleButton));
-  const accepted = examples.filter(({ refused }) => !refused).map(({ webhook }) => webhook);
-  byId('send-all').addEventListener('click', () => void send(...accepted));
+  accepted = examples.filter(({ refused }) => !refused).map(({ webhook }) => webhook);
 }
 
 function exampleButton({ title, says, refused, webhook }) {
@@ -164,4 +168,3 @@ byId('own').addEventListener('submit', (event) => {
 });
 
 listen();
-offerExamples().catch(complain);
