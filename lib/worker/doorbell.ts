@@ -1,6 +1,8 @@
 import type { QueueEngine } from '../engine/engine.js';
-import { pause, retryDelay } from '../engine/waiting.js';
+import { pause, retryDelay, within } from '../engine/waiting.js';
 
+/** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
+const FAREWELL_MS = 1000;
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
 const MAX_BLOCK_MS = 5000;
 
@@ -46,7 +48,7 @@ export class Doorbell {
     this.sleepers.delete(sleeper.queue);
   }
 
-  /** Ends the loop; resolves when no call of it is on its way. */
+  /** Ends the loop; resolves when no call of it is on its way, or soon where Redis cannot be reached. */
   async stop(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -54,7 +56,7 @@ export class Doorbell {
       this.signal?.();
       if (this.blocking) this.engine.interruptBell();
     }
-    await this.running;
+    if (this.running) await within(FAREWELL_MS, this.running);
   }
 
   private async loop(): Promise<void> {

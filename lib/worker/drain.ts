@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../engine/engine.js';
+import { within } from '../engine/waiting.js';
 import type { DrainLimits, DrainReport } from './pool.js';
 import type { Exchanger } from './exchanger.js';
 import type { Run } from './run.js';
@@ -50,13 +51,7 @@ export async function drainPool(
   await within(FAREWELL_MS, pool.exchanger.idle());
   pool.exchanger.stop();
   const leave = engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
-  await within(
-    FAREWELL_MS,
-    leave.then(
-      () => undefined,
-      () => undefined,
-    ),
-  );
+  await within(FAREWELL_MS, leave);
   return { finished: before - rest.length, released: rest.map((run) => run.id) };
 }
 
@@ -67,14 +62,4 @@ async function finished(pool: Drainable, ms: number): Promise<void> {
     if (left <= 0) return;
     await within(left, pool.nextEnd());
   }
-}
-
-function within(ms: number, promise: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    void promise.finally(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../engine/engine.js';
+import { RedisUnavailableError } from '../errors.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
@@ -187,7 +188,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   trouble(error: Error): void {
-    this.logger.error(`queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`);
+    const text = `queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`;
+    // That Redis cannot be reached is said once for the process, not once per queue.
+    if (error instanceof RedisUnavailableError) this.logger.debug(text);
+    else this.logger.error(text);
   }
 
   // ------------------------------------------------------------------------------------------- the doorbell and leases
