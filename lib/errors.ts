@@ -235,7 +235,7 @@ export class RedisRefusedError extends GodwitError {
     message: string,
     options?: { cause?: unknown },
   ) {
-    super(`${verb}: Redis refused, nothing was changed: ${message}${advice(reply)}`, options);
+    super(`${verb}: Redis refused, nothing was changed: ${message}${adviceFor(reply)}`, options);
   }
 }
 
@@ -292,8 +292,9 @@ export class JobFailedError extends GodwitError {
     readonly jobId: string,
     readonly reason: string,
     message: string,
+    options?: { cause?: unknown },
   ) {
-    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`);
+    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`, options);
   }
 }
 
@@ -379,7 +380,7 @@ function oneLine(text: string): string {
   return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;
 }
 
-function advice(reply: string): string {
+function adviceFor(reply: string): string {
   switch (reply) {
     case 'OOM':
       return ' (raise maxmemory or let the workers drain the backlog, which they can at maxmemory)';

@@ -68,9 +68,13 @@ export class QueueCore {
     ...wiredProviders,
     {
       provide: QueueRuntime,
-      inject: [QUEUE_ENGINE, WORKFORCE, SETTINGS],
-      useFactory: (engine: QueueEngine, hire: () => Workforce, settings: ResolvedModuleOptions) =>
-        new QueueRuntime(engine, hire, settings),
+      inject: [QUEUE_ENGINE, WORKFORCE, SETTINGS, QueueRegistry],
+      useFactory: (
+        engine: QueueEngine,
+        hire: () => Workforce,
+        settings: ResolvedModuleOptions,
+        registry: QueueRegistry,
+      ) => new QueueRuntime(engine, hire, settings, () => registry.names()),
     },
     {
       provide: QueueCore,
@@ -124,7 +128,11 @@ export class QueueCoreModule
 
   /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
   async beforeApplicationShutdown(): Promise<void> {
-    await this.core.events.close();
+    try {
+      await this.core.events.close();
+    } catch (error) {
+      this.logger.error(`closing the event streams: ${String(error)}`);
+    }
   }
 
   /** As the last of all: requests served until now could still add jobs. */
@@ -135,8 +143,7 @@ export class QueueCoreModule
 
   private checkAndPrepare(): void {
     const found = this.explorer.explore();
-    const queues = this.registry.names();
-    const { plans, faults: misfits } = planQueues(found.processors, queues);
+    const { plans, faults: misfits } = planQueues(found.processors, this.registry.names());
     const all = [
       ...this.settings.faults,
       ...this.rootFaults(),
@@ -148,7 +155,7 @@ export class QueueCoreModule
     for (const warning of found.warnings) this.logger.warn(warning);
     const drain = () => this.core.runtime.shutDown();
     for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
-    this.core.runtime.prepare(plans, queues);
+    this.core.runtime.prepare(plans);
   }
 
   private rootFaults(): string[] {

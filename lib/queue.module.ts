@@ -144,7 +144,6 @@ function asyncRootProviders({
     inject: tokens,
     useFactory: async (...injected: unknown[]) => (await make(...injected)) ?? null,
   });
-  const create = (factory: QueueModuleOptionsFactory) => factory.createQueueModuleOptions();
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
   if (ways.length !== 1) {
     throw new BootstrapError([
@@ -152,8 +151,12 @@ function asyncRootProviders({
     ]);
   }
   if (useFactory) return [provideBy(inject, useFactory)];
-  if (useClass) return [{ provide: useClass, useClass }, provideBy([useClass], create)];
-  return [provideBy([useExisting!], create)];
+  if (useClass) return [{ provide: useClass, useClass }, provideBy([useClass], createOptions)];
+  return [provideBy([useExisting!], createOptions)];
+}
+
+function createOptions(factory: QueueModuleOptionsFactory) {
+  return factory.createQueueModuleOptions();
 }
 
 function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
@@ -161,7 +164,7 @@ function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
   // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
   const registered = new Map<string, symbol[]>();
   for (const { name, inject = [], useFactory } of queues) {
-    const token = Symbol(`registration of queue ${String(name)}`);
+    const token = Symbol(`registration of queue ${name}`);
     registered.set(name, [...(registered.get(name) ?? []), token]);
     providers.push({
       provide: token,

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { QueuePlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
-import { NotRunningError, UnknownQueueError } from './errors.js';
+import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
 
@@ -37,8 +37,7 @@ export class QueueRuntime {
   private readonly pools = new Map<string, Pool>();
   private readonly paused = new Set<string>();
   private workforce: Workforce | null = null;
-  private plans: readonly QueuePlan[] = [];
-  private queues: readonly string[] = [];
+  private plans: readonly QueuePlan[] | null = null;
   private current: RuntimeState = 'new';
   private opening: Promise<void> | null = null;
   private starting: Promise<void> | null = null;
@@ -52,8 +51,10 @@ export class QueueRuntime {
     private readonly engine: QueueEngine,
     private readonly hire: () => Workforce,
     private readonly options: RuntimeOptions,
+    private readonly queues: () => readonly string[],
   ) {}
 
+  /** Of the workers; producers can be used from the start of the application to its end. */
   get state(): RuntimeState {
     return this.current;
   }
@@ -62,6 +63,7 @@ export class QueueRuntime {
    * Starts the workers of all processors. Does nothing while they run; after `stop` it starts them again. With the
    * role `producer` there are none to start.
    *
+   * @throws {BootstrapError} before the application is initialised.
    * @throws {NotRunningError} once the application shuts down.
    * @throws {UnsupportedRedisError} when the server is too old.
    */
@@ -110,9 +112,8 @@ export class QueueRuntime {
   }
 
   /** @internal Takes what discovery found. */
-  prepare(plans: readonly QueuePlan[], queues: readonly string[]): void {
+  prepare(plans: readonly QueuePlan[]): void {
     this.plans = plans;
-    this.queues = queues;
   }
 
   /** @internal Connects; producers can be used from now on. */
@@ -145,17 +146,23 @@ export class QueueRuntime {
     if (this.stopping) await this.stopping;
     this.refuseWhenShuttingDown();
     if (this.current === 'running') return;
+    const { plans } = this;
+    if (plans === null) {
+      throw new BootstrapError([
+        'QueueRuntime.start() needs an initialised application: await app.init() first',
+      ]);
+    }
     await this.open();
     this.refuseWhenShuttingDown();
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.workforce = this.hire();
-    for (const plan of this.plans) {
+    for (const plan of plans) {
       const pool = this.workforce.createPool(plan);
       this.pools.set(plan.queue, pool);
       if (!this.paused.has(plan.queue)) pool.start();
     }
-    this.sayWhatRuns();
+    this.sayWhatRuns(plans);
   }
 
   private async bringDown(): Promise<void> {
@@ -195,8 +202,9 @@ export class QueueRuntime {
   }
 
   private named(queue: string | undefined): readonly string[] {
-    if (queue === undefined) return this.queues;
-    if (!this.queues.includes(queue)) throw new UnknownQueueError(queue, this.queues);
+    const known = this.queues();
+    if (queue === undefined) return known;
+    if (!known.includes(queue)) throw new UnknownQueueError(queue, known);
     return [queue];
   }
 
@@ -204,8 +212,8 @@ export class QueueRuntime {
     if (this.shuttingDown) throw new NotRunningError('start');
   }
 
-  private sayWhatRuns(): void {
-    const pools = this.plans.map(
+  private sayWhatRuns(plans: readonly QueuePlan[]): void {
+    const pools = plans.map(
       ({ queue, concurrency }) =>
         `${queue} (concurrency ${concurrency}${this.paused.has(queue) ? ', paused' : ''})`,
     );

@@ -20,7 +20,7 @@ import { WorkerPool } from './worker/worker-pool.js';
  * engine does so when it is opened or first used.
  */
 
-/** A call that takes longer means a silent socket: a tenth of the usual lease would still be renewed in time. */
+/** A call that is not answered in this time is taken for a silent socket, whose connection is made anew. */
 const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;

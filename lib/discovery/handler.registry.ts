@@ -82,6 +82,8 @@ function entriesOf(
 ): PlannedHandler[] {
   const { className, instance } = processor;
   const label = `${className}.${method.name}`;
+  // Looked up at each call, so that a test may replace the method on the instance.
+  const run: Handler = (job) => instance[method.name](job);
   const entry = (mark: HandlerMark): PlannedHandler[] => {
     const { definition } = mark;
     if (definition && definition.queue !== queue) {
@@ -93,8 +95,6 @@ function entriesOf(
         ? null
         : attempt(`${showHandle(mark)} on ${label}`, found, () => checkJobName(mark.jobName));
     if (jobName === undefined) return [];
-    // Looked up at each call, so that a test may replace the method on the instance.
-    const run: Handler = (job) => instance[method.name](job);
     return [{ jobName, label, run, ...(definition && { definition }) }];
   };
   return method.marks.flatMap(entry);

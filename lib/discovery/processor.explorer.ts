@@ -134,7 +134,7 @@ function classOf(wrapper: Wrapper): Class | undefined {
         ? Reflect.getPrototypeOf(instance)?.constructor
         : wrapper.metatype;
     return typeof type === 'function' && typeof type.prototype === 'object' && type.prototype !== null
-      ? (type as Class)
+      ? type
       : undefined;
   } catch {
     // A value that may not be looked at (a strict mock, a revoked proxy) is no processor.
@@ -152,7 +152,7 @@ function processorAbove(type: Class): Class | undefined {
     typeof above === 'function';
     above = Reflect.getPrototypeOf(above)
   ) {
-    if (readProcessorMark(above)) return above as Class;
+    if (readProcessorMark(above)) return above;
   }
   return undefined;
 }

@@ -87,7 +87,7 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
       if (!skip.has(id) && !(settled && lost.has(id))) events.push(toEvent(number, group, i));
     }
   }
-  return { queue, last, at, events };
+  return { queue, first: last - count + 1, last, at, events };
 }
 
 function toEvent(number: number, { type, ids, columns }: Group, i: number): RawEvent {

@@ -104,7 +104,7 @@ export class Link {
     this.up = false;
     if (this.watch) clearInterval(this.watch);
     this.watch = null;
-    for (const pending of [...this.pending]) pending.reject(new NotRunningError(pending.verb));
+    for (const pending of this.pending) pending.reject(new NotRunningError(pending.verb));
     this.pending.clear();
     this.wake();
     if (!client || client.status === 'end') return;
@@ -178,7 +178,7 @@ export class Link {
   }
 
   private wake(): void {
-    for (const waiter of [...this.waiters]) waiter();
+    for (const waiter of this.waiters) waiter();
   }
 
   private settle(pending: Pending): void {

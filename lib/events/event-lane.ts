@@ -94,10 +94,9 @@ export class EventLane {
   /** Tells a batch to those who are up to date. Answers how many events before it can no longer be read. */
   tellNew(batch: QueueEventBatch): number {
     if (this.cursor === undefined) return 0; // of a lane that was here before this one
-    let missed = 0;
+    const missed = missedBetween(this.cursor, batch);
     for (const raw of batch.events) {
       if (raw.number <= this.cursor) continue;
-      missed += missedBetween(this.cursor, raw.number);
       // Before the telling: whoever subscribes inside a handler starts after this event.
       this.cursor = raw.number;
       if (batch.at >= this.skipBefore) this.tellOne(batch, raw);
@@ -118,11 +117,9 @@ export class EventLane {
     let position = start;
     let missed = 0;
     for (const batch of batches) {
+      missed += missedBetween(position, batch);
       for (const raw of batch.events) {
-        if (raw.number <= position) continue;
-        missed += missedBetween(position, raw.number);
-        position = raw.number;
-        this.tellThese(listeners, batch, raw);
+        if (raw.number > position) this.tellThese(listeners, batch, raw);
       }
       position = Math.max(position, batch.last);
     }
@@ -173,9 +170,12 @@ export class EventLane {
   }
 }
 
-/** Number 0 is "from the beginning of what is held": nothing was promised before it, so nothing is missed. */
-function missedBetween(cursor: number, next: number): number {
-  return cursor === 0 ? 0 : next - cursor - 1;
+/**
+ * Events that stood between a place and a batch and are gone. Numbers inside a batch may leave some out, so only its first
+ * counts. Place 0 is "from the beginning of what is held": nothing was promised before it, so nothing is missed.
+ */
+function missedBetween(cursor: number, batch: QueueEventBatch): number {
+  return cursor === 0 ? 0 : Math.max(0, batch.first - cursor - 1);
 }
 
 function say(listener: Listener, raw: RawEvent, event: QueueEvent): void {

@@ -202,7 +202,8 @@ export class EventReader {
     const lanes = [...this.lanes.values()].filter((lane) => lane.cursor !== undefined);
     if (lanes.length === 0) return this.lanes.size === 0 ? undefined : this.changed.wait();
     await this.compare(lanes);
-    await this.catchUp(lanes);
+    if (!this.stopped) await this.catchUp(lanes);
+    if (this.stopped) return; // a read after the closing would bring the connection back
     const hurry =
       !this.status.live || this.doubtful || lanes.some((lane) => lane.oldestNeeded() !== undefined);
     const after = new Map(lanes.map((lane) => [lane.queue, lane.cursor ?? 0]));

@@ -174,9 +174,8 @@ export class JobWait implements PreparedWait {
 
   private failed(reason: string, failure: FailureRecord | null): Error {
     const message = failure?.message ?? 'it was not run, or not to its end';
-    const error = new JobFailedError(this.queue, this.id, reason, message);
-    if (failure) error.cause = { name: failure.name, message: failure.message, stack: failure.stack };
-    return error;
+    const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
+    return new JobFailedError(this.queue, this.id, reason, message, cause ? { cause } : undefined);
   }
 
   private removed(reason: string): Error {

@@ -4,7 +4,7 @@ import type { DeadReason, FailureRecord } from '../job/outcome.js';
 /** What every event has. */
 interface EventBase<Type extends EventType> {
   /**
-   * Number of the event in its queue, in decimal: it rises by one. Hand the last one seen to `since` to go on after it.
+   * Number of the event in its queue, in decimal: it rises, mostly by one. Hand the last one seen to `since` to go on after it.
    * It is not the id of the job (`jobId`), and two queues may use the same number.
    */
   readonly id: string;

@@ -135,8 +135,8 @@ export class Queue {
   }
 
   async counts(): Promise<JobCounts> {
-    const { paused: _, ...counts } = await this.engine.counts(this.name);
-    return counts;
+    const { waiting, delayed, active, completed, dead } = await this.engine.counts(this.name);
+    return { waiting, delayed, active, completed, dead };
   }
 
   /** Whether `pause` is in force, for every process. */

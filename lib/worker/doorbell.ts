@@ -99,7 +99,7 @@ export class Doorbell {
   }
 
   private wakeAll(queues: Iterable<string>): void {
-    for (const queue of [...queues]) this.sleepers.get(queue)?.wake();
+    for (const queue of queues) this.sleepers.get(queue)?.wake();
   }
 
   private someoneJoins(): Promise<void> {

@@ -361,7 +361,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       const answer = await this.parts.engine.adopt(this.queue, worker, known);
       if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
       const lost = new Set(answer.lost);
-      for (const run of [...this.runs]) if (lost.has(run.id)) this.lose(run);
+      for (const run of this.runs) if (lost.has(run.id)) this.lose(run);
       this.buffer = this.buffer.slice(this.next).filter((job) => !lost.has(job.id));
       this.next = 0;
       const held = new Set(known);

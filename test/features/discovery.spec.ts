@@ -179,11 +179,16 @@ describe('what is found', () => {
   });
 });
 
+function refused(what: string): string {
+  const advice = 'put it on an instance method with a plain name';
+  return new BootstrapError([`@Handle('x') stands on ${what}; ${advice}`]).message;
+}
+
+function at(target: object, key: PropertyKey) {
+  return Object.getOwnPropertyDescriptor(target, key);
+}
+
 describe('where @Handle may stand', () => {
-  const refused = (what: string) => {
-    const advice = 'put it on an instance method with a plain name';
-    return new BootstrapError([`@Handle('x') stands on ${what}; ${advice}`]).message;
-  };
   // What does not compile is tried through the plain shape of a decorator.
   const handle = Handle('x') as (target: object, key?: unknown, descriptor?: unknown) => void;
   class Target {
@@ -194,7 +199,6 @@ describe('where @Handle may stand', () => {
     [Symbol.iterator]() {}
     method() {}
   }
-  const at = (target: object, key: PropertyKey) => Object.getOwnPropertyDescriptor(target, key);
 
   it.each([
     [

@@ -109,3 +109,28 @@ it('finishes what runs when the application closes, and keeps the rest', async (
     active: 0,
   });
 });
+
+it('looks after other workers no more once it is closed', async () => {
+  const busy = [latch('a first worker is busy'), latch('a second worker is busy')] as const;
+  const release = latch('the end of both jobs');
+  @Processor('sms', { concurrency: 1 })
+  class OneByOne {
+    @Handle()
+    async one() {
+      busy[busy[0].isOpen ? 1 : 0].open();
+      await release.promise;
+    }
+  }
+  const one = await bootApp({ imports: root(), providers: [OneByOne] });
+  const sms = one.get<Queue>(getQueueToken('sms'));
+  await sms.add('job', 1);
+  await busy[0].wait();
+  const other = await bootApp({ imports: root(), providers: [OneByOne] });
+  await sms.add('job', 2);
+  await busy[1].wait();
+  // Each has claimed while the other held a lease, so each has a look planned; the end of the test finds what stays.
+  release.open();
+  await one.close();
+  await expect(other.get<Queue>(getQueueToken('sms')).counts()).resolves.toMatchObject({ waiting: 0 });
+  await other.close();
+});

@@ -110,14 +110,19 @@ describe('start', () => {
   });
 });
 
+function warned(logs: readonly { text: string }[]): number {
+  return logs.filter((line) => line.text.includes('SIGTERM')).length;
+}
+
+function boot(root = QueueModule.forRoot()) {
+  return startApp(['sms'], { providers: [SmsProcessor] }, { root });
+}
+
 describe('the warning about shutdown hooks', () => {
   afterEach(() => {
     vi.useRealTimers();
     vi.restoreAllMocks();
   });
-  const warned = (logs: readonly { text: string }[]) =>
-    logs.filter((line) => line.text.includes('SIGTERM')).length;
-  const boot = (root = QueueModule.forRoot()) => startApp(['sms'], { providers: [SmsProcessor] }, { root });
 
   it('comes once, a moment after the start, where nothing listens to SIGTERM', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -183,6 +188,13 @@ describe('pause and resume', () => {
     expect(pool('sms').state).toBe('running');
   });
 
+  it('may come before the application is initialised', async () => {
+    const { app, init, pool } = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
+    app.get(QueueRuntime).pause();
+    await init();
+    expect([app.get(QueueRuntime).state, pool('sms').state]).toEqual(['running', 'new']);
+  });
+
   it('refuse a queue that is not registered, and do not mind one without a processor', async () => {
     const { app } = await startApp(['sms', 'idle'], { providers: [SmsProcessor] });
     const runtime = app.get(QueueRuntime);
@@ -242,6 +254,15 @@ describe('stop and start by hand', () => {
     await Promise.all([stopped, started]);
     expect(runtime.state).toBe('running');
     expect(first.state).toBe('drained');
+  });
+
+  it('refuse to start before the application is initialised, and start with it then', async () => {
+    const { app, init, pool } = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
+    await expect(app.get(QueueRuntime).start()).rejects.toThrow(
+      'QueueRuntime.start() needs an initialised application: await app.init() first',
+    );
+    await init();
+    expect([app.get(QueueRuntime).state, pool('sms').state]).toEqual(['running', 'running']);
   });
 
   it('stop before the start keeps the application from starting by itself', async () => {

@@ -10,8 +10,8 @@ interface Room {
 }
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
-/** A stage of the work knows what a job is, what may be set, and the plain verbs of the engine; never another stage. */
-const STAGE = ['errors', 'job', 'options', 'engine/engine.ts'];
+/** A stage of the work knows what a job is, what may be set, the plain verbs of the engine and when to call one again; never another stage. */
+const STAGE = ['errors', 'job', 'options', 'engine/engine.ts', 'engine/waiting.ts'];
 const NEST = [
   '@nestjs/common',
   '@nestjs/core',

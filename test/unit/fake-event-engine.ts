@@ -32,7 +32,25 @@ export class FakeEventEngine implements Pick<
 
   /** One entry of the stream, as one script call writes it. */
   push(queue: string, ...events: (Partial<RawEvent> & Pick<RawEvent, 'type'>)[]): void {
+    this.append(queue, events, events.length);
+  }
+
+  /** An entry whose first events are of moves that did not happen: they have numbers, and are not told. */
+  pushUntold(queue: string, untold: number, told: number): void {
+    this.append(
+      queue,
+      Array.from({ length: told + untold }, () => ({ type: 'added' })),
+      told,
+    );
+  }
+
+  private append(
+    queue: string,
+    events: readonly (Partial<RawEvent> & Pick<RawEvent, 'type'>)[],
+    told: number,
+  ): void {
     const stream = this.stream(queue);
+    const first = stream.last + 1;
     const raw = events.map((event) => ({
       id: 'job',
       name: 'name',
@@ -45,7 +63,13 @@ export class FakeEventEngine implements Pick<
       ...event,
       number: ++stream.last,
     }));
-    stream.batches.push({ queue, last: stream.last, at: Date.now(), events: raw });
+    stream.batches.push({
+      queue,
+      first,
+      last: stream.last,
+      at: Date.now(),
+      events: raw.slice(raw.length - told),
+    });
     for (const read of this.blocked) read.wake();
   }
 

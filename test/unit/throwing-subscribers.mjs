@@ -23,7 +23,15 @@ const engine = {
       error: null,
       progress: null,
     };
-    return [{ queue: 'email', last: asked, at: Date.now(), events: [{ ...raw, number: asked, type }] }];
+    return [
+      {
+        queue: 'email',
+        first: asked,
+        last: asked,
+        at: Date.now(),
+        events: [{ ...raw, number: asked, type }],
+      },
+    ];
   },
 };
 

@@ -82,7 +82,7 @@ end
 if #plain > 0 or #ranked > 0 or sooner then ring() end
 
 local repeated = table.concat(duplicates, '\n')
-redis.call('SET', key_lane, arg_seq .. '\n' .. repeated, 'PX', arg_rememberMs)
+redis.call('SET', key_lane, arg_seq .. '\n' .. repeated, 'PX', math.max(arg_rememberMs, 1))
 
 if added > 0 then
   local fields = {}

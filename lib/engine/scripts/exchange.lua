@@ -174,19 +174,22 @@ end
 
 -- ------------------------------------------------------------------------------------------------------------- claim
 local ids, bodies = {}, {}
-local left = waiting + suspects + prioritized
-if arg_want > 0 and left > 0 and not paused then
+-- Bounded, so that one call never takes long and fits what Lua can unpack.
+local want = math.min(arg_want, 1000)
+-- Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
+local left = waiting + prioritized + (arg_maySuspect == 1 and suspects or 0)
+if want > 0 and left > 0 and not paused then
   if suspects > 0 and arg_maySuspect == 1 then ids = redis.call('LPOP', key_suspects, 1) end
-  if waiting > 0 and #ids < arg_want then
-    local taken = redis.call('LPOP', key_wait, arg_want - #ids)
+  if waiting > 0 and #ids < want then
+    local taken = redis.call('LPOP', key_wait, want - #ids)
     if #ids == 0 then
       ids = taken
     else
       for i = 1, #taken do ids[#ids + 1] = taken[i] end
     end
   end
-  if prioritized > 0 and #ids < arg_want then
-    local taken = redis.call('ZPOPMIN', key_prioritized, arg_want - #ids)
+  if prioritized > 0 and #ids < want then
+    local taken = redis.call('ZPOPMIN', key_prioritized, want - #ids)
     for i = 1, #taken, 2 do ids[#ids + 1] = taken[i] end
   end
   left = left - #ids

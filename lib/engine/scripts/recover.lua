@@ -9,6 +9,9 @@ redis.call('LLEN', key_suspects)
 redis.call('ZCARD', key_dead)
 redis.call('HLEN', key_stats)
 redis.call('ZCARD', key_doorbell)
+for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
+  redis.call('HLEN', key)
+end
 if lease == nil then return { 'alive' } end
 
 -- The clock of Redis was stepped back: no lease may be longer than one lease.

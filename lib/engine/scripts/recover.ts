@@ -36,7 +36,7 @@ export const recover = defineScript({
     deadAge: 'int',
     record: 'text',
   },
-  uses: ['clock', 'say', 'names', 'ring', 'bury', 'tally'],
+  uses: ['clock', 'say', 'steps', 'names', 'ring', 'bury', 'tally'],
   reply: (raw: Raw): RecoverAnswer => {
     switch (raw[0]) {
       case 'alive':

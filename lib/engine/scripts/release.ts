@@ -7,6 +7,6 @@ export const release = defineScript({
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'names', 'ring', 'head'],
+  uses: ['clock', 'say', 'steps', 'names', 'ring', 'head'],
   reply: (raw: string[]) => ({ lost: raw }),
 });

@@ -24,6 +24,6 @@ export const remove = defineScript({
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['clock', 'say', 'names', 'traces'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces'],
   reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
 });

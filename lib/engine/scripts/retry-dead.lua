@@ -12,12 +12,11 @@ else
 end
 local retried = {}
 for i = 1, #ids do
-  local body = redis.call('HGET', key_jobs, ids[i])
-  if body and body ~= '' and redis.call('ZREM', key_dead, ids[i]) == 1 then retried[#retried + 1] = ids[i] end
+  if redis.call('HSTRLEN', key_jobs, ids[i]) > 0 and redis.call('ZREM', key_dead, ids[i]) == 1 then retried[#retried + 1] = ids[i] end
 end
 if #retried == 0 then return retried end
-forget_traces(unpack(retried))
-redis.call('RPUSH', key_wait, unpack(retried))
+in_steps(retried, forget_traces)
+in_steps(retried, function(...) redis.call('RPUSH', key_wait, ...) end)
 ring()
 say(#retried, { 'added', table.concat(retried, '\n'), 'added.name', names_of(retried) })
 return retried

@@ -20,6 +20,6 @@ export const retryDead = defineScript({
   args: { limit: 'int', maxEvents: 'int' },
   /** ids: id; only where limit is 0. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'names', 'traces', 'ring'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring'],
   reply: (raw: string[]) => ({ retried: raw }),
 });

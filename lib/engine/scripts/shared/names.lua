@@ -6,7 +6,9 @@ local function name_of(body)
 end
 
 local function names_of(ids)
-  local names = redis.call('HMGET', key_jobs, unpack(ids))
-  for i = 1, #ids do names[i] = name_of(names[i]) end
+  local names = {}
+  in_steps(ids, function(...)
+    for _, body in ipairs(redis.call('HMGET', key_jobs, ...)) do names[#names + 1] = name_of(body) end
+  end)
   return table.concat(names, '\n')
 end

@@ -3,12 +3,17 @@
 -- A failing stream must never fail the move it reports, hence pcall.
 local function say(count, fields)
   if arg_maxEvents == 0 or count == 0 then return end
-  local last = redis.call('HINCRBY', key_meta, 'events', count)
+  local last = redis.pcall('HINCRBY', key_meta, 'events', count)
+  if type(last) ~= 'number' then
+    -- Somebody wrote into it what is no number: as if it had been deleted.
+    last = count
+    redis.call('HSET', key_meta, 'events', last)
+  end
   local oldest = string.format('%.0f', math.max(last - arg_maxEvents, 0))
   local written = redis.pcall('XADD', key_events, 'MINID', '~', oldest,
     string.format('%.0f-0', last), 'at', now, 'n', count, unpack(fields))
   if type(written) == 'table' and written.err and string.find(written.err, 'equal or smaller', 1, true) then
-    -- Somebody deleted or restored one of the two keys: the stream's own last number decides.
+    -- Somebody deleted, restored or changed one of the two keys: the stream's own last number decides.
     local top = redis.pcall('XINFO', 'STREAM', key_events)
     for i = 1, #top, 2 do
       if top[i] == 'last-generated-id' then

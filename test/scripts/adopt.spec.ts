@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { adopt } from '#lib/engine/scripts/adopt.js';
+import { job, QUEUE, useQueue, WORKER } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+const adopting = (known: string[]) => changingNothing(q, () => q.engine.adopt(QUEUE, WORKER, known));
+
+it('finds nothing where both agree', async () => {
+  await q.hold('a', 'b');
+  expect(await adopting(['b', 'a'])).toEqual({ unknown: [], lost: [] });
+  expect(await q.engine.adopt(QUEUE, 'nobody', [])).toEqual({ unknown: [], lost: [] });
+});
+
+it('gives what the store thinks the worker holds and the worker does not know, as a claim does', async () => {
+  await q.hold('a', 'b', 'c');
+  await q.admin.hset(q.key('attempts'), 'b', 2);
+  await q.admin.hset(q.key('stalls'), 'c', 1);
+  const { unknown, lost } = await adopting(['a']);
+  expect(lost).toEqual([]);
+  expect(unknown.toSorted((one, other) => (one.id < other.id ? -1 : 1))).toEqual([
+    { id: 'b', body: job('b').body, failed: 2, stalls: 0 },
+    { id: 'c', body: job('c').body, failed: 0, stalls: 1 },
+  ]);
+});
+
+it('names what the worker knows and the store does not', async () => {
+  await q.hold('a');
+  await q.add('waiting');
+  expect(await adopting(['waiting', 'a', 'nowhere'])).toEqual({ unknown: [], lost: ['waiting', 'nowhere'] });
+});
+
+it('names what another worker holds by now', async () => {
+  await q.hold('a', 'b');
+  await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
+  await q.claim(1, 'w2');
+  expect(await adopting(['a', 'b'])).toEqual({ unknown: [], lost: ['a'] });
+});
+
+it('gives a job without a body all the same, so that it can be ended', async () => {
+  await q.hold('a');
+  await q.admin.hdel(q.key('jobs'), 'a');
+  expect((await adopting([])).unknown).toEqual([{ id: 'a', body: '', failed: 0, stalls: 0 }]);
+});
+
+it('takes more ids than Lua can unpack at once', async () => {
+  const ids = Array.from({ length: 9_000 }, (_, i) => `j${i}`);
+  await q.admin.sadd(q.key('active'), ...ids, 'extra');
+  const { unknown, lost } = await adopting([...ids, 'lost']);
+  expect(unknown.map(({ id }) => id)).toEqual(['extra']);
+  expect(lost).toEqual(['lost']);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: adopt.keys,
+    async prepare() {
+      await q.hold('a');
+      return () => q.engine.adopt(QUEUE, WORKER, ['b']);
+    },
+  });
+});

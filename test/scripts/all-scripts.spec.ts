@@ -1,0 +1,187 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import { expect, it } from 'vitest';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { allScripts, type AnyScript } from '#lib/engine/script.js';
+import { counts } from '#lib/engine/scripts/counts.js';
+import { get } from '#lib/engine/scripts/get.js';
+import { obliterate } from '#lib/engine/scripts/obliterate.js';
+import { remove } from '#lib/engine/scripts/remove.js';
+import { atEnd } from '../support/cleanup.js';
+import { useServer } from '../support/server.js';
+import {
+  callOf,
+  completed,
+  dead,
+  job,
+  kept,
+  LEASE_MS,
+  LIMITS,
+  QUEUE,
+  retried,
+  useQueue,
+  WORKER,
+} from './support.js';
+import { changingNothing } from './unchanged.js';
+
+// What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
+const q = useQueue({ server: useServer() });
+
+const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
+const luaIn = (folder: string) =>
+  readdirSync(new URL(folder, SCRIPTS))
+    .filter((file) => file.endsWith('.lua'))
+    .map((file) => file.slice(0, -'.lua'.length));
+const fragment = (name: string) => readFileSync(new URL(`./shared/${name}.lua`, SCRIPTS), 'utf8').trimEnd();
+const byName = (script: AnyScript) => script.name;
+const ofMemory = (memory: AnyScript['memory']) =>
+  allScripts()
+    .filter((script) => script.memory === memory)
+    .map(byName)
+    .toSorted();
+const all = allScripts().map((script) => [script.name, script] as const);
+
+it('every .lua file has a descriptor that the engine uses, and a spec', () => {
+  const files = luaIn('./').toSorted();
+  expect(allScripts().map(byName).toSorted()).toEqual(files);
+  const specs = files.filter((name) => existsSync(new URL(`${name}.spec.ts`, import.meta.url)));
+  expect(specs).toEqual(files);
+});
+
+it('every shared fragment is used', () => {
+  const texts = allScripts()
+    .map(({ text }) => text)
+    .join('\n');
+  expect(luaIn('./shared/').filter((name) => !texts.includes(fragment(name)))).toEqual([]);
+});
+
+it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
+  expect(ofMemory('refuse')).toEqual(['enqueue', 'note']);
+  expect(ofMemory('read')).toEqual(['adopt', 'counts', 'get', 'overdue']);
+});
+
+it.each(all)('%s loads on the server under the name it is called by', async (_, script) => {
+  expect(await q.admin.script('LOAD', script.text)).toBe(script.sha);
+});
+
+it.each(all)('%s begins with its flags', (_, { text, memory }) => {
+  const flags = { allow: '#!lua flags=allow-oom\n', refuse: '#!lua\n', read: '#!lua flags=no-writes\n' };
+  expect(text.startsWith(flags[memory])).toBe(true);
+});
+
+it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
+  const declared = new Set<string>(keys.map((key) => `key_${key}`));
+  const named = text.match(/\bkey_\w+/g) ?? [];
+  expect(named.filter((key) => !declared.has(key))).toEqual([]);
+  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`.
+  const loops = /^(key|KEYS\[i\]|trace_keys\[i\]|unpack\(KEYS\))$/;
+  const calls = [...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\(KEYS\))?))?/g)];
+  const others = calls.filter(
+    ([, command, , key = '']) => command !== 'TIME' && !declared.has(key) && !loops.test(key),
+  );
+  expect(others.map(([call]) => call)).toEqual([]);
+  expect(calls.length).toBe((text.match(/redis\.p?call\(/g) ?? []).length);
+});
+
+it.each(all)('%s uses every key it declares', (_, { text, keys, name }) => {
+  // It deletes all of them at once.
+  if (name === 'obliterate') return;
+  const unused = keys.filter((key) => (text.match(new RegExp(`\\bkey_${key}\\b`, 'g')) ?? []).length < 2);
+  expect(unused).toEqual([]);
+});
+
+it.each([counts, get, remove, obliterate])(
+  '$name asks again where a worker came in between',
+  async (script) => {
+    await q.hold('a');
+    const args = { id: 'a', workers: '', maxEvents: 0, force: 1 };
+    const [numberOfKeys, ...rest] = script.encode(q.keys.fixed, args, {}, []);
+    const answer = await changingNothing(q, () => q.admin.eval(script.text, Number(numberOfKeys), ...rest));
+    expect(script.reply(answer)).toBe('again');
+  },
+);
+
+/** One call of every verb that runs a script, each with something to do. */
+function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
+  const exchange = (seq: number, more: object) => q.exchange({ seq, want: 10, ...more }, engine);
+  const jobs = [
+    job('vip', { priority: 1 }),
+    job('due', { dueAt: 1 }),
+    job('late', { delayMs: 60_000, priority: 2 }),
+  ];
+  const settled = [completed('a'), kept('b', 60_000, '1'), retried('c', { delayMs: 60_000 }), dead('d')];
+  return [
+    ['enqueue', () => engine.enqueue(QUEUE, callOf(['a', 'b', 'c', 'd', 'e', ...jobs], 1, 'life'))],
+    ['exchange', () => exchange(1, {})],
+    [
+      'note',
+      () =>
+        engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1', log: 'x' }),
+    ],
+    ['exchange', () => exchange(2, { settled })],
+    ['promote', () => engine.promote(QUEUE, 10)],
+    ['promote-now', () => engine.promoteNow(QUEUE, 'late')],
+    ['counts', () => engine.counts(QUEUE)],
+    ['get', () => engine.get(QUEUE, 'e')],
+    ['remove', () => engine.remove(QUEUE, 'late')],
+    ['retry-dead', () => engine.retryDead(QUEUE, { ids: ['d'] })],
+    ['pause', () => engine.pause(QUEUE)],
+    ['pause', () => engine.resume(QUEUE)],
+    ['beat', () => engine.beat(QUEUE, WORKER, LEASE_MS)],
+    ['adopt', () => engine.adopt(QUEUE, WORKER, [])],
+    ['release', () => engine.release(QUEUE, { worker: WORKER, ids: ['e'], leave: false })],
+    ['overdue', () => engine.overdue(QUEUE, 1_000)],
+    [
+      'recover',
+      () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
+    ],
+    ['obliterate', () => engine.obliterate(QUEUE, true)],
+  ];
+}
+
+it('a life has every script in it', () => {
+  const used = new Set(aWholeLife(q.engine).map(([name]) => name));
+  expect([...used].toSorted()).toEqual(allScripts().map(byName).toSorted());
+});
+
+it('a script that the server has forgotten is sent again, and has its effect once', async () => {
+  const shas = new Map(allScripts().map(({ name, sha }) => [name, sha]));
+  const answers: unknown[] = [];
+  for (const [name, call] of aWholeLife(q.engine)) {
+    await q.admin.script('FLUSH');
+    answers.push(await call());
+    expect([name, await q.admin.script('EXISTS', shas.get(name)!)]).toEqual([name, [1]]);
+  }
+  expect(answers[3]).toMatchObject({ kind: 'exchanged', lost: [] });
+  expect(answers.at(-1)).toBe('obliterated');
+});
+
+it('a user with few rights can do all of it: the commands in the scripts, on the keys of the prefix alone', async () => {
+  const inScripts = allScripts().flatMap(({ text }) =>
+    [...text.matchAll(/redis\.p?call\('(\w+)'(?:, '(STREAM)')?/g)].map(([, command, sub]) =>
+      [command, sub].filter(Boolean).join('|').toLowerCase(),
+    ),
+  );
+  const ofLink = ['evalsha', 'eval', 'ping', 'info', 'client'];
+  const rights = new Set([...ofLink, ...inScripts].map((command) => `+${command}`));
+  await q.admin.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>few', `~{${q.redis.prefix}*`, ...rights);
+  await q.admin.call('ACL', 'LOG', 'RESET');
+  const url = new URL(q.redis.url);
+  url.username = 'few';
+  url.password = 'few';
+  const engine = new RedisEngine({
+    connection: url.href,
+    prefix: q.redis.prefix,
+    leaseMs: LEASE_MS,
+    callMs: 5_000,
+    limitsOf: () => LIMITS,
+  });
+  atEnd(() => engine.close());
+  await engine.open();
+  for (const [, call] of aWholeLife(engine)) await call();
+  expect(await q.admin.call('ACL', 'LOG')).toEqual([]);
+
+  const client = new Redis(url.href);
+  atEnd(() => client.disconnect());
+  await expect(client.call('ZRANGE', 'elsewhere', 0, -1)).rejects.toThrow('NOPERM');
+});

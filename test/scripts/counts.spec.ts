@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { counts } from '#lib/engine/scripts/counts.js';
+import { dead, job, kept, QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+const counting = () => changingNothing(q, () => q.engine.counts(QUEUE));
+
+it('of an empty queue are all zero', async () => {
+  expect(await counting()).toEqual({
+    waiting: 0,
+    delayed: 0,
+    active: 0,
+    completed: 0,
+    dead: 0,
+    paused: false,
+  });
+});
+
+it('count each job once, in the state it is in', async () => {
+  await q.hold('kept', 'dead1', 'dead2', 'a1');
+  await q.settle(kept('kept', 60_000), dead('dead1'), dead('dead2'));
+  await q.add('a2', 'a3');
+  await q.claim(2, 'w2');
+  await q.add('wait', job('prio', { priority: 2 }), job('late', { delayMs: 60_000 }));
+  await q.add(job('prio late', { delayMs: 60_000, priority: 1 }));
+  await q.admin.rpush(q.key('suspects'), 'suspect');
+  expect(await counting()).toEqual({
+    waiting: 3,
+    delayed: 2,
+    active: 3,
+    completed: 1,
+    dead: 2,
+    paused: false,
+  });
+});
+
+it('tell whether the queue is paused', async () => {
+  await q.engine.pause(QUEUE);
+  expect((await counting()).paused).toBe(true);
+  await q.engine.resume(QUEUE);
+  expect((await counting()).paused).toBe(false);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: counts.keys,
+    async prepare() {
+      await q.hold('a');
+      return () => q.engine.counts(QUEUE);
+    },
+  });
+
+  it('changes nothing where an active set is of another type', async () => {
+    await q.hold('a');
+    await q.admin.set(q.key('active'), 'not ours');
+    await changingNothing(q, () =>
+      expect(q.engine.counts(QUEUE)).rejects.toMatchObject({ reply: 'WRONGTYPE', verb: 'counts' }),
+    );
+  });
+});

@@ -1,0 +1,246 @@
+import { describe, expect, it } from 'vitest';
+import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { until } from '../support/wait.js';
+import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
+
+const q = useQueue();
+
+describe('where jobs go', () => {
+  it('plain ones to the end of the line, in the order given', async () => {
+    await q.add('a', 'b');
+    await q.add('c');
+    expect(await q.list('wait')).toEqual(['a', 'b', 'c']);
+    expect(await q.admin.hget(q.key('jobs'), 'b')).toBe('work\n{"of":"b"}');
+  });
+
+  it('delayed ones by the clock of Redis, or until a moment that is kept to the millisecond', async () => {
+    const before = await q.now();
+    await q.add(job('in', { delayMs: 60_000 }), job('at', { dueAt: 4_102_444_800_123 }));
+    const after = await q.now();
+    const due = Number(await q.admin.zscore(q.key('delayed'), 'in'));
+    expect(due).toBeGreaterThanOrEqual(before + 60_000);
+    expect(due).toBeLessThanOrEqual(after + 60_000);
+    expect(await q.admin.zscore(q.key('delayed'), 'at')).toBe('4102444800123');
+    expect(await q.admin.exists(q.key('wait'), q.key('priorities'))).toBe(0);
+  });
+
+  it('prioritized ones by priority, first in first out inside one', async () => {
+    await q.add(job('last', { priority: 2_097_151 }), job('5a', { priority: 5 }), job('1', { priority: 1 }));
+    await q.add(job('5b', { priority: 5 }));
+    expect(await q.zset('prioritized')).toEqual(['1', '5a', '5b', 'last']);
+  });
+
+  it('the last priority is exact up to the last sequence number', async () => {
+    await q.admin.hset(q.key('meta'), 'ranks', 4_294_967_293);
+    await q.add(job('a', { priority: 2_097_151 }), job('b', { priority: 2_097_151 }));
+    expect(await q.admin.zrange(q.key('prioritized'), '0', '-1', 'WITHSCORES')).toEqual([
+      'a',
+      String(2_097_151 * 2 ** 32 + 4_294_967_294),
+      'b',
+      String(2 ** 53 - 1),
+    ]);
+  });
+
+  it('a delayed one remembers its priority', async () => {
+    await q.add(job('a', { delayMs: 1_000, priority: 7 }), job('b', { delayMs: 1_000 }));
+    expect(await q.hash('priorities')).toEqual({ a: '7' });
+    expect(await q.admin.exists(q.key('prioritized'))).toBe(0);
+  });
+
+  it('a mixed call each to its place, with 1,000 jobs', async () => {
+    const jobs = Array.from({ length: 1_000 }, (_, i) => {
+      if (i % 3 === 1) return job(`p${i}`, { priority: 1 + (i % 5) });
+      return i % 3 === 2 ? job(`d${i}`, { delayMs: 60_000 }) : job(`w${i}`);
+    });
+    expect(await q.add(...jobs)).toEqual([]);
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 667, delayed: 333 });
+    expect(await q.admin.lrange(q.key('wait'), 0, 1)).toEqual(['w0', 'w3']);
+    expect(await q.admin.hlen(q.key('jobs'))).toBe(1_000);
+  });
+
+  it('takes 1,000 of any one kind', async () => {
+    const thousand = (kind: string, more: object) =>
+      q.add(...Array.from({ length: 1_000 }, (_, i) => job(`${kind}${i}`, more)));
+    await thousand('w', {});
+    await thousand('p', { priority: 3 });
+    await thousand('d', { delayMs: 60_000, priority: 3 });
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 2_000, delayed: 1_000 });
+  });
+});
+
+it.each([
+  'meta',
+  'wait',
+  'active:w1',
+  '{x}',
+  '__proto__',
+  'constructor',
+  '0',
+  ' ',
+  '🦆🪶',
+  'ü'.repeat(127) + 'x',
+  'x'.repeat(255),
+])('takes the id %j as an ordinary one', async (id) => {
+  await q.add(job(id), job(`${id.slice(0, 5)}-later`, { delayMs: 60_000 }));
+  expect(await q.add(id)).toEqual([id]);
+  expect(await q.engine.get(QUEUE, id)).toMatchObject({ id, state: 'waiting', body: job(id).body });
+  expect(await q.claim()).toEqual([id]);
+  expect((await q.settle(completed(id))).lost).toEqual([]);
+  const said = (await q.events()).filter((event) => event.id === id).map((event) => event.type);
+  expect(said).toEqual(['added', 'active', 'completed']);
+});
+
+describe('a job that is in the queue already', () => {
+  const states: Record<string, () => Promise<unknown>> = {
+    waiting: () => q.add('x'),
+    prioritized: () => q.add(job('x', { priority: 3 })),
+    delayed: () => q.add(job('x', { delayMs: 60_000 })),
+    active: () => q.hold('x'),
+    'completed and kept': async () => {
+      await q.hold('x');
+      await q.settle(kept('x', 60_000));
+    },
+    dead: () => q.bury('x'),
+  };
+
+  it.each(Object.keys(states))('is left as it is when %s, and named; the others go in', async (state) => {
+    await states[state]?.();
+    const before = await q.engine.get(QUEUE, 'x');
+    const other = { body: 'other\n{}', name: 'other' };
+    expect(await q.add(job('a'), job('x', other), job('b', { delayMs: 9_000 }))).toEqual(['x']);
+    expect(await q.add(job('x', { ...other, priority: 9 }))).toEqual(['x']);
+    expect(await q.add(job('x', { ...other, delayMs: 1 }))).toEqual(['x']);
+    expect(await q.engine.get(QUEUE, 'x')).toEqual(before);
+    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
+    expect(await q.engine.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
+  });
+
+  it('makes no event, but keeps its number, so that the others keep theirs', async () => {
+    await q.add('x');
+    await q.add('a', 'x', 'b');
+    expect((await q.events()).map(({ number, type, id }) => [number, type, id])).toEqual([
+      [1, 'added', 'x'],
+      [2, 'added', 'a'],
+      [4, 'added', 'b'],
+    ]);
+    expect(await q.engine.lastEvent(QUEUE)).toBe(4);
+  });
+
+  it('alone in its call changes nothing but the memory of the lane', async () => {
+    await q.add('x', job('y', { delayMs: 9_000 }));
+    await q.wasRung();
+    const before = without(await q.dump(), `lane:${LANE}`);
+    expect(await q.add('y', 'x')).toEqual(['y', 'x']);
+    expect(without(await q.dump(), `lane:${LANE}`)).toEqual(before);
+  });
+});
+
+describe('a call that is made again', () => {
+  it('is answered as the first time and changes nothing', async () => {
+    await q.add('x');
+    const call = callOf([job('a'), job('x'), job('b', { priority: 1 }), job('c', { delayMs: 9_000 })], 2);
+    const first = await q.engine.enqueue(QUEUE, call);
+    expect(first).toEqual({ kind: 'stored', duplicates: ['x'] });
+    expect(await changingNothing(q, () => q.engine.enqueue(QUEUE, call))).toEqual(first);
+  });
+
+  it('is recognised when its job has run and gone', async () => {
+    await q.hold('a');
+    await q.settle(completed('a'));
+    expect(await q.redis.keys()).not.toContain(q.key('jobs'));
+    const again = await changingNothing(q, () => q.engine.enqueue(QUEUE, callOf(['a'], 1)));
+    expect(again).toEqual({ kind: 'stored', duplicates: [] });
+  });
+
+  it('is stale when a later one of its lane has been made', async () => {
+    await q.add('a');
+    await q.add('b');
+    const late = await changingNothing(q, () => q.engine.enqueue(QUEUE, callOf(['c'], 1)));
+    expect(late).toEqual({ kind: 'stale' });
+  });
+
+  it('is another call in another lane', async () => {
+    await q.add('a');
+    const other = await q.engine.enqueue(QUEUE, callOf(['b'], 1, 'other'));
+    expect(other).toEqual({ kind: 'stored', duplicates: [] });
+    expect(await q.list('wait')).toEqual(['a', 'b']);
+  });
+
+  it('is remembered as long as asked, counted from the last one', async () => {
+    await q.engine.enqueue(QUEUE, { ...callOf(['a'], 1), rememberMs: 30_000 });
+    const left = await q.admin.pttl(q.key('lane'));
+    expect(left).toBeGreaterThan(20_000);
+    expect(left).toBeLessThanOrEqual(30_000);
+    await q.engine.enqueue(QUEUE, { ...callOf(['b'], 2), rememberMs: 30 });
+    await until(async () => (await q.admin.exists(q.key('lane'))) === 0);
+  });
+});
+
+it('is stored also where it is not to be remembered', async () => {
+  await q.engine.enqueue(QUEUE, { ...callOf(['a'], 1), rememberMs: 0 });
+  expect(await q.list('wait')).toEqual(['a']);
+});
+
+describe('the bell', () => {
+  it.each([
+    ['a plain job', job('a')],
+    ['a prioritized job', job('a', { priority: 9 })],
+    ['the first delayed job', job('a', { delayMs: 60_000 })],
+  ])('rings for %s', async (_, added) => {
+    await q.add(added);
+    expect(await q.zset('doorbell')).toEqual(['work']);
+  });
+
+  it('rings for a delayed job only where it is the new first one', async () => {
+    await q.add(job('first', { delayMs: 30_000 }));
+    expect(await q.wasRung()).toBe(true);
+    await q.add(job('later', { delayMs: 60_000 }));
+    expect(await q.wasRung()).toBe(false);
+    await q.add(job('latest', { delayMs: 90_000 }), job('sooner', { delayMs: 20_000 }));
+    expect(await q.wasRung()).toBe(true);
+  });
+
+  it('does not ring for what was there already', async () => {
+    await q.add('a');
+    expect(await q.wasRung()).toBe(true);
+    await q.add('a');
+    expect(await q.wasRung()).toBe(false);
+  });
+});
+
+it('says one entry for the whole call, with names and delays', async () => {
+  await q.add(job('a', { name: 'mail' }), job('b', { delayMs: 5_000 }), job('c', { priority: 4 }));
+  expect(await q.admin.xlen(q.key('events'))).toBe(1);
+  const [a, b, c] = await q.events();
+  expect(a).toMatchObject({ number: 1, type: 'added', id: 'a', name: 'mail', delayMs: 0 });
+  expect(b).toMatchObject({ number: 2, id: 'b', name: 'work', delayMs: 5_000 });
+  expect(c).toMatchObject({ number: 3, id: 'c', name: 'work', delayMs: 0 });
+});
+
+it('takes an id again when its job has gone, or was only dead and removed', async () => {
+  await q.hold('a');
+  await q.settle(completed('a'));
+  expect(await q.add('a')).toEqual([]);
+  await q.claim();
+  await q.settle(dead('a'));
+  await q.engine.remove(QUEUE, 'a');
+  expect(await q.add('a')).toEqual([]);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: enqueue.keys,
+    except: ['events'],
+    async prepare() {
+      await q.add('x', job('y', { delayMs: 60_000, priority: 2 }), job('z', { priority: 1 }));
+      const jobs = [
+        job('a'),
+        job('b', { priority: 1 }),
+        job('c', { delayMs: 1_000, priority: 4 }),
+        job('d', { dueAt: 1 }),
+      ];
+      return () => q.engine.enqueue(QUEUE, callOf(jobs, 2));
+    },
+  });
+});

@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest';
+import { completed, job, QUEUE, released, useQueue, WORKER } from './support.js';
+
+// What an exchange promotes, gives out, and whom it wakes.
+const q = useQueue();
+
+async function suspects(...ids: string[]): Promise<void> {
+  await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
+  await q.admin.hset(q.key('stalls'), ...ids.flatMap((id) => [id, 2]));
+  await q.admin.rpush(q.key('suspects'), ...ids);
+}
+
+describe('promotes', () => {
+  it('what is due, the earliest first, to the end of the line; and nothing else', async () => {
+    await q.add(
+      job('second', { dueAt: 20 }),
+      job('first', { dueAt: 10 }),
+      job('later', { delayMs: 60_000 }),
+      'waiting',
+    );
+    const { claimed, dueInMs } = await q.exchanged({ want: 10 });
+    expect(claimed.map(({ id }) => id)).toEqual(['waiting', 'first', 'second']);
+    expect(dueInMs).toBeGreaterThan(50_000);
+    expect(dueInMs).toBeLessThanOrEqual(60_000);
+  });
+
+  it('to the place of its priority', async () => {
+    await q.add(
+      job('9', { dueAt: 1, priority: 9 }),
+      job('2', { dueAt: 2, priority: 2 }),
+      job('plain', { dueAt: 3 }),
+    );
+    await q.add(job('5', { priority: 5 }));
+    expect(await q.claim()).toEqual(['plain', '2', '5', '9']);
+    expect(await q.admin.exists(q.key('priorities'), q.key('delayed'))).toBe(0);
+  });
+
+  it('at most 500 at a time, and says that more is due now', async () => {
+    await q.add(...Array.from({ length: 600 }, (_, i) => job(`j${i}`, { dueAt: i + 1 })));
+    expect((await q.exchanged()).dueInMs).toBe(0);
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 500, delayed: 100 });
+    expect((await q.exchanged()).dueInMs).toBeNull();
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 600, delayed: 0 });
+  });
+});
+
+describe('claims', () => {
+  it('plain jobs before prioritized, these by priority and first in first out', async () => {
+    await q.add(job('5a', { priority: 5 }), job('1', { priority: 1 }), 'a', job('5b', { priority: 5 }), 'b');
+    expect(await q.claim()).toEqual(['a', 'b', '1', '5a', '5b']);
+  });
+
+  it('as many as wanted', async () => {
+    await q.add('a', 'b', 'c', job('p', { priority: 1 }));
+    expect(await q.claim(0)).toEqual([]);
+    expect(await q.claim(2)).toEqual(['a', 'b']);
+    expect(await q.claim(2)).toEqual(['c', 'p']);
+    expect(await q.claim(2)).toEqual([]);
+    expect((await q.admin.smembers(q.key('active'))).toSorted()).toEqual(['a', 'b', 'c', 'p']);
+  });
+
+  it('one suspect at a time, first of all, where the worker may have one', async () => {
+    await suspects('s1', 's2');
+    await q.add('a', 'b');
+    const first = await q.exchanged({ want: 2 });
+    expect(first.claimed.map(({ id, stalls }) => [id, stalls])).toEqual([
+      ['s1', 2],
+      ['a', 0],
+    ]);
+    expect((await q.exchanged({ want: 5, maySuspect: false })).claimed.map(({ id }) => id)).toEqual(['b']);
+    expect((await q.exchanged({ want: 5, settled: [completed('s1')] })).claimed).toMatchObject([
+      { id: 's2' },
+    ]);
+  });
+
+  it('a suspect where it is all that is wanted', async () => {
+    await suspects('s1');
+    await q.add('a');
+    expect(await q.claim(1)).toEqual(['s1']);
+  });
+
+  it('nothing while the queue is paused, but settles and promotes', async () => {
+    await q.hold('a');
+    await q.add('b', job('due', { dueAt: 1 }));
+    await suspects('s1');
+    await q.engine.pause(QUEUE);
+    await q.wasRung();
+    const { claimed, paused, lost } = await q.exchanged({ want: 5, settled: [completed('a')] });
+    expect({ claimed, paused, lost }).toEqual({ claimed: [], paused: true, lost: [] });
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 3, delayed: 0, active: 0, paused: true });
+    expect(await q.wasRung()).toBe(false);
+    await q.engine.resume(QUEUE);
+    expect(await q.claim()).toEqual(['s1', 'b', 'due']);
+  });
+
+  it('says what began, in which attempt', async () => {
+    await q.add('a', job('b', { name: 'mail' }));
+    await q.admin.hset(q.key('attempts'), 'b', 2);
+    await q.claim();
+    expect((await q.events()).slice(2)).toMatchObject([
+      { number: 3, type: 'active', id: 'a', name: 'work', attempt: 1 },
+      { number: 4, type: 'active', id: 'b', name: 'mail', attempt: 3 },
+    ]);
+  });
+
+  it('no more than Lua can hold, whatever is wanted', async () => {
+    const ids = Array.from({ length: 9_000 }, (_, i) => `j${i}`);
+    for (let i = 0; i < ids.length; i += 1_000) await q.add(...ids.slice(i, i + 1_000));
+    const claimed = await q.claim(9_000);
+    expect(claimed.length).toBeGreaterThan(500);
+    expect(claimed).toEqual(ids.slice(0, claimed.length));
+    expect(await q.engine.counts(QUEUE)).toMatchObject({
+      waiting: 9_000 - claimed.length,
+      active: claimed.length,
+    });
+  });
+});
+
+describe('a job whose body is missing', () => {
+  it('is dead as corrupt, and does not stop its batch', async () => {
+    await q.add('a', 'x', 'b', job('y', { priority: 1 }));
+    await q.admin.hdel(q.key('jobs'), 'x', 'y');
+    expect(await q.claim()).toEqual(['a', 'b']);
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, active: 2, dead: 2 });
+    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({
+      state: 'dead',
+      body: '',
+      failure: { name: 'CorruptJob', reason: 'corrupt' },
+    });
+    const said = (await q.events()).slice(4).map(({ type, id, reason }) => [type, id, reason]);
+    expect(said).toEqual([
+      ['dead', 'x', 'corrupt'],
+      ['dead', 'y', 'corrupt'],
+      ['active', 'a', ''],
+      ['active', 'b', ''],
+    ]);
+    expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('2');
+  });
+
+  it('leaves no lease where nothing else was claimed', async () => {
+    await q.add('x');
+    await q.admin.hdel(q.key('jobs'), 'x');
+    expect(await q.claim()).toEqual([]);
+    expect(await q.admin.exists(q.key('workers'), q.key('active'))).toBe(0);
+    expect(await q.add('x')).toEqual(['x']);
+    expect(await q.engine.remove(QUEUE, 'x')).toBe('removed');
+  });
+});
+
+describe('the bell', () => {
+  it('rings again while work remains, so that the next idle worker wakes', async () => {
+    await q.add('a', 'b', job('p', { priority: 1 }));
+    for (const remains of [true, true, false]) {
+      await q.wasRung();
+      expect(await q.claim(1)).toHaveLength(1);
+      expect(await q.wasRung()).toBe(remains);
+    }
+  });
+
+  it('rings where a worker without free slots settles while work waits', async () => {
+    await q.hold('a');
+    await q.add('b');
+    await q.wasRung();
+    await q.settle(completed('a'));
+    expect(await q.wasRung()).toBe(true);
+  });
+
+  it('rings for what was promoted or released and not claimed', async () => {
+    await q.hold('a');
+    await q.wasRung();
+    await q.settle(released('a'));
+    expect(await q.wasRung()).toBe(true);
+    await q.claim();
+    await q.add(job('due', { dueAt: 1 }));
+    await q.wasRung();
+    await q.exchange();
+    expect(await q.wasRung()).toBe(true);
+  });
+
+  it('rings for the next suspect when a worker took one', async () => {
+    await suspects('s1', 's2');
+    await q.claim(5);
+    expect(await q.wasRung()).toBe(true);
+  });
+
+  it('does not ring for suspects that the worker left because it has one: it would only wake itself, again and again', async () => {
+    await suspects('s1', 's2');
+    await q.claim(1);
+    await q.wasRung();
+    await q.exchanged({ want: 5, maySuspect: false });
+    expect(await q.wasRung()).toBe(false);
+    await q.add('a', 'b');
+    await q.wasRung();
+    await q.exchanged({ want: 1, maySuspect: false });
+    expect(await q.wasRung()).toBe(true);
+    expect(await q.admin.smembers(q.key('active'))).toEqual(expect.arrayContaining(['s1', 'a']));
+    expect(WORKER).toBe('w1');
+  });
+});

@@ -1,0 +1,303 @@
+import { describe, expect, it } from 'vitest';
+import {
+  completed,
+  dead,
+  FAILURE,
+  job,
+  kept,
+  LIMITS,
+  QUEUE,
+  released,
+  retried,
+  snoozed,
+  useQueue,
+  WORKER,
+} from './support.js';
+import { without } from './unchanged.js';
+
+// What an exchange does with the runs that ended.
+const q = useQueue();
+
+/** Gives a held job everything a job may have beside its body. */
+async function leaveTraces(id: string): Promise<void> {
+  await q.admin.hset(q.key('attempts'), id, 1);
+  await q.admin.hset(q.key('stalls'), id, 1);
+  await q.admin.hset(q.key('failures'), id, '1\n{}');
+  await q.engine.note(QUEUE, {
+    worker: WORKER,
+    id,
+    name: 'work',
+    attempt: 2,
+    progress: '50',
+    log: 'half way',
+  });
+}
+
+describe('completed', () => {
+  it('leaves nothing', async () => {
+    await q.hold('a', 'b');
+    await leaveTraces('a');
+    await q.settle(completed('a'), completed('b'));
+    const left = (await q.redis.keys()).map((key) => key.split(':').slice(2).join(':')).toSorted();
+    expect(left).toEqual(['doorbell', 'events', `lane:lane`, 'meta', left[4], `worker:${WORKER}`]);
+    expect(left[4]).toMatch(/^stats:\d{4}-\d\d-\d\d$/);
+  });
+
+  it('and kept, is there with its result until its time is over; attempts and stalls are forgotten', async () => {
+    await q.hold('a');
+    await leaveTraces('a');
+    const before = await q.now();
+    await q.settle(kept('a', 60_000, '{"sum":3}'));
+    const until = Number(await q.admin.zscore(q.key('completed'), 'a'));
+    expect(until).toBeGreaterThanOrEqual(before + 60_000);
+    expect(until).toBeLessThanOrEqual((await q.now()) + 60_000);
+    const stored = await q.engine.get(QUEUE, 'a');
+    expect(stored).toMatchObject({ state: 'completed', body: job('a').body, failed: 0, stalls: 0 });
+    expect(stored).toMatchObject({ result: '{"sum":3}', attempt: 1, durationUs: 1_500, progress: '50' });
+    expect(stored!.endedAt).toBeGreaterThanOrEqual(before);
+    expect(await q.admin.exists(q.key('attempts'), q.key('stalls'))).toBe(0);
+  });
+
+  it('and kept without a result, has none', async () => {
+    await q.hold('a');
+    await q.settle(kept('a', 60_000));
+    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'completed', result: null, attempt: 1 });
+  });
+
+  it('and kept, goes with everything it left when its time is over, at the next exchange', async () => {
+    await q.hold('old', 'new');
+    await leaveTraces('old');
+    await q.settle(kept('old', 60_000, '1'), kept('new', 60_000, '2'));
+    await q.admin.zadd(q.key('completed'), await q.now(), 'old');
+    await q.exchange();
+    expect(await q.zset('completed')).toEqual(['new']);
+    expect(await q.admin.hkeys(q.key('jobs'))).toEqual(['new']);
+    expect(await q.admin.hkeys(q.key('results'))).toEqual(['new']);
+    expect(await q.admin.exists(q.key('failures'), q.key('progress'), q.key('logs'))).toBe(0);
+  });
+
+  it('and kept, goes 500 at a time', async () => {
+    const ids = Array.from({ length: 700 }, (_, i) => `j${i}`);
+    await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
+    await q.admin.zadd(q.key('completed'), ...ids.flatMap((id) => [1, id]));
+    await q.exchange();
+    expect(await q.admin.zcard(q.key('completed'))).toBe(200);
+    await q.exchange();
+    expect(await q.admin.exists(q.key('completed'), q.key('jobs'))).toBe(0);
+  });
+});
+
+describe('retried', () => {
+  it('waits for its delay, with one attempt more and what went wrong', async () => {
+    await q.hold('a');
+    const before = await q.now();
+    await q.settle(retried('a', { delayMs: 5_000.2 }));
+    const due = Number(await q.admin.zscore(q.key('delayed'), 'a'));
+    expect(due).toBeGreaterThanOrEqual(before + 5_001);
+    expect(due).toBeLessThanOrEqual((await q.now()) + 5_001);
+    const stored = await q.engine.get(QUEUE, 'a');
+    expect(stored).toMatchObject({ state: 'delayed', failed: 1, failure: FAILURE, dueAt: due });
+    expect(stored!.failedAt).toBeGreaterThanOrEqual(before);
+  });
+
+  it('without a delay goes to the end of the line, and counts on', async () => {
+    await q.hold('a');
+    await q.add('b');
+    await q.settle(retried('a'));
+    expect(await q.list('wait')).toEqual(['b', 'a']);
+    await q.claim();
+    await q.settle(retried('a'));
+    expect(await q.hash('attempts')).toEqual({ a: '2' });
+  });
+
+  it('keeps its priority, through a delay too', async () => {
+    await q.hold('now', 'later');
+    await q.settle(retried('now', { priority: 3 }), retried('later', { priority: 2, delayMs: 60_000 }));
+    expect(await q.zset('prioritized')).toEqual(['now']);
+    expect(await q.hash('priorities')).toEqual({ later: '2' });
+    await q.admin.zadd(q.key('delayed'), 1, 'later');
+    await q.exchange();
+    expect(await q.zset('prioritized')).toEqual(['later', 'now']);
+    expect(await q.hash('priorities')).toEqual({});
+  });
+
+  it('as a snooze counts no attempt and records no failure', async () => {
+    await q.hold('a');
+    await q.settle(snoozed('a', 60_000));
+    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'delayed', failed: 0, failure: null });
+    expect(await q.hash('attempts')).toEqual({});
+  });
+});
+
+describe('dead', () => {
+  it('is kept with its body, failure and attempts', async () => {
+    await q.hold('a');
+    const before = await q.now();
+    await q.settle(dead('a'));
+    const stored = await q.engine.get(QUEUE, 'a');
+    expect(stored).toMatchObject({ state: 'dead', failed: 1, failure: FAILURE, body: job('a').body });
+    expect(stored!.endedAt).toBeGreaterThanOrEqual(before);
+    expect(stored!.failedAt).toBe(stored!.endedAt);
+  });
+
+  it('counts no attempt where no handler ran', async () => {
+    await q.hold('a');
+    await q.settle(dead('a', false));
+    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'dead', failed: 0 });
+    expect(await q.hash('attempts')).toEqual({});
+  });
+
+  it('is kept up to a number; the oldest go with everything they left, and it is said', async () => {
+    await q.hold('a', 'b', 'c');
+    await leaveTraces('a');
+    await q.settle(dead('a'));
+    await q.admin.zadd(q.key('dead'), (await q.now()) - 50, 'a');
+    const small = q.engineWith({ deadMax: 2 });
+    await q.exchange({ settled: [dead('b'), dead('c')] }, small);
+    expect(await q.zset('dead')).toEqual(['b', 'c']);
+    expect(Object.keys(await q.hash('jobs')).toSorted()).toEqual(['b', 'c']);
+    expect(Object.keys(await q.hash('failures')).toSorted()).toEqual(['b', 'c']);
+    expect(await q.hash('attempts')).toEqual({ b: '1', c: '1' });
+    expect(await q.admin.exists(q.key('stalls'), q.key('progress'), q.key('logs'))).toBe(0);
+    const removed = (await q.events()).filter(({ type }) => type === 'removed');
+    expect(removed).toHaveLength(1);
+    expect(removed[0]).toMatchObject({ id: 'a', name: 'work', reason: 'retention' });
+  });
+
+  it('is kept up to an age', async () => {
+    await q.bury('old', 'young');
+    await q.admin.zadd(q.key('dead'), (await q.now()) - LIMITS.deadAgeMs - 1, 'old');
+    await q.hold('a');
+    await q.settle(dead('a'));
+    expect((await q.zset('dead')).toSorted()).toEqual(['a', 'young']);
+    expect(await q.engine.get(QUEUE, 'old')).toBeNull();
+  });
+
+  it('goes 1,000 at a time where the cap was lowered', async () => {
+    const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
+    await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
+    const now = await q.now();
+    await q.admin.zadd(q.key('dead'), ...ids.flatMap((id, i) => [now - 2_000 + i, id]));
+    await q.hold('a');
+    const tiny = q.engineWith({ deadMax: 0 });
+    await q.exchange({ settled: [dead('a')] }, tiny);
+    expect(await q.admin.zcard(q.key('dead'))).toBe(501);
+    expect((await q.zset('dead')).at(0)).toBe('j1000');
+  });
+});
+
+describe('released', () => {
+  it('goes back to the head of the line in the order it was claimed, and counts nothing', async () => {
+    await q.hold('a', 'b', 'c');
+    await q.add('d');
+    await q.settle(released('a'), released('b'), released('c'));
+    expect(await q.list('wait')).toEqual(['a', 'b', 'c', 'd']);
+    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ failed: 0, stalls: 0, failure: null });
+  });
+
+  it('goes to the line of the suspects where it has stalled twice', async () => {
+    await q.hold('a', 'once', 'twice');
+    await q.admin.hset(q.key('stalls'), { once: 1, twice: 2 });
+    await q.settle(released('a'), released('once'), released('twice'));
+    expect(await q.list('wait')).toEqual(['a', 'once']);
+    expect(await q.list('suspects')).toEqual(['twice']);
+  });
+});
+
+describe('not held any more', () => {
+  const outcomes = {
+    completed: completed('x'),
+    kept: kept('x', 60_000, '1'),
+    retried: retried('x'),
+    'retried later': retried('x', { delayMs: 9_000, priority: 4 }),
+    dead: dead('x'),
+    released: released('x'),
+  };
+
+  it.each(Object.keys(outcomes) as (keyof typeof outcomes)[])('%s is lost', async (kind) => {
+    await q.add('x');
+    await q.claim(1, 'other');
+    await q.exchange();
+    const before = without(await q.dump(), `worker:${WORKER}`);
+    expect((await q.settle(outcomes[kind])).lost).toEqual(['x']);
+    expect(without(await q.dump(), `worker:${WORKER}`)).toEqual(before);
+  });
+
+  it('is lost once where one batch settles it twice, by whatever outcome comes first', async () => {
+    await q.hold('a');
+    expect((await q.settle(released('a'), completed('a'))).lost).toEqual(['a']);
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 });
+    expect(await q.engine.get(QUEUE, 'a')).toBeNull();
+  });
+
+  it('is left out of the events, and the rest of the batch is settled', async () => {
+    await q.hold('a', 'c');
+    await q.settle(completed('a'), completed('b'), completed('c'));
+    const said = (await q.events()).filter(({ type }) => type === 'completed');
+    expect(said.map(({ number, id }) => [number, id])).toEqual([
+      [5, 'a'],
+      [7, 'c'],
+    ]);
+  });
+});
+
+it('says what became of each run, with name, attempt, duration, delay, reason and error', async () => {
+  await q.hold('a', 'b', 'c', 'd', 'e', 'f');
+  await q.settle(
+    completed('a'),
+    retried('b', { delayMs: 10 }),
+    snoozed('c', 20_000),
+    dead('d'),
+    released('e'),
+    { ...completed('f'), name: 'mail', attempt: 3, durationUs: 7 },
+  );
+  const events = (await q.events()).slice(12);
+  const error = { name: 'Error', message: 'no luck', attempt: 1 };
+  const common = { name: 'work', attempt: 1 };
+  expect(events).toMatchObject([
+    { type: 'completed', id: 'a', ...common, durationUs: 1_500, error: null },
+    { type: 'completed', id: 'f', name: 'mail', attempt: 3, durationUs: 7 },
+    { type: 'retrying', id: 'b', ...common, durationUs: 1_500, delayMs: 10, error },
+    { type: 'delayed', id: 'c', ...common, delayMs: 20_000 },
+    { type: 'dead', id: 'd', ...common, durationUs: 1_500, reason: 'unrecoverable', error },
+    { type: 'released', id: 'e', ...common },
+  ]);
+  expect(events.map(({ number }) => number)).toEqual([13, 14, 15, 16, 17, 18]);
+});
+
+it('counts what was processed, failed and died today, kept for 90 days', async () => {
+  await q.hold('a', 'b', 'c', 'd', 'e', 'f', 'g');
+  await q.settle(
+    completed('a'),
+    kept('b', 1_000),
+    retried('c'),
+    snoozed('d', 1_000),
+    dead('e'),
+    dead('f', false),
+    released('g'),
+  );
+  await q.settle(completed('lost'));
+  expect(await q.hash('stats')).toEqual({ processed: '2', failed: '2', dead: '2' });
+  const ttl = await q.admin.ttl(q.key('stats'));
+  expect(ttl).toBeGreaterThan(7_776_000 - 60);
+  expect(ttl).toBeLessThanOrEqual(7_776_000);
+});
+
+it('settles 500 runs of every kind in one call', async () => {
+  const ids = Array.from({ length: 500 }, (_, i) => `j${i}`);
+  const kinds = [
+    completed,
+    (id: string) => kept(id, 1_000, '1'),
+    (id: string) => retried(id),
+    dead,
+    released,
+  ];
+  for (const kind of kinds) {
+    const mine = ids.map((id) => `${kinds.indexOf(kind)}${id}`);
+    await q.add(...mine.map((id) => job(id)));
+    await q.claim(2_000);
+    const { lost } = await q.settle(...mine.map((id) => kind(id)));
+    expect(lost).toEqual([]);
+  }
+  expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 500, dead: 500, completed: 500 });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { get } from '#lib/engine/scripts/get.js';
+import { completed, dead, FAILURE, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+const getting = (id = 'a') => changingNothing(q, () => q.engine.get(QUEUE, id));
+
+const FRESH = {
+  id: 'a',
+  body: job('a').body,
+  failed: 0,
+  stalls: 0,
+  failure: null,
+  failedAt: null,
+  dueAt: null,
+  endedAt: null,
+  worker: null,
+  progress: null,
+  logs: [],
+  result: null,
+  attempt: null,
+  durationUs: null,
+};
+
+it('of no job is null, also when it has run and gone', async () => {
+  expect(await getting()).toBeNull();
+  await q.hold('a');
+  await q.settle(completed('a'));
+  expect(await getting()).toBeNull();
+});
+
+it('of a waiting job, plain or prioritized or suspect', async () => {
+  await q.add('a');
+  expect(await getting()).toEqual({ ...FRESH, state: 'waiting' });
+  await q.add(job('b', { priority: 3 }));
+  expect(await getting('b')).toMatchObject({ state: 'waiting' });
+  await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
+  await q.admin.hset(q.key('stalls'), 'a', 2);
+  expect(await getting()).toEqual({ ...FRESH, state: 'waiting', stalls: 2 });
+});
+
+it('of a delayed job, with the moment it is due', async () => {
+  await q.add(job('a', { dueAt: 4_102_444_800_123 }));
+  expect(await getting()).toEqual({ ...FRESH, state: 'delayed', dueAt: 4_102_444_800_123 });
+});
+
+it('of an active job, with its worker', async () => {
+  await q.add('first', 'a');
+  await q.claim(1, 'w2');
+  await q.claim(1, 'w1');
+  await q.add('third');
+  await q.claim(1, 'w3');
+  expect(await getting()).toEqual({ ...FRESH, state: 'active', worker: 'w1' });
+});
+
+it('of a job that failed before, with why and when', async () => {
+  await q.hold('a');
+  const before = await q.now();
+  await q.settle(retried('a', { delayMs: 60_000 }));
+  const found = await getting();
+  expect(found).toMatchObject({ state: 'delayed', failed: 1, failure: FAILURE });
+  expect(found!.failedAt).toBeGreaterThanOrEqual(before);
+});
+
+it('of a running job, with its progress and log', async () => {
+  await q.hold('a');
+  const note = { worker: WORKER, id: 'a', name: 'work', attempt: 1 };
+  await q.engine.note(QUEUE, { ...note, progress: '{"done":3}', log: 'one' });
+  await q.engine.note(QUEUE, { ...note, log: 'two' });
+  expect(await getting()).toMatchObject({ progress: '{"done":3}', logs: ['one', 'two'] });
+});
+
+it('of a completed job, with its result, attempt and duration', async () => {
+  await q.hold('a');
+  const before = await q.now();
+  await q.settle(kept('a', 60_000, '"line\\nbreak"'));
+  const found = await getting();
+  expect(found).toMatchObject({
+    state: 'completed',
+    result: '"line\\nbreak"',
+    attempt: 1,
+    durationUs: 1_500,
+  });
+  expect(found!.endedAt).toBeGreaterThanOrEqual(before);
+});
+
+it('of a dead job, with its end and failure', async () => {
+  await q.hold('a');
+  const before = await q.now();
+  await q.settle(dead('a'));
+  const found = await getting();
+  expect(found).toMatchObject({ state: 'dead', failed: 1, failure: FAILURE });
+  expect(found!.endedAt).toBeGreaterThanOrEqual(before);
+});
+
+it('of a job whose body holds anything, byte for byte', async () => {
+  const body = 'work\n{"text":"zwei\\nZeilen \u0000 🦆 \u2028"}\n\n';
+  await q.add({ id: 'a', name: 'work', body });
+  expect(await getting()).toMatchObject({ body });
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: get.keys,
+    async prepare() {
+      await q.hold('a');
+      return () => q.engine.get(QUEUE, 'a');
+    },
+  });
+
+  it('changes nothing where an active set is of another type', async () => {
+    await q.hold('a');
+    await q.admin.set(q.key('active'), 'not ours');
+    await changingNothing(q, () =>
+      expect(q.engine.get(QUEUE, 'a')).rejects.toMatchObject({ reply: 'WRONGTYPE', verb: 'get' }),
+    );
+  });
+});

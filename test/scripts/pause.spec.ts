@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { pause } from '#lib/engine/scripts/pause.js';
+import { QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+// `pause` and `resume`: one script.
+const q = useQueue();
+
+it('pauses once, however often it is asked to, and keeps since when', async () => {
+  const before = await q.now();
+  expect(await q.engine.pause(QUEUE)).toBe(true);
+  expect(await changingNothing(q, () => q.engine.pause(QUEUE))).toBe(false);
+  expect(Number(await q.admin.hget(q.key('meta'), 'paused'))).toBeGreaterThanOrEqual(before);
+});
+
+it('resumes once, however often it is asked to', async () => {
+  expect(await changingNothing(q, () => q.engine.resume(QUEUE))).toBe(false);
+  await q.engine.pause(QUEUE);
+  expect(await q.engine.resume(QUEUE)).toBe(true);
+  expect(await changingNothing(q, () => q.engine.resume(QUEUE))).toBe(false);
+  expect(await q.admin.hexists(q.key('meta'), 'paused')).toBe(0);
+});
+
+it('says each change once', async () => {
+  await q.engine.pause(QUEUE);
+  await q.engine.pause(QUEUE);
+  await q.engine.resume(QUEUE);
+  await q.engine.resume(QUEUE);
+  const said = (await q.events()).map(({ number, type, id }) => [number, type, id]);
+  expect(said).toEqual([
+    [1, 'paused', ''],
+    [2, 'resumed', ''],
+  ]);
+});
+
+it('wakes somebody when it resumes, and nobody when it pauses', async () => {
+  await q.engine.pause(QUEUE);
+  expect(await q.admin.exists(q.key('doorbell'))).toBe(0);
+  await q.engine.resume(QUEUE);
+  expect(await q.admin.exists(q.key('doorbell'))).toBe(1);
+});
+
+it('lets jobs in while paused', async () => {
+  await q.engine.pause(QUEUE);
+  await q.add('a');
+  expect(await q.claim()).toEqual([]);
+  await q.engine.resume(QUEUE);
+  expect(await q.claim()).toEqual(['a']);
+});
+
+describe('pause refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: pause.keys,
+    except: ['events'],
+    prepare: () => Promise.resolve(() => q.engine.pause(QUEUE)),
+  });
+});
+
+describe('resume refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: ['doorbell', 'events'],
+    except: ['events'],
+    async prepare() {
+      await q.engine.pause(QUEUE);
+      return () => q.engine.resume(QUEUE);
+    },
+  });
+});

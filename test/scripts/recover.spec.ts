@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest';
+import type { RecoverCall } from '#lib/engine/engine.js';
+import { recover } from '#lib/engine/scripts/recover.js';
+import { until } from '../support/wait.js';
+import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+const BEAT_MS = 2_000;
+const CALL: RecoverCall = { worker: WORKER, beatMs: BEAT_MS, leaseMs: LEASE_MS, maxStalls: 5 };
+const again = (more: Partial<RecoverCall> = {}) => q.engine.recover(QUEUE, { ...CALL, ...more });
+
+/** The lease of `WORKER` ended, and Redis was seen answering for long enough since: the next call takes its jobs. */
+async function leaseIsOver(): Promise<void> {
+  const lease = (await q.now()) - 10_000;
+  await q.admin.zadd(q.key('workers'), lease, WORKER);
+  await q.admin.hset(q.key('worker'), 'doubt', `${lease} ${lease + 1}`);
+}
+
+async function loseAndRecover(more: Partial<RecoverCall> = {}) {
+  await leaseIsOver();
+  const answer = await again(more);
+  if (answer.kind !== 'recovered') throw new Error(`not recovered: ${answer.kind}`);
+  return answer;
+}
+
+describe('a worker that may be alive', () => {
+  it('is alive without a lease: it holds nothing', async () => {
+    await q.exchange();
+    expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
+  });
+
+  it('is alive while its lease is longer than a beat', async () => {
+    await q.hold('a');
+    expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
+  });
+
+  it('gets a lease that lies too far ahead clamped to one lease, for the clock was stepped back', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
+    expect(await again()).toEqual({ kind: 'alive' });
+    const lease = Number(await q.admin.zscore(q.key('workers'), WORKER));
+    expect(lease).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
+    expect(lease).toBeGreaterThan((await q.now()) + LEASE_MS - 5_000);
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
+  });
+
+  it('is only doubted when its lease is first seen to be over, however long ago that was', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), 1, WORKER);
+    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
+    const second = await changingNothing(q, () => again());
+    expect(second).toMatchObject({ kind: 'doubted' });
+  });
+
+  it('is doubted shortly before the end, until the end and a beat are over', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), (await q.now()) + 1_500, WORKER);
+    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+    const lease = (await q.now()) + 1_500;
+    await q.admin.zadd(q.key('workers'), lease, WORKER);
+    await q.admin.hset(q.key('worker'), 'doubt', `${lease} ${lease - 10_000}`);
+    const answer = await again();
+    expect(answer.kind).toBe('doubted');
+    const { againInMs } = answer as { againInMs: number };
+    expect(againInMs).toBeGreaterThan(500);
+    expect(againInMs).toBeLessThanOrEqual(1_500);
+  });
+
+  it('is out of doubt when it has renewed in between', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), 1, WORKER);
+    await again();
+    await q.engine.beat(QUEUE, WORKER, LEASE_MS);
+    expect(await again()).toEqual({ kind: 'alive' });
+    // The next lease that ends is doubted anew, although a mark of the old doubt is there.
+    await q.admin.zadd(q.key('workers'), 2, WORKER);
+    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+  });
+
+  it('is doubted anew where the mark lies ahead: the clock was stepped back since', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), 1, WORKER);
+    await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) + 3_600_000}`);
+    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+  });
+
+  it('is recovered when a beat has passed in doubt', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), 1, WORKER);
+    const answer = await until(async () => {
+      const one = await again({ beatMs: 30 });
+      return one.kind === 'recovered' && one;
+    });
+    expect(answer.waiting).toEqual(['a']);
+  });
+});
+
+describe('what it held', () => {
+  it('goes to the head of the line after the first stall, the oldest first', async () => {
+    await q.hold('b', 'c', 'a');
+    await q.add('next');
+    const answer = await loseAndRecover();
+    expect(answer).toEqual({
+      kind: 'recovered',
+      waiting: ['a', 'b', 'c'],
+      suspects: [],
+      dead: [],
+      more: false,
+    });
+    expect(await q.list('wait')).toEqual(['a', 'b', 'c', 'next']);
+    expect(await q.hash('stalls')).toEqual({ a: '1', b: '1', c: '1' });
+    expect(await q.admin.exists(q.key('attempts'), q.key('active'), q.key('workers'))).toBe(0);
+  });
+
+  it('is suspect from the second stall on', async () => {
+    await q.hold('a', 'b');
+    await q.admin.hset(q.key('stalls'), 'b', 1);
+    expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['b'], dead: [] });
+    expect(await q.list('suspects')).toEqual(['b']);
+  });
+
+  it('is dead past maxStalls, with the reason stalled', async () => {
+    await q.hold('a', 'fifth', 'sixth');
+    await q.admin.hset(q.key('stalls'), { fifth: 4, sixth: 5 });
+    expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['fifth'], dead: ['sixth'] });
+    const stored = await q.engine.get(QUEUE, 'sixth');
+    expect(stored).toMatchObject({ state: 'dead', stalls: 6, failed: 0, failure: { reason: 'stalled' } });
+    expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('1');
+  });
+
+  it('is dead at the first stall where none is allowed', async () => {
+    await q.hold('a');
+    expect(await loseAndRecover({ maxStalls: 0 })).toMatchObject({ waiting: [], suspects: [], dead: ['a'] });
+  });
+
+  it('loses the oldest dead jobs where these become too many', async () => {
+    await q.bury('old');
+    await q.hold('a');
+    await q.admin.zadd(q.key('dead'), (await q.now()) - 50, 'old');
+    await leaseIsOver();
+    await q.engineWith({ deadMax: 1 }).recover(QUEUE, { ...CALL, maxStalls: 0 });
+    expect(await q.zset('dead')).toEqual(['a']);
+    expect(await q.engine.get(QUEUE, 'old')).toBeNull();
+    expect((await q.events()).at(-1)).toMatchObject({ type: 'removed', id: 'old', reason: 'retention' });
+  });
+
+  it('is said: stalled for each, then dead where it ends so', async () => {
+    await q.hold(job('a', { name: 'mail' }), 'b');
+    await q.admin.hset(q.key('stalls'), 'b', 5);
+    const before = await q.engine.lastEvent(QUEUE);
+    await loseAndRecover();
+    expect((await q.events()).filter(({ number }) => number > before)).toMatchObject([
+      { number: before + 1, type: 'stalled', id: 'a', name: 'mail' },
+      { number: before + 2, type: 'stalled', id: 'b', name: 'work' },
+      { number: before + 3, type: 'dead', id: 'b', name: 'work', reason: 'stalled' },
+    ]);
+  });
+
+  it('wakes somebody', async () => {
+    await q.hold('a');
+    await q.admin.del(q.key('doorbell'));
+    await loseAndRecover();
+    expect(await q.admin.exists(q.key('doorbell'))).toBe(1);
+  });
+
+  it('rings no bell where all of it is dead', async () => {
+    await q.hold('a');
+    await q.admin.del(q.key('doorbell'));
+    await loseAndRecover({ maxStalls: 0 });
+    expect(await q.admin.exists(q.key('doorbell'))).toBe(0);
+  });
+
+  it('comes in steps of 500, each without a new doubt', async () => {
+    const ids = Array.from({ length: 1_200 }, (_, i) => `j${i}`);
+    await q.add(...ids.slice(0, 1_000));
+    await q.add(...ids.slice(1_000));
+    while ((await q.claim(400)).length > 0);
+    await leaseIsOver();
+    const steps = [await again(), await again(), await again()];
+    expect(steps.map((step) => step.kind === 'recovered' && [step.waiting.length, step.more])).toEqual([
+      [500, true],
+      [500, true],
+      [200, false],
+    ]);
+    expect(await again()).toEqual({ kind: 'alive' });
+    expect((await q.list('wait')).toSorted()).toEqual(ids.toSorted());
+  });
+
+  it('is nothing where the store lost the set; the lease goes all the same', async () => {
+    await q.hold('a');
+    await q.admin.del(q.key('active'));
+    expect(await loseAndRecover()).toMatchObject({ waiting: [], suspects: [], dead: [], more: false });
+    expect(await q.admin.exists(q.key('workers'))).toBe(0);
+  });
+});
+
+describe('the worker afterwards', () => {
+  it('is unknown: it can neither settle, claim nor beat under its name', async () => {
+    await q.hold('a');
+    await loseAndRecover();
+    await changingNothing(q, async () => {
+      expect((await q.exchange({ want: 5, settled: [completed('a')] })).kind).toBe('unknown-worker');
+      expect(await q.engine.beat(QUEUE, WORKER, LEASE_MS)).toEqual({ kind: 'unknown-worker' });
+    });
+  });
+
+  it('is unknown as soon as the first of several steps was made', async () => {
+    await q.add(...Array.from({ length: 501 }, (_, i) => `j${i}`));
+    await q.claim(501);
+    expect((await loseAndRecover()).more).toBe(true);
+    const [held = ''] = await q.admin.smembers(q.key('active'));
+    await changingNothing(q, async () => {
+      expect((await q.exchange({ settled: [completed(held)] })).kind).toBe('unknown-worker');
+      expect(await q.engine.beat(QUEUE, WORKER, LEASE_MS)).toEqual({ kind: 'unknown-worker' });
+    });
+  });
+
+  it('is alive for a second recoverer: it took everything already', async () => {
+    await q.hold('a');
+    await loseAndRecover();
+    expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
+  });
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: recover.keys,
+    except: ['events'],
+    async prepare() {
+      await q.bury('buried');
+      await q.hold('a', 'b', 'c');
+      await q.admin.hset(q.key('stalls'), { b: 1, c: 5 });
+      await leaseIsOver();
+      const small = q.engineWith({ deadMax: 1 });
+      return () => small.recover(QUEUE, CALL);
+    },
+  });
+});

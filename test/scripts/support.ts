@@ -1,0 +1,196 @@
+import type { Redis } from 'ioredis';
+import { beforeEach, expect } from 'vitest';
+import type { EngineSettings } from '#lib/engine/clients.js';
+import type { EnqueueJob, ExchangeAnswer, ExchangeCall, RawEvent } from '#lib/engine/engine.js';
+import { QueueKeys, type KeyName } from '#lib/engine/keys.js';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
+import type { FailureRecord, Outcome, SettledRun } from '#lib/job/outcome.js';
+import { atEnd } from '../support/cleanup.js';
+import { useRedis, type TestRedis, type UseRedisOptions } from '../support/redis.js';
+import { dump, type Dump } from './unchanged.js';
+
+export const QUEUE = 'q';
+export const WORKER = 'w1';
+export const LANE = 'lane';
+export const LEASE_MS = 8_000;
+
+/** What the specs of scripts leave behind: they play workers by hand. */
+const LEAVES = ['active', 'worker', 'workers'];
+
+type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+export type Limits = ReturnType<EngineSettings['limitsOf']>;
+
+/** The queue of the running test: the engine under test, and its raw keys through a client with all rights. */
+export interface TestQueue {
+  readonly redis: TestRedis;
+  readonly admin: Redis;
+  readonly engine: RedisEngine;
+  readonly keys: QueueKeys;
+  /** A second engine on the same keys, with other limits; closed at the end of the test. */
+  engineWith(limits: Partial<Limits>): RedisEngine;
+  /** Name of the key of this kind; of worker `WORKER`, lane `LANE` and the current day where it needs one. */
+  key(kind: KeyName): string;
+  /** The clock of Redis in ms. */
+  now(): Promise<number>;
+  dump(): Promise<Dump>;
+  list(kind: KeyName): Promise<string[]>;
+  /** Members, the lowest score first. */
+  zset(kind: KeyName): Promise<string[]>;
+  hash(kind: KeyName): Promise<Record<string, string>>;
+  /** Takes the bell as a woken worker does; answers whether it had been rung. */
+  wasRung(): Promise<boolean>;
+
+  /** Adds jobs in one call of the lane `LANE`, under its next number. */
+  add(...jobs: (string | EnqueueJob)[]): Promise<readonly string[]>;
+  /** An exchange of the worker under its next number, or the one given. */
+  exchange(call?: Partial<ExchangeCall>, engine?: RedisEngine): Promise<ExchangeAnswer>;
+  /** As `exchange`, where it is answered with what was claimed. */
+  exchanged(call?: Partial<ExchangeCall>): Promise<Exchanged>;
+  /** Ids that the worker claims now. */
+  claim(want?: number, worker?: string): Promise<string[]>;
+  settle(...runs: SettledRun[]): Promise<Exchanged>;
+  /** Adds the jobs and claims them with `WORKER`. */
+  hold(...jobs: (string | EnqueueJob)[]): Promise<void>;
+  /** Adds the jobs, claims them and lets them die. */
+  bury(...ids: string[]): Promise<void>;
+  /** Every event in the stream, as a reader gets it. */
+  events(): Promise<RawEvent[]>;
+}
+
+export const LIMITS: Limits = { maxEvents: 1_000, deadMax: 1_000, deadAgeMs: 90 * 86_400_000 };
+
+/** Call it at the top of a spec file or `describe`, outside of tests. */
+export function useQueue(options: UseRedisOptions = {}): TestQueue {
+  const redis = useRedis({ leaves: LEAVES, ...options });
+  let state: { engine: RedisEngine; keys: QueueKeys; lane: number; workers: Map<string, number> };
+
+  const engineWith = (limits: Partial<Limits>) => {
+    const engine = new RedisEngine({
+      connection: redis.url,
+      prefix: redis.prefix,
+      leaseMs: LEASE_MS,
+      callMs: 5_000,
+      limitsOf: () => ({ ...LIMITS, ...limits }),
+    });
+    atEnd(() => engine.close());
+    return engine;
+  };
+  const nextSeq = (worker: string) => {
+    const seq = (state.workers.get(worker) ?? 0) + 1;
+    state.workers.set(worker, seq);
+    return seq;
+  };
+
+  beforeEach(async () => {
+    const keys = new QueueKeys(redis.prefix, QUEUE);
+    state = { engine: engineWith({}), keys, lane: 0, workers: new Map() };
+    await state.engine.open();
+  });
+
+  const q: TestQueue = {
+    redis,
+    engineWith,
+    get admin() {
+      return redis.admin;
+    },
+    get engine() {
+      return state.engine;
+    },
+    get keys() {
+      return state.keys;
+    },
+    key(kind) {
+      const { keys } = state;
+      if (kind === 'active' || kind === 'worker') return keys[kind](WORKER);
+      if (kind === 'lane') return keys.lane(LANE);
+      if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
+      return keys.fixed[kind];
+    },
+    async now() {
+      const [seconds = 0, micros = 0] = await redis.admin.time();
+      return seconds * 1000 + Math.floor(micros / 1000);
+    },
+    dump: () => dump(redis, state.keys),
+    list: (kind) => redis.admin.lrange(q.key(kind), 0, -1),
+    zset: (kind) => redis.admin.zrange(q.key(kind), '0', '-1'),
+    hash: (kind) => redis.admin.hgetall(q.key(kind)),
+    wasRung: async () => (await redis.admin.zpopmin(q.key('doorbell'))).length > 0,
+
+    async add(...jobs) {
+      const answer = await state.engine.enqueue(QUEUE, callOf(jobs, ++state.lane));
+      if (answer.kind !== 'stored') throw new Error(`jobs were not added: ${answer.kind}`);
+      return answer.duplicates;
+    },
+    exchange: ({ worker = WORKER, seq, ...call } = {}, engine = state.engine) =>
+      engine.exchange(QUEUE, {
+        worker,
+        seq: seq ?? nextSeq(worker),
+        leaseMs: LEASE_MS,
+        want: 0,
+        maySuspect: true,
+        settled: [],
+        ...call,
+      }),
+    async exchanged(call) {
+      const answer = await q.exchange(call);
+      if (answer.kind !== 'exchanged') throw new Error(`no exchange was made: ${answer.kind}`);
+      return answer;
+    },
+    claim: async (want = 100, worker = WORKER) =>
+      (await q.exchanged({ worker, want })).claimed.map(({ id }) => id),
+    settle: (...settled) => q.exchanged({ settled }),
+    async hold(...jobs) {
+      await q.add(...jobs);
+      const claimed = await q.claim();
+      expect(claimed).toEqual(expect.arrayContaining(jobs.map((one) => toJob(one).id)));
+    },
+    async bury(...ids) {
+      await q.hold(...ids);
+      await q.settle(...ids.map((id) => dead(id)));
+    },
+    async events() {
+      const batches = await state.engine.readEvents(new Map([[QUEUE, 0]]), 5);
+      return batches.flatMap((batch) => batch.events);
+    },
+  };
+  return q;
+}
+
+export function callOf(jobs: readonly (string | EnqueueJob)[], seq: number, lane = LANE) {
+  return { lane, seq, rememberMs: 10_000, withinMs: 5_000, jobs: jobs.map(toJob) };
+}
+
+// ----------------------------------------------------------------------------------------------------------- builders
+
+export function job(id: string, more: Partial<EnqueueJob> = {}): EnqueueJob {
+  const name = more.name ?? 'work';
+  return { id, name, body: `${name}\n{"of":${JSON.stringify(id)}}`, ...more };
+}
+
+function toJob(one: string | EnqueueJob): EnqueueJob {
+  return typeof one === 'string' ? job(one) : one;
+}
+
+export const FAILURE: FailureRecord = { name: 'Error', message: 'no luck', stack: 'at home', attempt: 1 };
+
+function run(id: string, outcome: Outcome): SettledRun {
+  return { id, name: 'work', attempt: 1, durationUs: 1_500, outcome };
+}
+
+export const completed = (id: string) => run(id, { kind: 'completed' });
+
+export const kept = (id: string, forMs: number, result?: string) =>
+  run(id, { kind: 'completed', keep: { forMs, result } });
+
+export function retried(id: string, more: Partial<Extract<Outcome, { kind: 'retried' }>> = {}): SettledRun {
+  return run(id, { kind: 'retried', delayMs: 0, priority: 0, failure: FAILURE, counted: true, ...more });
+}
+
+/** Later, not counted, nothing went wrong. */
+export const snoozed = (id: string, delayMs: number) =>
+  retried(id, { delayMs, failure: null, counted: false });
+
+export const dead = (id: string, counted = true) =>
+  run(id, { kind: 'dead', reason: 'unrecoverable', failure: FAILURE, counted });
+
+export const released = (id: string) => run(id, { kind: 'released' });

@@ -1,0 +1,89 @@
+import type { Redis } from 'ioredis';
+import { expect, it } from 'vitest';
+import type { KeyName, QueueKeys } from '#lib/engine/keys.js';
+import type { TestRedis } from '../support/redis.js';
+import type { TestQueue } from './support.js';
+
+/** Every key of a test: kind behind the hash tag -> its value in full, and when it expires (-1: never). */
+export type Dump = Readonly<Record<string, { readonly value: unknown; readonly expiresAt: number }>>;
+
+export async function dump(redis: TestRedis, queue: QueueKeys): Promise<Dump> {
+  const tag = queue.fixed.meta.slice(0, -'meta'.length);
+  const all: Record<string, Dump[string]> = {};
+  for (const key of await redis.keys()) {
+    const expiresAt = Number(await redis.admin.call('PEXPIRETIME', key));
+    all[key.replace(tag, '')] = { value: await readKey(redis.admin, key), expiresAt };
+  }
+  return all;
+}
+
+async function readKey(admin: Redis, key: string): Promise<unknown> {
+  const type = await admin.type(key);
+  switch (type) {
+    case 'string':
+      return { type, value: await admin.get(key) };
+    case 'list':
+      return { type, value: await admin.lrange(key, 0, -1) };
+    case 'set':
+      return { type, value: (await admin.smembers(key)).toSorted() };
+    case 'zset':
+      return { type, value: await admin.zrange(key, '0', '-1', 'WITHSCORES') };
+    case 'hash':
+      // Entries, not an object: '__proto__' is an ordinary id.
+      return { type, value: await admin.call('HGETALL', key) };
+    case 'stream':
+      return { type, value: await admin.xrange(key, '-', '+') };
+    default:
+      throw new Error(`${key} is of type ${type}, which no queue uses`);
+  }
+}
+
+/** Leaves out keys that may change. */
+export function without(all: Dump, ...kinds: string[]): Dump {
+  return Object.fromEntries(Object.entries(all).filter(([key]) => !kinds.includes(key)));
+}
+
+/** Runs `act`, expecting that no key of the test changes; answers what `act` answered. */
+export async function changingNothing<T>(q: TestQueue, act: () => Promise<T>): Promise<T> {
+  const before = await q.dump();
+  const answer = await act();
+  expect(await q.dump()).toEqual(before);
+  return answer;
+}
+
+export interface WrongTypes {
+  readonly keys: readonly KeyName[];
+  /** Brings about a state in which the script would write, and answers the call that does. */
+  readonly prepare: () => Promise<() => Promise<unknown>>;
+  /** Keys whose type does not matter to the call: it succeeds all the same. */
+  readonly except?: readonly KeyName[];
+}
+
+/** One test for each declared key: where something else lies there, the call is refused before anything is written. */
+export function itRefusesWrongTypes(q: TestQueue, { keys, prepare, except = [] }: WrongTypes): void {
+  const misuse = async (kind: KeyName) => {
+    const call = await prepare();
+    const key = q.key(kind);
+    await q.admin.del(key);
+    // Every kind is something else than a string, but for the lane.
+    if (kind === 'lane') await q.admin.rpush(key, 'not ours');
+    else await q.admin.set(key, 'not ours');
+    return call;
+  };
+
+  it.each(keys.filter((kind) => !except.includes(kind)))(
+    'changes nothing where %s is of another type',
+    async (kind) => {
+      const call = await misuse(kind);
+      const refusal = { code: 'GODWIT_REDIS_REFUSED', reply: 'WRONGTYPE', applied: 'no' };
+      await changingNothing(q, () => expect(call()).rejects.toMatchObject(refusal));
+    },
+  );
+
+  if (except.length === 0) return;
+  it.each(except)('goes through where %s is of another type', async (kind) => {
+    const call = await misuse(kind);
+    await call();
+    expect(await q.admin.get(q.key(kind))).toBe('not ours');
+  });
+}
