@@ -346,7 +346,7 @@ export function show(value: unknown): string {
   if (value === undefined) return 'undefined';
   switch (typeof value) {
     case 'function':
-      return oneLine(`function ${tryTo(() => `${value.name}`) || '(anonymous)'}`);
+      return oneLine(`function ${tryTo(() => String(value.name)) || '(anonymous)'}`);
     case 'symbol':
       return oneLine(value.toString());
     case 'bigint':

@@ -109,9 +109,16 @@ it('runs what has no priority first, then by priority, first in first out inside
   await queue.resume();
   for (const { id } of [...jobs, ...bulk]) await ended(id);
   expect(ran).toEqual([
-    ...['0-3', '0-5', '0-8'],
-    ...['1-2', '1-6', '1-bulk'],
-    ...['2-1', '2-4', '2-9', '2-bulk'],
+    '0-3',
+    '0-5',
+    '0-8',
+    '1-2',
+    '1-6',
+    '1-bulk',
+    '2-1',
+    '2-4',
+    '2-9',
+    '2-bulk',
     '3-7',
     '2097151-0',
   ]);

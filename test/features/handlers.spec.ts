@@ -1,3 +1,4 @@
+// oxlint-disable unicorn/no-thenable -- what a handler returns may be one
 import { asapScheduler, EMPTY, NEVER, Observable, observeOn, of, Subject, throwError } from 'rxjs';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
