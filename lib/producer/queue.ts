@@ -224,9 +224,9 @@ export class Queue {
     if ((await this.engine.obliterate(this.name, options.force === true)) === 'active') {
       throw new WrongStateError(
         this.name,
-        'the queue',
-        'at work',
-        'pause it and let the jobs end, or use { force: true }',
+        'a job',
+        'active',
+        'pause the queue and let its runs end, or use { force: true }',
       );
     }
   }

@@ -159,7 +159,9 @@ const waits = (events: boolean) => {
       slow: () => gate.promise,
     };
     const { queue } = await bootQueue(redis, { ...options, handlers });
-    const died = await queue.addAndWait('die', 1, { id: 'd', attempts: 2, backoff: 0 }).catch((error) => error);
+    const died = await queue
+      .addAndWait('die', 1, { id: 'd', attempts: 2, backoff: 0 })
+      .catch((error) => error);
     expect(died).toBeInstanceOf(JobFailedError);
     expect(died).toMatchObject({
       code: 'GODWIT_JOB_FAILED',
@@ -174,7 +176,11 @@ const waits = (events: boolean) => {
 
     const late = await queue.addAndWait('slow', 1, { waitTimeout: 200, id: 's' }).catch((error) => error);
     expect(late).toBeInstanceOf(WaitTimeoutError);
-    expect(late).toMatchObject({ code: 'GODWIT_WAIT_TIMEOUT', jobId: 's', message: expect.stringMatching(/did not end within \d+ ms/) });
+    expect(late).toMatchObject({
+      code: 'GODWIT_WAIT_TIMEOUT',
+      jobId: 's',
+      message: expect.stringMatching(/did not end within \d+ ms/),
+    });
     expect(await queue.get('s')).toMatchObject({ state: 'active' });
     gate.open();
     await until(async () => (await queue.get('s'))?.state === 'completed', PATIENT);
