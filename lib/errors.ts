@@ -341,26 +341,43 @@ export class UnrecoverableError extends GodwitError {
   }
 }
 
-/** Some value as a person reads it in a sentence: type and content, never longer than a line. */
+/** Some value as a person reads it in a sentence: type and content, never longer than a line. Never throws. */
 export function show(value: unknown): string {
   if (value === undefined) return 'undefined';
-  if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
-  if (typeof value === 'symbol') return value.toString();
-  if (typeof value === 'bigint') return `${value}n (bigint)`;
-  if (typeof value === 'number') return `${value} (number)`;
-  let text: string;
-  try {
-    text = JSON.stringify(value) ?? Object.prototype.toString.call(value);
-  } catch {
-    text = Object.prototype.toString.call(value);
+  switch (typeof value) {
+    case 'function':
+      return oneLine(`function ${tryTo(() => String(value.name)) || '(anonymous)'}`);
+    case 'symbol':
+      return oneLine(value.toString());
+    case 'bigint':
+      return `${oneLine(`${value}n`)} (bigint)`;
+    case 'number':
+      return `${value} (number)`;
+    default: {
+      const kind = value === null ? 'null' : tryTo(() => Array.isArray(value)) ? 'array' : typeof value;
+      // A revoked proxy, or a toJSON that throws, cannot be looked at.
+      const text = tryTo(() => JSON.stringify(value)) ?? tryTo(() => Object.prototype.toString.call(value));
+      return `${oneLine(text ?? 'something that cannot be shown')} (${kind})`;
+    }
   }
-  // JSON leaves C1 controls and bidi overrides as they are; in a log line they could forge or hide text.
-  text = text.replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+}
+
+function tryTo<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Controls, line separators and bidi overrides could forge or hide text in a log line. */
+function oneLine(text: string): string {
+  const clean = (text.length > 120 ? `${text.slice(0, 117)}...` : text).replace(
+    // oxlint-disable-next-line no-control-regex
+    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
-  if (text.length > 120) text = `${text.slice(0, 117)}...`;
-  return `${text} (${value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value})`;
+  return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;
 }
 
 function adviceFor(reply: string): string {

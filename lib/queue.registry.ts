@@ -1,5 +1,6 @@
 import { isDeepStrictEqual, inspect } from 'node:util';
 import { QueueConflictError, UnknownQueueError } from './errors.js';
+import { checkQueueName } from './job/job-id.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveQueueOptions,
@@ -59,10 +60,11 @@ export class QueueRegistry {
    * The options of a queue, with all defaults.
    *
    * @throws {UnknownQueueError} when no module registers it.
+   * @throws {InvalidQueueNameError} when none could.
    */
   optionsOf(queue: string): ResolvedQueueOptions {
     const found = this.queues.get(queue);
-    if (found === undefined) throw new UnknownQueueError(queue, this.names());
+    if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
     return found.resolved;
   }
 }

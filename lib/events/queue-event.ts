@@ -28,7 +28,7 @@ interface RunEventBase<Type extends EventType> extends JobEventBase<Type> {
 /** A job was stored and may be claimed. */
 export interface AddedEvent extends JobEventBase<'added'> {}
 
-/** A job waits for a time before it may be claimed. */
+/** A job waits for a time before it may be claimed: it was added so, or its handler threw a `Snooze`. */
 export interface DelayedEvent extends JobEventBase<'delayed'> {
   /** How long it waits, in milliseconds. */
   readonly delayMs: number;
@@ -48,7 +48,7 @@ export interface CompletedEvent extends RunEventBase<'completed'> {
   readonly durationUs: number;
 }
 
-/** An attempt failed, or the handler asked for later; the job runs again. */
+/** An attempt failed; the job runs again. */
 export interface RetryingEvent extends RunEventBase<'retrying'> {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
@@ -73,7 +73,7 @@ export interface ReleasedEvent extends RunEventBase<'released'> {}
 
 /** The job was taken out of the queue before it completed, or a kept one was removed. */
 export interface RemovedEvent extends JobEventBase<'removed'> {
-  /** Why; empty when a person asked for it and gave no reason. */
+  /** `asked`: by a person; `retention`: beyond the number or age that dead jobs are kept. */
   readonly reason: string;
 }
 

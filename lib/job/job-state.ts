@@ -44,9 +44,16 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     from: 'active',
     event: 'retrying',
     to: 'delayed',
-    when: 'the attempt fails, others are left; or it is snoozed',
+    when: 'the attempt fails, others are left',
   },
   { from: 'active', event: 'retrying', to: 'waiting', when: 'the same, with a wait of 0' },
+  {
+    from: 'active',
+    event: 'delayed',
+    to: 'delayed',
+    when: 'the handler throws a Snooze; no attempt is counted',
+  },
+  { from: 'active', event: 'delayed', to: 'waiting', when: 'the same, with a wait of 0' },
   { from: 'active', event: 'released', to: 'waiting', when: 'its worker stops; the attempt is not counted' },
   {
     from: 'active',

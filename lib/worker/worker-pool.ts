@@ -277,30 +277,30 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   private begin(job: ClaimedJob): void {
-    const attempt = job.failed + 1;
+    const { failed } = job;
     const body = decodeBody(job.body);
-    if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', attempt));
+    if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', failed));
     const handler = this.parts.find(body.name);
     if (!handler) {
       const why = `no @Handle('${body.name}') in the processors of queue '${this.queue}'`;
       this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
-      return this.cannotRun(job, body.name, unrunnable('no-handler', why, attempt));
+      return this.cannotRun(job, body.name, unrunnable('no-handler', why, failed));
     }
     const { policy } = this.parts.queue;
     const own = mergeJobPolicy(body.options, policy, policy);
     const expires = expiresAt(body, own.expiresInMs);
-    if (expires !== undefined && attempt === 1 && this.parts.engine.now() > expires) {
+    if (expires !== undefined && failed === 0 && this.parts.engine.now() > expires) {
       const why = `it was not started within ${own.expiresInMs} ms`;
-      return this.cannotRun(job, body.name, unrunnable('expired', why, attempt));
+      return this.cannotRun(job, body.name, unrunnable('expired', why, failed));
     }
-    const run = new Run(job.id, attempt, job.stalls >= SUSPECT_STALLS, body, own, this);
+    const run = new Run(job.id, failed + 1, job.stalls >= SUSPECT_STALLS, body, own, this);
     this.runs.add(run);
     this.executor.start(run, handler);
   }
 
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): void {
     if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
-    this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome });
+    this.exchanger.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });
   }
 
   private ended(run: Run): void {
