@@ -31,13 +31,14 @@ export function pause(ms: number): Promise<void> {
 }
 
 /** Resolves when the promise has settled, or the time is over. Never rejects. */
-export function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    const done = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    promise.then(done, done);
-  });
+export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
+  try {
+    await Promise.race([promise, late]);
+  } catch {
+    // That it has ended is all that was asked.
+  } finally {
+    clearTimeout(timer);
+  }
 }

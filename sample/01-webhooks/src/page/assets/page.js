@@ -43,13 +43,15 @@ function show(state, text) {
 
 /** One drawing for all events that arrive together, and one after the other. */
 function changeSoon() {
-  drawing ??= setTimeout(async () => {
-    stale = false;
-    await draw().catch(complain);
-    drawing = undefined;
-    if (stale) changeSoon();
-  }, 30);
+  drawing ??= setTimeout(() => void drawStale(), 30);
   stale = true;
+}
+
+async function drawStale() {
+  stale = false;
+  await draw().catch(complain);
+  drawing = undefined;
+  if (stale) changeSoon();
 }
 
 async function draw() {
