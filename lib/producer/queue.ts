@@ -122,7 +122,7 @@ export class Queue {
     try {
       await wait.ready;
       const duplicate = await this.enqueuer.add(job);
-      return (await wait.outcome(Math.max(0, until - performance.now()), { duplicate })) as Result;
+      return (await wait.outcome(Math.max(0, Math.ceil(until - performance.now())), { duplicate })) as Result;
     } finally {
       wait.cancel();
     }
