@@ -1,8 +1,9 @@
 import type { QueueEngine } from '../engine/engine.js';
-import { pause, retryDelay } from '../engine/waiting.js';
+import { pause, repeatDelay } from '../engine/waiting.js';
 
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
-const MAX_BLOCK_MS = 5000;
+export const MAX_BLOCK_MS = 5000;
+const FAREWELL_MS = 1000;
 
 /** A pool that has found its line empty and has slots left. */
 export interface Sleeper {
@@ -46,7 +47,10 @@ export class Doorbell {
     this.sleepers.delete(sleeper.queue);
   }
 
-  /** Ends the loop; resolves when no call of it is on its way. */
+  /**
+   * Ends the loop; resolves when no call of it is on its way, or after a moment: on a connection that is down or silent the
+   * call ends at its deadline, or with the connection.
+   */
   async stop(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -54,7 +58,10 @@ export class Doorbell {
       this.signal?.();
       if (this.blocking) this.engine.interruptBell();
     }
-    await this.running;
+    let timer: NodeJS.Timeout | undefined;
+    const moment = new Promise<void>((resolve) => (timer = setTimeout(resolve, FAREWELL_MS)));
+    await Promise.race([this.running, moment]);
+    clearTimeout(timer);
   }
 
   private async loop(): Promise<void> {
@@ -67,11 +74,11 @@ export class Doorbell {
       try {
         await this.sleep();
         failures = 0;
-      } catch {
+      } catch (error) {
         // The link says what happened; here it only means that bells may have been missed.
         this.blocking = false;
         if (this.stopped) return;
-        await pause(retryDelay(++failures));
+        await pause(repeatDelay(error, ++failures));
         this.wakeAll(this.sleepers.keys());
       }
     }

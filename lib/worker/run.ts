@@ -71,6 +71,11 @@ export class Run implements Job, SettledRun {
     return this.abortedBy;
   }
 
+  /** Why its signal was aborted, if it was. */
+  get abortReason(): AbortReason | undefined {
+    return this.abortedBy?.reason;
+  }
+
   progress(value: unknown): Promise<void> {
     try {
       const progress = encodePayload(

@@ -10,7 +10,10 @@ const MAX_STACK = 16_384;
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
 const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
 
-/** What a thrown value means for the job: later, again, or dead. */
+/** Back to the head of the line, as if it had not been claimed. */
+export const RELEASED = { kind: 'released' } as const satisfies Outcome;
+
+/** What a thrown value means for the job: later, again, dead, or as if nothing had been. */
 export function verdictOf(run: Run, thrown: unknown): Outcome {
   if (codeOf(thrown) === 'GODWIT_SNOOZE') {
     const delayMs = (thrown as Snooze).delayMs;
@@ -18,6 +21,8 @@ export function verdictOf(run: Run, thrown: unknown): Outcome {
   }
   const failure = failureOf(run, thrown);
   if (FINAL.has(codeOf(thrown))) return dead('unrecoverable', failure);
+  // Told to stop at once, it did: that the application ends is no fault of the job.
+  if (run.abortReason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
   return { kind: 'retried', delayMs: delayOf(run, thrown), failure, priority: run.priority, counted: true };
 }
