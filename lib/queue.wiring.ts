@@ -11,7 +11,7 @@ import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
-import { Doorbell } from './worker/doorbell.js';
+import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
 import { WorkerPool } from './worker/worker-pool.js';
 
@@ -63,7 +63,8 @@ function createHandles(
 /** What all pools of one start share: the bell, the leases and the look after other workers. */
 function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
   const { leaseMs, maxStalls, maxBlockMs } = settings;
-  const doorbell = new Doorbell(engine);
+  // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
+  const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
   const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
   return {

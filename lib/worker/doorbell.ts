@@ -1,10 +1,10 @@
 import type { QueueEngine } from '../engine/engine.js';
-import { pause, retryDelay, within } from '../engine/waiting.js';
+import { pause, repeatDelay, within } from '../engine/waiting.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
 const FAREWELL_MS = 1000;
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
-const MAX_BLOCK_MS = 5000;
+export const MAX_BLOCK_MS = 5000;
 
 /** A pool that has found its line empty and has slots left. */
 export interface Sleeper {
@@ -48,7 +48,10 @@ export class Doorbell {
     this.sleepers.delete(sleeper.queue);
   }
 
-  /** Ends the loop; resolves when no call of it is on its way, or soon where Redis cannot be reached. */
+  /**
+   * Ends the loop; resolves when no call of it is on its way, or after a moment: on a connection that is down or silent the
+   * call ends at its deadline, or with the connection.
+   */
   async stop(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -69,11 +72,11 @@ export class Doorbell {
       try {
         await this.sleep();
         failures = 0;
-      } catch {
+      } catch (error) {
         // The link says what happened; here it only means that bells may have been missed.
         this.blocking = false;
         if (this.stopped) return;
-        await pause(retryDelay(++failures));
+        await pause(repeatDelay(error, ++failures));
         this.wakeAll(this.sleepers.keys());
       }
     }

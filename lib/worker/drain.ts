@@ -35,24 +35,26 @@ export async function drainPool(
   pool.stopClaiming();
   const before = pool.runs.size;
   await finished(pool, limits.timeoutMs);
-  for (const run of pool.runs) run.abort('shutdown', 'the application stops');
+  const late = [...pool.runs];
+  for (const run of late) run.abort('shutdown', 'the application stops');
   await finished(pool, limits.graceMs);
-  const rest = [...pool.runs];
-  for (const run of rest) pool.giveUp(run);
-  if (rest.length > 0) {
-    const ids = rest
+  for (const run of pool.runs) pool.giveUp(run);
+  // Also those that failed because they were told to stop.
+  const released = late.filter((run) => run.outcome?.kind === 'released').map((run) => run.id);
+  if (released.length > 0) {
+    const ids = released
       .slice(0, 20)
-      .map((run) => JSON.stringify(run.id))
+      .map((id) => JSON.stringify(id))
       .join(', ');
     pool.logger.warn(
-      `queue '${pool.queue}': ${rest.length} jobs still ran at the deadline and are given back: ${ids}`,
+      `queue '${pool.queue}': ${released.length} jobs still ran at the deadline and are given back: ${ids}`,
     );
   }
   await within(FAREWELL_MS, pool.exchanger.idle());
   pool.exchanger.stop();
   const leave = engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
   await within(FAREWELL_MS, leave);
-  return { finished: before - rest.length, released: rest.map((run) => run.id) };
+  return { finished: before - released.length, released };
 }
 
 async function finished(pool: Drainable, ms: number): Promise<void> {

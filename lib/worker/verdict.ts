@@ -11,10 +11,13 @@ const MAX_STACK = 16_384;
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
 const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
 
+/** Back to the head of the line, as if it had not been claimed. */
+export const RELEASED = { kind: 'released' } as const satisfies Outcome;
+
 /** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
 export type OnBadBackoff = (error: unknown, delayMs: number) => void;
 
-/** What a thrown value means for the job: later, again, or dead. Never throws, whatever was thrown. */
+/** What a thrown value means for the job: later, again, dead, or as if nothing had been. Never throws, whatever was thrown. */
 export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome {
   const code = read(thrown, 'code');
   const snoozeMs = code === 'GODWIT_SNOOZE' ? readDuration(read(thrown, 'delayMs')) : undefined;
@@ -23,6 +26,8 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   }
   const failure = failureOf(run, thrown);
   if (isFinal(code)) return dead('unrecoverable', failure);
+  // Told to stop at once, it did: that the application ends is no fault of the job.
+  if (run.abortReason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
   const delayMs = delayOf(run, thrown, onBadBackoff);
   return { kind: 'retried', delayMs, failure, priority: run.priority, counted: true };

@@ -15,7 +15,7 @@ import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
 import { Prefetch } from './prefetch.js';
 import { Run, type RunVoice } from './run.js';
-import { unrunnable } from './verdict.js';
+import { RELEASED, unrunnable } from './verdict.js';
 
 export interface WorkerPoolParts {
   readonly engine: QueueEngine;
@@ -206,8 +206,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (worker !== this.worker) return;
     if (answer.kind === 'unknown-worker') {
       if (this.exchanger.busy || this.exchanger.seq === 0) return;
-      this.exchanger.renew();
-      this.leaseLost([]);
+      this.leaseLost(this.exchanger.renew());
       return;
     }
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
@@ -376,5 +375,4 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 }
 
-const RELEASED = { kind: 'released' } as const;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';

@@ -1,7 +1,9 @@
+import type { Socket } from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
 import { startCut } from '../support/cut.js';
+import { ByteLimit, Lane } from '../support/cut/lane.js';
 import { encodeRequest, RequestSplitter } from '../support/cut/requests.js';
 import { useRedis } from '../support/redis.js';
 import { until, within } from '../support/wait.js';
@@ -95,6 +97,19 @@ describe('the proxy that breaks the line', () => {
     await expect(client.hincrby(key(), 'n', 1)).rejects.toThrow(GIVEN_UP);
     await limit.done;
     expect(await redis.admin.hget(key(), 'n')).toBe('1');
+  });
+
+  it('delivers nothing behind the byte at which it cuts, though the sockets are still open then', () => {
+    const written: string[] = [];
+    const socket = { write: (chunk: Buffer) => written.push(chunk.toString()) } as unknown as Socket;
+    const limit = new ByteLimit(6);
+    const lane = new Lane(
+      socket,
+      () => [limit],
+      () => {},
+    );
+    for (const text of ['four', 'more', 'lost']) lane.push(Buffer.from(text));
+    expect(written).toEqual(['four', 'mo']);
   });
 
   it('delays both ways, in order', async () => {
