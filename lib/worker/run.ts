@@ -73,11 +73,6 @@ export class Run implements Job, SettledRun {
     return this.aborted;
   }
 
-  /** Why its signal was aborted, if it was. */
-  get abortReason(): AbortReason | undefined {
-    return this.abortedBy?.reason;
-  }
-
   progress(value: unknown): Promise<void> {
     return this.say(() => ({
       progress: encodePayload(value, 'progress()', this.voice.maxPayloadBytes, 'the progress of the job'),

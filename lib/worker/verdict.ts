@@ -27,7 +27,7 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   const failure = failureOf(run, thrown);
   if (isFinal(code)) return dead('unrecoverable', failure);
   // Told to stop at once, it did: that the application ends is no fault of the job.
-  if (run.abortReason === 'shutdown') return RELEASED;
+  if (run.aborted?.reason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
   const delayMs = delayOf(run, thrown, onBadBackoff);
   return { kind: 'retried', delayMs, failure, priority: run.priority, counted: true };

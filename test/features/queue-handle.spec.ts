@@ -175,8 +175,14 @@ describe('dead jobs', () => {
     });
     expect(attempts).toEqual([1, 2, 1]);
     expect(said.values.map((event) => event.type)).toEqual([
-      ...['added', 'active', 'retrying', 'active', 'dead'],
-      ...['added', 'active', 'completed'],
+      'added',
+      'active',
+      'retrying',
+      'active',
+      'dead',
+      'added',
+      'active',
+      'completed',
     ]);
 
     expect(await refused(queue.retryDead(first.id))).toMatchObject({
