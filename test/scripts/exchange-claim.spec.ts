@@ -137,6 +137,7 @@ describe('a job whose body is missing', () => {
       [8, 'active', 'b', ''],
     ]);
     expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('2');
+    expect(await q.engine.lastEvent(QUEUE)).toBe(8);
   });
 
   it('leaves no lease where nothing else was claimed', async () => {
