@@ -4,7 +4,7 @@ export default defineConfig({
   // Nest reads the types of constructor parameters, so the specs need the decorator metadata that tsc writes.
   oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } },
   test: {
-    include: ['test/**/*.spec.ts', 'sample/*/test/**/*.spec.ts'],
+    include: ['test/**/*.spec.ts', 'sample/*/e2e/**/*.e2e-spec.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/setup.ts'],
     // One process per file: what a spec leaves behind can then be told from what its neighbours use.

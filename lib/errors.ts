@@ -29,8 +29,10 @@ export class InvalidOptionError extends GodwitError {
     /** What was expected, as a phrase that follows "must be". */
     readonly rule: string,
     readonly received: unknown,
+    /** Where "must be" does not say it well. */
+    message = `${path} must be ${rule}, got ${show(received)}`,
   ) {
-    super(`${path} must be ${rule}, got ${show(received)}`);
+    super(message);
   }
 }
 
@@ -93,9 +95,11 @@ export class PayloadTooLargeError extends GodwitError {
     readonly bytes: number,
     readonly maxPayloadBytes: number,
     what = 'the data of the job',
+    /** Counting stopped early: `bytes` is a lower bound. */
+    atLeast = false,
   ) {
     super(
-      `${what} takes ${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
+      `${what} takes ${atLeast ? 'at least ' : ''}${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
         `store it elsewhere and put its address into the job, or raise maxPayloadBytes`,
     );
   }
@@ -231,7 +235,7 @@ export class RedisRefusedError extends GodwitError {
     message: string,
     options?: { cause?: unknown },
   ) {
-    super(`${verb}: Redis refused, nothing was changed: ${message}${advice(reply)}`, options);
+    super(`${verb}: Redis refused, nothing was changed: ${message}${adviceFor(reply)}`, options);
   }
 }
 
@@ -288,8 +292,9 @@ export class JobFailedError extends GodwitError {
     readonly jobId: string,
     readonly reason: string,
     message: string,
+    options?: { cause?: unknown },
   ) {
-    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`);
+    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`, options);
   }
 }
 
@@ -336,29 +341,46 @@ export class UnrecoverableError extends GodwitError {
   }
 }
 
-/** Some value as a person reads it in a sentence: type and content, never longer than a line. */
+/** Some value as a person reads it in a sentence: type and content, never longer than a line. Never throws. */
 export function show(value: unknown): string {
   if (value === undefined) return 'undefined';
-  if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
-  if (typeof value === 'symbol') return value.toString();
-  if (typeof value === 'bigint') return `${value}n (bigint)`;
-  if (typeof value === 'number') return `${value} (number)`;
-  let text: string;
-  try {
-    text = JSON.stringify(value) ?? Object.prototype.toString.call(value);
-  } catch {
-    text = Object.prototype.toString.call(value);
+  switch (typeof value) {
+    case 'function':
+      return oneLine(`function ${tryTo(() => String(value.name)) || '(anonymous)'}`);
+    case 'symbol':
+      return oneLine(value.toString());
+    case 'bigint':
+      return `${oneLine(`${value}n`)} (bigint)`;
+    case 'number':
+      return `${value} (number)`;
+    default: {
+      const kind = value === null ? 'null' : tryTo(() => Array.isArray(value)) ? 'array' : typeof value;
+      // A revoked proxy, or a toJSON that throws, cannot be looked at.
+      const text = tryTo(() => JSON.stringify(value)) ?? tryTo(() => Object.prototype.toString.call(value));
+      return `${oneLine(text ?? 'something that cannot be shown')} (${kind})`;
+    }
   }
-  // JSON leaves C1 controls and bidi overrides as they are; in a log line they could forge or hide text.
-  text = text.replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-  if (text.length > 120) text = `${text.slice(0, 117)}...`;
-  return `${text} (${value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value})`;
 }
 
-function advice(reply: string): string {
+function tryTo<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Controls, line separators and bidi overrides could forge or hide text in a log line. */
+function oneLine(text: string): string {
+  const clean = (text.length > 120 ? `${text.slice(0, 117)}...` : text).replace(
+    // oxlint-disable-next-line no-control-regex
+    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;
+}
+
+function adviceFor(reply: string): string {
   switch (reply) {
     case 'OOM':
       return ' (raise maxmemory or let the workers drain the backlog, which they can at maxmemory)';

@@ -9,22 +9,13 @@ import { MissingProgramError, isMain } from './programs.mjs';
 import { findServer } from './redis/binary.mjs';
 import { PortTakenError, launch } from './redis/process.mjs';
 
+// Two spaces make an empty word, `--save ''`: no snapshots.
 /** Loses at most a second of jobs when the machine dies, and never forgets one for lack of memory. */
-const KEEPING = [
-  '--save',
-  '',
-  '--appendonly',
-  'yes',
-  '--appendfsync',
-  'everysec',
-  '--maxmemory-policy',
-  'noeviction',
-];
+const KEEPING = '--save  --appendonly yes --appendfsync everysec --maxmemory-policy noeviction'.split(' ');
 /** Writes nothing to disk, and lets a test make the server sleep or fail. */
-const TESTING = [
-  ...['--save', '', '--appendonly', 'no'],
-  ...['--enable-debug-command', 'local', '--repl-diskless-sync-delay', '0'],
-];
+const TESTING = '--save  --appendonly no --enable-debug-command local --repl-diskless-sync-delay 0'.split(
+  ' ',
+);
 
 /** A port asked for may still be held by a server that is just ending. */
 const PORT_TRIES = 50;
@@ -82,7 +73,7 @@ class OwnRedis {
   #launchOnce() {
     const { args = [], private: forTests, dir } = this.#options;
     const settings = [
-      ...['--port', String(this.port), '--bind', '127.0.0.1', '--daemonize', 'no'],
+      ...`--port ${this.port} --bind 127.0.0.1 --daemonize no`.split(' '),
       ...(forTests ? TESTING : KEEPING),
       // A program named by the caller may live in another root, where all instances share one working directory.
       ...(forTests && process.env.GODWIT_TEST_REDIS_SERVER ? ['--appenddirname', basename(this.dir)] : []),

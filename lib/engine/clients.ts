@@ -20,6 +20,7 @@ const OURS = {
 const DEFAULTS = {
   retryStrategy: retryDelay,
   connectTimeout: 5000,
+  maxLoadingRetryTime: 500,
   keepAlive: 10_000,
   failoverDetector: true,
 } as const satisfies RedisOptions;

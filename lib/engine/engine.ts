@@ -236,9 +236,11 @@ export interface StoredJob {
   readonly durationUs: number | null;
 }
 
-/** One entry of the stream as it was read: the number of its first event, and the events. */
+/** One entry of the stream as it was read. */
 export interface QueueEventBatch {
   readonly queue: string;
+  /** Number of its first event, told or not: one more than the `last` of the entry before. */
+  readonly first: number;
   /** Number of the last event in the batch: where to go on. */
   readonly last: number;
   readonly at: number;
@@ -246,7 +248,7 @@ export interface QueueEventBatch {
 }
 
 export interface RawEvent {
-  /** Number of the event in its queue: rises by one. */
+  /** Number of the event in its queue: rises, mostly by one. */
   readonly number: number;
   readonly type: EventType;
   /** Empty for events of the queue itself. */

@@ -2,14 +2,19 @@ import type { EnqueueJob } from './engine.js';
 import { EventColumns } from './event-codec.js';
 import type { Value } from './script.js';
 
-/** The lists of one enqueue call: jobs by where they go, and the events they make, in the order of those lists. */
+/**
+ * The lists of one enqueue call: jobs by where they go, and the events they make.
+ *
+ * @param now for the event of a job with a due time, which tells how long that is.
+ */
 export function encodeJobs(
   jobs: readonly EnqueueJob[],
   withEvents: boolean,
+  now: number,
 ): Record<'plain' | 'ranked' | 'later' | 'said', Value[]> {
   const lists = { plain: [] as Value[], ranked: [] as Value[], later: [] as Value[], said: [] as Value[] };
   for (const job of jobs) {
-    if (job.delayMs || job.dueAt !== undefined) {
+    if (isLater(job)) {
       lists.later.push(job.id, job.body, job.dueAt ?? '', job.delayMs ?? 0, job.priority ?? 0);
     } else if (job.priority) {
       lists.ranked.push(job.id, job.body, job.priority);
@@ -17,14 +22,25 @@ export function encodeJobs(
       lists.plain.push(job.id, job.body);
     }
   }
-  if (withEvents) {
-    const added = new EventColumns('added');
-    const delays = lists.later.length > 0;
-    for (const job of jobs) {
-      added.add(job.id).with('name', job.name);
-      if (delays) added.with('delay', job.delayMs ?? 0);
-    }
-    added.writeTo(lists.said);
-  }
+  if (withEvents) say(jobs, lists.said, now);
   return lists;
+}
+
+function isLater(job: EnqueueJob): boolean {
+  return Boolean(job.delayMs) || job.dueAt !== undefined;
+}
+
+function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {
+  const added = new EventColumns('added');
+  const delayed = new EventColumns('delayed');
+  for (const job of jobs) {
+    if (isLater(job)) {
+      const delayMs = job.delayMs ?? Math.max(0, Math.ceil(job.dueAt! - now));
+      delayed.add(job.id).with('name', job.name).with('delay', delayMs);
+    } else {
+      added.add(job.id).with('name', job.name);
+    }
+  }
+  added.writeTo(fields);
+  delayed.writeTo(fields);
 }

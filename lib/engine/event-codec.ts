@@ -80,13 +80,14 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   const events: RawEvent[] = [];
   let number = last - count;
   for (const group of groups) {
-    const left = SETTLED.has(group.type) ? lost : skip;
+    const settled = SETTLED.has(group.type);
     for (let i = 0; i < group.ids.length; i++) {
+      const id = group.ids[i]!;
       number += 1;
-      if (!left.has(group.ids[i]!)) events.push(toEvent(number, group, i));
+      if (!skip.has(id) && !(settled && lost.has(id))) events.push(toEvent(number, group, i));
     }
   }
-  return { queue, last, at, events };
+  return { queue, first: last - count + 1, last, at, events };
 }
 
 function toEvent(number: number, { type, ids, columns }: Group, i: number): RawEvent {

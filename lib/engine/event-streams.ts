@@ -1,3 +1,4 @@
+import { NotRunningError } from '../errors.js';
 import type { QueueEventBatch } from './engine.js';
 import { readEntry } from './event-codec.js';
 import type { Link } from './link.js';
@@ -36,7 +37,8 @@ export class EventStreams {
   }
 
   async read(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
-    const link = (this.link ??= this.makeLink());
+    const { link } = this;
+    if (!link) throw new NotRunningError('readEvents');
     const queues = [...after.keys()];
     const keys = queues.map((queue) => this.store.keysOf(queue).fixed.events);
     const args: Value[] = ['COUNT', ENTRIES, 'BLOCK', Math.max(1, blockMs), 'STREAMS', ...keys];

@@ -8,9 +8,16 @@ import {
 } from '../errors.js';
 import type { LinkEvent } from './engine.js';
 import type { Value } from './script.js';
+import { retryDelay } from './waiting.js';
 
 /** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
 const WATCH_MS = 200;
+/** How long a new connection may say nothing while it is set up: `connectTimeout` ends with the TCP handshake. */
+const SETUP_MS = 3000;
+/** With these words a server refuses the caller and not the call: the connection option must be mended, or the server. */
+const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
+/** How long the end of a client is waited for. */
+const CLOSE_MS = 2000;
 
 interface Pending {
   readonly verb: string;
@@ -33,6 +40,9 @@ export class Link {
   private up = false;
   /** Set while the server is one we must not work with. */
   private refusal: GodwitError | null = null;
+  private failedGreetings = 0;
+  /** What a connection that is being set up had said when it was last looked at, and since when it says no more. */
+  private setup: { readonly bytes: number; readonly since: number } | null = null;
 
   constructor(
     private readonly role: LinkEvent['role'],
@@ -51,7 +61,10 @@ export class Link {
     const client = this.make();
     this.client = client;
     // The socket keeps the process alive as long as somebody waits for it.
-    this.watch ??= setInterval(() => this.checkDeadlines(), WATCH_MS).unref();
+    this.watch ??= setInterval(() => {
+      this.checkDeadlines();
+      this.checkSetup();
+    }, WATCH_MS).unref();
     client.on('error', (error: Error) => this.report(error));
     client.on('ready', () => void this.ready(client));
     client.on('close', () => this.down(client));
@@ -104,16 +117,10 @@ export class Link {
     this.up = false;
     if (this.watch) clearInterval(this.watch);
     this.watch = null;
-    for (const pending of [...this.pending]) pending.reject(new NotRunningError(pending.verb));
+    for (const pending of this.pending) pending.reject(new NotRunningError(pending.verb));
     this.pending.clear();
     this.wake();
-    if (!client || client.status === 'end') return;
-    await new Promise<void>((resolve) => {
-      client.once('end', resolve);
-      client.disconnect();
-      // ioredis says no 'end' for a client that never connected.
-      if (client.status === 'end' || client.status === 'wait') resolve();
-    });
+    if (client) await end(client);
   }
 
   private async ready(client: Redis | Cluster): Promise<void> {
@@ -125,15 +132,23 @@ export class Link {
       if (error instanceof UnsupportedRedisError) this.refusal = error;
       this.report(error as Error);
       this.wake();
-      // Whatever kept the greeting from ending, only a new connection can try again.
-      if (!this.refusal) this.drop((error as Error).message);
+      if (!this.refusal) this.greetLater(client);
       return;
     }
     if (client !== this.client || client.status !== 'ready') return;
     this.up = true;
+    this.failedGreetings = 0;
     this.lastError = undefined;
     this.tell({ role: this.role, state: 'up' });
     this.wake();
+  }
+
+  /** Whatever kept the greeting from ending, only a new connection can try again; not at once, since this one is well. */
+  private greetLater(client: Redis | Cluster): void {
+    const { stream } = client as Redis;
+    setTimeout(() => {
+      if (client === this.client && stream === (client as Redis).stream) this.drop('the greeting failed');
+    }, retryDelay(++this.failedGreetings)).unref();
   }
 
   private down(client: Redis | Cluster): void {
@@ -167,18 +182,22 @@ export class Link {
         if (this.up) resolve();
         else if (this.refusal) reject(this.refusal);
         else if (this.closed) reject(new NotRunningError(verb));
-        else reject(new RedisUnavailableError(verb, 'no', this.why(), { cause: this.lastError }));
+        else reject(this.notUp(verb));
       };
       this.waiters.add(done);
     });
   }
 
-  private why(): string {
-    return `no connection to Redis in time${this.lastError ? ` (${this.lastError.message})` : ''}`;
+  private notUp(verb: string): GodwitError {
+    const { lastError } = this;
+    const refused = lastError?.name === 'ReplyError' ? this.translate(verb, lastError) : lastError;
+    if (refused instanceof RedisRefusedError && REFUSALS.has(refused.reply)) return refused;
+    const why = `no connection to Redis in time${lastError ? ` (${lastError.message})` : ''}`;
+    return new RedisUnavailableError(verb, 'no', why, { cause: lastError });
   }
 
   private wake(): void {
-    for (const waiter of [...this.waiters]) waiter();
+    for (const waiter of this.waiters) waiter();
   }
 
   private settle(pending: Pending): void {
@@ -200,6 +219,23 @@ export class Link {
     }
   }
 
+  private checkSetup(): void {
+    const client = this.client as Redis | null;
+    if (client?.status !== 'connect' || !client.stream) {
+      this.setup = null;
+      return;
+    }
+    const now = performance.now();
+    const bytes = client.stream.bytesRead;
+    if (this.setup?.bytes !== bytes) {
+      this.setup = { bytes, since: now };
+    } else if (now - this.setup.since > SETUP_MS) {
+      this.setup = null;
+      this.report(new Error(`the ${this.role} connection went silent while it was set up and was cut`));
+      client.stream.destroy();
+    }
+  }
+
   private translate(verb: string, error: Error): GodwitError {
     const message = error.message ?? String(error);
     if (error.name === 'ReplyError') {
@@ -215,4 +251,21 @@ export class Link {
       cause: this.lastError,
     });
   }
+}
+
+function end(client: Redis | Cluster): Promise<void> {
+  return new Promise((resolve) => {
+    // ioredis says no 'end' for a client that has no socket at the moment.
+    const isConnected = !['wait', 'close', 'reconnecting', 'end'].includes(client.status);
+    const late = setTimeout(resolve, CLOSE_MS);
+    const ended = () => {
+      clearTimeout(late);
+      resolve();
+    };
+    client.once('end', ended);
+    client.disconnect();
+    if (!isConnected) return ended();
+    // Else a silent socket would be given two seconds to end by itself; whoever wanted an answer has been told.
+    (client as Partial<Redis>).stream?.destroy();
+  });
 }

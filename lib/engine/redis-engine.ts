@@ -113,7 +113,7 @@ export class RedisEngine implements QueueEngine {
       enqueue,
       { ...keys.fixed, lane: keys.lane(call.lane) },
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
-      encodeJobs(call.jobs, maxEvents > 0),
+      encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
       undefined,
       Math.min(call.withinMs, this.settings.callMs),
     );

@@ -48,12 +48,14 @@ export class RedisStore {
     withinMs = this.callMs,
   ): Promise<Reply> {
     const values = script.encode(keys, args, lists, more);
+    const deadline = performance.now() + withinMs;
     let raw: unknown;
     try {
       raw = await this.commands.send(script.name, 'evalsha', [script.sha, ...values], withinMs);
     } catch (error) {
       if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
-      raw = await this.commands.send(script.name, 'eval', [script.text, ...values], withinMs);
+      const leftMs = Math.max(1, deadline - performance.now());
+      raw = await this.commands.send(script.name, 'eval', [script.text, ...values], leftMs);
     }
     return script.reply(raw);
   }

@@ -26,6 +26,28 @@ export function retryDelay(tries: number): number {
   return Math.min(25 * 2 ** Math.min(tries, 6), 1000) * (0.75 + Math.random() / 4);
 }
 
+/**
+ * Ms before the nth repetition of a call that failed. Where there was no connection the call itself has waited for one, and
+ * the next one does; a pause in between would only delay what can go on the moment there is one.
+ */
+export function repeatDelay(error: unknown, tries: number): number {
+  const waited = error instanceof RedisUnavailableError && error.applied === 'no';
+  return retryDelay(waited ? 0 : tries);
+}
+
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Resolves when the promise has settled, or the time is over. Never rejects. */
+export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
+  try {
+    await Promise.race([promise, late]);
+  } catch {
+    // That it has ended is all that was asked.
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -3,3 +3,74 @@ export type JobState = 'waiting' | 'delayed' | 'active' | 'completed' | 'dead';
 
 /** How many jobs are in each state. */
 export type JobCounts = Readonly<Record<JobState, number>>;
+
+/** One legal way from a state to another. */
+export interface JobMove {
+  /** `null`: the job is not in the queue before. */
+  readonly from: JobState | null;
+  /** The event that says it; `null` for moves that are not worth one. */
+  readonly event:
+    | 'added'
+    | 'delayed'
+    | 'active'
+    | 'completed'
+    | 'retrying'
+    | 'dead'
+    | 'stalled'
+    | 'released'
+    | 'removed'
+    | null;
+  /** `null`: the job has left the queue. */
+  readonly to: JobState | null;
+  /** What makes it happen. */
+  readonly when: string;
+}
+
+/** Every legal move; what is not here never happens. Diagrams and audits are made from this table. */
+export const JOB_MOVES: readonly JobMove[] = Object.freeze([
+  { from: null, event: 'added', to: 'waiting', when: 'it is added' },
+  { from: null, event: 'delayed', to: 'delayed', when: 'it is added with delay or runAt' },
+  { from: 'delayed', event: null, to: 'waiting', when: 'its time has come, or a person promotes it' },
+  { from: 'waiting', event: 'active', to: 'active', when: 'a worker with a free slot claims it' },
+  { from: 'waiting', event: 'dead', to: 'dead', when: 'its body is gone (corrupt)' },
+  {
+    from: 'active',
+    event: 'completed',
+    to: 'completed',
+    when: 'the handler returns and the job has a retention',
+  },
+  { from: 'active', event: 'completed', to: null, when: 'the handler returns' },
+  {
+    from: 'active',
+    event: 'retrying',
+    to: 'delayed',
+    when: 'the attempt fails, others are left',
+  },
+  { from: 'active', event: 'retrying', to: 'waiting', when: 'the same, with a wait of 0' },
+  {
+    from: 'active',
+    event: 'delayed',
+    to: 'delayed',
+    when: 'the handler throws a Snooze; no attempt is counted',
+  },
+  { from: 'active', event: 'delayed', to: 'waiting', when: 'the same, with a wait of 0' },
+  { from: 'active', event: 'released', to: 'waiting', when: 'its worker stops; the attempt is not counted' },
+  {
+    from: 'active',
+    event: 'stalled',
+    to: 'waiting',
+    when: 'the lease of its worker ends; a stall is counted',
+  },
+  { from: 'active', event: 'dead', to: 'dead', when: 'no attempt can help: see its reason' },
+  { from: 'dead', event: 'added', to: 'waiting', when: 'a person retries it' },
+  {
+    from: 'dead',
+    event: 'removed',
+    to: null,
+    when: 'a person removes it, or it is beyond the number or age that dead jobs are kept',
+  },
+  { from: 'waiting', event: 'removed', to: null, when: 'a person removes it' },
+  { from: 'delayed', event: 'removed', to: null, when: 'a person removes it' },
+  { from: 'completed', event: 'removed', to: null, when: 'a person removes it' },
+  { from: 'completed', event: null, to: null, when: 'its retention is over' },
+]);

@@ -11,7 +11,7 @@ export interface FailureRecord {
   readonly message: string;
   /** At most 16 KiB; absent where what was thrown had none. */
   readonly stack?: string;
-  /** The attempt that failed, from 1. */
+  /** The attempt that failed, from 1; for a job that could not be run, the last one before, 0 where there was none. */
   readonly attempt: number;
   /** Set when the job died of it. */
   readonly reason?: DeadReason;

@@ -46,7 +46,7 @@ export class Recoverer {
     const timer = setTimeout(() => {
       this.timers.delete(queue);
       this.look(queue).catch((error: Error) => {
-        this.logger.debug({ queue, msg: `looking for silent workers failed, trying on: ${error.message}` });
+        this.logger.debug(`queue '${queue}': looking for silent workers failed, trying on: ${error.message}`);
         this.lookIn(queue, this.beatMs);
       });
     }, at - now);
@@ -72,11 +72,9 @@ export class Recoverer {
       const count = waiting.length + suspects.length + dead.length;
       if (count > 0) {
         const fate = dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '';
-        this.logger.warn({
-          queue,
-          worker,
-          msg: `a worker went silent; ${count} jobs of it go back to the line${fate}`,
-        });
+        this.logger.warn(
+          `queue '${queue}': worker ${worker} went silent; ${count} jobs of it go back to the line${fate}`,
+        );
       }
       if (!answer.more || this.stopped) return;
     }

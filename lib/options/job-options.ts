@@ -1,13 +1,21 @@
-import type { Duration } from '../job/duration.js';
-import type { BackoffOption } from '../job/backoff.js';
+import { InvalidOptionError } from '../errors.js';
+import {
+  checkBackoff,
+  type BackoffFunction,
+  type BackoffOption,
+  type StoredBackoff,
+} from '../job/backoff.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import { checkJobId } from '../job/job-id.js';
+import { duration, field, integer, refuse, rule, shape } from './check.js';
 
 /** What a queue or the module may set for all jobs. */
 export interface JobDefaults {
-  /** Runs in all, the first included. @default 3 */
+  /** Runs in all, the first included: 1 to 1,000,000. @default 3 */
   readonly attempts?: number;
   /** Wait before the next attempt. @default { type: 'exponential', delay: '1s', max: '1h', jitter: 0.2 } */
   readonly backoff?: BackoffOption;
-  /** Longest run of one attempt; then `job.signal` aborts and the attempt has failed. @default none */
+  /** Longest run of one attempt, up to 24 days; then `job.signal` aborts and the attempt has failed. @default none */
   readonly timeout?: Duration;
   /** How long a completed job stays readable with its result; 0: it leaves nothing. @default 0 */
   readonly retention?: Duration;
@@ -23,10 +31,10 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly delay?: Duration;
   /** Run it at this moment; not together with `delay`. A number is ms since 1970. */
   readonly runAt?: Date | number;
-  /** 1 (first) to 2,097,151 (last); jobs without one go before all of them. */
+  /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, go before all of them. */
   readonly priority?: number;
   /** As in the queue's defaults, but not a function: it must be stored. */
-  readonly backoff?: Exclude<BackoffOption, (...args: never[]) => unknown>;
+  readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
 }
 
 /** `JobOptions` after checking: milliseconds and plain values, only what was given. */
@@ -36,8 +44,68 @@ export interface CheckedJobOptions {
   dueAt?: number;
   priority?: number;
   attempts?: number;
-  backoff?: Exclude<BackoffOption, (...args: never[]) => unknown>;
+  backoff?: StoredBackoff;
   timeoutMs?: number;
   retentionMs?: number;
   expiresInMs?: number;
+}
+
+const MAX_ATTEMPTS = 1_000_000;
+const MAX_PRIORITY = 2_097_151;
+/** The last moment a `Date` can hold. */
+const MAX_TIME_MS = 8_640_000_000_000_000;
+
+/** The fields that jobs, queues and the module share, each with its rule. */
+export const POLICY_FIELDS = {
+  attempts: field('attempts', integer(1, MAX_ATTEMPTS)),
+  backoff: field('backoff', rule(checkBackoff)),
+  timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
+  retention: field('retentionMs', duration()),
+  expiresIn: field('expiresInMs', duration(1)),
+} as const;
+
+const readJobOptions = shape({
+  ...POLICY_FIELDS,
+  id: field('id', checkJobId),
+  delay: field('delayMs', duration()),
+  runAt: field('dueAt', rule(checkMoment)),
+  priority: field('priority', integer(0, MAX_PRIORITY)),
+  backoff: field('backoff', rule(checkStoredBackoff)),
+});
+
+const NO_OPTIONS: CheckedJobOptions = Object.freeze({});
+
+/**
+ * Checks what was given to `add`. Without options the answer is one shared frozen object.
+ *
+ * @param path how errors call the options: `add()`.
+ * @throws {InvalidOptionError}
+ * @throws {InvalidJobIdError}
+ */
+export function checkJobOptions(options: JobOptions | undefined, path: string): CheckedJobOptions {
+  if (options === undefined) return NO_OPTIONS;
+  const checked: CheckedJobOptions = readJobOptions(options, path, refuse)!;
+  if (checked.delayMs !== undefined && checked.dueAt !== undefined) {
+    throw new InvalidOptionError(`${path}.runAt`, 'left out where delay is given', options.runAt);
+  }
+  // 0 is the word for none; the store keeps nothing for it.
+  if (checked.priority === 0) delete checked.priority;
+  return checked;
+}
+
+function checkMoment(value: unknown, path: string): number {
+  const time = value instanceof Date ? value.getTime() : value;
+  if (Number.isInteger(time) && (time as number) >= 0 && (time as number) <= MAX_TIME_MS)
+    return time as number;
+  throw new InvalidOptionError(path, 'a valid Date or whole ms since 1970', value);
+}
+
+function checkStoredBackoff(value: unknown, path: string): StoredBackoff {
+  const backoff = checkBackoff(value, path);
+  if (typeof backoff !== 'function') return backoff;
+  throw new InvalidOptionError(
+    path,
+    'plain data, since it is stored; functions belong into the defaults of the queue',
+    value,
+  );
 }

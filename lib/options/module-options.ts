@@ -1,12 +1,24 @@
-import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { InvalidOptionError } from '../errors.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import { checkQueueName, isPlainName } from '../job/job-id.js';
+import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
+import {
+  boolean,
+  duration,
+  field,
+  integer,
+  oneOf,
+  refuse,
+  rule,
+  shape,
+  type Report,
+  type Rule,
+} from './check.js';
+import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
 import type { JobDefaults } from './job-options.js';
-import type { Duration } from '../job/duration.js';
+import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
 
-/** How to reach Redis: a URL, ioredis options (also with `url`), or a factory that makes a client. */
-export type ConnectionOption =
-  | string
-  | (RedisOptions & { readonly url?: string })
-  | ((role: 'command' | 'blocking' | 'events') => Redis | Cluster);
+export type { ConnectionOption };
 
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
@@ -20,9 +32,9 @@ export interface QueueModuleOptions {
   readonly role?: 'producer' | 'worker' | 'both';
   /** Start the workers when the application is up; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;
-  /** How long `add` may take before it rejects, Redis being away included. @default '5s' */
+  /** How long `add` may take before it rejects, Redis being away included; 1 ms to 24 days. @default '5s' */
   readonly enqueueTimeout?: Duration;
-  /** Largest encoded data of a job, in bytes. @default 1048576 */
+  /** Largest encoded data of a job, in bytes; up to 256 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
   readonly lease?: LeaseOptions;
   readonly shutdown?: ShutdownOptions;
@@ -33,24 +45,26 @@ export interface QueueModuleOptions {
 }
 
 export interface LeaseOptions {
-  /** How long a worker is trusted without a sign of life; its beat is a quarter of it. @default '8s' */
+  /** How long a worker is trusted without a sign of life, 100 ms to 1 h; its beat is a quarter of it. @default '8s' */
   readonly duration?: Duration;
-  /** Workers a job may lose before it is dead as `stalled`. @default 5 */
+  /** Workers a job may lose before it is dead as `stalled`; 0 to 1,000. @default 5 */
   readonly maxStalls?: number;
+  /** How long a handler may block the event loop before its worker counts as dead, up to 24 days. @default '60s' */
+  readonly maxBlock?: Duration;
 }
 
 export interface ShutdownOptions {
-  /** How long running jobs may take to end once the application stops. @default '25s' */
+  /** How long running jobs may take to end once the application stops; up to 24 days. @default '25s' */
   readonly timeout?: Duration;
-  /** How long a handler has after its signal is aborted, before its job is given back. @default '1s' */
+  /** How long a handler has after its signal is aborted, before its job is given back; up to 24 days. @default '1s' */
   readonly grace?: Duration;
 }
 
-/** `false`: no events. `max`: how many are kept for readers that resume. @default { max: 10000 } */
+/** `false`: no events. `max`: how many are kept for readers that resume, up to 10,000,000. @default { max: 10000 } */
 export type EventsOption = boolean | { readonly max: number };
 
 export interface DeadOptions {
-  /** @default 10000 */
+  /** 0 to 10,000,000. @default 10000 */
   readonly max?: number;
   /** @default '90d' */
   readonly age?: Duration;
@@ -68,6 +82,158 @@ export interface QueueOptions {
 
 /** Second argument of `@Processor`. */
 export interface ProcessorOptions {
-  /** Jobs this process runs at once for the queue. @default 10 */
+  /** Jobs this process runs at once for the queue, 1 to 10,000. @default 10 */
   readonly concurrency?: number;
+}
+
+/** `QueueModuleOptions` with every default filled in, in ms. */
+export interface ResolvedModuleOptions {
+  readonly connection: ConnectionOption;
+  readonly prefix: string;
+  readonly role: 'producer' | 'worker' | 'both';
+  readonly autoStart: boolean;
+  readonly enqueueTimeoutMs: number;
+  readonly maxPayloadBytes: number;
+  readonly leaseMs: number;
+  readonly maxStalls: number;
+  readonly maxBlockMs: number;
+  readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
+  readonly defaults: CheckedDefaults;
+  /** `max` 0: no events. */
+  readonly events: { readonly max: number };
+  readonly dead: { readonly max: number; readonly ageMs: number };
+}
+
+/** What holds for one queue: its own options over those of the module. */
+export interface ResolvedQueueOptions {
+  readonly name: string;
+  /** What a job of this queue gets where it says nothing itself. */
+  readonly policy: JobPolicy;
+  readonly maxPayloadBytes: number;
+  /** `max` 0: no events. */
+  readonly events: { readonly max: number };
+  readonly dead: { readonly max: number; readonly ageMs: number };
+}
+
+export interface ResolvedProcessorOptions {
+  readonly concurrency: number;
+}
+
+const DEFAULT_EVENTS = 10_000;
+const MANY = 10_000_000;
+const timer = (min: number) => duration(min, MAX_TIMER_MS);
+
+const readEventsMax = shape({ max: field('max', integer(0, MANY)) });
+
+/** Booleans stay as they are: what `true` means depends on where it is said. */
+const readEvents: Rule<boolean | number> = (value, path, report) =>
+  typeof value === 'boolean' ? value : readEventsMax(value, path, report)?.max;
+
+/** The fields that a queue may set for itself. */
+const QUEUE_FIELDS = {
+  defaults: field('defaults', readDefaults),
+  events: field('events', readEvents),
+  dead: field('dead', shape({ max: field('max', integer(0, MANY)), age: field('ageMs', duration()) })),
+  maxPayloadBytes: field('maxPayloadBytes', integer(1, 268_435_456)),
+} as const;
+
+const readModule = shape({
+  ...QUEUE_FIELDS,
+  connection: field('connection', rule(checkConnection)),
+  prefix: field('prefix', rule(checkPrefix)),
+  role: field('role', oneOf('producer', 'worker', 'both')),
+  autoStart: field('autoStart', boolean),
+  enqueueTimeout: field('enqueueTimeoutMs', timer(1)),
+  lease: field(
+    'lease',
+    shape({
+      duration: field('leaseMs', duration(100, 3_600_000)),
+      maxStalls: field('maxStalls', integer(0, 1_000)),
+      maxBlock: field('maxBlockMs', timer(1_000)),
+    }),
+  ),
+  shutdown: field(
+    'shutdown',
+    shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
+  ),
+});
+
+const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) });
+
+const readName = rule(checkQueueName);
+
+const readProcessor = shape({ concurrency: field('concurrency', integer(1, 10_000)) });
+
+/** @throws {InvalidOptionError} at the first fault, unless `report` collects. */
+export function resolveModuleOptions(
+  options: QueueModuleOptions = {},
+  report: Report = refuse,
+): ResolvedModuleOptions {
+  const given = readModule(options, 'forRoot()', report) ?? {};
+  return {
+    connection: given.connection ?? DEFAULT_CONNECTION,
+    prefix: given.prefix ?? 'godwit',
+    role: given.role ?? 'both',
+    autoStart: given.autoStart ?? true,
+    enqueueTimeoutMs: given.enqueueTimeoutMs ?? 5_000,
+    maxPayloadBytes: given.maxPayloadBytes ?? DEFAULT_MAX_PAYLOAD_BYTES,
+    leaseMs: given.lease?.leaseMs ?? 8_000,
+    maxStalls: given.lease?.maxStalls ?? 5,
+    maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
+    shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
+    defaults: given.defaults ?? {},
+    events: { max: eventsMax(given.events, DEFAULT_EVENTS) },
+    dead: { max: given.dead?.max ?? 10_000, ageMs: given.dead?.ageMs ?? 7_776_000_000 },
+  };
+}
+
+/**
+ * @throws {InvalidOptionError} at the first fault, unless `report` collects.
+ * @throws {InvalidQueueNameError} likewise.
+ */
+export function resolveQueueOptions(
+  options: QueueOptions,
+  module: ResolvedModuleOptions,
+  report: Report = refuse,
+): ResolvedQueueOptions {
+  const path = queuePath(options);
+  const given = readQueue(options, path, report);
+  // The only option that must be there, so its rule is also asked where nothing was given.
+  const name = given === undefined ? undefined : readName(given.name, path, report);
+  return {
+    name: name ?? '',
+    policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults),
+    maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
+    events: { max: eventsMax(given?.events, module.events.max) },
+    dead: { max: given?.dead?.max ?? module.dead.max, ageMs: given?.dead?.ageMs ?? module.dead.ageMs },
+  };
+}
+
+/**
+ * @param path how errors call the options, such as `@Processor('email') of EmailProcessor`.
+ * @throws {InvalidOptionError} at the first fault, unless `report` collects.
+ */
+export function checkProcessorOptions(
+  options: ProcessorOptions | undefined,
+  path: string,
+  report: Report = refuse,
+): ResolvedProcessorOptions {
+  const given = options === undefined ? undefined : readProcessor(options, path, report);
+  return { concurrency: given?.concurrency ?? 10 };
+}
+
+/** A queue that says `true` under a module that says `false` gets the usual number. */
+function eventsMax(events: boolean | number | undefined, inherited: number): number {
+  if (typeof events === 'number') return events;
+  if (events === undefined) return inherited;
+  return events ? inherited || DEFAULT_EVENTS : 0;
+}
+
+function queuePath(options: Partial<QueueOptions> | null | undefined): string {
+  return isPlainName(options?.name, 128) ? `registerQueue('${options?.name}')` : 'registerQueue()';
+}
+
+function checkPrefix(value: unknown, path: string): string {
+  if (isPlainName(value, 64)) return value;
+  throw new InvalidOptionError(path, '1 to 64 characters out of A-Z a-z 0-9 . _ -', value);
 }

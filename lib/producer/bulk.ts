@@ -1,5 +1,5 @@
 import type { EnqueueJob } from '../engine/engine.js';
-import { PartialBulkError } from '../errors.js';
+import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
 import { MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
 
 /** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
@@ -27,6 +27,37 @@ export async function addInChunks<Result>(
     from += chunk.length;
   }
   return results;
+}
+
+/** @throws {InvalidOptionError} unless it is a list of objects. */
+export function checkEntries<Entry>(entries: readonly Entry[]): readonly Entry[] {
+  if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
+  for (const [i, entry] of entries.entries()) {
+    if (typeof entry !== 'object' || entry === null)
+      throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
+  }
+  return entries;
+}
+
+/** Errors that do not say themselves which entry of the bulk they mean, such as those of ids and schemas, do so by this. */
+export async function namingEntry<T>(index: number, check: () => Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    throw naming(index, error);
+  }
+}
+
+export function entryPath(index: number): string {
+  return `addBulk()[${index}]`;
+}
+
+/** The error, with the entry it means in its message. */
+export function naming(index: number, error: unknown): unknown {
+  const path = entryPath(index);
+  if (error instanceof GodwitError && !error.message.startsWith(path))
+    error.message = `${path}: ${error.message}`;
+  return error;
 }
 
 function nextChunk(jobs: readonly EnqueueJob[], from: number): readonly EnqueueJob[] {

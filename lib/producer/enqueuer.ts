@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
 import { RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
-import { isPassing, pause, retryDelay } from '../engine/waiting.js';
+import { isPassing, pause, repeatDelay } from '../engine/waiting.js';
 
 /** Jobs in one call: one script must not hold Redis for long. */
 export const MAX_CALL_JOBS = 1000;
@@ -143,7 +143,7 @@ class Lane {
         if (error instanceof RedisUnavailableError && error.applied === 'unknown') applied = 'unknown';
         const left = deadline - performance.now();
         if (!isPassing(error) || left <= 0) throw honest(error, applied);
-        await pause(Math.min(retryDelay(tries), left));
+        await pause(Math.min(repeatDelay(error, tries), left));
       }
     }
   }

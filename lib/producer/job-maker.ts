@@ -35,7 +35,15 @@ export function makeJob(
   };
 }
 
-/** The data as the schema of the definition gives it back; most schemas answer at once. */
-export function applySchema<Input>(definition: JobDefinition<Input, unknown>, data: Input): unknown {
-  return validatePayload(definition, data);
+/**
+ * Refuses data that the schema of the definition does not take. The data is stored as it was given: what the schema makes
+ * of it is made once, where it is handled, since few transformations may be applied to their own outcome.
+ *
+ * @throws {SchemaViolationError}
+ */
+export async function checkSchema<Input>(
+  definition: JobDefinition<Input, unknown>,
+  data: Input,
+): Promise<void> {
+  await validatePayload(definition, data);
 }

@@ -1,6 +1,7 @@
 import type { InputOf, JobDefinition } from '../job/define-job.js';
 import type { JobOptions } from '../options/job-options.js';
-import { applySchema } from './job-maker.js';
+import { checkEntries, namingEntry } from './bulk.js';
+import { checkSchema } from './job-maker.js';
 import type { AddResult, BulkJob, Queue, WaitOptions } from './queue.js';
 
 /** One entry of `addBulk` with a definition. */
@@ -43,13 +44,13 @@ export class QueueProducer {
     job: string | JobDefinition,
     items: readonly (BulkJob | BulkItem<unknown>)[],
   ): Promise<AddResult[]> {
-    if (typeof job === 'string') return this.queueOf(job).addBulk(items as readonly BulkJob[]);
+    if (!isDefinition(job)) return this.queueOf(job).addBulk(items as readonly BulkJob[]);
     const queue = this.queueOf(job.queue);
-    const checked = await Promise.all(
-      items.map(async ({ data, options }) => ({ data: await applySchema(job, data), options })),
+    await Promise.all(
+      checkEntries(items).map((item, i) => namingEntry(i, () => checkSchema(job, item.data))),
     );
     return queue.addBulk(
-      checked.map(({ data, options }) => ({ name: job.name, data, ...(options && { options }) })),
+      items.map(({ data, options }) => ({ name: job.name, data, ...(options && { options }) })),
     );
   }
 
@@ -71,12 +72,18 @@ export class QueueProducer {
   }
 
   private async read<Options>(job: string | JobDefinition, rest: unknown[]) {
-    if (typeof job === 'string') {
+    if (!isDefinition(job)) {
       const [name, data, options] = rest as [string, unknown, Options | undefined];
       return { queue: this.queueOf(job), name, data, options };
     }
-    const [input, options] = rest as [unknown, Options | undefined];
+    const [data, options] = rest as [unknown, Options | undefined];
     const queue = this.queueOf(job.queue);
-    return { queue, name: job.name, data: await applySchema(job, input), options };
+    await checkSchema(job, data);
+    return { queue, name: job.name, data, options };
   }
+}
+
+/** Whatever else it is, it is taken for the name of a queue, and the registry refuses it in words. */
+function isDefinition(job: string | JobDefinition): job is JobDefinition {
+  return typeof job === 'object' && job !== null;
 }

@@ -1,11 +1,11 @@
 import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
-import { JobNotFoundError, WrongStateError } from '../errors.js';
+import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId } from '../job/job-id.js';
 import type { JobCounts } from '../job/job-state.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { addInChunks } from './bulk.js';
+import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { Enqueuer } from './enqueuer.js';
 import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
@@ -33,18 +33,19 @@ export interface WaitOptions extends JobOptions {
 }
 
 /** A subscription that exists before the job does, so that its end cannot be missed. */
-export interface JobWait {
+export interface EndWait {
   readonly ready: Promise<void>;
-  outcome(timeoutMs: number): Promise<unknown>;
+  outcome(timeoutMs: number, options: { readonly duplicate: boolean }): Promise<unknown>;
   cancel(): void;
 }
 
-export type PrepareWait = (queue: string, id: string) => JobWait;
+export type PrepareWait = (queue: string, id: string) => EndWait;
 
 const DEFAULT_WAIT = '30s';
 /** How long the result of an awaited job is kept at least, for readers whose events were lost. */
 const WAITED_RETENTION = 60_000;
-const DEFAULT_RETRY_DEAD = 1000;
+/** One script must not hold Redis for long. */
+const MAX_RETRY_DEAD = 1000;
 
 /**
  * The handle of one queue: add jobs, look at them, act on them. Inject it with `@InjectQueue('email')`.
@@ -87,7 +88,7 @@ export class Queue {
    */
   async addBulk(jobs: readonly BulkJob[]): Promise<AddResult[]> {
     const now = this.engine.now();
-    const made = jobs.map((job, i) => makeJob(this.options, job, now, `addBulk()[${i}]`));
+    const made = checkEntries(jobs).map((job, i) => this.makeEntry(job, i, now));
     return addInChunks(made, this.enqueuer, (job, duplicate) => this.result(job, duplicate));
   }
 
@@ -103,6 +104,8 @@ export class Queue {
     data: unknown,
     options: WaitOptions = {},
   ): Promise<Result> {
+    if (typeof options !== 'object' || options === null)
+      throw new InvalidOptionError('addAndWait().options', 'an object', options);
     const { waitTimeout = DEFAULT_WAIT, ...rest } = options;
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
     const asked =
@@ -118,8 +121,8 @@ export class Queue {
     const wait = this.prepareWait(this.name, job.id);
     try {
       await wait.ready;
-      await this.enqueuer.add(job);
-      return (await wait.outcome(Math.max(0, until - performance.now()))) as Result;
+      const duplicate = await this.enqueuer.add(job);
+      return (await wait.outcome(Math.max(0, Math.ceil(until - performance.now())), { duplicate })) as Result;
     } finally {
       wait.cancel();
     }
@@ -132,8 +135,8 @@ export class Queue {
   }
 
   async counts(): Promise<JobCounts> {
-    const { paused: _, ...counts } = await this.engine.counts(this.name);
-    return counts;
+    const { waiting, delayed, active, completed, dead } = await this.engine.counts(this.name);
+    return { waiting, delayed, active, completed, dead };
   }
 
   /** Whether `pause` is in force, for every process. */
@@ -198,9 +201,18 @@ export class Queue {
     );
   }
 
-  /** The same for the dead jobs that died first, at most `limit` (1,000 by default); answers their ids. */
+  /**
+   * The same for the dead jobs that died first, at most `limit`: 1 to 1,000, by default 1,000. Answers their ids, so call it
+   * until it answers none.
+   *
+   * @throws {InvalidOptionError}
+   */
   async retryAllDead(options: { readonly limit?: number } = {}): Promise<readonly string[]> {
-    return (await this.engine.retryDead(this.name, { limit: options.limit ?? DEFAULT_RETRY_DEAD })).retried;
+    const limit = options.limit ?? MAX_RETRY_DEAD;
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_RETRY_DEAD) {
+      throw new InvalidOptionError('retryAllDead().limit', `an integer from 1 to ${MAX_RETRY_DEAD}`, limit);
+    }
+    return (await this.engine.retryDead(this.name, { limit })).retried;
   }
 
   /**
@@ -212,10 +224,18 @@ export class Queue {
     if ((await this.engine.obliterate(this.name, options.force === true)) === 'active') {
       throw new WrongStateError(
         this.name,
-        'the queue',
-        'at work',
-        'pause it and let the jobs end, or use { force: true }',
+        'a job',
+        'active',
+        'pause the queue and let its runs end, or use { force: true }',
       );
+    }
+  }
+
+  private makeEntry(job: BulkJob, index: number, now: number): EnqueueJob {
+    try {
+      return makeJob(this.options, job, now, entryPath(index));
+    } catch (error) {
+      throw naming(index, error);
     }
   }
 

@@ -1,8 +1,10 @@
 import type { QueueEngine } from '../engine/engine.js';
-import { pause, retryDelay } from '../engine/waiting.js';
+import { pause, repeatDelay, within } from '../engine/waiting.js';
 
+/** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
+const FAREWELL_MS = 1000;
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
-const MAX_BLOCK_MS = 5000;
+export const MAX_BLOCK_MS = 5000;
 
 /** A pool that has found its line empty and has slots left. */
 export interface Sleeper {
@@ -46,7 +48,10 @@ export class Doorbell {
     this.sleepers.delete(sleeper.queue);
   }
 
-  /** Ends the loop; resolves when no call of it is on its way. */
+  /**
+   * Ends the loop; resolves when no call of it is on its way, or after a moment: on a connection that is down or silent the
+   * call ends at its deadline, or with the connection.
+   */
   async stop(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -54,7 +59,7 @@ export class Doorbell {
       this.signal?.();
       if (this.blocking) this.engine.interruptBell();
     }
-    await this.running;
+    if (this.running) await within(FAREWELL_MS, this.running);
   }
 
   private async loop(): Promise<void> {
@@ -67,11 +72,11 @@ export class Doorbell {
       try {
         await this.sleep();
         failures = 0;
-      } catch {
+      } catch (error) {
         // The link says what happened; here it only means that bells may have been missed.
         this.blocking = false;
         if (this.stopped) return;
-        await pause(retryDelay(++failures));
+        await pause(repeatDelay(error, ++failures));
         this.wakeAll(this.sleepers.keys());
       }
     }
@@ -99,7 +104,7 @@ export class Doorbell {
   }
 
   private wakeAll(queues: Iterable<string>): void {
-    for (const queue of [...queues]) this.sleepers.get(queue)?.wake();
+    for (const queue of queues) this.sleepers.get(queue)?.wake();
   }
 
   private someoneJoins(): Promise<void> {

@@ -1,61 +1,67 @@
 import type { QueueEngine } from '../engine/engine.js';
+import { within } from '../engine/waiting.js';
 import type { DrainLimits, DrainReport } from './pool.js';
-import type { WorkerPool } from './worker-pool.js';
+import type { Exchanger } from './exchanger.js';
+import type { Run } from './run.js';
+import type { Logger } from '@nestjs/common';
 
 /** How long the last words may take to reach the store; after that the lease tells the others. */
 const FAREWELL_MS = 3000;
+
+/** What a pool shows to its drain. */
+export interface Drainable {
+  readonly queue: string;
+  readonly worker: string;
+  readonly runs: ReadonlySet<Run>;
+  readonly exchanger: Exchanger;
+  readonly logger: Logger;
+  /** Claims nothing more and gives back what has not started. */
+  stopClaiming(): void;
+  /** Gives back a job whose handler still runs; what that says later is not heard. */
+  giveUp(run: Run): void;
+  /** Resolves at the next end of a run. */
+  nextEnd(): Promise<void>;
+}
 
 /**
  * Ends a pool: nothing new, what has not started goes back, runs may finish until the deadline, then their signals abort,
  * and what still runs after the grace goes back without a counted attempt. Never rejects.
  */
 export async function drainPool(
-  pool: WorkerPool,
+  pool: Drainable,
   engine: QueueEngine,
   limits: DrainLimits,
 ): Promise<DrainReport> {
   pool.stopClaiming();
-  const before = pool.running;
+  const before = pool.runs.size;
   await finished(pool, limits.timeoutMs);
-  for (const run of pool.runs) run.abort('shutdown', 'the application stops');
+  const late = [...pool.runs];
+  for (const run of late) run.abort('shutdown', 'the application stops');
   await finished(pool, limits.graceMs);
-  const rest = [...pool.runs];
-  for (const run of rest) pool.giveUp(run);
-  if (rest.length > 0) {
-    pool.logger.warn({
-      queue: pool.queue,
-      jobIds: rest.map((run) => run.id),
-      msg: 'still running at the deadline; given back',
-    });
+  for (const run of pool.runs) pool.giveUp(run);
+  // Also those that failed because they were told to stop.
+  const released = late.filter((run) => run.outcome?.kind === 'released').map((run) => run.id);
+  if (released.length > 0) {
+    const ids = released
+      .slice(0, 20)
+      .map((id) => JSON.stringify(id))
+      .join(', ');
+    pool.logger.warn(
+      `queue '${pool.queue}': ${released.length} jobs still ran at the deadline and are given back: ${ids}`,
+    );
   }
   await within(FAREWELL_MS, pool.exchanger.idle());
   pool.exchanger.stop();
   const leave = engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
-  await within(
-    FAREWELL_MS,
-    leave.then(
-      () => undefined,
-      () => undefined,
-    ),
-  );
-  return { finished: before - rest.length, released: rest.map((run) => run.id) };
+  await within(FAREWELL_MS, leave);
+  return { finished: before - released.length, released };
 }
 
-async function finished(pool: WorkerPool, ms: number): Promise<void> {
+async function finished(pool: Drainable, ms: number): Promise<void> {
   const deadline = performance.now() + ms;
-  while (pool.running > 0) {
+  while (pool.runs.size > 0) {
     const left = deadline - performance.now();
     if (left <= 0) return;
     await within(left, pool.nextEnd());
   }
-}
-
-function within(ms: number, promise: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    void promise.finally(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

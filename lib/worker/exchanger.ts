@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '../engine/engine.js';
-import { isPassing, retryDelay } from '../engine/waiting.js';
+import { isPassing, repeatDelay } from '../engine/waiting.js';
 import type { SettledRun } from '../job/outcome.js';
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -97,11 +97,17 @@ export class Exchanger {
     this.tellQuiet();
   }
 
-  /** The lease is known to be gone: a new name, so that nothing said under the old one is taken for this one. */
-  renew(): void {
+  /**
+   * The lease is known to be gone: a new name, so that nothing said under the old one is taken for this one. Answers what
+   * was settled and not said yet: it must not be said under the new name, which may hold the same jobs by then.
+   */
+  renew(): readonly SettledRun[] {
+    const unsaid = this.settled;
+    this.settled = [];
     this.worker = newIdentity();
     this.seq = 0;
     this.side.renamed();
+    return unsaid;
   }
 
   private onItsWay: readonly SettledRun[] = [];
@@ -133,7 +139,7 @@ export class Exchanger {
       (error: Error) => {
         if (this.stopped) return;
         this.complain(error);
-        const wait = isPassing(error) ? retryDelay(tries) : 1000;
+        const wait = isPassing(error) ? repeatDelay(error, tries) : 1000;
         this.timer = setTimeout(() => this.send(call, tries + 1), wait);
       },
     );
@@ -152,8 +158,7 @@ export class Exchanger {
         this.side.exchanged(answer, call.want);
       }
     } else {
-      this.renew();
-      this.side.leaseLost(call.settled);
+      this.side.leaseLost([...call.settled, ...this.renew()]);
     }
     const wanted = this.again || this.settled.length > 0;
     this.again = false;

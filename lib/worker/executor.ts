@@ -1,10 +1,12 @@
 import type { Logger } from '@nestjs/common';
 import { validatePayload } from '../job/define-job.js';
+import type { Outcome } from '../job/outcome.js';
 import { encodeResult } from '../job/payload.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { jobText } from './job-text.js';
 import type { HandlerEntry } from './handler.js';
 import type { Run } from './run.js';
-import { verdictOf } from './verdict.js';
+import { messageOf, read, verdictOf } from './verdict.js';
 
 /** What RxJS gives, known by its shape: this room runs without RxJS. */
 interface ObservableLike {
@@ -28,71 +30,84 @@ export class Executor {
 
   start(run: Run, handler: HandlerEntry): void {
     if (run.policy.timeoutMs !== undefined) this.limit(run, run.policy.timeoutMs, handler);
-    let returned: unknown;
+    const { definition } = handler;
+    if (!definition?.schema) return this.call(run, handler);
+    let checked: unknown;
     try {
-      const { definition } = handler;
-      if (definition?.schema) {
-        const checked = validatePayload(definition, run.data);
-        if (isThenable(checked)) {
-          checked.then(
-            (data) => this.call(run, handler, data),
-            (error: unknown) => this.failed(run, error, handler),
-          );
-          return;
-        }
-        run.data = checked;
-      }
-      returned = handler.run(run);
+      checked = validatePayload(definition, run.data);
     } catch (error) {
-      this.failed(run, error, handler);
-      return;
+      return this.failed(run, error, handler);
     }
-    this.follow(run, returned, handler);
+    const use = (data: unknown) => {
+      run.data = data;
+      this.call(run, handler);
+    };
+    if (!isThenable(checked)) return use(checked);
+    checked.then(use, (error: unknown) => this.failed(run, error, handler));
   }
 
-  private call(run: Run, handler: HandlerEntry, data: unknown): void {
+  private call(run: Run, handler: HandlerEntry): void {
     if (run.closed) return;
-    run.data = data;
     let returned: unknown;
+    let promise: Promise<unknown> | undefined;
     try {
       returned = handler.run(run);
+      // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
+      if (isThenable(returned)) promise = Promise.resolve(returned);
     } catch (error) {
-      this.failed(run, error, handler);
-      return;
+      return this.failed(run, error, handler);
     }
-    this.follow(run, returned, handler);
+    if (!promise) return this.follow(run, returned, handler);
+    promise.then(
+      (value) => this.follow(run, value, handler),
+      (error: unknown) => this.failed(run, error, handler),
+    );
   }
 
-  private follow(run: Run, returned: unknown, handler: HandlerEntry): void {
-    if (isThenable(returned)) {
-      returned.then(
-        (value) =>
-          isObservable(value) ? this.watch(run, value, handler) : this.returned(run, value, handler),
-        (error: unknown) => this.failed(run, error, handler),
-      );
-    } else if (isObservable(returned)) {
-      this.watch(run, returned, handler);
-    } else {
-      this.returned(run, returned, handler);
-    }
+  private follow(run: Run, value: unknown, handler: HandlerEntry): void {
+    if (run.closed) return this.tooLate(run, 'returned', handler);
+    if (isObservable(value)) this.watch(run, value, handler);
+    else this.returned(run, value, handler);
   }
 
-  /** Each value is progress, the last is the result. Aborting the run ends the subscription. */
+  /**
+   * Each value is progress, the last is the result. A value is told as progress once it is known not to be the last, or when
+   * the end does not follow at once: so nobody hears late of a slow stream, and a single value is only the result.
+   */
   private watch(run: Run, source: ObservableLike, handler: HandlerEntry): void {
     let last: unknown;
+    let untold = false;
+    const tell = () => {
+      if (untold && !run.closed) run.progress(last).catch(() => undefined);
+      untold = false;
+    };
+    let subscription: { unsubscribe(): void };
     try {
-      const subscription = source.subscribe({
+      subscription = source.subscribe({
         next: (value) => {
-          if (last !== undefined && !run.closed) run.progress(last).catch(() => undefined);
+          tell();
           last = value;
+          untold = value !== undefined;
+          if (untold) setImmediate(tell);
         },
-        error: (error) => this.failed(run, error, handler),
+        error: (error) => {
+          tell();
+          this.failed(run, error, handler);
+        },
         complete: () => this.returned(run, last, handler),
       });
-      run.signal.addEventListener('abort', () => subscription.unsubscribe(), { once: true });
     } catch (error) {
-      this.failed(run, error, handler);
+      return this.failed(run, error, handler);
     }
+    if (run.closed) return;
+    const { signal } = run;
+    const end = () => {
+      subscription.unsubscribe();
+      // Nothing more will come of it; where the time is over, that is said already.
+      if (run.aborted?.reason === 'shutdown') this.failed(run, run.aborted, handler);
+    };
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
   }
 
   private returned(run: Run, value: unknown, handler: HandlerEntry): void {
@@ -106,8 +121,14 @@ export class Executor {
   }
 
   private failed(run: Run, error: unknown, handler: HandlerEntry): void {
-    if (run.closed) return this.tooLate(run, 'failed', handler);
-    run.outcome = verdictOf(run, error);
+    if (run.closed) {
+      if (!obeys(run, error)) this.tooLate(run, 'failed', handler);
+      return;
+    }
+    const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
+    // A run that was told to stop for the sake of a deployment has not failed, whatever it makes of its signal.
+    const interrupted = run.aborted?.reason === 'shutdown' && isAttempt(verdict);
+    run.outcome = interrupted ? RELEASED : verdict;
     this.close(run);
   }
 
@@ -116,11 +137,9 @@ export class Executor {
     try {
       return encodeResult(value, this.queue.maxPayloadBytes);
     } catch (error) {
-      const job = { queue: run.queue, jobId: run.id };
-      this.logger.warn({
-        ...job,
-        msg: `${handler.label} completed, but its result is not kept: ${(error as Error).message}`,
-      });
+      this.logger.warn(
+        `${jobText(run.queue, run.id)}: ${handler.label} completed, but its result is not kept: ${messageOf(error)}`,
+      );
       return undefined;
     }
   }
@@ -128,7 +147,8 @@ export class Executor {
   private limit(run: Run, timeoutMs: number, handler: HandlerEntry): void {
     run.timer = setTimeout(() => {
       if (run.closed) return;
-      this.failed(run, run.abort('timeout', `it took longer than ${timeoutMs} ms`), handler);
+      const error = run.abort('timeout', `it took longer than ${timeoutMs} ms`);
+      this.failed(run, error, handler);
     }, timeoutMs);
   }
 
@@ -139,13 +159,31 @@ export class Executor {
     this.ended(run);
   }
 
+  private badBackoff(run: Run, error: unknown, delayMs: number): void {
+    this.logger.warn(
+      `${jobText(run.queue, run.id)}: its backoff cannot be told, trying again in ${delayMs} ms: ${messageOf(error)}`,
+    );
+  }
+
   private tooLate(run: Run, how: string, handler: HandlerEntry): void {
-    const job = { queue: run.queue, jobId: run.id, attempt: run.attempt };
-    this.logger.warn({ ...job, msg: `${handler.label} ${how} after its run was over; that is not counted` });
+    const what = `${handler.label}, attempt ${run.attempt}, ${how} after its run was over`;
+    this.logger.warn(`${jobText(run.queue, run.id)}: ${what}; that is not counted`);
   }
 }
 
 const COMPLETED = { kind: 'completed' } as const;
+const RELEASED = { kind: 'released' } as const;
+
+/** Whether it counts as a failed attempt that may be made again, or was the last one. */
+function isAttempt(verdict: Outcome): boolean {
+  if (verdict.kind === 'dead') return verdict.reason === 'retries-exhausted';
+  return verdict.kind === 'retried' && verdict.counted;
+}
+
+/** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */
+function obeys(run: Run, error: unknown): boolean {
+  return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
+}
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';

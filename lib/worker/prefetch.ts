@@ -1,7 +1,9 @@
 /** Work that a worker may hold without having started it, in ms of its own speed. */
 const AHEAD_MS = 5;
 /** Jobs per claim: one script must not take long. */
-export const MAX_CLAIM = 500;
+const MAX_CLAIM = 500;
+/** What one claim may bring, going by the last ones: large bodies must not fill the memory of both sides. */
+const MAX_CLAIM_CHARS = 8 * 1024 * 1024;
 
 /**
  * How many jobs to claim beyond the free slots: so many that fast handlers need not wait for the network, so few that slow
@@ -11,6 +13,7 @@ export class Prefetch {
   private perMs = 0;
   private ended = 0;
   private since = performance.now();
+  private charsPerJob = 0;
 
   /** A run ended. */
   count(): void {
@@ -24,6 +27,16 @@ export class Prefetch {
     this.perMs = saturated ? (this.perMs + this.ended / elapsed) / 2 : this.perMs / 2;
     this.since = now;
     this.ended = 0;
+  }
+
+  /** Jobs came, with bodies of this length together. */
+  received(jobs: number, chars: number): void {
+    this.charsPerJob = (this.charsPerJob + chars / jobs) / 2;
+  }
+
+  /** Jobs one claim may ask for. */
+  get most(): number {
+    return Math.max(1, Math.min(MAX_CLAIM, Math.floor(MAX_CLAIM_CHARS / Math.max(this.charsPerJob, 1))));
   }
 
   /** What was fast has become slow. */

@@ -13,6 +13,7 @@ export interface RunVoice {
 }
 
 const MAX_LOG_LINE = 2000;
+const LINE_ENDS = /\s*[\n\r\u0085\u2028\u2029]\s*/g;
 /** Controls would forge lines of the log or of the terminal that shows it. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
@@ -31,7 +32,8 @@ export class Run implements Job, SettledRun {
   /** Set once the run has its outcome, or has lost its job: what the handler says later is not heard. */
   closed = false;
   private controller: AbortController | undefined;
-  private abortedBy: JobAbortedError | undefined;
+  /** Why its signal is aborted, where it is. */
+  aborted: JobAbortedError | undefined;
 
   constructor(
     readonly id: string,
@@ -60,36 +62,43 @@ export class Run implements Job, SettledRun {
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
-      if (this.abortedBy) this.controller.abort(this.abortedBy);
+      if (this.aborted) this.controller.abort(this.aborted);
     }
     return this.controller.signal;
   }
 
   abort(reason: AbortReason, detail: string): JobAbortedError {
-    this.abortedBy ??= new JobAbortedError(reason, this.id, this.attempt, detail);
-    this.controller?.abort(this.abortedBy);
-    return this.abortedBy;
+    this.aborted ??= new JobAbortedError(reason, this.id, this.attempt, detail);
+    this.controller?.abort(this.aborted);
+    return this.aborted;
+  }
+
+  /** Why its signal was aborted, if it was. */
+  get abortReason(): AbortReason | undefined {
+    return this.abortedBy?.reason;
   }
 
   progress(value: unknown): Promise<void> {
-    try {
-      const progress = encodePayload(
-        value,
-        'progress()',
-        this.voice.maxPayloadBytes,
-        'the progress of the job',
-      );
-      return this.voice.note(this, { progress });
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
+    return this.say(() => ({
+      progress: encodePayload(value, 'progress()', this.voice.maxPayloadBytes, 'the progress of the job'),
+    }));
   }
 
   log(line: string): Promise<void> {
-    const log = String(line)
-      .slice(0, MAX_LOG_LINE)
-      .replace(/\s*\n\s*/g, ' ')
-      .replace(CONTROLS, '\ufffd');
-    return log === '' ? Promise.resolve() : this.voice.note(this, { log });
+    return this.say(() => ({
+      log: String(line).slice(0, MAX_LOG_LINE).replace(LINE_ENDS, ' ').replace(CONTROLS, '\ufffd'),
+    }));
+  }
+
+  private say(what: () => { progress?: string; log?: string }): Promise<void> {
+    try {
+      const words = what();
+      return words.log === '' ? Promise.resolve() : this.voice.note(this, words);
+    } catch (error) {
+      const refused = Promise.reject(error as Error);
+      // Whoever awaits it hears of it; where nobody does, a wrong value must not end the process.
+      refused.catch(() => undefined);
+      return refused;
+    }
   }
 }

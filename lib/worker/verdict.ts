@@ -1,7 +1,8 @@
+import { types } from 'node:util';
 import { show } from '../errors.js';
 import { backoffDelay } from '../job/backoff.js';
+import { readDuration } from '../job/duration.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
-import { Snooze } from '../job/snooze.js';
 import type { Run } from './run.js';
 
 const MAX_MESSAGE = 4096;
@@ -10,16 +11,26 @@ const MAX_STACK = 16_384;
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
 const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
 
-/** What a thrown value means for the job: later, again, or dead. */
-export function verdictOf(run: Run, thrown: unknown): Outcome {
-  if (codeOf(thrown) === 'GODWIT_SNOOZE') {
-    const delayMs = (thrown as Snooze).delayMs;
-    return { kind: 'retried', delayMs, failure: null, priority: run.priority, counted: false };
+/** Back to the head of the line, as if it had not been claimed. */
+export const RELEASED = { kind: 'released' } as const satisfies Outcome;
+
+/** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
+export type OnBadBackoff = (error: unknown, delayMs: number) => void;
+
+/** What a thrown value means for the job: later, again, dead, or as if nothing had been. Never throws, whatever was thrown. */
+export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome {
+  const code = read(thrown, 'code');
+  const snoozeMs = code === 'GODWIT_SNOOZE' ? readDuration(read(thrown, 'delayMs')) : undefined;
+  if (snoozeMs !== undefined) {
+    return { kind: 'retried', delayMs: snoozeMs, failure: null, priority: run.priority, counted: false };
   }
   const failure = failureOf(run, thrown);
-  if (FINAL.has(codeOf(thrown))) return dead('unrecoverable', failure);
+  if (isFinal(code)) return dead('unrecoverable', failure);
+  // Told to stop at once, it did: that the application ends is no fault of the job.
+  if (run.abortReason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
-  return { kind: 'retried', delayMs: delayOf(run, thrown), failure, priority: run.priority, counted: true };
+  const delayMs = delayOf(run, thrown, onBadBackoff);
+  return { kind: 'retried', delayMs, failure, priority: run.priority, counted: true };
 }
 
 /** A job that cannot be run at all: no handler has seen it, so no attempt is counted. */
@@ -36,38 +47,52 @@ function dead(reason: DeadReason, failure: FailureRecord): Outcome {
   return { kind: 'dead', reason, failure: { ...failure, reason }, counted: true };
 }
 
+/** Whether a handler says by this code that no other attempt can help. */
+function isFinal(code: unknown): boolean {
+  return typeof code === 'string' && FINAL.has(code);
+}
+
 /** The backoff may be a function of the author; if it throws or answers nonsense, the job must not pay for it. */
-function delayOf(run: Run, thrown: unknown): number {
+function delayOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): number {
   try {
     return backoffDelay(run.policy.backoff, run.attempt, thrown);
-  } catch {
-    return 1000 * 2 ** Math.min(run.attempt - 1, 12);
+  } catch (error) {
+    const delayMs = 1000 * 2 ** Math.min(run.attempt - 1, 12);
+    onBadBackoff(error, delayMs);
+    return delayMs;
   }
 }
 
 /** Anything can be thrown; what a person reads later is its name, its message and where it came from. */
-function failureOf(run: Run, thrown: unknown): FailureRecord {
-  const { attempt } = run;
-  if (thrown instanceof Error || hasMessage(thrown)) {
-    const { name, stack } = thrown;
-    return {
-      name: text(name, 'Error').slice(0, 255),
-      message: text(thrown.message, '').slice(0, MAX_MESSAGE),
-      ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_STACK) }),
-      attempt,
-    };
+function failureOf({ attempt }: Run, thrown: unknown): FailureRecord {
+  const message = read(thrown, 'message');
+  if (typeof message !== 'string' && !types.isNativeError(thrown)) {
+    return { name: 'NonError', message: `the handler threw ${show(thrown)}`.slice(0, MAX_MESSAGE), attempt };
   }
-  return { name: 'NonError', message: `the handler threw ${show(thrown)}`.slice(0, MAX_MESSAGE), attempt };
+  const stack = read(thrown, 'stack');
+  return {
+    name: text(read(thrown, 'name'), 'Error').slice(0, 255),
+    message: text(message, '').slice(0, MAX_MESSAGE),
+    ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_STACK) }),
+    attempt,
+  };
 }
 
-function hasMessage(thrown: unknown): thrown is Error {
-  return typeof thrown === 'object' && thrown !== null && typeof (thrown as Error).message === 'string';
+/** A sentence for the log about anything thrown. */
+export function messageOf(thrown: unknown): string {
+  const message = read(thrown, 'message');
+  return typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : show(thrown);
+}
+
+/** A field of anything thrown, which may be no object at all, or one that throws when it is looked at. */
+export function read(thrown: unknown, field: string): unknown {
+  try {
+    return (thrown as Readonly<Record<string, unknown>>)[field];
+  } catch {
+    return undefined;
+  }
 }
 
 function text(value: unknown, otherwise: string): string {
   return typeof value === 'string' && value !== '' ? value : otherwise;
-}
-
-function codeOf(thrown: unknown): string {
-  return typeof thrown === 'object' && thrown !== null ? String((thrown as { code?: unknown }).code) : '';
 }

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../engine/engine.js';
+import { RedisUnavailableError } from '../errors.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
@@ -10,10 +11,11 @@ import { Exchanger, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
+import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
-import { MAX_CLAIM, Prefetch } from './prefetch.js';
+import { Prefetch } from './prefetch.js';
 import { Run, type RunVoice } from './run.js';
-import { unrunnable } from './verdict.js';
+import { RELEASED, unrunnable } from './verdict.js';
 
 export interface WorkerPoolParts {
   readonly engine: QueueEngine;
@@ -137,7 +139,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   want(): number {
     if (this.state !== 'running') return 0;
-    return Math.min(MAX_CLAIM, this.concurrency + this.prefetch.jobs - this.runs.size - this.buffered);
+    const { jobs, most } = this.prefetch;
+    return Math.min(most, this.concurrency + jobs - this.runs.size - this.buffered);
   }
 
   maySuspect(): boolean {
@@ -150,7 +153,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   exchanged(answer: Exchanged, asked: number): void {
     const { claimed } = answer;
-    for (const id of answer.lost) this.logger.warn({ queue: this.queue, jobId: id, msg: LOST });
+    for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
     const saturated = claimed.length === asked;
     if (asked > 0) this.prefetch.measured(saturated);
     // Before a handler runs: it may block everything but the thread that beats.
@@ -177,19 +180,18 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     for (const run of this.runs) this.lose(run);
     this.suspects = 0;
     if (held > 0) {
-      this.logger.warn({
-        queue: this.queue,
-        msg: `the lease ended and with it the hold on ${held} jobs; others run them now`,
-      });
+      this.logger.warn(
+        `queue '${this.queue}': the lease ended, and with it the hold on ${held} jobs; others run them now`,
+      );
     }
     this.exchanger.kick();
   }
 
   trouble(error: Error): void {
-    this.logger.error({
-      queue: this.queue,
-      msg: `cannot claim or settle for now, trying on: ${error.message}`,
-    });
+    const text = `queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`;
+    // That Redis cannot be reached is said once for the process, not once per queue.
+    if (error instanceof RedisUnavailableError) this.logger.debug(text);
+    else this.logger.error(text);
   }
 
   // ------------------------------------------------------------------------------------------- the doorbell and leases
@@ -204,8 +206,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (worker !== this.worker) return;
     if (answer.kind === 'unknown-worker') {
       if (this.exchanger.busy || this.exchanger.seq === 0) return;
-      this.exchanger.renew();
-      this.leaseLost([]);
+      this.leaseLost(this.exchanger.renew());
       return;
     }
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
@@ -229,11 +230,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       if (!held && !run.closed) this.lose(run);
     } catch (error) {
       // Progress is for people; that it could not be written must not fail the job.
-      this.logger.debug({
-        queue: this.queue,
-        jobId: id,
-        msg: `progress or log not written: ${(error as Error).message}`,
-      });
+      this.logger.debug(
+        `${jobText(this.queue, id)}: progress or log not written: ${(error as Error).message}`,
+      );
     }
   }
 
@@ -251,7 +250,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.buffer = this.buffer.slice(this.next).concat(claimed);
       this.next = 0;
     }
-    for (const job of claimed) if (job.stalls >= SUSPECT_STALLS) this.suspects += 1;
+    let chars = 0;
+    for (const { body, stalls } of claimed) {
+      chars += body.length;
+      if (stalls >= SUSPECT_STALLS) this.suspects += 1;
+    }
+    if (claimed.length > 0) this.prefetch.received(claimed.length, chars);
     this.fill();
   }
 
@@ -272,30 +276,30 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   private begin(job: ClaimedJob): void {
-    const attempt = job.failed + 1;
+    const { failed } = job;
     const body = decodeBody(job.body);
-    if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', attempt));
+    if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', failed));
     const handler = this.parts.find(body.name);
     if (!handler) {
-      const why = `no handler for job name '${body.name}' in the processors of queue '${this.queue}'`;
-      this.logger.error({ queue: this.queue, jobId: job.id, msg: `${why}; the job is dead` });
-      return this.cannotRun(job, body.name, unrunnable('no-handler', why, attempt));
+      const why = `no @Handle('${body.name}') in the processors of queue '${this.queue}'`;
+      this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
+      return this.cannotRun(job, body.name, unrunnable('no-handler', why, failed));
     }
     const { policy } = this.parts.queue;
     const own = mergeJobPolicy(body.options, policy, policy);
     const expires = expiresAt(body, own.expiresInMs);
-    if (expires !== undefined && attempt === 1 && this.parts.engine.now() > expires) {
+    if (expires !== undefined && failed === 0 && this.parts.engine.now() > expires) {
       const why = `it was not started within ${own.expiresInMs} ms`;
-      return this.cannotRun(job, body.name, unrunnable('expired', why, attempt));
+      return this.cannotRun(job, body.name, unrunnable('expired', why, failed));
     }
-    const run = new Run(job.id, attempt, job.stalls >= SUSPECT_STALLS, body, own, this);
+    const run = new Run(job.id, failed + 1, job.stalls >= SUSPECT_STALLS, body, own, this);
     this.runs.add(run);
     this.executor.start(run, handler);
   }
 
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): void {
     if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
-    this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome });
+    this.exchanger.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });
   }
 
   private ended(run: Run): void {
@@ -360,7 +364,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       const answer = await this.parts.engine.adopt(this.queue, worker, known);
       if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
       const lost = new Set(answer.lost);
-      for (const run of [...this.runs]) if (lost.has(run.id)) this.lose(run);
+      for (const run of this.runs) if (lost.has(run.id)) this.lose(run);
       this.buffer = this.buffer.slice(this.next).filter((job) => !lost.has(job.id));
       this.next = 0;
       const held = new Set(known);
@@ -371,5 +375,4 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 }
 
-const RELEASED = { kind: 'released' } as const;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';

@@ -23,6 +23,7 @@ describe('numbers', () => {
   it('let a reader go on behind any entry', async () => {
     await q.add('a', 'b', 'c');
     await q.claim(2);
+    await q.engine.openEvents();
     const batches = await q.engine.readEvents(new Map([[QUEUE, 3]]), 50);
     expect(batches).toMatchObject([{ queue: QUEUE, last: 5, events: [{ number: 4 }, { number: 5 }] }]);
     expect(batches[0]?.at).toBeGreaterThan((await q.now()) - 60_000);
@@ -31,6 +32,7 @@ describe('numbers', () => {
 
   it('give a reader inside an entry the whole entry', async () => {
     await q.add('a', 'b', 'c');
+    await q.engine.openEvents();
     const batches = await q.engine.readEvents(new Map([[QUEUE, 2]]), 50);
     expect(batches[0]?.events.map(({ number }) => number)).toEqual([1, 2, 3]);
   });

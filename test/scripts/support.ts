@@ -149,6 +149,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       await q.settle(...ids.map((id) => dead(id)));
     },
     async events() {
+      await state.engine.openEvents();
       const batches = await state.engine.readEvents(new Map([[QUEUE, 0]]), 5);
       return batches.flatMap((batch) => batch.events);
     },

@@ -109,12 +109,17 @@ describe('startRedis', () => {
   it('keeps the data of a sample on disk and never evicts; further options win', async () => {
     delete process.env['REDIS_URL'];
     const redis = await started({ private: false, args: ['--maxmemory', '50mb'] });
-    const settings = ['appendonly', 'appendfsync', 'maxmemory-policy', 'maxmemory', 'save'];
-    const got = await withClient(redis.url, (client) => client.config('GET', ...(settings as [string])));
-    expect(Object.fromEntries(pairs(got as string[]))).toEqual({
-      ...{ appendonly: 'yes', appendfsync: 'everysec', save: '' },
-      ...{ 'maxmemory-policy': 'noeviction', maxmemory: String(50 * 1024 * 1024) },
-    });
+    const expected = {
+      appendonly: 'yes',
+      appendfsync: 'everysec',
+      'maxmemory-policy': 'noeviction',
+      maxmemory: String(50 * 1024 * 1024),
+      save: '',
+    };
+    const got = await withClient(redis.url, (client) =>
+      Promise.all(Object.keys(expected).map((name) => client.config('GET', name))),
+    );
+    expect(got).toEqual(Object.entries(expected));
   });
 
   it('uses REDIS_URL as it is, and does not end what it names', async () => {
@@ -187,10 +192,6 @@ describe('startRedis', () => {
   });
 });
 
-function pairs(flat: string[]): [string, string][] {
-  return flat.flatMap((key, i) => (i % 2 === 0 ? [[key, flat[i + 1]!] as [string, string]] : []));
-}
-
 describe('the server ends with its parent', () => {
   it.each([
     ['ends', ''],
@@ -200,8 +201,8 @@ describe('the server ends with its parent', () => {
   ])('that %s', async (_, ending) => {
     const { stdout } = await node(['--input-type=module', '-e', `${SAY_WHAT_RUNS}\n${ending}`]);
     const { pid, dir } = JSON.parse(stdout) as { pid: number; dir: string };
-    await until(() => !isRunning(pid), { what: 'the server is gone' });
-    await until(() => !existsSync(dir), { what: 'its folder is gone' });
+    expect(await until(() => !isRunning(pid), { what: 'the server is gone' })).toBe(true);
+    expect(await until(() => !existsSync(dir), { what: 'its folder is gone' })).toBe(true);
   });
 });
 
@@ -247,18 +248,18 @@ describe('node tools/redis.mjs', () => {
   });
 });
 
-describe('where no server can be had', () => {
-  /** A PATH that holds nothing but these programs. */
-  function pathWith(programs: Record<string, string>): string {
-    const folder = tempFolder();
-    symlinkSync('/bin/sh', join(folder, 'sh'));
-    for (const [name, script] of Object.entries(programs)) {
-      writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
-      chmodSync(join(folder, name), 0o755);
-    }
-    return folder;
+/** A PATH that holds nothing but these programs. */
+function pathWith(programs: Record<string, string>): string {
+  const folder = tempFolder();
+  symlinkSync('/bin/sh', join(folder, 'sh'));
+  for (const [name, script] of Object.entries(programs)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(folder, name), 0o755);
   }
+  return folder;
+}
 
+describe('where no server can be had', () => {
   it('stops with the ways to get one', async () => {
     const ended = await node([TOOL, 'true'], { PATH: pathWith({}) });
     expect(ended.code).toBe(1);
@@ -305,10 +306,8 @@ describe('where no server can be had', () => {
       );
       chmodSync(join(folder, 'apt-get'), 0o755);
       const ended = await node([TOOL, 'true'], { PATH: folder });
-      expect(ended).toEqual({
-        ...{ code: 0, stdout: '' },
-        stderr: 'A Redis server is missing: installing it with apt-get (redis-server or valkey-server)\n',
-      });
+      const said = 'A Redis server is missing: installing it with apt-get (redis-server or valkey-server)\n';
+      expect(ended).toEqual({ code: 0, stdout: '', stderr: said });
       expect(readFileSync(calls, 'utf8')).toBe(
         '-qq update\n-qq install --yes --no-install-recommends redis-server\n',
       );

@@ -39,9 +39,9 @@ describe('waiting', () => {
     expect(await even).toEqual([2, 4]);
     expect(await seen.first()).toBe(1);
     await expect(seen.take(9, undefined, { timeout: 5 })).rejects.toThrow('9 matching values, got 4 of 4');
-    const never = expect(seen.take(5)).rejects.toThrow('it ended after 4 of 5 values');
+    const never = seen.take(5);
     source.complete();
-    await never;
+    await expect(never).rejects.toThrow('it ended after 4 of 5 values');
     expect(seen).toMatchObject({ values: [1, 2, 3, 4], ended: true, error: undefined });
   });
 

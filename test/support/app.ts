@@ -19,9 +19,9 @@ export interface BootedApp {
   readonly app: INestApplication;
   /** `http://127.0.0.1:<port>`, with `http: true`. */
   readonly url: string;
-  get<T>(token: Type<T> | string | symbol): T;
+  readonly get: <T>(token: Type<T> | string | symbol) => T;
   /** Also called at the end of the test. Safe twice. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /**
@@ -33,7 +33,7 @@ export async function bootApp(options: BootOptions): Promise<BootedApp> {
   const { imports = [], providers = [], controllers = [], exports = [] } = options;
   const builder = Test.createTestingModule({ imports, providers, controllers, exports });
   const module = await override(builder.setLogger(quiet(logger))).compile();
-  // Without it a page that listens to a stream of events would hold the application open.
+  // Connections are forced to close, or a page that listens to a stream of events would hold the application open.
   const app = module.createNestApplication({ logger: quiet(logger), forceCloseConnections: true });
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= app.close());
@@ -48,16 +48,16 @@ export async function bootApp(options: BootOptions): Promise<BootedApp> {
   };
 }
 
+const nothing = () => undefined;
+const SILENCE = {
+  log: nothing,
+  warn: nothing,
+  error: nothing,
+  debug: nothing,
+  verbose: nothing,
+  fatal: nothing,
+};
+
 function quiet(logger: LoggerService | false): LoggerService {
-  const nothing = () => undefined;
-  return (
-    logger || {
-      log: nothing,
-      warn: nothing,
-      error: nothing,
-      debug: nothing,
-      verbose: nothing,
-      fatal: nothing,
-    }
-  );
+  return logger || SILENCE;
 }

@@ -92,14 +92,14 @@ export class Cut implements ConnectionHost {
 
   /** Ends every open connection at once; what is on its way is lost. New ones work. */
   drop(): void {
-    for (const connection of [...this.connections]) connection.destroy();
+    for (const connection of this.connections.slice()) connection.destroy();
   }
 
   /** Takes every fault back. Connections that were cut stay so. */
   async heal(): Promise<void> {
     this.faults.clear();
     this.delayMs = 0;
-    for (const connection of [...this.connections]) connection.heal();
+    for (const connection of this.connections.slice()) connection.heal();
     if (!this.server) await this.listen();
   }
 
@@ -107,7 +107,7 @@ export class Cut implements ConnectionHost {
   carrying(match: Match, options?: WaitOptions): Promise<CutConnection> {
     const found = latch<CutConnection>();
     this.watches.push({ match, found: (connection) => found.open(connection) });
-    return within(found.promise, { what: `a request with ${match}`, ...options });
+    return within(found.promise, { what: `a request with ${String(match)}`, ...options });
   }
 
   async listen(): Promise<void> {

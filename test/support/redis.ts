@@ -38,33 +38,10 @@ export type ClientInfo = Readonly<Record<string, string>>;
  * Keys of a queue that hold jobs, settings or history, so may well be there when a test ends; they are then deleted.
  * Any other kind is the trace of a process that has not ended in good order, and fails the test.
  */
-export const DATA: readonly string[] = [
-  ...[
-    'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
-    'delayed',
-    'priorities',
-    'attempts',
-    'stalls',
-    'failures',
-    'dead',
-  ],
-  ...[
-    'completed',
-    'results',
-    'progress',
-    'logs',
-    'schedules',
-    'schedule',
-    'events',
-    'meta',
-    'doorbell',
-    'lane',
-    'stats',
-  ],
-];
+export const DATA: readonly string[] = (
+  'jobs wait suspects prioritized delayed priorities attempts stalls failures dead completed results progress logs ' +
+  'schedules schedule events meta doorbell lane stats'
+).split(' ');
 
 /** Call it at the top of a spec file or `describe`, outside of tests. Its fields may be read inside tests and hooks. */
 export function useRedis(options: UseRedisOptions = {}): TestRedis {
@@ -82,9 +59,8 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
 
   beforeEach(async (context) => {
     const prefix = uniquePrefix(context);
-    current = options.server
-      ? { url: options.server.url, prefix, user: 'default' }
-      : { ...(await addUser(admin, prefix)), prefix };
+    if (options.server) current = { url: options.server.url, prefix, user: 'default' };
+    else current = { ...(await addUser(admin, prefix)), prefix };
   });
 
   const redis: TestRedis = {
@@ -166,7 +142,7 @@ async function scan(admin: Redis, prefix: string): Promise<string[]> {
   for await (const page of admin.scanStream({ match: `*${prefix}*`, count: 1_000 })) {
     for (const key of page as string[]) keys.add(key);
   }
-  return [...keys].sort();
+  return [...keys].toSorted();
 }
 
 async function clientList(admin: Redis): Promise<ClientInfo[]> {

@@ -38,6 +38,7 @@ export function timersLeft(): string[] {
 function forgetEnded(): void {
   for (const timer of set.keys()) {
     // The only sign Node gives of a timer that has fired or was cleared.
+    // oxlint-disable-next-line no-underscore-dangle
     if ((timer as unknown as { _destroyed: boolean })._destroyed) set.delete(timer);
   }
 }

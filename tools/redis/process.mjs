@@ -29,22 +29,29 @@ export async function launch({ binary, args, port, dir, orphanDir, log: path }) 
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   guard.stdin.on('error', () => {});
-  const lines = createInterface({ input: guard.stdout });
-  const exited = new Promise((resolve) => {
-    lines.on('line', (line) => {
-      if (!line.startsWith('exit ')) return;
-      guard.stdin.end('done\n');
-      resolve(Number(line.slice(5)));
-    });
-    guard.once('close', () => resolve(-1));
-    guard.once('error', () => resolve(-1));
-  });
-  const said = await Promise.race([once(lines, 'line').then(([line]) => line), exited]);
-  const pid = Number(/^pid (\d+)$/.exec(said)?.[1]);
-  if (!pid) throw new Error(`${binary} could not be started (${said}):\n${log()}`);
+  const { pid, exited } = await report(guard);
+  if (!pid) throw new Error(`${binary} could not be started:\n${log()}`);
   await answering({ binary, port, pid, exited, log });
   setRef(guard, 'unref');
   return new ServerProcess(guard, pid, exited);
+}
+
+/** Resolves once the guard has told the number of the server's process, or undefined where it could not start one. */
+function report(guard) {
+  return new Promise((resolve) => {
+    const exited = new Promise((ended) => {
+      createInterface({ input: guard.stdout }).on('line', (line) => {
+        const [word, number] = line.split(' ');
+        if (word === 'pid') resolve({ pid: Number(number), exited });
+        if (word !== 'exit') return;
+        guard.stdin.end('done\n');
+        ended(Number(number));
+      });
+      guard.once('close', ended);
+      guard.once('error', ended);
+    });
+    void exited.then(() => resolve({ pid: undefined, exited }));
+  });
 }
 
 class ServerProcess {
@@ -85,23 +92,24 @@ function setRef(guard, verb) {
 }
 
 async function answering({ binary, port, pid, exited, log }) {
-  let code;
-  void exited.then((value) => (code = value));
+  let ended = '';
+  void exited.then((code) => (ended = `ended with code ${code}`));
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
     const reply = await ask(port);
-    if (code !== undefined) break;
+    if (ended) break;
     if (reply.startsWith('-NOAUTH')) return;
     // Another server may have been faster on this port; only the process number proves that ours answers.
     if (reply.includes(`process_id:${pid}\r\n`) && reply.includes('loading:0\r\n')) return;
     await pause(10);
   }
-  if (code === undefined) process.kill(pid, 'SIGKILL');
+  if (!ended) process.kill(pid, 'SIGKILL');
   const text = log();
-  if (/address already in use|failed listening on port/i.test(text))
-    throw new PortTakenError(`port ${port} is taken`);
-  const how = code === undefined ? `did not answer within ${START_TIMEOUT_MS} ms` : `ended with code ${code}`;
-  throw new Error(`${binary} on port ${port} ${how}:\n${text}`);
+  const isTaken = /address already in use|failed listening on port/i.test(text);
+  if (isTaken) throw new PortTakenError(`port ${port} is taken`);
+  throw new Error(
+    `${binary} on port ${port} ${ended || `did not answer within ${START_TIMEOUT_MS} ms`}:\n${text}`,
+  );
 }
 
 /** What the server at this port says about itself, or '' where nobody answers in time. */

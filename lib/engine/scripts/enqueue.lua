@@ -18,30 +18,48 @@ local earliest = head[2] and tonumber(head[2]) or math.huge
 local duplicates = {}
 local added = 0
 
--- The ids of one list that are new, and its values ready for HSET; `stride` values make one job, id and body first.
+-- The ids of one list that are new, now with their bodies stored; `stride` values make one job, id and body first. The
+-- second answer says where in ARGV each of them stands.
 local function fresh(first, last, stride)
   local ids, places = {}, {}
-  for i = first, last, stride do ids[#ids + 1] = ARGV[i] end
-  if #ids == 0 then return ids, ids end
+  for at = first, last, stride do
+    ids[#ids + 1] = ARGV[at]
+    places[#places + 1] = at
+  end
+  if #ids == 0 then return ids, places end
   local there = redis.call('HMGET', key_jobs, unpack(ids))
-  local new, pairs_ = {}, {}
+  local new, new_places, fields = {}, {}, {}
   for i = 1, #ids do
-    local at = first + (i - 1) * stride
     if there[i] then
       duplicates[#duplicates + 1] = ids[i]
     else
       new[#new + 1] = ids[i]
-      places[#places + 1] = at
-      pairs_[#pairs_ + 1] = ids[i]
-      pairs_[#pairs_ + 1] = ARGV[at + 1]
+      new_places[#new_places + 1] = places[i]
+      fields[#fields + 1] = ids[i]
+      fields[#fields + 1] = ARGV[places[i] + 1]
     end
   end
-  if #new > 0 then redis.call('HSET', key_jobs, unpack(pairs_)) end
+  if #new > 0 then redis.call('HSET', key_jobs, unpack(fields)) end
   added = added + #new
-  return new, places
+  return new, new_places
 end
 
-local plain = fresh(plain_first, plain_last, 2)
+-- Most calls hold only jobs that run at once and are new: then ARGV is the list of fields as it stands.
+local function fresh_plain()
+  local count = (plain_last - plain_first + 1) / 2
+  if count == 0 then return {} end
+  local ids = {}
+  for i = 1, count do ids[i] = ARGV[plain_first + 2 * i - 2] end
+  local there = redis.call('HMGET', key_jobs, unpack(ids))
+  for i = 1, count do
+    if there[i] then return (fresh(plain_first, plain_last, 2)) end
+  end
+  redis.call('HSET', key_jobs, unpack(ARGV, plain_first, plain_last))
+  added = added + count
+  return ids
+end
+
+local plain = fresh_plain()
 if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
 
 local ranked, places = fresh(ranked_first, ranked_last, 3)

@@ -67,14 +67,20 @@ local done = 0
 if completed_last >= completed_first then
   local count = completed_last - completed_first + 1
   local member = redis.call('SMISMEMBER', key_active, unpack(ARGV, completed_first, completed_last))
-  local mine = {}
+  local all = true
   for i = 1, count do
-    local id = ARGV[completed_first + i - 1]
-    if member[i] == 1 then mine[#mine + 1] = id else lost[#lost + 1] = id end
+    if member[i] == 0 then all = false break end
   end
-  if #mine > 0 then
-    redis.call('SREM', key_active, unpack(mine))
-    forget(unpack(mine))
+  if all then
+    redis.call('SREM', key_active, unpack(ARGV, completed_first, completed_last))
+    forget(unpack(ARGV, completed_first, completed_last))
+    done = count
+  else
+    local mine = {}
+    for i = completed_first, completed_last do
+      if is_held(ARGV[i]) then mine[#mine + 1] = ARGV[i] end
+    end
+    if #mine > 0 then forget(unpack(mine)) end
     done = #mine
   end
 end
@@ -191,24 +197,22 @@ end
 
 if #ids > 0 then
   bodies = redis.call('HMGET', key_jobs, unpack(ids))
-  local names, one_name, missing = {}, true, false
+  local missing = false
+  local same = bodies[1] and name_of(bodies[1]) .. '\n' or '\n'
   for i = 1, #ids do
-    if bodies[i] then
-      names[i] = name_of(bodies[i])
-      if names[i] ~= names[1] then one_name = false end
-    else
+    if not bodies[i] then
       missing = true
+    elseif same and string.find(bodies[i], same, 1, true) ~= 1 then
+      same = nil
     end
   end
   if missing then
     -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
     local whole, whole_bodies, broken = {}, {}, {}
-    names = {}
     for i = 1, #ids do
       if bodies[i] then
         whole[#whole + 1] = ids[i]
         whole_bodies[#whole] = bodies[i]
-        names[#whole] = name_of(bodies[i])
       else
         broken[#broken + 1] = ids[i]
         redis.call('HSET', key_jobs, ids[i], '')
@@ -221,7 +225,7 @@ if #ids > 0 then
     events[#events + 1] = 'dead.reason'
     events[#events + 1] = 'corrupt'
     said = said + #broken
-    ids, bodies, one_name = whole, whole_bodies, false
+    ids, bodies, same = whole, whole_bodies, nil
   end
   if #ids > 0 then
     redis.call('SADD', key_active, unpack(ids))
@@ -229,7 +233,13 @@ if #ids > 0 then
       events[#events + 1] = 'active'
       events[#events + 1] = table.concat(ids, '\n')
       events[#events + 1] = 'active.name'
-      events[#events + 1] = one_name and names[1] or table.concat(names, '\n')
+      if same then
+        events[#events + 1] = string.sub(same, 1, -2)
+      else
+        local names = {}
+        for i = 1, #ids do names[i] = name_of(bodies[i]) end
+        events[#events + 1] = table.concat(names, '\n')
+      end
       if redis.call('HLEN', key_attempts) > 0 then
         local before = redis.call('HMGET', key_attempts, unpack(ids))
         for i = 1, #ids do before[i] = (tonumber(before[i]) or 0) + 1 end

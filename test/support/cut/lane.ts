@@ -30,6 +30,8 @@ export class Lane {
   /** Bytes that have gone through. */
   bytes = 0;
   private held = false;
+  /** Cut, though its sockets may take a moment to end: bytes behind the gap would be read as part of what is before it. */
+  private broken = false;
   private readonly queue: { due: number; chunk: Buffer | 'end' }[] = [];
   private timer: NodeJS.Timeout | undefined;
 
@@ -40,6 +42,7 @@ export class Lane {
   ) {}
 
   push(chunk: Buffer | 'end'): void {
+    if (this.broken && chunk !== 'end') return;
     this.queue.push({ due: performance.now() + this.delayMs, chunk });
     this.pump();
   }
@@ -77,6 +80,7 @@ export class Lane {
       return;
     }
     // The cut comes after the last byte has left, as on a line that breaks in the middle of a message.
+    this.broken = true;
     this.clear();
     this.to.write(chunk.subarray(0, granted), this.onLimit);
   }

@@ -1,0 +1,8 @@
+import type { Contender } from '../contender.js';
+
+/** In the order of the columns. Loaded on demand, so that a run without one does not need it installed. */
+export const contenders: Readonly<Record<string, () => Promise<Contender>>> = {
+  godwit: async () => (await import('./godwit.js')).godwit,
+  '@nestjs/bullmq': async () => (await import('./nestjs-bullmq.js')).nestjsBullmq,
+  floor: async () => (await import('./floor.js')).floor,
+};

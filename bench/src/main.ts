@@ -1,0 +1,74 @@
+import { Redis } from 'ioredis';
+import { startRedis } from '../../tools/redis.mjs';
+import { contenders } from './contenders/index.js';
+import { CONTROL_NAME } from './measure/connections.js';
+import { HELP, UsageError, readOptions } from './options.js';
+import { render } from './report/text.js';
+import { rowsOf, save, type Result } from './report/result.js';
+import { surroundings } from './report/surroundings.js';
+import { Progress } from './run/progress.js';
+import { runPlan, turns, type Plan } from './run/runner.js';
+
+const interrupt = new AbortController();
+process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
+process.once('SIGTERM', () => interrupt.abort(new Error('interrupted')));
+
+try {
+  const plan = readOptions(process.argv.slice(2));
+  if (plan === undefined) process.stdout.write(HELP);
+  else process.exitCode = await bench(plan, interrupt.signal);
+} catch (error) {
+  process.exitCode = explain(error);
+}
+
+function explain(error: unknown): number {
+  if (error instanceof UsageError) {
+    process.stderr.write(`${error.message}\n\n${HELP}`);
+    return 2;
+  }
+  if (interrupt.signal.aborted) {
+    process.stderr.write('\ninterrupted\n');
+    return 130;
+  }
+  throw error;
+}
+
+/** The exit code: 1 when some measurement failed. */
+async function bench(plan: Plan, signal: AbortSignal): Promise<number> {
+  const chosen = await Promise.all(plan.contenders.map((name) => contenders[name]!()));
+  const startedAt = new Date().toISOString();
+  // The suite empties the server between measurements, so it must be one that nobody else uses.
+  const redis = await startRedis({ private: true });
+  try {
+    const where = await describe(
+      redis.url,
+      chosen.flatMap((c) => c.packages),
+    );
+    const progress = new Progress(turns(plan).length);
+    const samples = await runPlan(plan, redis.url, progress, signal);
+    progress.end();
+    const result: Result = {
+      startedAt,
+      jobs: plan.jobs,
+      rounds: plan.rounds,
+      surroundings: where,
+      terms: Object.fromEntries(chosen.map((c) => [c.name, c.terms])),
+      rows: rowsOf(plan, samples),
+      samples,
+    };
+    process.stdout.write(`${render(result)}\n`);
+    process.stderr.write(`written to ${save(result)}\n`);
+    return samples.some((s) => s.error !== undefined) ? 1 : 0;
+  } finally {
+    await redis.stop();
+  }
+}
+
+async function describe(url: string, packages: readonly string[]) {
+  const control = new Redis(url, { connectionName: CONTROL_NAME });
+  try {
+    return await surroundings(control, packages);
+  } finally {
+    control.disconnect();
+  }
+}

@@ -1,0 +1,93 @@
+import { payload, type Payload, type Session } from '../contender.js';
+import { QUEUE, type Figure, type Lab } from '../scenario.js';
+import { meterRedis } from './redis-info.js';
+
+export const BATCH = 1_000;
+
+export const producedFigures: readonly Figure[] = [
+  { key: 'perSecond', title: 'throughput', unit: 'jobs/s', better: 'more' },
+  { key: 'redisCpu', title: 'Redis CPU per job', unit: 'µs', better: 'less' },
+  { key: 'processCpu', title: 'producer CPU per job', unit: 'µs', better: 'less' },
+];
+
+/** Sends jobs in some manner; resolves when all are acknowledged. */
+export type Send = (session: Session, jobs: readonly Payload[], progress: () => void) => Promise<void>;
+
+/** A fifth as many jobs as are measured go first, since both V8 and the scripts of Redis start cold. */
+export async function measureProducing(lab: Lab, jobs: number, send: Send): Promise<Record<string, number>> {
+  const warmUp = warmUpFor(jobs);
+  const cold = range(0, warmUp);
+  const measured = range(warmUp, warmUp + jobs);
+  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE] });
+  await send(session, cold, () => {});
+
+  const redis = await meterRedis(lab.control);
+  const cpuBefore = process.cpuUsage();
+  const startedAt = performance.now();
+  await send(session, measured, reporter(lab, jobs));
+  const elapsedMs = performance.now() - startedAt;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const spent = await redis();
+
+  await expectWaiting(session, warmUp + jobs);
+  await session.close();
+  return {
+    perSecond: jobs / (elapsedMs / 1000),
+    redisCpu: spent.cpuUs / jobs,
+    processCpu: (user + system) / jobs,
+  };
+}
+
+export interface Filling {
+  /** Jobs to add. */
+  readonly count: number;
+  /** Number of the first one, which is how many are there already. @default 0 */
+  readonly from?: number;
+  readonly make?: (n: number) => Payload;
+  readonly retries?: boolean;
+}
+
+/** Puts jobs into the queue in calls of 1,000, from an application that is closed again. */
+export async function fill(lab: Lab, { count, from = 0, make, retries }: Filling): Promise<void> {
+  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], retries });
+  await inBatches(session, range(from, from + count, make), reporter(lab, count, BATCH));
+  await expectWaiting(session, from + count);
+  await session.close();
+}
+
+export async function inBatches(
+  session: Session,
+  jobs: readonly Payload[],
+  progress: () => void,
+): Promise<void> {
+  for (let at = 0; at < jobs.length; at += BATCH) {
+    await session.addBulk(QUEUE, jobs.slice(at, at + BATCH));
+    progress();
+  }
+}
+
+export function warmUpFor(jobs: number): number {
+  return Math.ceil(jobs / 5);
+}
+
+function range(from: number, to: number, make = payload): Payload[] {
+  return Array.from({ length: to - from }, (_, i) => make(from + i));
+}
+
+/** Counts steps of `size` jobs and says so twenty times in all, which costs nothing that could be measured. */
+function reporter(lab: Lab, total: number, size = 1): () => void {
+  const every = Math.max(size, Math.floor(total / 20));
+  let done = 0;
+  let said = 0;
+  return () => {
+    done += size;
+    if (done - said < every) return;
+    said = done;
+    lab.progress(done, total);
+  };
+}
+
+async function expectWaiting(session: Session, expected: number): Promise<void> {
+  const waiting = await session.outstanding(QUEUE);
+  if (waiting !== expected) throw new Error(`${waiting} jobs wait where ${expected} were added`);
+}

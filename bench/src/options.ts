@@ -1,0 +1,69 @@
+import { parseArgs } from 'node:util';
+import { contenders } from './contenders/index.js';
+import type { Plan } from './run/runner.js';
+import { scenarios } from './scenarios/index.js';
+
+const MIN_JOBS = 1_000;
+
+export const HELP = `Measures Godwit beside its peers on a private Redis.
+
+  --jobs <n>            jobs per measurement, at least ${MIN_JOBS} (default 100000)
+  --rounds <n>          how often each measurement is taken (default 3)
+  --only <a,b>          scenarios: ${scenarios.map((s) => s.name).join(', ')} (default all)
+  --contenders <a,b>    ${Object.keys(contenders).join(', ')} (default all); the first is compared with the others
+  --help                this text
+`;
+
+/** A flag that cannot be followed; the message says why. */
+export class UsageError extends Error {}
+
+/** What to measure, or nothing when help was asked for. */
+export function readOptions(argv: readonly string[]): Plan | undefined {
+  const flags = parse(argv);
+  if (flags.help) return undefined;
+  const names = pick(
+    '--only',
+    flags.only,
+    scenarios.map((s) => s.name),
+  );
+  return {
+    jobs: whole('--jobs', flags.jobs, MIN_JOBS),
+    rounds: whole('--rounds', flags.rounds, 1),
+    scenarios: scenarios.filter((s) => names.includes(s.name)),
+    contenders: pick('--contenders', flags.contenders, Object.keys(contenders)),
+  };
+}
+
+function parse(argv: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...argv],
+      options: {
+        jobs: { type: 'string', default: '100000' },
+        rounds: { type: 'string', default: '3' },
+        only: { type: 'string' },
+        contenders: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function whole(flag: string, text: string, min: number): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < min) {
+    throw new UsageError(`${flag} must be a whole number of at least ${min}, got '${text}'`);
+  }
+  return value;
+}
+
+function pick(flag: string, text: string | undefined, known: readonly string[]): readonly string[] {
+  if (text === undefined) return known;
+  const names = [...new Set(text.split(',').map((name) => name.trim()))];
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0)
+    throw new UsageError(`${flag}: no '${unknown.join("', '")}'; there are ${known.join(', ')}`);
+  return names;
+}

@@ -1,0 +1,74 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { summarize, type Summary } from '../measure/stats.js';
+import type { Plan, Sample } from '../run/runner.js';
+import type { Figure } from '../scenario.js';
+import type { Surroundings } from './surroundings.js';
+
+/** A whole run, as it is written to `bench/results/`. */
+export interface Result {
+  /** ISO 8601, UTC. */
+  readonly startedAt: string;
+  readonly jobs: number;
+  readonly rounds: number;
+  readonly surroundings: Surroundings;
+  /** Per contender, what differs between them. */
+  readonly terms: Record<string, readonly string[]>;
+  readonly rows: readonly Row[];
+  /** Every single measurement. */
+  readonly samples: readonly Sample[];
+}
+
+/** One figure of one scenario for all contenders. */
+export interface Row extends Figure {
+  readonly scenario: string;
+  readonly scenarioTitle: string;
+  /** Missing where every round of a contender failed. */
+  readonly contenders: Record<string, Summary>;
+  /** The first contender's median divided by the other's. */
+  readonly ratios: Record<string, number>;
+}
+
+export function rowsOf({ scenarios, contenders }: Plan, samples: readonly Sample[]): Row[] {
+  return scenarios.flatMap((scenario) =>
+    scenario.figures.map((figure) => {
+      const summaries: Record<string, Summary> = {};
+      for (const contender of contenders) {
+        const values = samples
+          .filter((s) => s.scenario === scenario.name && s.contender === contender)
+          .flatMap((s) => s.figures?.[figure.key] ?? []);
+        if (values.length > 0) summaries[contender] = summarize(values);
+      }
+      return {
+        scenario: scenario.name,
+        scenarioTitle: scenario.title,
+        ...figure,
+        contenders: summaries,
+        ratios: ratiosOf(contenders, summaries),
+      };
+    }),
+  );
+}
+
+function ratiosOf(
+  [first, ...others]: readonly string[],
+  summaries: Record<string, Summary>,
+): Record<string, number> {
+  const ratios: Record<string, number> = {};
+  for (const other of others) {
+    const mine = summaries[first!]?.median;
+    const theirs = summaries[other]?.median;
+    if (mine !== undefined && theirs !== undefined && theirs !== 0) ratios[other] = mine / theirs;
+  }
+  return ratios;
+}
+
+/** Writes the result and answers where. */
+export function save(result: Result): string {
+  const folder = fileURLToPath(new URL('../../results/', import.meta.url));
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${result.startedAt.slice(0, 19).replaceAll(':', '-')}.json`);
+  writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
+  return file;
+}

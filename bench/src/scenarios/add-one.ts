@@ -1,0 +1,17 @@
+import { measureProducing, producedFigures, type Send } from '../measure/produce.js';
+import { QUEUE, type Scenario } from '../scenario.js';
+
+/** Each call waits for the one before: the cost of one round trip, so a tenth of the jobs is enough. */
+export const addOne: Scenario = {
+  name: 'add-one',
+  title: 'add, one call at a time',
+  figures: producedFigures,
+  measure: (lab) => measureProducing(lab, Math.ceil(lab.jobs / 10), oneByOne),
+};
+
+const oneByOne: Send = async (session, jobs, progress) => {
+  for (const job of jobs) {
+    await session.add(QUEUE, job);
+    progress();
+  }
+};

@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { payload } from '../contender.js';
+import { quantile } from '../measure/stats.js';
+import { QUEUE, type Scenario } from '../scenario.js';
+
+const WARM_UP = 200;
+
+/** From the call of `add` to the start of the handler in an idle worker of the same process, one job at a time. */
+export const pickUp: Scenario = {
+  name: 'pick-up',
+  title: 'pick-up by an idle worker, from the call of add to the start of the handler',
+  figures: [
+    { key: 'p50', title: 'p50', unit: 'ms', better: 'less' },
+    { key: 'p99', title: 'p99', unit: 'ms', better: 'less' },
+  ],
+  async measure(lab) {
+    const samples = Math.min(1_000, Math.max(200, Math.ceil(lab.jobs / 100)));
+    let arrived!: (at: number) => void;
+    const session = await lab.contender.open({
+      url: lab.url,
+      queues: [QUEUE],
+      work: { concurrency: 100, handle: () => arrived(performance.now()) },
+    });
+
+    const latencies: number[] = [];
+    for (let n = 0; n < WARM_UP + samples; n++) {
+      // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
+      await sleep(3 + (n % 5));
+      const arrival = new Promise<number>((resolve) => (arrived = resolve));
+      const calledAt = performance.now();
+      const added = session.add(QUEUE, payload(n));
+      const latency = (await arrival) - calledAt;
+      await added;
+      if (n >= WARM_UP) latencies.push(latency);
+      if (n % 100 === 0) lab.progress(n, WARM_UP + samples);
+    }
+    await session.close();
+    return { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99) };
+  },
+};

@@ -1,0 +1,55 @@
+import { payload, payloadOf, type Payload } from '../contender.js';
+import { connections } from '../measure/connections.js';
+import { fill } from '../measure/produce.js';
+import { usedMemory } from '../measure/redis-info.js';
+import type { Figure, Lab, Scenario } from '../scenario.js';
+
+const WARM_UP = 1_000;
+const SMALL = JSON.stringify(payload(99_999)).length;
+const MEDIUM = 200;
+
+interface Case {
+  readonly figure: Figure;
+  readonly make: (n: number) => Payload;
+  readonly retries?: boolean;
+}
+
+/** Redis keeps a hash compact while no value in it is above 64 bytes, so there is a case on either side of that edge. */
+const cases: readonly Case[] = [
+  { figure: bytes('small', `payload of ${SMALL} bytes`), make: payload },
+  {
+    figure: bytes('retrying', `payload of ${SMALL} bytes, 3 attempts with exponential backoff`),
+    make: payload,
+    retries: true,
+  },
+  { figure: bytes('medium', `payload of ${MEDIUM} bytes`), make: (n) => payloadOf(MEDIUM, n) },
+];
+
+/** Growth of `used_memory` by a full queue, with nobody connected: socket buffers would count as memory of jobs. */
+export const waitingMemory: Scenario = {
+  name: 'waiting-memory',
+  title: 'Redis memory per waiting job, its payload included',
+  figures: cases.map((c) => c.figure),
+  async measure(lab) {
+    const figures: Record<string, number> = {};
+    for (const { figure, make, retries } of cases) {
+      await lab.control.flushall('SYNC');
+      // Loads the scripts and writes the fixed keys, which are not the price of a job.
+      await fill(lab, { count: WARM_UP, make, retries });
+      const before = await memoryAlone(lab);
+      await fill(lab, { from: WARM_UP, count: lab.jobs, make, retries });
+      figures[figure.key] = ((await memoryAlone(lab)) - before) / lab.jobs;
+    }
+    return figures;
+  },
+};
+
+function bytes(key: string, title: string): Figure {
+  return { key, title, unit: 'bytes', better: 'less' };
+}
+
+async function memoryAlone(lab: Lab): Promise<number> {
+  const open = await connections(lab.control);
+  if (open > 0) throw new Error(`${open} connections are still open after close()`);
+  return usedMemory(lab.control);
+}

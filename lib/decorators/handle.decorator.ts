@@ -1,0 +1,86 @@
+import { BootstrapError } from '../errors.js';
+import type { JobDefinition } from '../job/define-job.js';
+import type { Job } from '../job/job.js';
+import { isDefinition, markHandler, showHandle } from './metadata.js';
+import type { HandlerMark } from './metadata.js';
+
+/** A decorator for methods whose first parameter accepts `Job<Data>`; others do not compile. */
+export type HandleDecorator<Data> = <Method extends (job: Job<Data>, ...rest: any[]) => unknown>(
+  target: object,
+  key: string,
+  descriptor: TypedPropertyDescriptor<Method>,
+) => void;
+
+/**
+ * Marks a method of a `@Processor` class as the handler of every job of the queue that no other handler names.
+ *
+ * @example
+ * @Handle()
+ * async anythingElse(job: Job) {}
+ */
+export function Handle(): HandleDecorator<any>;
+/**
+ * Marks a method of a `@Processor` class as the handler of the jobs of one name. It may return a value, a promise or
+ * an Observable; it says that it failed by throwing. Repeat the decorator for several names. Only instance methods
+ * with a string name can be handlers; anything else throws a `BootstrapError` when the class is read.
+ *
+ * @example
+ * @Handle('welcome')
+ * async welcome(job: Job<{ to: string }>) {}
+ */
+export function Handle(jobName: string): HandleDecorator<any>;
+/**
+ * The same, with the data typed and, where the definition has a schema, validated before the method is called.
+ *
+ * @example
+ * const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
+ *
+ * @Handle(welcome)
+ * async welcome(job: JobOf<typeof welcome>) {}
+ */
+export function Handle<Input, Output>(definition: JobDefinition<Input, Output>): HandleDecorator<Output>;
+export function Handle(...given: [] | [string | JobDefinition<any, any>]): HandleDecorator<any> {
+  const mark = toMark(given);
+  return (target, key, descriptor) => {
+    refuseOtherTargets(mark, target, key, descriptor);
+    markHandler(descriptor.value as object, mark);
+  };
+}
+
+// Counted, not compared with undefined: `@Handle(NAMES.welcom)` with a misspelt key must not become a catch-all.
+function toMark(given: readonly unknown[]): HandlerMark {
+  if (given.length === 0) return { jobName: null };
+  const [of] = given;
+  if (isDefinition(of)) return { jobName: of.name, definition: of };
+  return { jobName: of === null ? undefined : of };
+}
+
+function refuseOtherTargets(
+  mark: HandlerMark,
+  target: object,
+  key: PropertyKey | undefined,
+  descriptor: PropertyDescriptor | undefined,
+): void {
+  const what = otherThanMethod(target, key, descriptor);
+  if (what === null) return;
+  const className = typeof target === 'function' ? target.name : target.constructor.name;
+  const place = key === undefined ? className : `${className}.${String(key)}`;
+  throw new BootstrapError([
+    `${showHandle(mark)} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
+  ]);
+}
+
+function otherThanMethod(
+  target: object,
+  key: PropertyKey | undefined,
+  descriptor: PropertyDescriptor | undefined,
+): string | null {
+  if (key === undefined) return 'a class';
+  if (typeof target === 'function') return 'static';
+  if (typeof key === 'symbol') return 'named by a symbol';
+  if (descriptor === undefined) return 'a property';
+  if (descriptor.get || descriptor.set) return 'a getter or setter';
+  // As a parameter decorator the third argument is the index of the parameter.
+  if (typeof descriptor !== 'object') return 'a parameter';
+  return typeof descriptor.value === 'function' ? null : 'not a function';
+}

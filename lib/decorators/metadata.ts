@@ -1,0 +1,86 @@
+import { show } from '../errors.js';
+import type { JobDefinition } from '../job/define-job.js';
+import { checkQueueName } from '../job/job-id.js';
+import type { ProcessorOptions } from '../options/module-options.js';
+
+/*
+ * Marks and tokens are fixed strings, not symbols: two copies of this package in one node_modules tree still
+ * understand each other's decorators.
+ */
+const PROCESSOR_MARK = 'godwit:processor';
+const HANDLER_MARK = 'godwit:handler';
+
+/** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
+export interface ProcessorMark {
+  readonly queue: unknown;
+  readonly options: ProcessorOptions;
+}
+
+/** What one `@Handle` was given. */
+export interface HandlerMark {
+  /** The job name, or null for the catch-all. Unchecked, like `ProcessorMark`. */
+  readonly jobName: unknown;
+  readonly definition?: JobDefinition<any, any>;
+}
+
+/** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
+export const QUEUE_ENGINE = 'godwit:engine';
+
+/** What `forRoot` was given, as it was given. */
+export const ROOT_OPTIONS = 'godwit:root-options';
+
+/** The same after checking, with all defaults. */
+export const SETTINGS = 'godwit:settings';
+
+/** Makes the running side of the process, at each start. */
+export const WORKFORCE = 'godwit:workforce';
+
+/** Makes the handle of a queue, or gives the one that was made before. */
+export const QUEUE_HANDLES = 'godwit:queue-handles';
+
+/**
+ * Token of the handle of one queue, for `moduleRef.get`, `overrideProvider` and `inject` lists.
+ *
+ * @throws {InvalidQueueNameError}
+ * @example
+ * const emails = app.get<Queue>(getQueueToken('email'));
+ */
+export function getQueueToken(queue: string | JobDefinition<any, any>): string {
+  return queueToken(checkQueueName(isDefinition(queue) ? queue.queue : queue));
+}
+
+/** The same for a name that is checked elsewhere. */
+export function queueToken(name: string): string {
+  return `godwit:queue:${name}`;
+}
+
+/** Whether it is what `defineJob` returns. */
+export function isDefinition(value: unknown): value is JobDefinition<any, any> {
+  return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+}
+
+export function markProcessor(target: object, mark: ProcessorMark): void {
+  Reflect.defineMetadata(PROCESSOR_MARK, mark, target);
+}
+
+/** The class's own mark: a subclass that is not decorated itself is not a processor. */
+export function readProcessorMark(target: object): ProcessorMark | undefined {
+  return Reflect.getOwnMetadata(PROCESSOR_MARK, target) as ProcessorMark | undefined;
+}
+
+/** Adds a mark to the method's function, so that a method can be the handler of several names. */
+export function markHandler(method: object, mark: HandlerMark): void {
+  // Decorators are applied from the bottom up; in front keeps the order in which they are written.
+  Reflect.defineMetadata(HANDLER_MARK, [mark, ...readHandlerMarks(method)], method);
+}
+
+export function readHandlerMarks(method: unknown): readonly HandlerMark[] {
+  if (typeof method !== 'function') return [];
+  return (Reflect.getOwnMetadata(HANDLER_MARK, method) as readonly HandlerMark[] | undefined) ?? [];
+}
+
+/** A `@Handle` as it is written, for sentences. */
+export function showHandle(mark: HandlerMark): string {
+  if (mark.jobName === null) return '@Handle()';
+  return `@Handle(${typeof mark.jobName === 'string' ? `'${mark.jobName}'` : show(mark.jobName)})`;
+}

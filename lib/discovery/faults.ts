@@ -1,0 +1,67 @@
+/**
+ * Every sentence the discovery says about a wrong set-up: each names class and method, and what to do. All of them that
+ * apply stand together in one `BootstrapError`.
+ */
+export const faults = {
+  controller: (className: string) =>
+    `${className} is a controller with @Processor; make it a provider, controllers only answer requests`,
+
+  requestScoped: (className: string) =>
+    `${className} is request-scoped, itself or through something it injects; ` +
+    `request-scoped processors are not supported yet: make it and what it injects singletons`,
+
+  transient: (className: string) =>
+    `${className} is transient; a processor is one instance for all its jobs: remove the scope`,
+
+  providedTwice: (className: string, modules: readonly string[]) =>
+    `the processor ${className} is provided ${count(modules.length)} (${list(modules)}), ` +
+    `which makes as many instances of it; provide it in one module and export it from there`,
+
+  withoutProcessor: (place: string, handle: string, className: string) =>
+    `${place} is marked ${handle}, but ${className} has no @Processor; add @Processor('queue') to the class`,
+
+  noHandlers: (className: string, queue: string) =>
+    `${className} is a processor of queue '${queue}' and has no handler; put @Handle('name') on one of its methods`,
+
+  severalQueues: (className: string, received: string) =>
+    `@Processor of ${className}: a processor works on one queue, got ${received}; ` +
+    `several queues by order or weight are not supported yet, write one processor for each`,
+
+  argument: (place: string, why: string) => `${place}: ${why}`,
+
+  hiddenOverride: (place: string, base: string, handle: string) =>
+    `${place} overrides ${base}, which is marked ${handle}, and so hides it; ` +
+    `mark the override too, or give it another name`,
+
+  otherQueue: (place: string, jobName: string, definedFor: string, className: string, queue: string) =>
+    `${place} handles '${jobName}', which is defined for queue '${definedFor}', ` +
+    `but ${className} works on queue '${queue}'; move it to a processor of '${definedFor}'`,
+
+  duplicateHandler: (queue: string, jobName: string, places: readonly string[]) =>
+    `job '${jobName}' of queue '${queue}' has ${places.length} handlers: ${list(places)}; keep one`,
+
+  duplicateCatchAll: (queue: string, places: readonly string[]) =>
+    `queue '${queue}' has ${places.length} handlers for every other job: ${list(places)}; ` +
+    `keep one @Handle() without a name`,
+
+  concurrencyConflict: (queue: string, asked: readonly { className: string; concurrency: number }[]) =>
+    `the processors of queue '${queue}' share one pool and ask for different concurrency: ` +
+    `${list(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
+
+  rootTwice: (times: number) =>
+    `QueueModule.forRoot() or forRootAsync() is imported ${count(times)}; import it once, in the root module`,
+};
+
+/** What is fine, but perhaps not meant. */
+export const warnings = {
+  undecoratedSubclass: (className: string, base: string) =>
+    `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
+};
+
+function count(times: number): string {
+  return times === 2 ? 'twice' : `${times} times`;
+}
+
+function list(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}

@@ -1,0 +1,266 @@
+import type { LinkEvent, QueueEngine, QueueEventBatch } from '../engine/engine.js';
+import { EventLane, type Listener } from './event-lane.js';
+import { StatusTeller } from './event-status.js';
+import { Signal } from './signal.js';
+
+/** The part of the engine that events need. */
+export type EventEngine = Pick<
+  QueueEngine,
+  'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'onLink'
+>;
+
+export interface ListenOptions {
+  /** Only events of this job. */
+  readonly jobId?: string;
+  /** Start after the event with this number instead of now. */
+  readonly since?: number;
+}
+
+/** A read waits this long for news; also how long a queue that joins while others are read may wait for its first event. */
+const BLOCK_MS = 1_000;
+/** A read that does not mean to wait. Not 0, which Redis takes for "without end". */
+const GLANCE_MS = 1;
+/** One queue is asked this often whether the store has started over with its numbers, which no read can tell. */
+const COMPARE_MS = 5_000;
+const BACKOFF_MS = { first: 100, most: 1_000, jitter: 0.3 };
+
+/**
+ * Reads the events of all queues somebody listens to, in one loop over the one events connection. The loop runs from the
+ * first listener to the last; the connection is closed when the read that is under way then has ended, so listeners who come
+ * and go do not cost a connection each. Whatever Redis does, listeners are only ever told events: the loop tries
+ * again and goes on where it was, and `status` tells how it is doing.
+ */
+export class EventReader {
+  readonly status = new StatusTeller();
+
+  private readonly lanes = new Map<string, EventLane>();
+  /** A queue can be read now, or nobody listens any more. */
+  private readonly changed = new Signal();
+  /** A connection came up, or we stop: do not wait for the backoff. */
+  private readonly retryNow = new Signal();
+  private readonly closers = new Set<() => void>();
+  private running = false;
+  private stopped = false;
+  private opened = false;
+  private closing: Promise<void> | null = null;
+  /** The numbers known here may be of another life of the store: compare before reading on. */
+  private doubtful = false;
+  private comparedAt = 0;
+  private compareNext = 0;
+
+  constructor(private readonly engine: EventEngine) {}
+
+  get closed(): boolean {
+    return this.stopped;
+  }
+
+  /** Tells `next` every event from now on (or after `since`) until the function it returns is called. */
+  listen(queue: string, options: ListenOptions, next: Listener['next']): () => void {
+    if (this.stopped) return () => {};
+    const lane = this.lanes.get(queue) ?? this.addLane(queue);
+    const listener: Listener = { jobId: options.jobId, from: 0, next };
+    lane.add(listener, options.since);
+    if (options.since !== undefined && lane.cursor !== undefined && options.since > lane.cursor) {
+      void this.doubtSince(lane, listener, options.since);
+    }
+    void this.run();
+    return () => this.leave(lane, listener);
+  }
+
+  /** Settles once nothing that happens in the queue from then on is missed; undefined when nobody listens to it. */
+  ready(queue: string): Promise<void> | undefined {
+    return this.lanes.get(queue)?.ready;
+  }
+
+  /** Queues somebody listens to. */
+  queues(): string[] {
+    return [...this.lanes.keys()];
+  }
+
+  /** Calls `act` when the reader closes (at once when it has), unless the function it returns was called before. */
+  onClose(act: () => void): () => void {
+    if (this.stopped) act();
+    else this.closers.add(act);
+    return () => this.closers.delete(act);
+  }
+
+  /** Ends all listening for good and closes the connection. Never rejects; safe twice. */
+  async close(): Promise<void> {
+    if (!this.stopped) {
+      this.stopped = true;
+      for (const lane of this.lanes.values()) lane.abandon();
+      this.lanes.clear();
+      for (const act of this.closers) act();
+      this.closers.clear();
+      this.changed.fire();
+      this.retryNow.fire();
+    }
+    await this.shut();
+    this.status.end();
+  }
+
+  private addLane(queue: string): EventLane {
+    const lane = new EventLane(queue);
+    this.lanes.set(queue, lane);
+    void this.begin(lane);
+    return lane;
+  }
+
+  private leave(lane: EventLane, listener: Listener): void {
+    lane.remove(listener);
+    if (!lane.empty || this.lanes.get(lane.queue) !== lane) return;
+    this.lanes.delete(lane.queue);
+    lane.abandon();
+    this.changed.fire();
+    if (this.lanes.size === 0) this.retryNow.fire();
+  }
+
+  private async begin(lane: EventLane): Promise<void> {
+    const last = await this.askLast(lane);
+    if (last === undefined) return;
+    lane.begin(last);
+    this.changed.fire();
+  }
+
+  /** A `since` beyond what was read here is either ahead of us, or from before the store started over: only the store knows. */
+  private async doubtSince(lane: EventLane, listener: Listener, since: number): Promise<void> {
+    const last = await this.askLast(lane);
+    if (last !== undefined && last < since) lane.restartFor(listener);
+  }
+
+  /** Asks until there is an answer; undefined when nobody wants it any more. */
+  private async askLast(lane: EventLane): Promise<number | undefined> {
+    for (let failures = 0; this.lanes.get(lane.queue) === lane; failures++) {
+      try {
+        return await this.engine.lastEvent(lane.queue);
+      } catch (error) {
+        this.status.lost(error);
+        await this.retryNow.wait(backoff(failures));
+      }
+    }
+    return undefined;
+  }
+
+  /** Runs sessions, each from an opening to a closing of the connection, for as long as somebody listens. */
+  private async run(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    while (this.lanes.size > 0) await this.session();
+    this.running = false;
+  }
+
+  private async session(): Promise<void> {
+    this.status.set('connecting');
+    this.doubtful = false;
+    this.comparedAt = performance.now();
+    const unlink = this.engine.onLink((event) => this.onLink(event));
+    let connected = false;
+    let failures = 0;
+    while (this.lanes.size > 0) {
+      try {
+        if (!connected) await this.open();
+        connected = true;
+        await this.step();
+        failures = 0;
+      } catch (error) {
+        if (this.lanes.size === 0) break;
+        this.doubtful = true;
+        this.status.lost(error);
+        await this.retryNow.wait(backoff(failures++));
+      }
+    }
+    unlink();
+    await this.shut();
+    this.status.set('closed');
+  }
+
+  private async open(): Promise<void> {
+    this.opened = true;
+    await this.engine.openEvents();
+    this.opened = true; // a `close` that came meanwhile may have found nothing to close yet
+  }
+
+  /** Closes what `open` opened, once. Also after an opening that failed: its client may still be trying. */
+  private shut(): Promise<void> {
+    if (this.opened) {
+      this.opened = false;
+      this.closing = this.engine.closeEvents().catch(() => {});
+    }
+    return this.closing ?? Promise.resolve();
+  }
+
+  private onLink(event: LinkEvent): void {
+    if (event.state === 'up') this.retryNow.fire();
+    else if (event.role === 'events') {
+      this.doubtful = true;
+      this.status.lost(event.error ?? new Error('the connection that reads events is down'));
+    }
+  }
+
+  /** One round: compare numbers where that is due, older events for those behind, then news for all. */
+  private async step(): Promise<void> {
+    const lanes = [...this.lanes.values()].filter((lane) => lane.cursor !== undefined);
+    if (lanes.length === 0) return this.lanes.size === 0 ? undefined : this.changed.wait();
+    await this.compare(lanes);
+    if (!this.stopped) await this.catchUp(lanes);
+    if (this.stopped) return; // a read after the closing would bring the connection back
+    const hurry =
+      !this.status.live || this.doubtful || lanes.some((lane) => lane.oldestNeeded() !== undefined);
+    const after = new Map(lanes.map((lane) => [lane.queue, lane.cursor ?? 0]));
+    const batches = await this.engine.readEvents(after, hurry ? GLANCE_MS : BLOCK_MS);
+    if (!this.doubtful) this.status.set('live');
+    for (const batch of batches) this.tell(batch);
+  }
+
+  private tell(batch: QueueEventBatch): void {
+    const missed = this.lanes.get(batch.queue)?.tellNew(batch) ?? 0;
+    if (missed > 0) this.status.gap(batch.queue, missed);
+  }
+
+  /** Reads one chunk of older events for those who are behind, so that news of the others never wait for more than that. */
+  private async catchUp(lanes: readonly EventLane[]): Promise<void> {
+    const after = new Map<string, number>();
+    for (const lane of lanes) {
+      const oldest = lane.oldestNeeded();
+      if (oldest !== undefined) after.set(lane.queue, oldest);
+    }
+    if (after.size === 0) return;
+    const batches = await this.engine.readEvents(after, GLANCE_MS);
+    for (const lane of lanes) {
+      const start = after.get(lane.queue);
+      if (start === undefined) continue;
+      const missed = lane.tellOld(
+        start,
+        batches.filter((batch) => batch.queue === lane.queue),
+      );
+      if (missed > 0) this.status.gap(lane.queue, missed);
+    }
+  }
+
+  /** After a broken connection all queues, else now and then one in turn: has the store started over with its numbers? */
+  private async compare(lanes: readonly EventLane[]): Promise<void> {
+    if (this.doubtful) {
+      this.doubtful = false;
+      await Promise.all(lanes.map((lane) => this.compareOne(lane)));
+    } else if (performance.now() - this.comparedAt >= COMPARE_MS) {
+      const lane = lanes[this.compareNext++ % lanes.length]!;
+      // What hit one queue (FLUSHALL, a failover) has most likely hit all.
+      if (await this.compareOne(lane)) this.doubtful = true;
+    } else return;
+    this.comparedAt = performance.now();
+  }
+
+  private async compareOne(lane: EventLane): Promise<boolean> {
+    const known = lane.cursor ?? 0;
+    const last = await this.engine.lastEvent(lane.queue);
+    if (last >= known) return false;
+    lane.restart();
+    this.status.gap(lane.queue, null);
+    return true;
+  }
+}
+
+function backoff(failures: number): number {
+  const full = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** failures);
+  return Math.round(full * (1 - BACKOFF_MS.jitter * Math.random()));
+}

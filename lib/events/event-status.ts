@@ -1,0 +1,60 @@
+import { ReplaySubject, type Observable } from 'rxjs';
+import { GuardedObservable } from './guarded-observable.js';
+
+/** How the reading of events is doing. */
+export type EventsStatus =
+  /** Nobody subscribes, or the application has stopped: there is no connection. */
+  | { readonly state: 'closed' }
+  /** The connection is being opened. */
+  | { readonly state: 'connecting' }
+  /** Redis has answered the last read. */
+  | { readonly state: 'live' }
+  /** Redis does not answer; the reading goes on where it was once it does. */
+  | { readonly state: 'lost'; readonly error: Error }
+  /**
+   * Events of this queue were trimmed before they could be read: ask for what you show anew. `missed` tells how many, null
+   * when the store has started over and nobody can know. `live` follows at once.
+   */
+  | { readonly state: 'gap'; readonly queue: string; readonly missed: number | null };
+
+/** Holds the status and tells its changes; whoever comes later is told the last one first. */
+export class StatusTeller {
+  private readonly subject = new ReplaySubject<EventsStatus>(1);
+  private current: EventsStatus = { state: 'closed' };
+
+  readonly status$: Observable<EventsStatus> = new GuardedObservable((subscriber) =>
+    this.subject.subscribe(subscriber),
+  );
+
+  constructor() {
+    this.subject.next(this.current);
+  }
+
+  get live(): boolean {
+    return this.current.state === 'live';
+  }
+
+  set(state: 'closed' | 'connecting' | 'live'): void {
+    if (this.current.state !== state) this.tell({ state });
+  }
+
+  lost(error: unknown): void {
+    if (this.current.state === 'lost') return;
+    this.tell({ state: 'lost', error: error instanceof Error ? error : new Error(String(error)) });
+  }
+
+  gap(queue: string, missed: number | null): void {
+    this.tell({ state: 'gap', queue, missed });
+    this.tell({ state: 'live' });
+  }
+
+  end(): void {
+    this.set('closed');
+    this.subject.complete();
+  }
+
+  private tell(status: EventsStatus): void {
+    this.current = status;
+    this.subject.next(status);
+  }
+}

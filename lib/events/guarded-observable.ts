@@ -1,0 +1,91 @@
+import { Logger } from '@nestjs/common';
+import { Observable, type Observer, type Operator, type Subscription } from 'rxjs';
+
+const logger = new Logger('QueueEvents');
+
+/**
+ * An Observable whose subscribers cannot take the process down.
+ *
+ * RxJS throws what a `next` handler throws again from a timer, where nobody can catch it: an `uncaughtException`. Here it
+ * is logged instead, the subscriber stays subscribed and gets the next event, and others never notice. The same holds for
+ * an `async` handler that rejects, and for an error out of an operator where `subscribe` was given no error handler (then
+ * that one subscription has ended, as RxJS says; use `catchError` or `retry` inside the pipe to go on).
+ *
+ * It holds for `subscribe` on the observable itself and on whatever `pipe` makes of it. It does not hold where our
+ * observable is only an ingredient of another one (`merge(events.of('a'), other$)`, a `Subject` it is sent into, the
+ * inner observables of `groupBy`): there RxJS's own rules apply, which only its global `config` could change.
+ */
+export class GuardedObservable<T> extends Observable<T> {
+  // `pipe` builds each step with `lift`; without this the guard would end at the first operator.
+  override lift<R>(operator?: Operator<T, R>): Observable<R> {
+    const lifted = new GuardedObservable<R>();
+    lifted.source = this;
+    lifted.operator = operator;
+    return lifted;
+  }
+
+  override subscribe(
+    observerOrNext?: Partial<Observer<T>> | ((value: T) => void) | null,
+    error?: ((error: unknown) => void) | null,
+    complete?: (() => void) | null,
+  ): Subscription {
+    if (isSubscriber(observerOrNext)) return super.subscribe(observerOrNext);
+    if (typeof observerOrNext === 'object' && observerOrNext !== null) {
+      return super.subscribe(guard(observerOrNext));
+    }
+    return super.subscribe(
+      guard({
+        next: observerOrNext ?? undefined,
+        error: error ?? undefined,
+        complete: complete ?? undefined,
+      }),
+    );
+  }
+}
+
+/** The inner end of an operator, of this copy of RxJS or of another: wrapping it would cut its unsubscription from ours. */
+function isSubscriber(value: unknown): value is Observer<any> {
+  const candidate = value as Partial<Subscription> | null | undefined;
+  return typeof candidate?.add === 'function' && typeof candidate.unsubscribe === 'function';
+}
+
+function guard<T>(observer: Partial<Observer<T>>): Observer<T> {
+  return {
+    next(value) {
+      try {
+        const returned: unknown = observer.next?.(value);
+        if (isThenable(returned)) returned.then(undefined, reportThrown);
+      } catch (error) {
+        reportThrown(error);
+      }
+    },
+    error(error: unknown) {
+      if (!observer.error) return report('a subscription to job events has ended with an error', error);
+      try {
+        observer.error(error);
+      } catch (thrown) {
+        report('the error handler of a subscriber to job events threw', thrown);
+      }
+    },
+    complete() {
+      try {
+        observer.complete?.();
+      } catch (thrown) {
+        report('the complete handler of a subscriber to job events threw', thrown);
+      }
+    },
+  };
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
+}
+
+function reportThrown(error: unknown): void {
+  report('a subscriber to job events threw; it stays subscribed', error);
+}
+
+function report(what: string, error: unknown): void {
+  if (error instanceof Error) logger.error(`${what}: ${error.message}`, error.stack);
+  else logger.error(`${what}: ${String(error)}`);
+}

@@ -1,0 +1,195 @@
+import { skip, type Subscription } from 'rxjs';
+import type { QueueEngine, StoredJob } from '../engine/engine.js';
+import { JobFailedError, JobNotFoundError, NotRunningError, WaitTimeoutError } from '../errors.js';
+import type { FailureRecord } from '../job/outcome.js';
+import type { EventsStatus } from './event-status.js';
+import type { QueueEvents } from './queue-events.js';
+import { isEnd, type EndEvent, type QueueEvent } from './queue-event.js';
+
+/** Waiting for one job that is about to be added. */
+export interface PreparedWait {
+  /**
+   * Resolves when the end of the job cannot be missed any more: add it then. Never rejects, and resolves after 2 s in any
+   * case, since the wait does not depend on events alone.
+   */
+  readonly ready: Promise<void>;
+  /**
+   * What the handler returned, as far as it was kept; else undefined. Call it once, when the job was added. Waits at most
+   * `timeoutMs`. `duplicate`: the job was in the queue before, so it may have ended already.
+   *
+   * Rejects with `JobFailedError` when the job died or was removed, `WaitTimeoutError` when the time is over, `JobNotFoundError` when
+   * it is gone and nobody saw how it ended, `NotRunningError` when the application stops.
+   */
+  outcome(timeoutMs: number, options?: { readonly duplicate?: boolean }): Promise<unknown>;
+  /** Stops listening, where `outcome` will not be called. Safe at any time. */
+  cancel(): void;
+}
+
+const READY_MS = 2_000;
+/** The state is asked after the first of these, then after twice as long, up to the last: events may be lost. */
+const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
+/** The event of a job that is gone may still be on its way for this long. */
+const GONE_MS = 1_500;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+type Result = { readonly value: unknown } | { readonly error: Error };
+
+export class JobWait implements PreparedWait {
+  readonly ready: Promise<void>;
+
+  private readonly leave: () => void;
+  private watching: Subscription | undefined;
+  private finish: ((result: Result) => void) | undefined;
+  private over = false;
+
+  /** The job that is waited for is in the queue; an end that was seen before that is another one's, of the same id. */
+  private begun = false;
+  private end: EndEvent | undefined;
+
+  private asking = false;
+  private askAgain = false;
+  private askTimer: NodeJS.Timeout | undefined;
+  private askDelay = ASK_MS.first;
+  private goneSince: number | undefined;
+
+  constructor(
+    private readonly engine: Pick<QueueEngine, 'get'>,
+    private readonly events: QueueEvents,
+    private readonly queue: string,
+    private readonly id: string,
+    private readonly release: () => void,
+  ) {
+    this.leave = events.reader.listen(queue, { jobId: id }, (event) => this.onEvent(event));
+    this.ready = settledWithin(READY_MS, events.reader.ready(queue));
+  }
+
+  async outcome(timeoutMs: number, options: { readonly duplicate?: boolean } = {}): Promise<unknown> {
+    const duplicate = options.duplicate ?? false;
+    this.begun ||= duplicate;
+    const result = new Promise<Result>((resolve) => (this.finish = resolve));
+    const deadline = setTimeout(
+      () => this.settle({ error: new WaitTimeoutError(this.queue, this.id, timeoutMs) }),
+      Math.min(timeoutMs, LONGEST_TIMER_MS),
+    );
+    this.watching = this.events.status$.pipe(skip(1)).subscribe((status) => this.onStatus(status));
+    if (this.begun && this.end) this.onEnd(this.end);
+    else if (duplicate) void this.ask();
+    else this.askLater(this.askDelay);
+    const settled = await result;
+    clearTimeout(deadline);
+    this.cancel();
+    if ('error' in settled) throw settled.error;
+    return settled.value;
+  }
+
+  cancel(): void {
+    if (this.over) return;
+    this.over = true;
+    clearTimeout(this.askTimer);
+    this.watching?.unsubscribe();
+    this.leave();
+    this.release();
+  }
+
+  private onEvent(event: QueueEvent): void {
+    if (event.type === 'added' || event.type === 'delayed') {
+      this.begun = true;
+      this.end = undefined;
+    } else if (isEnd(event)) {
+      this.end = event;
+      if (this.begun) this.onEnd(event);
+    }
+  }
+
+  private onEnd(event: EndEvent): void {
+    if (event.type === 'completed') void this.ask();
+    else if (event.type === 'dead') this.settle({ error: this.failed(event.reason, event.error) });
+    else this.settle({ error: this.removed(event.reason) });
+  }
+
+  /** After a silence events may be missing, `added` among them: the state knows. */
+  private onStatus(status: EventsStatus): void {
+    if (status.state === 'gap') {
+      if (status.queue !== this.queue) return;
+      this.begun = true;
+    } else if (status.state === 'closed') return this.askLater(ASK_MS.withoutEvents);
+    else if (status.state !== 'live') return;
+    void this.ask();
+  }
+
+  private askLater(ms: number): void {
+    clearTimeout(this.askTimer);
+    if (this.over) return;
+    this.askTimer = setTimeout(() => {
+      this.askDelay = Math.min(ASK_MS.most, this.askDelay * 2);
+      void this.ask();
+    }, ms);
+  }
+
+  /** One question at a time; what comes up meanwhile is a reason to ask once more, since the answer may be older than it. */
+  private async ask(): Promise<void> {
+    if (!this.finish || this.over) return;
+    if (this.asking) {
+      this.askAgain = true;
+      return;
+    }
+    this.asking = true;
+    const end = this.begun ? this.end : undefined;
+    try {
+      const job = await this.engine.get(this.queue, this.id);
+      this.judge(job, end === this.end ? end : undefined);
+    } catch (error) {
+      if (error instanceof NotRunningError || error instanceof SyntaxError) this.settle({ error });
+    }
+    this.asking = false;
+    if (this.askAgain) {
+      this.askAgain = false;
+      return this.ask();
+    }
+    const delay = this.goneSince === undefined ? this.askDelay : GONE_MS + 10;
+    this.askLater(this.events.reader.closed ? ASK_MS.withoutEvents : delay);
+  }
+
+  /** `end`: the event that had been seen when the state was asked for. */
+  private judge(job: StoredJob | null, end: EndEvent | undefined): void {
+    if (job?.state === 'completed') {
+      this.settle({ value: job.result === null ? undefined : JSON.parse(job.result) });
+    } else if (end?.type === 'completed') {
+      this.settle({ value: undefined }); // completed, and by its options leaves nothing
+    } else if (job?.state === 'dead') {
+      this.settle({ error: this.failed(job.failure?.reason ?? 'unknown', job.failure) });
+    } else if (job) {
+      this.goneSince = undefined;
+    } else {
+      this.goneSince ??= performance.now();
+      if (performance.now() - this.goneSince >= GONE_MS) {
+        this.settle({ error: new JobNotFoundError(this.queue, this.id) });
+      }
+    }
+  }
+
+  private settle(result: Result): void {
+    this.finish?.(result);
+  }
+
+  private failed(reason: string, failure: FailureRecord | null): Error {
+    const message = failure?.message ?? 'it was not run, or not to its end';
+    const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
+    return new JobFailedError(this.queue, this.id, reason, message, cause ? { cause } : undefined);
+  }
+
+  private removed(reason: string): Error {
+    const message = reason
+      ? `it was removed before it had ended: ${reason}`
+      : 'it was removed before it had ended';
+    return new JobFailedError(this.queue, this.id, 'removed', message);
+  }
+}
+
+/** Never rejects, and does not wait longer than `ms`. */
+async function settledWithin(ms: number, promise: Promise<void> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  await Promise.race([promise?.catch(() => {}), late]);
+  clearTimeout(timer);
+}

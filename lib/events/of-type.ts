@@ -1,0 +1,23 @@
+import { filter, type OperatorFunction } from 'rxjs';
+import { EVENT_TYPES, type EventType } from '../engine/engine.js';
+import { InvalidOptionError } from '../errors.js';
+import type { EventOf, QueueEvent } from './queue-event.js';
+
+/**
+ * RxJS operator that lets only events of these types through, and narrows to them.
+ *
+ * @throws InvalidOptionError for a type that does not exist.
+ * @example
+ * events.all().pipe(ofType('dead')).subscribe((event) => alert(event.queue, event.reason));
+ */
+export function ofType<Type extends EventType>(
+  ...types: Type[]
+): OperatorFunction<QueueEvent, EventOf<Type>> {
+  const wanted = new Set<EventType>(types);
+  for (const type of wanted) {
+    if (!EVENT_TYPES.includes(type)) {
+      throw new InvalidOptionError('ofType()', `one of ${EVENT_TYPES.join(', ')}`, type);
+    }
+  }
+  return filter((event: QueueEvent): event is EventOf<Type> => wanted.has(event.type));
+}

@@ -1,0 +1,139 @@
+import type { Observable } from 'rxjs';
+import type { EventType } from '../engine/engine.js';
+import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
+import { EventReader, type EventEngine, type ListenOptions } from './event-reader.js';
+import type { EventsStatus } from './event-status.js';
+import { GuardedObservable } from './guarded-observable.js';
+import { ofType } from './of-type.js';
+import { isEnd, type EventOf, type QueueEvent } from './queue-event.js';
+
+/** From where on to be told. */
+export interface SinceOption {
+  /**
+   * `id` of the last event that was seen: those after it come first, as far as Redis still holds them, then what
+   * happens. `'0'`: everything Redis still holds. @default what happens from now on
+   */
+  readonly since?: string;
+}
+
+/**
+ * What happens in the queues, in whatever process, as hot, shared observables.
+ *
+ * The first subscriber of any queue opens one connection for all of them, the last one closes it. Streams never end and
+ * never fail because Redis went away: they go on where they were once it is back, and `status$` tells meanwhile. Events are
+ * for watching: after a long absence the oldest may have been trimmed (`status$` says `gap`), so decide nothing by their
+ * absence. All streams complete when the application stops.
+ *
+ * A subscriber that throws, or an `async` one that rejects, is logged and stays subscribed; the process and other
+ * subscribers do not notice. This holds for the observables of this class and what `pipe` makes of them; inside `merge`,
+ * `combineLatest` and the like with other observables, RxJS throws as it always does, so catch errors there.
+ *
+ * @example
+ * this.events.of('email').pipe(ofType('dead')).subscribe((event) => this.pager.alert(event.jobId, event.reason));
+ */
+export class QueueEvents {
+  /** @internal */
+  readonly reader: EventReader;
+  /** `connecting`, `live`, `lost`, `gap` or `closed`; whoever subscribes is told the present one first. Opens no connection. */
+  readonly status$: Observable<EventsStatus>;
+
+  constructor(
+    engine: EventEngine,
+    private readonly queues: () => readonly string[],
+    /** Throws `UnknownQueueError`. */
+    private readonly checkQueue: (queue: string) => void,
+  ) {
+    this.reader = new EventReader(engine);
+    this.status$ = this.reader.status.status$;
+  }
+
+  /**
+   * All events of one queue.
+   *
+   * @throws UnknownQueueError, InvalidOptionError
+   * @example
+   * @Sse('live')
+   * live(@Headers('last-event-id') since?: string) {
+   *   return this.events.of('email', { since }).pipe(map((e) => ({ id: e.id, type: e.type, data: e })));
+   * }
+   */
+  of(queue: string, options: SinceOption = {}): Observable<QueueEvent> {
+    this.checkQueue(queue);
+    return this.stream([queue], { since: checkSince('of().since', options.since) });
+  }
+
+  /** All events of every queue that is registered when somebody subscribes. */
+  all(): Observable<QueueEvent> {
+    return this.stream(this.queues, {});
+  }
+
+  /**
+   * The events of one queue with these types.
+   *
+   * @throws UnknownQueueError, InvalidOptionError
+   */
+  ofType<Type extends EventType>(queue: string, ...types: Type[]): Observable<EventOf<Type>> {
+    return this.of(queue).pipe(ofType(...types));
+  }
+
+  /**
+   * The events of one job. Completes after the one that ends it: `completed`, `dead` or `removed`. A job that ended
+   * before is not heard of: where that can be, ask `Queue.get(id)` too, once `ready(queue)` has resolved.
+   *
+   * @throws UnknownQueueError, InvalidJobIdError, InvalidOptionError
+   */
+  forJob(queue: string, jobId: string, options: SinceOption = {}): Observable<QueueEvent> {
+    this.checkQueue(queue);
+    if (typeof jobId !== 'string' || jobId === '') throw new InvalidJobIdError(jobId, 'is not such a text');
+    return this.stream([queue], { jobId, since: checkSince('forJob().since', options.since) });
+  }
+
+  /**
+   * Resolves once the subscriptions to this queue (without a name: to all queues) miss nothing that happens from then on.
+   *
+   * @throws WrongStateError when nobody is subscribed, or nobody any more
+   * @throws NotRunningError when the application stops
+   */
+  async ready(queue?: string): Promise<void> {
+    if (queue === undefined) {
+      await Promise.all(this.reader.queues().map((one) => this.ready(one)));
+      return;
+    }
+    this.checkQueue(queue);
+    try {
+      const ready = this.reader.ready(queue);
+      if (ready) return await ready;
+    } catch {
+      // Everybody has left, or the reader was closed: told below.
+    }
+    if (this.reader.closed) throw new NotRunningError('events.ready');
+    throw new WrongStateError(queue, 'the event stream', 'not subscribed', 'subscribe to it before ready()');
+  }
+
+  /** Completes all streams and closes the connection, for good. Never rejects; safe twice. */
+  close(): Promise<void> {
+    return this.reader.close();
+  }
+
+  private stream(
+    queues: readonly string[] | (() => readonly string[]),
+    options: ListenOptions,
+  ): Observable<QueueEvent> {
+    return new GuardedObservable<QueueEvent>((subscriber) => {
+      const next = (event: QueueEvent) => {
+        subscriber.next(event);
+        if (options.jobId !== undefined && isEnd(event)) subscriber.complete();
+      };
+      const names = typeof queues === 'function' ? queues() : queues;
+      subscriber.add(this.reader.onClose(() => subscriber.complete()));
+      for (const queue of names) subscriber.add(this.reader.listen(queue, options, next));
+    });
+  }
+}
+
+function checkSince(path: string, since: string | undefined): number | undefined {
+  if (since === undefined) return undefined;
+  const number = typeof since === 'string' && /^\d{1,16}$/.test(since) ? Number(since) : Number.NaN;
+  if (Number.isSafeInteger(number)) return number;
+  throw new InvalidOptionError(path, 'the id of an event: a whole number in decimal, as a string', since);
+}

@@ -1,0 +1,96 @@
+// The wiring: modules, decorators, the runtime.
+export { QueueModule } from './queue.module.js';
+export type {
+  QueueAsyncOptions,
+  QueueModuleAsyncOptions,
+  QueueModuleOptionsFactory,
+  VisibilityOptions,
+} from './queue.module.js';
+export { QueueRuntime } from './queue.runtime.js';
+export type { RuntimeState } from './queue.runtime.js';
+export { Handle } from './decorators/handle.decorator.js';
+export { InjectQueue } from './decorators/inject-queue.decorator.js';
+export { getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { Processor } from './decorators/processor.decorator.js';
+
+// Options.
+export type { ConnectionOption } from './options/connection.js';
+export type { JobDefaults, JobOptions } from './options/job-options.js';
+export type {
+  DeadOptions,
+  EventsOption,
+  LeaseOptions,
+  ProcessorOptions,
+  QueueModuleOptions,
+  QueueOptions,
+  ShutdownOptions,
+} from './options/module-options.js';
+
+// Jobs.
+export { defineJob } from './job/define-job.js';
+export type { InputOf, JobDefinition, JobOf, OutputOf } from './job/define-job.js';
+export { Snooze } from './job/snooze.js';
+export type { BackoffOption } from './job/backoff.js';
+export type { Duration } from './job/duration.js';
+export type { Job } from './job/job.js';
+export type { JobCounts, JobState } from './job/job-state.js';
+export type { DeadReason, FailureRecord } from './job/outcome.js';
+
+// Adding jobs and looking at them.
+export { QueueProducer } from './producer/queue-producer.js';
+export type { BulkItem } from './producer/queue-producer.js';
+export { Queue } from './producer/queue.js';
+export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
+export type { JobSnapshot } from './producer/job-snapshot.js';
+
+// Events.
+export { QueueEvents } from './events/queue-events.js';
+export type { SinceOption } from './events/queue-events.js';
+export { ofType } from './events/of-type.js';
+export type { EventsStatus } from './events/event-status.js';
+export type { EventType } from './engine/engine.js';
+export type {
+  ActiveEvent,
+  AddedEvent,
+  CompletedEvent,
+  DeadEvent,
+  DelayedEvent,
+  EndEvent,
+  EventOf,
+  PausedEvent,
+  ProgressEvent,
+  QueueEvent,
+  ReleasedEvent,
+  RemovedEvent,
+  ResumedEvent,
+  RetryingEvent,
+  StalledEvent,
+} from './events/queue-event.js';
+
+// Errors.
+export {
+  BootstrapError,
+  GodwitError,
+  InvalidJobIdError,
+  InvalidJobNameError,
+  InvalidOptionError,
+  InvalidPayloadError,
+  InvalidQueueNameError,
+  JobAbortedError,
+  JobFailedError,
+  JobNotFoundError,
+  MissingRootError,
+  NotRunningError,
+  PartialBulkError,
+  PayloadTooLargeError,
+  QueueConflictError,
+  RedisRefusedError,
+  RedisUnavailableError,
+  SchemaViolationError,
+  UnknownQueueError,
+  UnrecoverableError,
+  UnsupportedRedisError,
+  WaitTimeoutError,
+  WrongStateError,
+} from './errors.js';
+export type { AbortReason, Applied, PayloadIssue } from './errors.js';

@@ -1,0 +1,141 @@
+import { checkBackoff, type StoredBackoff } from './backoff.js';
+
+/**
+ * A job as it is stored, four lines: its name (read by the store for events), when it was added (ms in base 36), its own
+ * options as JSON or nothing, its data as JSON. Names hold no line breaks, and JSON text has none outside strings.
+ */
+
+/** What a job brings along; everything else is its queue's. Fits `CheckedJobOptions`. */
+export interface RecordOptions {
+  readonly attempts?: number;
+  readonly backoff?: StoredBackoff;
+  readonly timeoutMs?: number;
+  readonly retentionMs?: number;
+  readonly expiresInMs?: number;
+  readonly priority?: number;
+  readonly delayMs?: number;
+  readonly dueAt?: number;
+}
+
+/** The options of a job as a worker reads them. */
+export interface StoredJobOptions {
+  readonly attempts?: number;
+  readonly backoff?: StoredBackoff;
+  readonly timeoutMs?: number;
+  readonly retentionMs?: number;
+  readonly expiresInMs?: number;
+  readonly priority?: number;
+  /** When it may first run, ms since 1970; absent where that is when it was added. */
+  readonly runnableAt?: number;
+}
+
+export interface DecodedBody {
+  readonly name: string;
+  /** Ms since 1970. */
+  readonly createdAt: number;
+  readonly options: StoredJobOptions;
+  readonly data: unknown;
+}
+
+/** Short keys: they are stored with every job that has options. */
+interface OptionsOnWire {
+  a?: number;
+  b?: StoredBackoff;
+  t?: number;
+  r?: number;
+  e?: number;
+  p?: number;
+  d?: number;
+}
+
+const NO_OPTIONS: StoredJobOptions = Object.freeze({});
+
+let lastCreatedAt = 0;
+let lastCreatedAtText = '0';
+
+/**
+ * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered.
+ *
+ * @param nowMs when it is added, ms since 1970; fractions, as of a corrected clock, are dropped.
+ */
+export function encodeBody(name: string, nowMs: number, options: RecordOptions, dataJson: string): string {
+  const createdAt = Math.floor(nowMs);
+  // Many jobs are added in one millisecond.
+  if (createdAt !== lastCreatedAt) {
+    lastCreatedAt = createdAt;
+    lastCreatedAtText = createdAt.toString(36);
+  }
+  return `${name}\n${lastCreatedAtText}\n${encodeOptions(createdAt, options)}\n${dataJson}`;
+}
+
+function encodeOptions(createdAt: number, options: RecordOptions): string {
+  // By hand: all but the backoff are integers, and JSON.stringify would cost more than the rest of the body.
+  let fields = '';
+  if (options.attempts !== undefined) fields += `,"a":${options.attempts}`;
+  if (options.backoff !== undefined) fields += `,"b":${JSON.stringify(options.backoff)}`;
+  if (options.timeoutMs !== undefined) fields += `,"t":${options.timeoutMs}`;
+  if (options.retentionMs !== undefined) fields += `,"r":${options.retentionMs}`;
+  if (options.expiresInMs !== undefined) fields += `,"e":${options.expiresInMs}`;
+  if (options.priority !== undefined) fields += `,"p":${options.priority}`;
+  const runnableAt = options.dueAt ?? createdAt + (options.delayMs ?? 0);
+  if (runnableAt > createdAt) fields += `,"d":${runnableAt}`;
+  return fields === '' ? '' : `{${fields.slice(1)}}`;
+}
+
+/** Reads a body back; `null` where it is not one. Never throws. */
+export function decodeBody(body: string): DecodedBody | null {
+  const nameEnd = body.indexOf('\n');
+  const timeEnd = body.indexOf('\n', nameEnd + 1);
+  const optionsEnd = body.indexOf('\n', timeEnd + 1);
+  if (nameEnd <= 0 || timeEnd < 0 || optionsEnd < 0) return null;
+  const createdAt = decodeTime(body, nameEnd + 1, timeEnd);
+  if (createdAt < 0) return null;
+  try {
+    const options =
+      optionsEnd === timeEnd + 1 ? NO_OPTIONS : decodeOptions(body.slice(timeEnd + 1, optionsEnd));
+    if (options === null) return null;
+    return { name: body.slice(0, nameEnd), createdAt, options, data: JSON.parse(body.slice(optionsEnd + 1)) };
+  } catch {
+    return null;
+  }
+}
+
+/** Base 36 between two places; -1 where it is no number, which `parseInt` would not tell. */
+function decodeTime(body: string, from: number, end: number): number {
+  if (from === end) return -1;
+  let time = 0;
+  for (let at = from; at < end; at++) {
+    const unit = body.charCodeAt(at);
+    if (unit >= 0x30 && unit <= 0x39) time = time * 36 + unit - 0x30;
+    else if (unit >= 0x61 && unit <= 0x7a) time = time * 36 + unit - 0x61 + 10;
+    else return -1;
+  }
+  return time <= Number.MAX_SAFE_INTEGER ? time : -1;
+}
+
+/** Fields that are not known are left alone: a newer version may have written them. */
+function decodeOptions(text: string): StoredJobOptions | null {
+  const wire = JSON.parse(text) as OptionsOnWire | null;
+  if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
+  const { a, b, t, r, e, p, d } = wire;
+  if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
+  const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
+  if (a !== undefined) options.attempts = a;
+  if (b !== undefined) options.backoff = checkBackoff(b, 'backoff') as StoredBackoff;
+  if (t !== undefined) options.timeoutMs = t;
+  if (r !== undefined) options.retentionMs = r;
+  if (e !== undefined) options.expiresInMs = e;
+  if (p !== undefined) options.priority = p;
+  if (d !== undefined) options.runnableAt = d;
+  return options;
+}
+
+/** Absent counts as well. */
+function isCount(value: unknown): boolean {
+  return value === undefined || (Number.isSafeInteger(value) && (value as number) >= 0);
+}
+
+/** When a job is too old to be started, ms since 1970: counted from when it could first have run. */
+export function expiresAt(body: DecodedBody, expiresInMs: number | undefined): number | undefined {
+  return expiresInMs === undefined ? undefined : (body.options.runnableAt ?? body.createdAt) + expiresInMs;
+}

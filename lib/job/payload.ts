@@ -1,0 +1,38 @@
+import { InvalidPayloadError, PayloadTooLargeError } from '../errors.js';
+import { findPayloadFault } from './payload-fault.js';
+
+/** Default limit of data and results, in bytes. */
+export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
+
+/**
+ * The JSON text of a job's data. What JSON would silently drop or change is refused with its place; properties that are
+ * `undefined` are left out, and values with a `toJSON` (Date, Buffer, own classes) are what it returns.
+ *
+ * @param path how errors call the data: `data`, `add().data`.
+ * @param what how a size error calls it.
+ * @throws {InvalidPayloadError} naming the place, such as `data.items[3].at`.
+ * @throws {PayloadTooLargeError} above `maxBytes` of UTF-8.
+ */
+export function encodePayload(data: unknown, path: string, maxBytes: number, what?: string): string {
+  const fault = findPayloadFault(data, maxBytes);
+  if (fault !== undefined) {
+    if (fault.minBytes !== undefined) throw new PayloadTooLargeError(fault.minBytes, maxBytes, what, true);
+    throw new InvalidPayloadError(fault.pathFrom(path), fault.found);
+  }
+  const json = JSON.stringify(data);
+  // No UTF-16 unit takes more than three bytes of UTF-8, so most texts need no counting.
+  if (json.length * 3 > maxBytes) {
+    const bytes = Buffer.byteLength(json);
+    if (bytes > maxBytes) throw new PayloadTooLargeError(bytes, maxBytes, what);
+  }
+  return json;
+}
+
+/**
+ * The JSON text of what a handler returned; `undefined` for none.
+ *
+ * @throws as `encodePayload`, with paths that start with `result`.
+ */
+export function encodeResult(value: unknown, maxBytes = DEFAULT_MAX_PAYLOAD_BYTES): string | undefined {
+  return value === undefined ? undefined : encodePayload(value, 'result', maxBytes, 'the result of the job');
+}

@@ -1,0 +1,50 @@
+/** Longest id or job name in UTF-8 bytes. */
+const MAX_BYTES = 255;
+
+/**
+ * Why a text may not be an id or a job name, as a phrase that follows it; `undefined` where it may. Control characters
+ * would break lines in logs and in the store, lone surrogates would become one and the same character there. All
+ * other Unicode is ordinary and kept byte by byte: case and composed or decomposed forms stay different.
+ */
+export function faultOfText(text: unknown): string | undefined {
+  if (typeof text !== 'string') return 'is not a string';
+  const length = text.length;
+  if (length === 0) return 'is empty';
+  if (length > MAX_BYTES) return tooLong(text);
+  for (let at = 0; at < length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x20 || unit > 0x7e) return faultOfWideText(text, at);
+  }
+  return undefined;
+}
+
+/** The same from the first unit on that is not printable ASCII. */
+function faultOfWideText(text: string, from: number): string | undefined {
+  let bytes = from;
+  for (let at = from; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x20 || (unit >= 0x7f && unit <= 0x9f))
+      return `holds the control character ${hex(unit)} at position ${at}`;
+    if (unit < 0x80) bytes += 1;
+    else if (unit < 0x800) bytes += 2;
+    else if (unit < 0xd800 || unit > 0xdfff) bytes += 3;
+    else if (isPair(text, at)) {
+      bytes += 4;
+      at++;
+    } else return `holds the lone surrogate ${hex(unit)} at position ${at}`;
+  }
+  return bytes > MAX_BYTES ? tooLong(text) : undefined;
+}
+
+function isPair(text: string, at: number): boolean {
+  const low = text.charCodeAt(at + 1);
+  return text.charCodeAt(at) <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
+}
+
+function tooLong(text: string): string {
+  return `is ${Buffer.byteLength(text)} bytes long`;
+}
+
+function hex(unit: number): string {
+  return `U+${unit.toString(16).toUpperCase().padStart(4, '0')}`;
+}

@@ -1,0 +1,118 @@
+import { GodwitError, InvalidOptionError } from '../errors.js';
+import { MAX_DURATION_MS, parseDuration } from '../job/duration.js';
+import { unknownField } from '../job/unknown-field.js';
+
+/** Told of every fault: it throws where the first one ends the call, or collects where all are wanted. */
+export type Report = (fault: GodwitError) => void;
+
+/** Reads one value: the checked value, or `undefined` after telling `report`. */
+export type Rule<T> = (value: unknown, path: string, report: Report) => T | undefined;
+
+/** The first fault ends the call. */
+export const refuse: Report = (fault) => {
+  throw fault;
+};
+
+/**
+ * Runs a check to its end and answers all faults as sentences. The value is usable only where there are none.
+ *
+ * @example
+ * const { value, faults } = collectFaults((report) => resolveModuleOptions(options, report));
+ */
+export function collectFaults<T>(check: (report: Report) => T): {
+  readonly value: T;
+  readonly faults: readonly string[];
+} {
+  const faults: string[] = [];
+  const value = check((fault) => faults.push(fault.message));
+  return { value, faults };
+}
+
+export function integer(min: number, max: number): Rule<number> {
+  const phrase = `an integer from ${min} to ${max}`;
+  return (value, path, report) => {
+    if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max)
+      return value as number;
+    return fail(path, phrase, value, report);
+  };
+}
+
+/** A duration between two numbers of ms, as ms. */
+export function duration(min = 0, max = MAX_DURATION_MS): Rule<number> {
+  const parse = rule(parseDuration);
+  const phrase = `a duration from ${min} ms to ${max} ms`;
+  return (value, path, report) => {
+    const ms = parse(value, path, report);
+    return ms === undefined || (ms >= min && ms <= max) ? ms : fail(path, phrase, value, report);
+  };
+}
+
+export const boolean: Rule<boolean> = (value, path, report) =>
+  typeof value === 'boolean' ? value : fail(path, 'true or false', value, report);
+
+export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
+  const phrase = `one of ${words.map((word) => `'${word}'`).join(', ')}`;
+  return (value, path, report) =>
+    words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
+}
+
+/** Makes a rule of a function that throws where the value is wrong. */
+export function rule<T>(read: (value: unknown, path: string) => T): Rule<T> {
+  return (value, path, report) => {
+    try {
+      return read(value, path);
+    } catch (error) {
+      if (!(error instanceof GodwitError)) throw error;
+      report(error);
+      return undefined;
+    }
+  };
+}
+
+/** A field of a shape: the name it has after checking (often with its unit), and its rule. */
+export interface Field<As extends string, T> {
+  readonly as: As;
+  readonly rule: Rule<T>;
+}
+
+export function field<As extends string, T>(as: As, checked: Rule<T>): Field<As, T> {
+  return { as, rule: checked };
+}
+
+/** What a shape reads: only what was given, under the checked names. */
+export type Shaped<Fields extends Record<string, Field<string, any>>> = {
+  -readonly [K in keyof Fields as Fields[K]['as']]?: Fields[K] extends Field<string, infer T> ? T : never;
+};
+
+/**
+ * An object with these fields and no others. The answer is a fresh object with known keys only, so that nothing named
+ * `__proto__` or `constructor` can come through; `undefined` counts as not given.
+ */
+export function shape<Fields extends Record<string, Field<string, any>>>(
+  fields: Fields,
+): Rule<Shaped<Fields>> {
+  const known = Object.keys(fields);
+  return (value, path, report) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      return fail(path, 'an object', value, report);
+    }
+    const shaped: Record<string, unknown> = {};
+    for (const key of Object.keys(value)) {
+      if (!Object.hasOwn(fields, key)) {
+        report(unknownField(path, key, known));
+        continue;
+      }
+      const given = (value as Record<string, unknown>)[key];
+      if (given === undefined) continue;
+      const { as, rule: check } = fields[key]!;
+      const checked: unknown = check(given, `${path}.${key}`, report);
+      if (checked !== undefined) shaped[as] = checked;
+    }
+    return shaped as Shaped<Fields>;
+  };
+}
+
+function fail(path: string, phrase: string, value: unknown, report: Report): undefined {
+  report(new InvalidOptionError(path, phrase, value));
+  return undefined;
+}

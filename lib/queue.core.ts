@@ -1,0 +1,170 @@
+import {
+  Global,
+  Inject,
+  Logger,
+  Module,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import { drainBeforeDestroy } from './discovery/drain-hook.js';
+import { faults } from './discovery/faults.js';
+import { planQueues } from './discovery/handler.registry.js';
+import { ProcessorExplorer } from './discovery/processor.explorer.js';
+import type { QueueEngine } from './engine/engine.js';
+import { BootstrapError, MissingRootError } from './errors.js';
+import { QueueEvents } from './events/queue-events.js';
+import { collectFaults } from './options/check.js';
+import {
+  resolveModuleOptions,
+  type QueueModuleOptions,
+  type ResolvedModuleOptions,
+} from './options/module-options.js';
+import { QueueProducer } from './producer/queue-producer.js';
+import { QueueRegistry } from './queue.registry.js';
+import { QueueRuntime, type Workforce } from './queue.runtime.js';
+import { logLinks } from './queue.warnings.js';
+import { wiredProviders } from './queue.wiring.js';
+
+/** The options of `forRoot` after checking; with faults the values are not to be used. */
+interface Settings {
+  readonly value: ResolvedModuleOptions;
+  readonly faults: readonly string[];
+}
+const CHECKED_SETTINGS = 'godwit:checked-settings';
+
+/** What the public tokens of `forRoot` show; they decide who sees it, this module that it exists once. */
+export class QueueCore {
+  constructor(
+    readonly runtime: QueueRuntime,
+    readonly producer: QueueProducer,
+    readonly events: QueueEvents,
+  ) {}
+}
+
+/**
+ * Holds everything that exists once in an application, and the only lifecycle hooks. It is global so that its hooks run
+ * around those of the application: first at the start, last at the end.
+ */
+@Global()
+@Module({
+  imports: [DiscoveryModule],
+  providers: [
+    {
+      provide: CHECKED_SETTINGS,
+      inject: [{ token: ROOT_OPTIONS, optional: true }],
+      useFactory: checkSettings,
+    },
+    { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
+    {
+      provide: QueueRegistry,
+      inject: [SETTINGS],
+      useFactory: (settings: ResolvedModuleOptions) => new QueueRegistry(settings),
+    },
+    ...wiredProviders,
+    {
+      provide: QueueRuntime,
+      inject: [QUEUE_ENGINE, WORKFORCE, SETTINGS, QueueRegistry],
+      useFactory: (
+        engine: QueueEngine,
+        hire: () => Workforce,
+        settings: ResolvedModuleOptions,
+        registry: QueueRegistry,
+      ) => new QueueRuntime(engine, hire, settings, () => registry.names()),
+    },
+    {
+      provide: QueueCore,
+      inject: [QueueRuntime, QueueProducer, QueueEvents],
+      useFactory: (runtime: QueueRuntime, producer: QueueProducer, events: QueueEvents) =>
+        new QueueCore(runtime, producer, events),
+    },
+    ProcessorExplorer,
+  ],
+  exports: [QueueCore, QueueRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
+})
+export class QueueCoreModule
+  implements
+    OnModuleInit,
+    OnApplicationBootstrap,
+    OnModuleDestroy,
+    BeforeApplicationShutdown,
+    OnApplicationShutdown
+{
+  private readonly logger = new Logger('QueueModule');
+  private stopLogging = () => {};
+
+  constructor(
+    @Inject(CHECKED_SETTINGS) private readonly settings: Settings,
+    @Inject(QUEUE_ENGINE) private readonly engine: QueueEngine,
+    private readonly registry: QueueRegistry,
+    private readonly core: QueueCore,
+    private readonly explorer: ProcessorExplorer,
+    private readonly discovery: DiscoveryService,
+  ) {}
+
+  /**
+   * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
+   * that these may add jobs.
+   */
+  async onModuleInit(): Promise<void> {
+    this.checkAndPrepare();
+    this.stopLogging = logLinks(this.engine, this.logger);
+    await this.core.runtime.open();
+  }
+
+  /** Once every provider is initialised. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.core.runtime.boot();
+  }
+
+  /** The processors' own hooks have started the drain; here it is awaited where there was none. */
+  async onModuleDestroy(): Promise<void> {
+    await this.core.runtime.shutDown();
+  }
+
+  /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
+  async beforeApplicationShutdown(): Promise<void> {
+    try {
+      await this.core.events.close();
+    } catch (error) {
+      this.logger.error(`closing the event streams: ${String(error)}`);
+    }
+  }
+
+  /** As the last of all: requests served until now could still add jobs. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.core.runtime.close();
+    this.stopLogging();
+  }
+
+  private checkAndPrepare(): void {
+    const found = this.explorer.explore();
+    const { plans, faults: misfits } = planQueues(found.processors, this.registry.names());
+    const all = [
+      ...this.settings.faults,
+      ...this.rootFaults(),
+      ...this.registry.faults,
+      ...found.faults,
+      ...misfits,
+    ];
+    if (all.length > 0) throw new BootstrapError(all);
+    for (const warning of found.warnings) this.logger.warn(warning);
+    const drain = () => this.core.runtime.shutDown();
+    for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
+    this.core.runtime.prepare(plans);
+  }
+
+  private rootFaults(): string[] {
+    const roots = this.discovery.getProviders().filter((wrapper) => wrapper.token === ROOT_OPTIONS);
+    return roots.length > 1 ? [faults.rootTwice(roots.length)] : [];
+  }
+}
+
+function checkSettings(given: QueueModuleOptions | undefined): Settings {
+  if (given === undefined) throw new MissingRootError();
+  return collectFaults((report) => resolveModuleOptions(given, report));
+}

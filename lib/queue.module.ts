@@ -1,0 +1,192 @@
+import { Module, type DynamicModule, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
+import { QUEUE_HANDLES, ROOT_OPTIONS, queueToken } from './decorators/metadata.js';
+import { BootstrapError } from './errors.js';
+import { QueueEvents } from './events/queue-events.js';
+import type { QueueModuleOptions, QueueOptions } from './options/module-options.js';
+import { QueueProducer } from './producer/queue-producer.js';
+import { QueueCore, QueueCoreModule } from './queue.core.js';
+import { QueueRegistry } from './queue.registry.js';
+import { QueueRuntime } from './queue.runtime.js';
+
+type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
+
+/** Where `QueueProducer`, `QueueEvents` and `QueueRuntime` can be injected. */
+export interface VisibilityOptions {
+  /** In all modules; otherwise only in those that import the module `forRoot` returned. @default true */
+  readonly isGlobal?: boolean;
+}
+
+/** A class that makes the options, for `useClass` and `useExisting`. */
+export interface QueueModuleOptionsFactory {
+  createQueueModuleOptions(): QueueModuleOptions | Promise<QueueModuleOptions>;
+}
+
+/** `QueueModule.forRootAsync(options)`: one of `useFactory`, `useClass` and `useExisting`. */
+export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
+  readonly inject?: Inject;
+  readonly useFactory?: (...injected: any[]) => QueueModuleOptions | Promise<QueueModuleOptions>;
+  readonly useClass?: Type<QueueModuleOptionsFactory>;
+  readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
+}
+
+/** `QueueModule.registerQueueAsync(options)`. The name stands outside, since the injection token is made from it. */
+export interface QueueAsyncOptions extends Pick<QueueOptions, 'name'>, Pick<ModuleMetadata, 'imports'> {
+  readonly inject?: Inject;
+  readonly useFactory: (
+    ...injected: any[]
+  ) => Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
+}
+
+/** Carries the options to the core, whoever sees the rest. */
+@Module({})
+class QueueRootModule {}
+
+/**
+ * The queues of an application: `forRoot` once in the root module, `registerQueue` wherever a queue is used.
+ *
+ * @example
+ * @Module({
+ *   imports: [
+ *     QueueModule.forRoot({ connection: 'redis://localhost:6379', prefix: 'shop' }),
+ *     QueueModule.registerQueue({ name: 'email', defaults: { attempts: 5 } }),
+ *   ],
+ *   providers: [EmailProcessor],
+ * })
+ * export class AppModule {}
+ */
+@Module({})
+export class QueueModule {
+  /**
+   * What holds for all queues of this process. It provides `QueueProducer`, `QueueEvents` and `QueueRuntime`. Nothing
+   * connects before the application starts; what is wrong with any option is said then in one `BootstrapError`.
+   *
+   * @example
+   * QueueModule.forRoot({ connection: process.env.REDIS_URL, role: 'producer' })
+   */
+  static forRoot(options: QueueModuleOptions & VisibilityOptions = {}): DynamicModule {
+    const { isGlobal, ...given } = options;
+    return root(isGlobal, [], [{ provide: ROOT_OPTIONS, useValue: given }]);
+  }
+
+  /**
+   * The same with options that are known only at start.
+   *
+   * @example
+   * QueueModule.forRootAsync({
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ connection: config.getOrThrow<string>('REDIS_URL') }),
+   * })
+   */
+  static forRootAsync(options: QueueModuleAsyncOptions): DynamicModule {
+    return root(options.isGlobal, options.imports ?? [], asyncRootProviders(options));
+  }
+
+  /**
+   * Makes queues known and their handles injectable with `@InjectQueue` in the importing module. The same queue may be
+   * registered in several modules, with the same options: it is one queue, and its handle is one object.
+   *
+   * @example
+   * QueueModule.registerQueue({ name: 'email' }, { name: 'reports', defaults: { attempts: 1 } })
+   */
+  static registerQueue(...queues: QueueOptions[]): DynamicModule {
+    return registration(queues.map((options) => ({ name: options.name, useFactory: () => options })));
+  }
+
+  /**
+   * The same with options that are known only at start.
+   *
+   * @example
+   * QueueModule.registerQueueAsync({
+   *   name: 'email',
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ defaults: { attempts: config.get('EMAIL_ATTEMPTS', 5) } }),
+   * })
+   */
+  static registerQueueAsync(...queues: QueueAsyncOptions[]): DynamicModule {
+    return registration(queues);
+  }
+}
+
+function root(
+  isGlobal = true,
+  imports: NonNullable<ModuleMetadata['imports']>,
+  providers: Provider[],
+): DynamicModule {
+  const options: DynamicModule = {
+    module: QueueRootModule,
+    global: true,
+    imports,
+    providers,
+    exports: [ROOT_OPTIONS],
+  };
+  return {
+    module: QueueModule,
+    global: isGlobal,
+    imports: [options, QueueCoreModule],
+    providers: [
+      { provide: QueueRuntime, inject: [QueueCore], useFactory: (core: QueueCore) => core.runtime },
+      { provide: QueueProducer, inject: [QueueCore], useFactory: (core: QueueCore) => core.producer },
+      { provide: QueueEvents, inject: [QueueCore], useFactory: (core: QueueCore) => core.events },
+    ],
+    exports: [QueueRuntime, QueueProducer, QueueEvents],
+  };
+}
+
+function asyncRootProviders({
+  inject = [],
+  useFactory,
+  useClass,
+  useExisting,
+}: QueueModuleAsyncOptions): Provider[] {
+  // Null, not undefined: a factory that forgot to return is told so, and not that forRoot is missing.
+  const provideBy = (tokens: Inject, make: NonNullable<QueueModuleAsyncOptions['useFactory']>): Provider => ({
+    provide: ROOT_OPTIONS,
+    inject: tokens,
+    useFactory: async (...injected: unknown[]) => (await make(...injected)) ?? null,
+  });
+  const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
+  if (ways.length !== 1) {
+    throw new BootstrapError([
+      `QueueModule.forRootAsync() needs one of useFactory, useClass and useExisting, got ${ways.length}`,
+    ]);
+  }
+  if (useFactory) return [provideBy(inject, useFactory)];
+  if (useClass) return [{ provide: useClass, useClass }, provideBy([useClass], createOptions)];
+  return [provideBy([useExisting!], createOptions)];
+}
+
+function createOptions(factory: QueueModuleOptionsFactory) {
+  return factory.createQueueModuleOptions();
+}
+
+function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
+  const providers: Provider[] = [];
+  // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
+  const registered = new Map<string, symbol[]>();
+  for (const { name, inject = [], useFactory } of queues) {
+    const token = Symbol(`registration of queue ${name}`);
+    registered.set(name, [...(registered.get(name) ?? []), token]);
+    providers.push({
+      provide: token,
+      inject: [QueueRegistry, ...inject],
+      useFactory: async (registry: QueueRegistry, ...injected: unknown[]) => {
+        registry.register({ ...(await useFactory(...injected)), name });
+        return name;
+      },
+    });
+  }
+  for (const [name, tokens] of registered) {
+    providers.push({
+      provide: queueToken(name),
+      inject: [QueueRegistry, QUEUE_HANDLES, ...tokens],
+      useFactory: (registry: QueueRegistry, handleOf: (queue: string) => unknown) =>
+        registry.has(name) ? handleOf(name) : undefined,
+    });
+  }
+  return {
+    module: QueueModule,
+    imports: [QueueCoreModule, ...queues.flatMap((queue) => queue.imports ?? [])],
+    providers,
+    exports: [...registered.keys()].map(queueToken),
+  };
+}

@@ -1,0 +1,237 @@
+import { Logger } from '@nestjs/common';
+import type { QueuePlan } from './discovery/handler.registry.js';
+import type { QueueEngine } from './engine/engine.js';
+import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
+import { warnWithoutShutdownHooks } from './queue.warnings.js';
+import type { DrainReport, Pool } from './worker/pool.js';
+
+/** `new`: not started yet; `draining`: runs end, nothing is claimed; `stopped`: no workers, producers go on. */
+export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
+
+/** What the runtime must know of `forRoot`. */
+export interface RuntimeOptions {
+  readonly role: 'producer' | 'worker' | 'both';
+  readonly autoStart: boolean;
+  readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
+}
+
+/** The running side of a process: pools, and what they share. */
+export interface Workforce {
+  /** A pool that claims nothing before its `start`. */
+  createPool(plan: QueuePlan): Pool;
+  /** Once all pools are drained. */
+  stop(): Promise<void>;
+}
+
+/**
+ * The workers of this process. The application starts and stops them by itself; inject it to do so by hand
+ * (`autoStart: false`) or to pause this process.
+ *
+ * @example
+ * const app = await NestFactory.createApplicationContext(WorkerModule); // forRoot({ autoStart: false })
+ * await warmUpCaches();
+ * await app.get(QueueRuntime).start();
+ */
+export class QueueRuntime {
+  private readonly logger = new Logger('QueueModule');
+  private readonly pools = new Map<string, Pool>();
+  private readonly paused = new Set<string>();
+  private workforce: Workforce | null = null;
+  private plans: readonly QueuePlan[] | null = null;
+  private current: RuntimeState = 'new';
+  private opening: Promise<void> | null = null;
+  private starting: Promise<void> | null = null;
+  private stopping: Promise<void> | null = null;
+  private closing: Promise<void> | null = null;
+  private shuttingDown = false;
+  private takeWarningBack: (() => void) | null = null;
+
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly hire: () => Workforce,
+    private readonly options: RuntimeOptions,
+    private readonly queues: () => readonly string[],
+  ) {}
+
+  /** Of the workers; producers can be used from the start of the application to its end. */
+  get state(): RuntimeState {
+    return this.current;
+  }
+
+  /**
+   * Starts the workers of all processors. Does nothing while they run; after `stop` it starts them again. With the
+   * role `producer` there are none to start.
+   *
+   * @throws {BootstrapError} before the application is initialised.
+   * @throws {NotRunningError} once the application shuts down.
+   * @throws {UnsupportedRedisError} when the server is too old.
+   */
+  start(): Promise<void> {
+    this.starting ??= this.bringUp().finally(() => (this.starting = null));
+    return this.starting;
+  }
+
+  /**
+   * Stops the workers: claims nothing more, gives back what has not started, lets runs end within `shutdown.timeout`,
+   * then aborts their signals and gives the rest back. Producers and events stay usable. Never rejects; safe twice and
+   * before `start`. Called from a handler and awaited there, it waits for that handler until the timeout.
+   */
+  stop(): Promise<void> {
+    this.stopping ??= this.bringDown().finally(() => (this.stopping = null));
+    return this.stopping;
+  }
+
+  /**
+   * Claims nothing more for one queue or for all, in this process only; what runs goes on. It lasts until `resume`,
+   * also over `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
+   *
+   * @throws {UnknownQueueError} when the queue is not registered.
+   */
+  pause(queue?: string): void {
+    for (const name of this.named(queue)) {
+      this.paused.add(name);
+      this.pools.get(name)?.pause();
+    }
+  }
+
+  /**
+   * Ends what `pause` began.
+   *
+   * @throws {UnknownQueueError} when the queue is not registered.
+   */
+  resume(queue?: string): void {
+    for (const name of this.named(queue)) {
+      this.paused.delete(name);
+      if (this.current !== 'running') continue;
+      const pool = this.pools.get(name);
+      // One that was paused before the start has not been started yet.
+      pool?.start();
+      pool?.resume();
+    }
+  }
+
+  /** @internal Takes what discovery found. */
+  prepare(plans: readonly QueuePlan[]): void {
+    this.plans = plans;
+  }
+
+  /** @internal Connects; producers can be used from now on. */
+  open(): Promise<void> {
+    this.opening ??= this.openOnce();
+    return this.opening;
+  }
+
+  /** @internal Starts the workers unless told otherwise. */
+  async boot(): Promise<void> {
+    if (this.options.autoStart && this.current === 'new') await this.start();
+  }
+
+  /** @internal Stops for good: what comes after is the end of the application. */
+  shutDown(): Promise<void> {
+    this.shuttingDown = true;
+    this.takeWarningBack?.();
+    return this.stop();
+  }
+
+  /** @internal Closes the connections. Never rejects. */
+  close(): Promise<void> {
+    this.closing ??= this.shutDown()
+      .then(() => this.engine.close())
+      .catch((error: unknown) => this.complain('closing the connections', error));
+    return this.closing;
+  }
+
+  private async bringUp(): Promise<void> {
+    if (this.stopping) await this.stopping;
+    this.refuseWhenShuttingDown();
+    if (this.current === 'running') return;
+    const { plans } = this;
+    if (plans === null) {
+      throw new BootstrapError([
+        'QueueRuntime.start() needs an initialised application: await app.init() first',
+      ]);
+    }
+    await this.open();
+    this.refuseWhenShuttingDown();
+    this.current = 'running';
+    if (this.options.role === 'producer') return;
+    this.workforce = this.hire();
+    for (const plan of plans) {
+      const pool = this.workforce.createPool(plan);
+      this.pools.set(plan.queue, pool);
+      if (!this.paused.has(plan.queue)) pool.start();
+    }
+    this.sayWhatRuns(plans);
+  }
+
+  private async bringDown(): Promise<void> {
+    if (this.starting) await this.starting.catch(() => undefined);
+    if (this.current === 'running') {
+      this.current = 'draining';
+      await this.drainAll();
+    }
+    this.current = 'stopped';
+  }
+
+  private async drainAll(): Promise<void> {
+    const { shutdown } = this.options;
+    const drains = [...this.pools].map(async ([queue, pool]) => {
+      try {
+        this.sayHowItEnded(queue, await pool.drain(shutdown));
+      } catch (error) {
+        this.complain(`draining queue '${queue}'`, error);
+      }
+    });
+    await Promise.all(drains);
+    this.pools.clear();
+    await this.workforce?.stop().catch((error: unknown) => this.complain('stopping the workers', error));
+    this.workforce = null;
+  }
+
+  private async openOnce(): Promise<void> {
+    try {
+      const warnings = await this.engine.open();
+      if (warnings === null) this.logger.error('started without Redis: jobs wait until it can be reached');
+      for (const warning of warnings ?? []) this.logger.warn(warning);
+    } catch (error) {
+      // Half-open connections would keep a process alive that has just failed to start.
+      await this.engine.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  private named(queue: string | undefined): readonly string[] {
+    const known = this.queues();
+    if (queue === undefined) return known;
+    if (!known.includes(queue)) throw new UnknownQueueError(queue, known);
+    return [queue];
+  }
+
+  private refuseWhenShuttingDown(): void {
+    if (this.shuttingDown) throw new NotRunningError('start');
+  }
+
+  private sayWhatRuns(plans: readonly QueuePlan[]): void {
+    const pools = plans.map(
+      ({ queue, concurrency }) =>
+        `${queue} (concurrency ${concurrency}${this.paused.has(queue) ? ', paused' : ''})`,
+    );
+    if (pools.length > 0) {
+      this.logger.log(`workers started: ${pools.join(', ')}`);
+      this.takeWarningBack ??= warnWithoutShutdownHooks(this.logger);
+    } else if (this.options.role === 'worker')
+      this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
+  }
+
+  private sayHowItEnded(queue: string, { finished, released }: DrainReport): void {
+    this.logger.log(`queue '${queue}' drained: ${finished} finished, ${released.length} given back`);
+  }
+
+  private complain(what: string, error: unknown): void {
+    this.logger.error(
+      `${what}: ${error instanceof Error ? error.message : String(error)}`,
+      error instanceof Error ? error.stack : undefined,
+    );
+  }
+}

@@ -1,0 +1,21 @@
+import { Module } from '@nestjs/common';
+import { QueueModule } from 'godwit';
+import { PageModule } from './page/page.module.js';
+import { ReceiverModule } from './receiver/receiver.module.js';
+import { Settings, SettingsModule } from './settings.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
+
+@Module({
+  imports: [
+    SettingsModule,
+    QueueModule.forRootAsync({
+      inject: [Settings],
+      useFactory: ({ redisUrl, prefix }: Settings) => ({ connection: redisUrl, prefix }),
+    }),
+    WebhooksModule,
+    // For show only: somebody to deliver to, and a page to watch it on. Leave both out, and the rest is unchanged.
+    ReceiverModule,
+    PageModule,
+  ],
+})
+export class AppModule {}

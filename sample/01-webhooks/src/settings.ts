@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto';
+import { Global, Module } from '@nestjs/common';
+
+/** What differs from one installation to the next, read from the environment once. */
+export class Settings {
+  /** REDIS_URL */
+  readonly redisUrl: string;
+  /** QUEUE_PREFIX: starts every key in Redis. */
+  readonly prefix: string;
+  /** WEBHOOK_SECRET: `whsec_` and base64, shared with the receiver. @default made up at each start */
+  readonly secret: string;
+  /** WEBHOOK_ALLOW: private addresses that may be called all the same, separated by commas. See `AddressGuard.allow`. */
+  readonly allow: readonly string[];
+
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.redisUrl = env.REDIS_URL ?? 'redis://localhost:6379';
+    this.prefix = env.QUEUE_PREFIX ?? 'sample-webhooks';
+    this.secret = env.WEBHOOK_SECRET ?? `whsec_${randomBytes(24).toString('base64')}`;
+    this.allow = (env.WEBHOOK_ALLOW ?? '')
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== '');
+  }
+}
+
+@Global()
+@Module({
+  providers: [{ provide: Settings, useFactory: () => new Settings() }],
+  exports: [Settings],
+})
+export class SettingsModule {}

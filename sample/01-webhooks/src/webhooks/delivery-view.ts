@@ -1,0 +1,48 @@
+import type { JobSnapshot } from 'godwit';
+import type { Webhook } from './webhook.js';
+
+/** A delivery as the API tells it. */
+export interface DeliveryView {
+  readonly id: string;
+  readonly state: JobSnapshot['state'];
+  readonly url: string;
+  readonly event: string;
+  readonly body: unknown;
+  /** Attempts begun so far, and how many there are in all. */
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly createdAt: Date | null;
+  /** When it is tried again. */
+  readonly dueAt: Date | null;
+  readonly endedAt: Date | null;
+  readonly lastError: {
+    readonly message: string;
+    readonly attempt: number;
+    readonly reason: string | null;
+  } | null;
+  /** The status of the answer, once it is delivered. */
+  readonly status: number | null;
+}
+
+export function toView(job: JobSnapshot): DeliveryView {
+  const { url = '', event = '', body = null } = (job.data ?? {}) as Partial<Webhook>;
+  const { failure, result } = job;
+  return {
+    id: job.id,
+    state: job.state,
+    url,
+    event,
+    body,
+    attempt: job.attempt,
+    attempts: job.attempts,
+    createdAt: job.createdAt,
+    dueAt: job.dueAt,
+    endedAt: job.endedAt,
+    lastError: failure && {
+      message: failure.message,
+      attempt: failure.attempt,
+      reason: failure.reason ?? null,
+    },
+    status: (result as { status: number } | null)?.status ?? null,
+  };
+}

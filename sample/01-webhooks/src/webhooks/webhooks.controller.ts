@@ -1,0 +1,78 @@
+import type { ServerResponse } from 'node:http';
+import {
+  Body,
+  Controller,
+  Get,
+  Headers,
+  HttpCode,
+  type MessageEvent,
+  Param,
+  Post,
+  Query,
+  Res,
+  Sse,
+  StandardSchemaValidationPipe,
+  UseFilters,
+  UsePipes,
+} from '@nestjs/common';
+import { InjectQueue, JobNotFoundError, type Queue, QueueEvents, QueueProducer } from 'godwit';
+import { map, type Observable } from 'rxjs';
+import { AddressGuard } from './address-guard.js';
+import { type DeliveryView, toView } from './delivery-view.js';
+import { QueueErrorFilter } from './queue-error.filter.js';
+import { delivery, QUEUE, type Webhook, webhook } from './webhook.js';
+
+@Controller('webhooks')
+@UsePipes(StandardSchemaValidationPipe)
+@UseFilters(QueueErrorFilter)
+export class WebhooksController {
+  constructor(
+    private readonly producer: QueueProducer,
+    private readonly events: QueueEvents,
+    private readonly addresses: AddressGuard,
+    @InjectQueue(QUEUE) private readonly queue: Queue,
+  ) {}
+
+  /** Once this has answered, the delivery is in Redis: it is made, or ends as dead, whatever happens to this process. */
+  @Post()
+  @HttpCode(202)
+  async send(
+    @Body({ schema: webhook }) wanted: Webhook,
+    @Res({ passthrough: true }) response: ServerResponse,
+  ): Promise<{ id: string }> {
+    this.addresses.checkUrl(new URL(wanted.url));
+    const { id } = await this.producer.add(delivery, wanted);
+    response.setHeader('Location', `/webhooks/${id}`);
+    return { id };
+  }
+
+  /** How many deliveries are in which state. */
+  @Get()
+  counts() {
+    return this.queue.counts();
+  }
+
+  /** Every move of every delivery. A browser that lost the connection asks again with the id of the last event it had. */
+  @Sse('live')
+  live(@Headers('last-event-id') last?: string, @Query('since') first?: string): Observable<MessageEvent> {
+    const since = last || first;
+    return this.events
+      .of(QUEUE, since ? { since } : {})
+      .pipe(map((event) => ({ id: event.id, data: event })));
+  }
+
+  @Get(':id')
+  async show(@Param('id') id: string): Promise<DeliveryView> {
+    const job = await this.queue.get(id);
+    if (!job) throw new JobNotFoundError(QUEUE, id);
+    return toView(job);
+  }
+
+  /** Another five attempts for a dead delivery. */
+  @Post(':id/retry')
+  @HttpCode(202)
+  async retry(@Param('id') id: string): Promise<{ id: string }> {
+    await this.queue.retryDead(id);
+    return { id };
+  }
+}

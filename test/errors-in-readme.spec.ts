@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import * as exported from '#lib/errors.js';
+import { errorRowsIn, errorsIn, type ErrorEntry } from './support/error-table.js';
+import { ROOT } from './support/sources.js';
+
+const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') });
+const sorted = (entries: readonly ErrorEntry[]) =>
+  entries.map(({ name, code }) => `${name} ${code}`).toSorted();
+
+describe('the errors', () => {
+  it('each have a code of their own, and are in the README’s table, which has no other', () => {
+    expect(sorted(errorRowsIn(read('README.md').text))).toEqual(sorted(errorsIn(read('lib/errors.ts'))));
+  });
+
+  it('that are exported are those that the table is compared with', () => {
+    const classes = Object.entries(exported).filter(
+      ([, value]) => typeof value === 'function' && value.prototype instanceof exported.GodwitError,
+    );
+    const known = errorsIn(read('lib/errors.ts'));
+    expect(classes.map(([name]) => name).toSorted()).toEqual(known.map(({ name }) => name).toSorted());
+    expect(known.length).toBeGreaterThan(0);
+  });
+
+  it('have codes that are unique and say whose they are', () => {
+    const codes = errorsIn(read('lib/errors.ts')).map(({ code }) => code);
+    expect(codes.filter((code) => !/^GODWIT_[A-Z]+(_[A-Z]+)*$/.test(code))).toEqual([]);
+    expect(codes.filter((code, i) => codes.indexOf(code) !== i)).toEqual([]);
+  });
+});
+
+describe('reading the table', () => {
+  it('takes rows with a code, and nothing else', () => {
+    const text = [
+      'Text with `AError` and `GODWIT_A`.',
+      '| Class | Code |',
+      '|---|---|',
+      '| `AError` | `GODWIT_A` | when `x` |',
+      '| `GODWIT_B` | [`BError`](#b) |',
+      '| `GODWIT_C` | lost |',
+    ].join('\n');
+    expect(sorted(errorRowsIn(text))).toEqual([
+      '(no class named) GODWIT_C',
+      'AError GODWIT_A',
+      'BError GODWIT_B',
+    ]);
+  });
+
+  it('takes exported classes with a code', () => {
+    const text = `export class A extends E { readonly code = 'GODWIT_A'; }
+      class Hidden extends E { readonly code = 'GODWIT_H'; }
+      export abstract class E extends Error { abstract readonly code: string; }`;
+    expect(errorsIn({ path: 'errors.ts', text })).toEqual([{ name: 'A', code: 'GODWIT_A' }]);
+  });
+});

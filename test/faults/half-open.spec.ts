@@ -1,0 +1,91 @@
+import { expect, it } from 'vitest';
+import { latch, until } from '../support/wait.js';
+import { startCut } from '../support/cut.js';
+import { useRedis } from '../support/redis.js';
+import { bootWorking } from './support/app.js';
+
+const redis = useRedis();
+/** From the moment a connection goes silent until work goes on. */
+const MAX_MS = 10_000;
+
+type Role = 'command' | 'blocking' | 'heartbeat';
+
+/** An application whose connections can go silent one by one, known by the names the library gives them. */
+async function bootBehindCut(run?: Parameters<typeof bootWorking>[1]) {
+  const cut = await startCut(redis.url);
+  const found = (role: Role) => cut.carrying(`godwit:${redis.prefix}:${role}`, { timeout: 15_000 });
+  const finding = Promise.all([found('command'), found('blocking'), found('heartbeat')]);
+  const app = await bootWorking({ connection: cut.url, prefix: redis.prefix }, (job) => {
+    if (job.name === 'ping') pinged[Number(job.data)]!.open();
+    return job.name === 'ping' ? undefined : run?.(job);
+  });
+  const [command, blocking, heartbeat] = await finding;
+  const connections = { command, blocking, heartbeat };
+  const pinged = [latch('the first job'), latch('the second job')];
+  await app.queue.add('ping', 0);
+  await pinged[0]!.wait();
+  // All it knows of is done, so it sleeps, and only its blocking connection can wake it.
+  await until(async () => (await redis.clients()).some(({ cmd }) => cmd === 'bzpopmin'));
+
+  /** How long it takes until a job that is added now is run. */
+  const secondsToRun = async () => {
+    const since = performance.now();
+    await Promise.all([app.queue.add('ping', 1), pinged[1]!.wait({ timeout: MAX_MS })]);
+    return (performance.now() - since) / 1000;
+  };
+  const troubles = (role: Role) => app.links.filter((link) => link.role === role && link.error);
+  return { ...app, cut, connections, secondsToRun, troubles };
+}
+
+it.each<[string, Role[]]>([
+  ['the command connection', ['command']],
+  ['the blocking connection', ['blocking']],
+  ['every connection', ['command', 'blocking', 'heartbeat']],
+])('works again soon after %s went silent, and says so', async (_, roles) => {
+  const { connections, secondsToRun, troubles, runs } = await bootBehindCut();
+  for (const role of roles) connections[role].blackhole();
+  const seconds = await secondsToRun();
+  expect(seconds).toBeLessThan(MAX_MS / 1000);
+  for (const role of roles.filter((one) => one !== 'heartbeat')) {
+    expect(troubles(role).map(({ error }) => error!.message)).toContain(
+      `the ${role} connection went silent and was cut`,
+    );
+  }
+  expect([...runs.values()]).toEqual([1, 1]);
+});
+
+it('keeps the lease of a running job while the heartbeat connection is silent', async () => {
+  const end = latch('the end of the job');
+  const { connections, cut, queue, engine, troubles, runs } = await bootBehindCut(() => end.promise);
+  const { id } = await queue.add('long', null);
+  const [worker] = await engine.overdue('work', 60_000);
+  expect(worker).toBeDefined();
+  connections.heartbeat.blackhole();
+  // The next connection of that role is the proof that the silent one was given up.
+  await cut.carrying(`godwit:${redis.prefix}:heartbeat`, { timeout: MAX_MS });
+  expect(troubles('heartbeat').length).toBeGreaterThan(0);
+  end.open();
+  expect(runs.get(id)).toBe(1);
+});
+
+it('gives up a new connection that goes silent before it is ready', async () => {
+  const { cut, secondsToRun, troubles, runs } = await bootBehindCut();
+  const next = cut.carrying(`godwit:${redis.prefix}:command`);
+  cut.drop();
+  (await next).blackhole();
+  await secondsToRun();
+  expect(troubles('command').map(({ error }) => error!.message)).toContain(
+    'the command connection went silent while it was set up and was cut',
+  );
+  expect([...runs.values()]).toEqual([1, 1]);
+});
+
+it('closes while every connection is silent', async () => {
+  const { cut, close } = await bootBehindCut();
+  cut.blackhole();
+  const since = performance.now();
+  await close();
+  expect(performance.now() - since).toBeLessThan(MAX_MS);
+  // It could not say goodbye; its record goes by itself after a minute.
+  await redis.flush();
+});

@@ -1,0 +1,140 @@
+import { expect, it } from 'vitest';
+import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { exchange } from '#lib/engine/scripts/exchange.js';
+import { RedisUnavailableError } from '#lib/errors.js';
+import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import { startCut } from '../support/cut.js';
+import { useRedis } from '../support/redis.js';
+import { until, within } from '../support/wait.js';
+import { bootWorking } from './support/app.js';
+import { onceEach } from './support/ledger.js';
+
+const redis = useRedis();
+
+async function bootBehindCut(more: QueueModuleOptions = {}) {
+  const cut = await startCut(redis.url);
+  const app = await bootWorking({ connection: cut.url, prefix: redis.prefix, ...more });
+  const drained = () =>
+    until(async () => Object.values(await app.queue.counts()).every((count) => count === 0), {
+      timeout: 15_000,
+      what: 'everything is done',
+    });
+  return { cut, drained, ...app };
+}
+
+/** A run of the script, by its sum or in full, whose words are as `test` says. */
+function call(
+  script: typeof exchange | typeof enqueue,
+  test: (words: readonly string[]) => boolean = () => true,
+) {
+  return (words: readonly string[]) =>
+    /^eval/i.test(words[0]!) && [script.sha, script.text].includes(words[1]!) && test(words);
+}
+
+it('runs a job once when the reply to its claim is lost', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  const lost = cut.cutOnReply(call(exchange));
+  await queue.add('one', null, { id: 'a' });
+  await lost.done;
+  await drained();
+  expect(runs).toEqual(onceEach(['a']));
+});
+
+it('runs a job once when the reply to its settlement is lost', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  const lost = cut.cutOnReply(call(exchange, (words) => words.includes('a')));
+  await queue.add('one', null, { id: 'a' });
+  await lost.done;
+  await drained();
+  expect(runs).toEqual(onceEach(['a']));
+});
+
+it('runs jobs once when many replies in a row are lost, to claims and settlements alike', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  const lost = cut.cutOnReply(call(exchange), 5);
+  const ids = Array.from({ length: 200 }, (_, i) => `job-${i}`);
+  await queue.addBulk(ids.map((id) => ({ name: 'many', data: null, options: { id } })));
+  await drained();
+  expect(runs).toEqual(onceEach(ids));
+  // The last ones are lost when there is nothing to do any more.
+  await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'more', data: null })));
+  await lost.done;
+  await drained();
+  expect([...runs.values()].every((times) => times === 1)).toBe(true);
+  expect(runs.size).toBe(250);
+});
+
+it('stores a job once when the reply to its add is lost, also twice, and says so to whoever added it', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  const lost = cut.cutOnReply(call(enqueue), 2);
+  const single = await queue.add('one', null);
+  expect(single.duplicate).toBe(false);
+  await lost.done;
+  const again = cut.cutOnReply(call(enqueue), 2);
+  const bulk = await queue.addBulk(Array.from({ length: 100 }, () => ({ name: 'many', data: null })));
+  expect(bulk.every((result) => !result.duplicate)).toBe(true);
+  await again.done;
+  await drained();
+  expect(runs).toEqual(onceEach([single, ...bulk].map(({ id }) => id)));
+});
+
+/** Adds whose outcome is known, and what it was; each is decided in its time. */
+class Adds {
+  readonly stored: string[] = [];
+  readonly refused: string[] = [];
+  readonly unknown: string[] = [];
+
+  constructor(private readonly timeoutMs: number) {}
+
+  async decide(ids: readonly string[], added: Promise<unknown>): Promise<void> {
+    const what = `the add of ${ids[0]} is decided`;
+    try {
+      await within(added, { timeout: this.timeoutMs + 1_000, what });
+      this.stored.push(...ids);
+    } catch (error) {
+      if (!(error instanceof RedisUnavailableError)) throw error;
+      (error.applied === 'no' ? this.refused : this.unknown).push(...ids);
+    }
+  }
+}
+
+it.each([
+  ['that are patient', 5_000],
+  ['that give up soon', 60],
+])(
+  'loses and doubles no jobs %s on a line that breaks at random bytes in both directions',
+  async (_, enqueueTimeout) => {
+    const TRIALS = 150;
+    const { cut, queue, runs, drained } = await bootBehindCut({ enqueueTimeout });
+    const adds = new Adds(enqueueTimeout);
+    for (let trial = 0; trial < TRIALS; trial++) {
+      await until(() => queue.counts(), { what: 'the line is whole' });
+      const direction = trial % 2 === 0 ? 'up' : 'down';
+      // About as much as a trial sends, so that any request or reply of it is hit, and those of a new connection.
+      cut.cutAfterBytes(direction, 1 + Math.floor(Math.random() * (direction === 'up' ? 2_000 : 500)));
+      const singles = [0, 1, 2].map((i) => `${trial}-single-${i}`);
+      const bulk = [0, 1, 2, 3, 4].map((i) => ({
+        name: 'many',
+        data: null,
+        options: { id: `${trial}-bulk-${i}` },
+      }));
+      await Promise.all([
+        ...singles.map((id) => adds.decide([id], queue.add('one', null, { id }))),
+        adds.decide(
+          bulk.map((job) => job.options.id),
+          queue.addBulk(bulk),
+        ),
+      ]);
+      await cut.heal();
+    }
+    await drained();
+
+    const { stored, refused, unknown } = adds;
+    expect(stored.length + refused.length + unknown.length).toBe(TRIALS * 8);
+    expect(stored.filter((id) => runs.get(id) !== 1)).toEqual([]);
+    expect(refused.filter((id) => runs.has(id))).toEqual([]);
+    expect([...runs].filter(([, times]) => times > 1)).toEqual([]);
+    expect(cut.counters.cuts).toBeGreaterThan(TRIALS / 2);
+  },
+  40_000,
+);

@@ -1,0 +1,179 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { RedisRefusedError, RedisUnavailableError } from '#lib/errors.js';
+import { freePort } from '../../tools/free-port.mjs';
+import { startRedis } from '../../tools/redis.mjs';
+import { atEnd } from '../support/cleanup.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { latch, until, within } from '../support/wait.js';
+import { bootWorking, type WorkingApp } from './support/app.js';
+
+const server = useServer({ args: ['--appendonly', 'yes'] });
+const redis = useRedis({ server });
+const ENQUEUE_MS = 5_000;
+/** From the moment Redis listens until work goes on. */
+const RESUME_MS = 1_500;
+
+const drained = ({ queue }: WorkingApp) =>
+  until(async () => Object.values(await queue.counts()).every((count) => count === 0), {
+    timeout: 15_000,
+    what: 'everything is done',
+  });
+
+/** Adds a job every few ms until told to stop; what became of each add is known in its time. */
+function keepAdding({ queue }: WorkingApp) {
+  const adds: Promise<void>[] = [];
+  const outcome = { stored: [] as string[], refused: [] as string[], unknown: [] as string[] };
+  let longestMs = 0;
+  const addOne = async (id: string) => {
+    const since = performance.now();
+    try {
+      await within(queue.add('one', null, { id }), {
+        timeout: ENQUEUE_MS + 1_000,
+        what: `the add of ${id} is decided`,
+      });
+      outcome.stored.push(id);
+    } catch (error) {
+      if (!(error instanceof RedisUnavailableError)) throw error;
+      (error.applied === 'no' ? outcome.refused : outcome.unknown).push(id);
+    }
+    longestMs = Math.max(longestMs, performance.now() - since);
+  };
+  const timer = setInterval(() => adds.push(addOne(`job-${adds.length}`)), 5);
+  atEnd(() => clearInterval(timer));
+  return {
+    count: () => adds.length,
+    stop: async () => {
+      clearInterval(timer);
+      await Promise.all(adds);
+      return { ...outcome, longestMs };
+    },
+  };
+}
+
+/** Nothing that was said to be stored is lost, nothing that was said not to be has run, nothing has run twice. */
+function expectHonest(app: WorkingApp, { stored, refused }: { stored: string[]; refused: string[] }) {
+  expect(stored.filter((id) => !app.runs.has(id))).toEqual([]);
+  expect(refused.filter((id) => app.runs.has(id))).toEqual([]);
+  expect([...app.runs].filter(([, times]) => times > 1)).toEqual([]);
+}
+
+it('goes on soon after Redis is back from three seconds away, and keeps every word it gave', async () => {
+  const app = await bootWorking({ connection: redis.url, prefix: redis.prefix });
+  const adding = keepAdding(app);
+  await until(() => app.runs.size > 50);
+  await server.kill9();
+  await pause(3_000);
+  const before = app.runs.size;
+  await server.restart();
+  const since = performance.now();
+  await until(() => app.runs.size > before, { what: 'a job runs after the restart' });
+  const resumedMs = performance.now() - since;
+  const outcome = await adding.stop();
+  await drained(app);
+  expect(resumedMs).toBeLessThan(RESUME_MS);
+  // Those made while it was away waited for it.
+  expect(outcome.longestMs).toBeGreaterThan(1_500);
+  expect(outcome.refused).toEqual([]);
+  expectHonest(app, outcome);
+});
+
+it('says in time that an add has failed where Redis stays away, and does not run it later', async () => {
+  const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, enqueueTimeout: '500ms' });
+  await server.kill9();
+  const since = performance.now();
+  const outcomes = await Promise.allSettled([
+    ...['a', 'b', 'c'].map((id) => app.queue.add('one', null, { id })),
+    app.queue.addBulk([{ name: 'many', data: null, options: { id: 'd' } }]),
+  ]);
+  const refusal = { code: 'GODWIT_REDIS_UNAVAILABLE', applied: 'no' };
+  expect(outcomes).toMatchObject(outcomes.map(() => ({ status: 'rejected', reason: refusal })));
+  expect(performance.now() - since).toBeLessThan(1_500);
+  await server.restart();
+  const { id } = await until(() => app.queue.add('later', null));
+  await drained(app);
+  expect([...app.runs.keys()]).toEqual([id]);
+});
+
+it('closes while Redis is away', async () => {
+  const app = await bootWorking({ connection: redis.url, prefix: redis.prefix });
+  await app.queue.add('one', null);
+  await drained(app);
+  await server.kill9();
+  const since = performance.now();
+  await app.close();
+  expect(performance.now() - since).toBeLessThan(10_000);
+  await server.restart();
+  await redis.flush();
+});
+
+it('starts without Redis and works once it comes', async () => {
+  const port = await freePort();
+  const app = await bootWorking({ connection: `redis://127.0.0.1:${port}`, enqueueTimeout: '20s' });
+  const added = app.queue.add('early', null);
+  const late = await startRedis({ private: true, port });
+  atEnd(() => app.close().then(() => late.stop()));
+  const since = performance.now();
+  await added;
+  await until(() => app.runs.size === 1);
+  expect(performance.now() - since).toBeLessThan(RESUME_MS);
+});
+
+it('loses and doubles nothing while all connections are killed again and again', async () => {
+  const app = await bootWorking({ connection: redis.url, prefix: redis.prefix });
+  const adding = keepAdding(app);
+  for (let i = 1; i <= 10; i++) {
+    await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const before = app.runs.size;
+    await until(() => app.runs.size > before + 5);
+  }
+  const outcome = await adding.stop();
+  await drained(app);
+  expect(outcome.refused.length + outcome.unknown.length).toBe(0);
+  expectHonest(app, outcome);
+});
+
+it('does not mind that the server forgets its scripts', async () => {
+  const app = await bootWorking({ connection: redis.url, prefix: redis.prefix });
+  const adding = keepAdding(app);
+  for (let i = 1; i <= 20; i++) {
+    await redis.admin.script('FLUSH');
+    const before = app.runs.size;
+    await until(() => app.runs.size > before + 2);
+  }
+  const outcome = await adding.stop();
+  await drained(app);
+  expect(outcome.refused.length + outcome.unknown.length).toBe(0);
+  expectHonest(app, outcome);
+});
+
+describe('at maxmemory', () => {
+  it('refuses adds in words and drains the backlog', async () => {
+    const gate = latch('the gate');
+    const app = await bootWorking({ connection: redis.url, prefix: redis.prefix }, () => gate.promise);
+    const jobs = Array.from({ length: 500 }, (_, i) => ({
+      name: 'many',
+      data: 'x'.repeat(1_000),
+      options: { id: `${i}` },
+    }));
+    await app.queue.addBulk(jobs);
+    const limit = Number(/used_memory:(\d+)/.exec(await redis.admin.info('memory'))![1]) - 200_000;
+    await redis.admin.config('SET', 'maxmemory', limit);
+    atEnd(() => redis.admin.config('SET', 'maxmemory', 0));
+    const refused = await app.queue.add('more', null, { id: 'more' }).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(RedisRefusedError);
+    expect(refused).toMatchObject({
+      reply: 'OOM',
+      applied: 'no',
+      message: expect.stringContaining('raise maxmemory'),
+    });
+    await expect(app.queue.addBulk([{ name: 'more', data: null }])).rejects.toMatchObject({ reply: 'OOM' });
+    gate.open();
+    await drained(app);
+    expect(app.runs).toEqual(new Map(jobs.map(({ options }) => [options.id, 1])));
+    await redis.admin.config('SET', 'maxmemory', 0);
+    await app.queue.add('again', null, { id: 'again' });
+    await until(() => app.runs.has('again'));
+  });
+});

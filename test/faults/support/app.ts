@@ -1,0 +1,42 @@
+import { QUEUE_ENGINE, getQueueToken } from '#lib/decorators/metadata.js';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import type { LinkEvent, QueueEngine } from '#lib/engine/engine.js';
+import type { Job } from '#lib/job/job.js';
+import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import type { Queue } from '#lib/producer/queue.js';
+import { QueueModule } from '#lib/queue.module.js';
+import { bootApp, type BootOptions } from '../../support/app.js';
+
+export interface WorkingApp {
+  readonly queue: Queue;
+  readonly engine: QueueEngine;
+  /** How often each job has run. */
+  readonly runs: ReadonlyMap<string, number>;
+  /** What the connections had to say. */
+  readonly links: readonly LinkEvent[];
+  readonly close: () => Promise<void>;
+}
+
+/** An application that adds to one queue and works on it, and counts what it runs. */
+export async function bootWorking(
+  root: QueueModuleOptions,
+  run: (job: Job) => unknown = () => undefined,
+  boot: Pick<BootOptions, 'logger'> = {},
+): Promise<WorkingApp> {
+  const runs = new Map<string, number>();
+  @Processor('work')
+  class Counting {
+    @Handle()
+    run(job: Job) {
+      runs.set(job.id, (runs.get(job.id) ?? 0) + 1);
+      return run(job);
+    }
+  }
+  const imports = [QueueModule.forRoot(root), QueueModule.registerQueue({ name: 'work' })];
+  const { get, close } = await bootApp({ imports, providers: [Counting], ...boot });
+  const engine = get<QueueEngine>(QUEUE_ENGINE);
+  const links: LinkEvent[] = [];
+  engine.onLink((event) => links.push(event));
+  return { queue: get<Queue>(getQueueToken('work')), engine, runs, links, close };
+}

@@ -1,0 +1,50 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { atEnd } from '../../support/cleanup.js';
+
+interface Line {
+  /** A run began (S) or its handler came to its end (E). */
+  readonly what: 'S' | 'E';
+  readonly id: string;
+  readonly pid: number;
+}
+
+/** What processes did, in one file each, outside of Redis: the truth to compare with what the queue says. */
+export class Ledger {
+  private readonly dir = mkdtempSync(join(tmpdir(), 'godwit-ledger-'));
+  private files = 0;
+
+  constructor() {
+    atEnd(() => rmSync(this.dir, { recursive: true, force: true }));
+  }
+
+  /** A file for one more process. */
+  file(): string {
+    this.files += 1;
+    return join(this.dir, String(this.files));
+  }
+
+  lines(what?: Line['what']): Line[] {
+    const texts = readdirSync(this.dir).map((name) => readFileSync(join(this.dir, name), 'utf8'));
+    const lines = texts.flatMap((text) => text.split('\n').slice(0, -1)).map(parse);
+    return what === undefined ? lines : lines.filter((line) => line.what === what);
+  }
+
+  /** How often each job was begun, or brought to its end. */
+  times(what: Line['what']): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const { id } of this.lines(what)) counts.set(id, (counts.get(id) ?? 0) + 1);
+    return counts;
+  }
+}
+
+function parse(line: string): Line {
+  const [what, id, pid] = line.split(' ');
+  return { what: what as Line['what'], id: id!, pid: Number(pid) };
+}
+
+/** Every id once: what the ledger of a queue shows that lost nothing and ran nothing twice. */
+export function onceEach(ids: readonly string[]): Map<string, number> {
+  return new Map(ids.map((id) => [id, 1]));
+}

@@ -1,0 +1,126 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Subject } from 'rxjs';
+import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import { atEnd } from '../../support/cleanup.js';
+import { collect, within, type WaitOptions } from '../../support/wait.js';
+
+const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
+/** A process that must start Node and Nest, perhaps beside many others. */
+const START_MS = 30_000;
+
+/** What a process is told to be; it must survive JSON. */
+export interface AppPlan {
+  readonly root: QueueModuleOptions;
+  /** @default 'work' */
+  readonly queue?: string;
+  /** Of its processor. @default no processor */
+  readonly concurrency?: number;
+  /** File for a line at the start and one at the end of every run. */
+  readonly ledger?: string;
+}
+
+/** What a process says. */
+export type Said =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'started' | 'ended'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'aborted'; readonly id: string; readonly reason: string }
+  | { readonly kind: 'log'; readonly level: string; readonly text: string }
+  | { readonly kind: 'link'; readonly role: string; readonly state: string; readonly text?: string }
+  | { readonly kind: 'unhandled'; readonly text: string }
+  | { readonly kind: 'answer'; readonly call: number; readonly value?: unknown; readonly error?: string };
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Starts an application and waits until it is up; killed at the end of the test where it still runs then. */
+export async function spawnApp(plan: AppPlan): Promise<AppProcess> {
+  const app = new AppProcess(plan);
+  await app.first('ready', () => true, { timeout: START_MS, what: () => `the process is up: ${app.output}` });
+  return app;
+}
+
+export class AppProcess {
+  readonly exited: Promise<Exit>;
+  /** What it wrote to its standard outputs; nothing, if all is well. */
+  output = '';
+  private readonly child: ChildProcess;
+  private readonly messages = new Subject<Said>();
+  private readonly said = collect(this.messages);
+  private calls = 0;
+
+  constructor(plan: AppPlan) {
+    const PLAN = JSON.stringify({ queue: 'work', ...plan });
+    this.child = fork(CHILD, { env: { ...process.env, PLAN }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    this.child.on('message', (message) => this.messages.next(message as Said));
+    for (const stream of [this.child.stdout!, this.child.stderr!]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));
+    }
+    this.exited = once(this.child, 'exit').then(([code, signal]) => ({ code, signal }) as Exit);
+    atEnd(async () => {
+      this.kill('SIGKILL');
+      await this.exited;
+      const unhandled = this.all('unhandled').map(({ text }) => text);
+      const amiss = [this.output, ...unhandled].join('');
+      if (amiss !== '') throw new Error(`a process of the test said what nobody expected:\n${amiss}`);
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  /** Everything of a kind it has said so far. */
+  all<K extends Said['kind']>(kind: K): Extract<Said, { kind: K }>[] {
+    return this.said.values.filter((one): one is Extract<Said, { kind: K }> => one.kind === kind);
+  }
+
+  /** The first it has said, or will say, that matches. */
+  first<K extends Said['kind']>(
+    kind: K,
+    match: (said: Extract<Said, { kind: K }>) => boolean = () => true,
+    options: WaitOptions = {},
+  ): Promise<Extract<Said, { kind: K }>> {
+    return this.take(1, kind, match, options).then(([one]) => one!);
+  }
+
+  async take<K extends Said['kind']>(
+    n: number,
+    kind: K,
+    match: (said: Extract<Said, { kind: K }>) => boolean = () => true,
+    options: WaitOptions = {},
+  ): Promise<Extract<Said, { kind: K }>[]> {
+    const isIt = (one: Said) => one.kind === kind && match(one as Extract<Said, { kind: K }>);
+    const what = () =>
+      `${n} × '${kind}' of a process that said ${JSON.stringify(this.said.values.slice(-5))}`;
+    return (await this.said.take(n, isIt, { timeout: 15_000, what, ...options })) as Extract<
+      Said,
+      { kind: K }
+    >[];
+  }
+
+  /** Does something in the process: `add(name, data, options)`, `get(id)`, `start()`, `state()`, `release()` of held jobs. */
+  async call(verb: 'add' | 'get' | 'start' | 'state' | 'release', ...args: unknown[]): Promise<any> {
+    const call = ++this.calls;
+    this.child.send({ call, verb, args });
+    const { value, error } = await this.first('answer', (answer) => answer.call === call);
+    if (error !== undefined) throw new Error(`${verb} in the process: ${error}`);
+    return value;
+  }
+
+  /** Closes the application and leaves the process to itself; it must end when nothing keeps it. */
+  close(): void {
+    this.child.send({ call: 0, verb: 'close', args: [] });
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  exit(options: WaitOptions = {}): Promise<Exit> {
+    return within(this.exited, { timeout: 20_000, what: 'the process ends', ...options });
+  }
+}

@@ -1,0 +1,297 @@
+import { Controller, Injectable, Module, Scope, type ModuleMetadata } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { BootstrapError } from '#lib/errors.js';
+import { defineJob } from '#lib/job/define-job.js';
+import type { Job } from '#lib/job/job.js';
+import { compileApp, withQueues } from './fakes.js';
+
+/** The faults an application with the queues `email` and `sms` is refused for. */
+async function faultsOf(metadata: ModuleMetadata, queues = ['email', 'sms']): Promise<readonly string[]> {
+  const { init, engine } = await compileApp(withQueues(queues, metadata));
+  const error = await init().then(
+    () => expect.fail('the application started'),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(BootstrapError);
+  expect(engine.state).toBe('new');
+  return (error as BootstrapError).faults;
+}
+
+@Processor('email')
+class EmailProcessor {
+  @Handle('welcome')
+  welcome(): string {
+    return 'welcomed';
+  }
+}
+
+describe('the bootstrap refuses', () => {
+  it('two handlers for one job name, in one class or in several', async () => {
+    @Processor('email')
+    class Other {
+      @Handle('welcome')
+      greet() {}
+      @Handle('bye')
+      bye() {}
+      @Handle('bye')
+      leave() {}
+    }
+    @Processor('sms')
+    class Sms {
+      @Handle('welcome')
+      welcome() {}
+    }
+    expect(await faultsOf({ providers: [EmailProcessor, Other, Sms] })).toEqual([
+      "job 'welcome' of queue 'email' has 2 handlers: EmailProcessor.welcome and Other.greet; keep one",
+      "job 'bye' of queue 'email' has 2 handlers: Other.bye and Other.leave; keep one",
+    ]);
+  });
+
+  it('two catch-alls for one queue', async () => {
+    @Processor('email')
+    class A {
+      @Handle()
+      rest() {}
+    }
+    @Processor('email')
+    class B {
+      @Handle()
+      others() {}
+    }
+    expect(await faultsOf({ providers: [A, B] })).toEqual([
+      "queue 'email' has 2 handlers for every other job: A.rest and B.others; keep one @Handle() without a name",
+    ]);
+  });
+
+  it('a processor without handlers', async () => {
+    @Processor('email')
+    class Empty {
+      welcome() {}
+    }
+    expect(await faultsOf({ providers: [Empty] })).toEqual([
+      "Empty is a processor of queue 'email' and has no handler; put @Handle('name') on one of its methods",
+    ]);
+  });
+
+  it('a processor of a queue that is not registered', async () => {
+    @Processor('emial')
+    class Misspelt {
+      @Handle('welcome')
+      welcome() {}
+    }
+    expect(await faultsOf({ providers: [Misspelt] })).toEqual([
+      "@Processor of Misspelt: queue 'emial' is not registered; " +
+        "add QueueModule.registerQueue({ name: 'emial' }) to a module (registered: email, sms)",
+    ]);
+    expect(await faultsOf({ providers: [Misspelt] }, [])).toEqual([
+      "@Processor of Misspelt: queue 'emial' is not registered; " +
+        "add QueueModule.registerQueue({ name: 'emial' }) to a module (no queue is registered)",
+    ]);
+  });
+
+  it('several queues for one processor, in words, since they are to come', async () => {
+    @Processor(['email', 'sms'] as never)
+    class Ordered {
+      @Handle('welcome')
+      welcome() {}
+    }
+    @Processor({ email: 6, sms: 3 } as never)
+    class Weighted {
+      @Handle('welcome')
+      welcome() {}
+    }
+    expect(await faultsOf({ providers: [Ordered, Weighted] })).toEqual([
+      '@Processor of Ordered: a processor works on one queue, got ["email","sms"] (array); ' +
+        'several queues by order or weight are not supported yet, write one processor for each',
+      '@Processor of Weighted: a processor works on one queue, got {"email":6,"sms":3} (object); ' +
+        'several queues by order or weight are not supported yet, write one processor for each',
+    ]);
+  });
+
+  it('names that are none', async () => {
+    const NAMES: Record<string, string> = {};
+    @Processor('e mail')
+    class Spaced {
+      @Handle('welcome')
+      welcome() {}
+    }
+    @Processor('email')
+    class Nameless {
+      @Handle(NAMES['welcom']!)
+      misspelt() {}
+      @Handle('')
+      empty() {}
+      @Handle(7 as never)
+      seven() {}
+    }
+    const text = 'a job name is 1 to 255 bytes of well-formed text without control characters';
+    expect(await faultsOf({ providers: [Spaced, Nameless] })).toEqual([
+      '@Processor of Spaced: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "e mail" (string)',
+      `@Handle(undefined) on Nameless.misspelt: ${text}: undefined is not a string`,
+      `@Handle('') on Nameless.empty: ${text}: "" (string) is empty`,
+      `@Handle(7 (number)) on Nameless.seven: ${text}: 7 (number) is not a string`,
+    ]);
+  });
+
+  it('bad options, with what was received', async () => {
+    @Processor('email', { concurrency: 0 })
+    class None {
+      @Handle('a')
+      a() {}
+    }
+    @Processor('sms', { concurrency: '50' as never, speed: 'high' } as never)
+    class Text {
+      @Handle('b')
+      b() {}
+    }
+    expect(await faultsOf({ providers: [None, Text] })).toEqual([
+      "@Processor('email') of None.concurrency must be an integer from 1 to 10000, got 0 (number)",
+      '@Processor(\'sms\') of Text.concurrency must be an integer from 1 to 10000, got "50" (string)',
+      "@Processor('sms') of Text.speed is not an option; the options are concurrency",
+    ]);
+  });
+
+  it('two processors of one queue that ask for different concurrency', async () => {
+    @Processor('email', { concurrency: 5 })
+    class A {
+      @Handle('a')
+      a() {}
+    }
+    @Processor('email')
+    class B {
+      @Handle('b')
+      b() {}
+    }
+    @Processor('email', { concurrency: 50 })
+    class C {
+      @Handle('c')
+      c() {}
+    }
+    expect(await faultsOf({ providers: [A, B, C] })).toEqual([
+      "the processors of queue 'email' share one pool and ask for different concurrency: A for 5 and C for 50; give it once",
+    ]);
+  });
+
+  it('a handler in a class that is no processor, provider or controller', async () => {
+    @Injectable()
+    class MailService {
+      @Handle('welcome')
+      send() {}
+    }
+    @Controller()
+    class MailController {
+      @Handle()
+      any() {}
+    }
+    expect(await faultsOf({ providers: [MailService], controllers: [MailController] })).toEqual([
+      "MailService.send is marked @Handle('welcome'), but MailService has no @Processor; add @Processor('queue') to the class",
+      "MailController.any is marked @Handle(), but MailController has no @Processor; add @Processor('queue') to the class",
+    ]);
+  });
+
+  it('a controller that is a processor', async () => {
+    @Controller()
+    @Processor('email')
+    class EmailController {
+      @Handle('welcome')
+      welcome() {}
+    }
+    expect(await faultsOf({ controllers: [EmailController] })).toEqual([
+      'EmailController is a controller with @Processor; make it a provider, controllers only answer requests',
+    ]);
+  });
+
+  it('a handler whose definition names another queue', async () => {
+    const ping = defineJob<null>('sms', 'ping');
+    @Processor('email')
+    class Lost {
+      @Handle(ping)
+      ping(_job: Job<null>) {}
+    }
+    expect(await faultsOf({ providers: [Lost] })).toEqual([
+      "Lost.ping handles 'ping', which is defined for queue 'sms', but Lost works on queue 'email'; " +
+        "move it to a processor of 'sms'",
+    ]);
+  });
+
+  it('an override that hides a handler without being one', async () => {
+    @Processor('sms')
+    class Loud extends EmailProcessor {
+      override welcome() {
+        return 'LOUD';
+      }
+    }
+    expect(await faultsOf({ providers: [Loud] })).toEqual([
+      "Loud.welcome overrides EmailProcessor.welcome, which is marked @Handle('welcome'), and so hides it; " +
+        'mark the override too, or give it another name',
+      "Loud is a processor of queue 'sms' and has no handler; put @Handle('name') on one of its methods",
+    ]);
+  });
+
+  it('a class provided twice', async () => {
+    @Module({ providers: [EmailProcessor] })
+    class MailModule {}
+    @Module({ providers: [EmailProcessor, { provide: 'again', useClass: EmailProcessor }] })
+    class NewsModule {}
+    expect(await faultsOf({ imports: [MailModule, NewsModule] })).toEqual([
+      'the processor EmailProcessor is provided 3 times (MailModule, NewsModule and NewsModule), ' +
+        'which makes as many instances of it; provide it in one module and export it from there',
+    ]);
+  });
+
+  it('request-scoped and transient processors', async () => {
+    @Injectable({ scope: Scope.REQUEST })
+    class Tenant {}
+    @Processor('email', { scope: Scope.REQUEST })
+    class ByOption {
+      @Handle('a')
+      a() {}
+    }
+    @Processor('email')
+    @Injectable({ scope: Scope.REQUEST })
+    class ByInjectable {
+      @Handle('b')
+      b() {}
+    }
+    @Processor('email')
+    class ByDependency {
+      constructor(readonly tenant: Tenant) {}
+      @Handle('c')
+      c() {}
+    }
+    @Processor('email', { scope: Scope.TRANSIENT })
+    class Transient {
+      @Handle('d')
+      d() {}
+    }
+    const scoped = (name: string) =>
+      `${name} is request-scoped, itself or through something it injects; ` +
+      'request-scoped processors are not supported yet: make it and what it injects singletons';
+    expect(await faultsOf({ providers: [Tenant, ByOption, ByInjectable, ByDependency, Transient] })).toEqual([
+      scoped('ByOption'),
+      scoped('ByInjectable'),
+      scoped('ByDependency'),
+      'Transient is transient; a processor is one instance for all its jobs: remove the scope',
+    ]);
+  });
+
+  it('everything at once, in one error', async () => {
+    @Processor('emial', { concurrency: 5 })
+    class Misspelt {
+      @Handle('welcome')
+      welcome() {}
+    }
+    @Processor('sms')
+    class Empty {}
+    const { init } = await compileApp(withQueues(['email', 'sms'], { providers: [Misspelt, Empty] }));
+    await expect(init()).rejects.toThrow(
+      new BootstrapError([
+        "@Processor of Misspelt: queue 'emial' is not registered; " +
+          "add QueueModule.registerQueue({ name: 'emial' }) to a module (registered: email, sms)",
+        "Empty is a processor of queue 'sms' and has no handler; put @Handle('name') on one of its methods",
+      ]).message,
+    );
+  });
+});

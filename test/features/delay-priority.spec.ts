@@ -1,0 +1,179 @@
+import { expect, it } from 'vitest';
+import type { Job } from '#lib/job/job.js';
+import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch } from '../support/wait.js';
+
+const redis = useRedis();
+const HOUR = 3_600_000;
+
+/** Tells in which order jobs began. */
+function recorder(): { ran: unknown[]; handlers: Handlers } {
+  const ran: unknown[] = [];
+  return { ran, handlers: { job: (job: Job) => void ran.push(job.data) } };
+}
+
+it('runs a delayed job when its time has come by the clock of Redis, not before', async () => {
+  const { handlers } = recorder();
+  const { queue, said, ended } = await bootQueue(redis, { handlers });
+  const now = Date.now();
+  const jobs = {
+    delay: await queue.add('job', 1, { delay: 150 }),
+    text: await queue.add('job', 1, { delay: '200ms' }),
+    date: await queue.add('job', 1, { runAt: new Date(now + 250) }),
+    number: await queue.add('job', 1, { runAt: now + 300 }),
+  };
+  for (const { id } of Object.values(jobs)) await ended(id);
+  const at = (type: string, id: string) =>
+    said.values.find((event) => event.type === type && event.jobId === id)!.at.getTime();
+  expect(at('active', jobs.delay.id) - at('delayed', jobs.delay.id)).toBeGreaterThanOrEqual(150);
+  expect(at('active', jobs.text.id) - at('delayed', jobs.text.id)).toBeGreaterThanOrEqual(200);
+  expect(at('active', jobs.date.id)).toBeGreaterThanOrEqual(now + 250);
+  expect(at('active', jobs.number.id)).toBeGreaterThanOrEqual(now + 300);
+});
+
+it('shows a delayed job as delayed, with the time it is due', async () => {
+  const { queue, said } = await bootQueue(redis);
+  const runAt = new Date(Date.now() + HOUR);
+  const dated = await queue.add('job', 1, { runAt });
+  expect(await queue.get(dated.id)).toMatchObject({ state: 'delayed', dueAt: runAt, attempt: 0 });
+
+  const { id } = await queue.add('job', 1, { delay: '1h' });
+  const event = await said.first((one) => one.jobId === id, PATIENT);
+  expect(event).toMatchObject({ type: 'delayed', delayMs: HOUR });
+  const { dueAt } = (await queue.get(id))!;
+  expect(dueAt!.getTime() - event.at.getTime()).toBe(HOUR);
+  expect(await queue.counts()).toMatchObject({ delayed: 2, waiting: 0 });
+
+  // What is due already does not wait.
+  const past = await queue.add('job', 1, { runAt: 0 });
+  const zero = await queue.add('job', 1, { delay: 0 });
+  expect(await queue.get(zero.id)).toMatchObject({ state: 'waiting', dueAt: null });
+  await said.first((one) => one.jobId === past.id, PATIENT);
+});
+
+it("judges a due time by the clock of Redis, whatever a process's own clock says", async () => {
+  const { ran, handlers } = recorder();
+  const { queue, ended, said } = await bootQueue(redis, { handlers });
+  const { now } = Date;
+  // Two hours ahead, where BullMQ's workers would run a job that is due in one.
+  Date.now = () => now() + 2 * HOUR;
+  try {
+    const { id } = await queue.add('job', 'in an hour', { delay: HOUR });
+    const soon = await queue.add('job', 'soon', { delay: 50 });
+    expect((await ended(soon.id)).type).toBe('completed');
+    const { at } = await said.first((event) => event.jobId === id, PATIENT);
+    const { dueAt, createdAt } = (await queue.get(id))!;
+    expect(dueAt!.getTime() - at.getTime()).toBe(HOUR);
+    expect(Math.abs(createdAt!.getTime() - at.getTime())).toBeLessThan(60_000);
+    expect(ran).toEqual(['soon']);
+  } finally {
+    Date.now = now;
+  }
+});
+
+it('runs a delayed job at once when it is promoted, and no other', async () => {
+  const { ran, handlers } = recorder();
+  const { queue, ended } = await bootQueue(redis, { handlers });
+  const other = await queue.add('job', 'other', { delay: '1h' });
+  const { id } = await queue.add('job', 'promoted', { delay: '1h' });
+  await queue.promote(id);
+  expect((await ended(id)).type).toBe('completed');
+  expect(ran).toEqual(['promoted']);
+  expect(await queue.get(other.id)).toMatchObject({ state: 'delayed' });
+
+  await expect(queue.promote('nobody')).rejects.toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
+  await expect(queue.promote(id)).rejects.toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
+  await queue.pause();
+  const waiting = await queue.add('job', 'waiting');
+  await expect(queue.promote(waiting.id)).rejects.toMatchObject({
+    code: 'GODWIT_WRONG_STATE',
+    message: `job "${waiting.id}" in queue 'work' is not delayed; only delayed jobs are promoted`,
+  });
+});
+
+it('runs what has no priority first, then by priority, first in first out inside each', async () => {
+  const { ran, handlers } = recorder();
+  const { queue, ended } = await bootQueue(redis, { handlers, concurrency: 1 });
+  await queue.pause();
+  const priorities = [2_097_151, 2, 1, undefined, 2, 0, 1, 3, undefined, 2];
+  const jobs = [];
+  for (const [i, priority] of priorities.entries()) {
+    const data = `${priority ?? 0}-${i}`;
+    jobs.push(await queue.add('job', data, priority === undefined ? {} : { priority }));
+  }
+  const bulk = await queue.addBulk(
+    [1, 2].map((priority) => ({ name: 'job', data: `${priority}-bulk`, options: { priority } })),
+  );
+  expect(await queue.counts()).toMatchObject({ waiting: 12 });
+  await queue.resume();
+  for (const { id } of [...jobs, ...bulk]) await ended(id);
+  expect(ran).toEqual([
+    '0-3',
+    '0-5',
+    '0-8',
+    '1-2',
+    '1-6',
+    '1-bulk',
+    '2-1',
+    '2-4',
+    '2-9',
+    '2-bulk',
+    '3-7',
+    '2097151-0',
+  ]);
+});
+
+it('runs a thousand jobs without priorities in the order in which they were added', async () => {
+  const { ran, handlers } = recorder();
+  const { queue, ended } = await bootQueue(redis, { handlers, concurrency: 1 });
+  const numbers = Array.from({ length: 1000 }, (_, i) => i);
+  const jobs = await Promise.all(numbers.map((data) => queue.add('job', data)));
+  await ended(jobs.at(-1)!.id);
+  expect(ran).toEqual(numbers);
+});
+
+it('keeps the priority of a job over its delay and over its retries', async () => {
+  const began: string[] = [];
+  const gate = latch('the gate');
+  const handlers: Handlers = {
+    gate: () => gate.promise,
+    job: (job: Job<string>) => {
+      began.push(`${job.data} ${job.attempt}`);
+      if (job.data.endsWith('retry') && job.attempt === 1) throw new Error('again');
+    },
+  };
+  const { queue, ended, said } = await bootQueue(redis, { handlers, concurrency: 1 });
+  const blocker = await queue.add('gate', 0);
+  await said.first((event) => event.type === 'active' && event.jobId === blocker.id, PATIENT);
+  // All of them become claimable while the only slot is taken.
+  const delayed = await queue.add('job', '2 delayed', { priority: 2, delay: '1h' });
+  const plain = await queue.add('job', '2 plain', { priority: 2 });
+  const late = await queue.add('job', '3 plain', { priority: 3 });
+  const retry = await queue.add('job', '1 retry', { priority: 1, backoff: 0 });
+  const waits = await queue.add('job', '1 waiting retry', { priority: 1, backoff: '1h' });
+  const last = await queue.add('job', '9', { priority: 9 });
+  const end = await queue.add('job', '10', { priority: 10 });
+  await queue.promote(delayed.id);
+  gate.open();
+  await ended(end.id);
+  expect(began).toEqual([
+    '1 retry 1',
+    '1 waiting retry 1',
+    '1 retry 2',
+    '2 plain 1',
+    '2 delayed 1',
+    '3 plain 1',
+    '9 1',
+    '10 1',
+  ]);
+
+  // After the wait of its backoff it is again before those of a higher number.
+  await queue.pause();
+  began.length = 0;
+  const behind = await queue.add('job', '5', { priority: 5 });
+  await queue.promote(waits.id);
+  await queue.resume();
+  for (const { id } of [plain, late, retry, last, behind, waits]) await ended(id);
+  expect(began).toEqual(['1 waiting retry 2', '5 1']);
+});

@@ -1,0 +1,203 @@
+import type { DynamicModule, INestApplicationContext, LoggerService, ModuleMetadata } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { onTestFinished } from 'vitest';
+import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
+import type { QueuePlan } from '#lib/discovery/handler.registry.js';
+import type { LinkEvent, QueueEngine } from '#lib/engine/engine.js';
+import { NotRunningError } from '#lib/errors.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
+import { QueueModule } from '#lib/queue.module.js';
+import type { Workforce } from '#lib/queue.runtime.js';
+import type { DrainLimits, DrainReport, Pool } from '#lib/worker/pool.js';
+
+/** What a handler waits for until the test opens it. */
+export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open };
+}
+
+/** Everything that happened, in order, over all fakes of one application. */
+export type History = string[];
+
+/** An engine that stores nothing: it only knows whether it is open. */
+export class FakeEngine {
+  state: 'new' | 'open' | 'closed' = 'new';
+  warnings: readonly string[] | null = [];
+  openError: Error | null = null;
+  readonly listeners = new Set<(event: LinkEvent) => void>();
+
+  constructor(private readonly history: History) {}
+
+  async open(): Promise<readonly string[] | null> {
+    this.history.push('engine opened');
+    if (this.openError) throw this.openError;
+    this.state = 'open';
+    return this.warnings;
+  }
+
+  async close(): Promise<void> {
+    if (this.state === 'closed') return;
+    this.state = 'closed';
+    this.history.push('engine closed');
+  }
+
+  onLink(listener: (event: LinkEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  enqueue(queue: string): void {
+    if (this.state === 'closed') throw new NotRunningError('enqueue');
+    this.history.push(`added to ${queue}`);
+  }
+}
+
+/** A pool that runs what the test hands it, through the handlers that discovery found. */
+export class FakePool implements Pool {
+  readonly queue: string;
+  readonly concurrency: number;
+  state: 'new' | 'running' | 'paused' | 'drained' = 'new';
+  /** Resolves when a drain begins, and when it is over. */
+  readonly draining: Promise<void>;
+  readonly drained: Promise<void>;
+  private tellDraining!: () => void;
+  private tellDrained!: () => void;
+  private readonly runs = new Set<Promise<unknown>>();
+
+  constructor(
+    readonly plan: QueuePlan,
+    private readonly history: History,
+  ) {
+    this.queue = plan.queue;
+    this.concurrency = plan.concurrency;
+    this.draining = new Promise((resolve) => (this.tellDraining = resolve));
+    this.drained = new Promise((resolve) => (this.tellDrained = resolve));
+  }
+
+  get running(): number {
+    return this.runs.size;
+  }
+
+  /** Runs a job as if it had been claimed. */
+  run(jobName: string, data: unknown = null): Promise<unknown> {
+    const entry = this.plan.find(jobName);
+    if (!entry) throw new Error(`no handler for ${jobName}`);
+    const run = (async () => entry.run({ queue: this.queue, name: jobName, data } as never))();
+    this.runs.add(run);
+    void run.finally(() => this.runs.delete(run)).catch(() => undefined);
+    return run;
+  }
+
+  start(): void {
+    if (this.state === 'new') this.history.push(`${this.queue} started`);
+    if (this.state !== 'paused') this.state = 'running';
+  }
+
+  pause(): void {
+    this.state = 'paused';
+  }
+
+  resume(): void {
+    this.state = 'running';
+  }
+
+  async drain({ timeoutMs, graceMs }: DrainLimits): Promise<DrainReport> {
+    this.history.push(`${this.queue} draining ${timeoutMs}/${graceMs}`);
+    this.tellDraining();
+    const finished = this.runs.size;
+    await Promise.allSettled(this.runs);
+    this.state = 'drained';
+    this.history.push(`${this.queue} drained`);
+    this.tellDrained();
+    return { finished, released: [] };
+  }
+}
+
+export interface Fakes {
+  readonly app: INestApplicationContext;
+  readonly engine: FakeEngine;
+  readonly pools: Map<string, FakePool>;
+  readonly history: History;
+  readonly logs: { readonly level: string; readonly text: string }[];
+  /** Rejects as the application would. */
+  readonly init: () => Promise<void>;
+  readonly pool: (queue: string) => FakePool;
+}
+
+export interface FakeOptions {
+  readonly history?: History;
+  readonly makePool?: (plan: QueuePlan, history: History) => FakePool;
+}
+
+/** A real Nest application whose engine, pools and producer are fakes; not yet initialised. */
+export async function compileApp(metadata: ModuleMetadata, options: FakeOptions = {}): Promise<Fakes> {
+  const { history = [], makePool = (plan, all) => new FakePool(plan, all) } = options;
+  const engine = new FakeEngine(history);
+  const pools = new Map<string, FakePool>();
+  const logs: Fakes['logs'] = [];
+  const app = await Test.createTestingModule(metadata)
+    .setLogger(collector(logs))
+    .overrideProvider(QUEUE_ENGINE)
+    .useValue(engine as unknown as QueueEngine)
+    .overrideProvider(WORKFORCE)
+    .useValue((): Workforce => ({
+      createPool: (plan) => {
+        const pool = makePool(plan, history);
+        pools.set(plan.queue, pool);
+        return pool;
+      },
+      stop: async () => void history.push('workforce stopped'),
+    }))
+    .overrideProvider(QueueProducer)
+    .useValue({ add: async (queue: string) => engine.enqueue(queue) })
+    .compile();
+  let failed = false;
+  // Nest 11 does not close what has failed to start; the test itself closes it where that matters.
+  onTestFinished(() => (failed ? undefined : app.close()));
+  return {
+    app,
+    engine,
+    pools,
+    history,
+    logs,
+    init: async () => {
+      failed = true;
+      await app.init();
+      failed = false;
+    },
+    pool: (queue) => pools.get(queue)!,
+  };
+}
+
+/** The same with `forRoot` and these queues, up and running. */
+export async function startApp(
+  queues: readonly string[],
+  metadata: ModuleMetadata,
+  options: FakeOptions & { root?: DynamicModule } = {},
+): Promise<Fakes> {
+  const fakes = await compileApp(withQueues(queues, metadata, options.root), options);
+  await fakes.init();
+  return fakes;
+}
+
+export function withQueues(
+  queues: readonly string[],
+  metadata: ModuleMetadata,
+  root: DynamicModule = QueueModule.forRoot(),
+): ModuleMetadata {
+  const registered = QueueModule.registerQueue(...queues.map((name) => ({ name })));
+  return { ...metadata, imports: [root, registered, ...(metadata.imports ?? [])] };
+}
+
+function collector(logs: Fakes['logs']): LoggerService {
+  const at = (level: string) => (message: unknown) => void logs.push({ level, text: String(message) });
+  return {
+    log: at('log'),
+    warn: at('warn'),
+    error: at('error'),
+    debug: at('debug'),
+    verbose: at('verbose'),
+    fatal: at('fatal'),
+  };
+}

@@ -1,0 +1,346 @@
+import { createRequire } from 'node:module';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import type {
+  OnApplicationBootstrap,
+  OnApplicationShutdown,
+  OnModuleDestroy,
+  OnModuleInit,
+} from '@nestjs/common';
+import { describe, expect, it, vi } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { QueueEvents } from '#lib/events/queue-events.js';
+import type { Job } from '#lib/job/job.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
+import { QueueModule } from '#lib/queue.module.js';
+import { QueueRuntime } from '#lib/queue.runtime.js';
+import { FakePool, compileApp, gate, startApp, withQueues, type History } from './fakes.js';
+
+const require = createRequire(import.meta.url);
+const NEST_11 = (require('@nestjs/core/package.json') as { version: string }).version.startsWith('11.');
+
+const HISTORY = Symbol('history');
+const GATE = Symbol('gate');
+
+/** A connection that is open between the first and the last hook, as those of ORMs are. */
+@Injectable()
+class Database implements OnModuleInit, OnModuleDestroy {
+  isOpen = false;
+  constructor(@Inject(HISTORY) readonly history: History) {}
+  async onModuleInit() {
+    this.isOpen = true;
+    this.history.push('database opened');
+  }
+  async onModuleDestroy() {
+    this.isOpen = false;
+    this.history.push('database closed');
+  }
+}
+
+/** Its job asks at the end whether the database is still there. */
+@Processor('email')
+class EmailProcessor implements OnModuleDestroy {
+  constructor(
+    readonly database: Database,
+    @Inject(GATE) readonly held: { opened: Promise<void> },
+    @Inject(HISTORY) readonly history: History,
+  ) {}
+  @Handle()
+  async slow(job: Job) {
+    await this.held.opened;
+    this.history.push(`${job.name} ended, database ${this.database.isOpen ? 'open' : 'closed'}`);
+  }
+  onModuleDestroy() {
+    this.history.push('own hook of EmailProcessor');
+  }
+}
+
+@Processor('sms')
+class SmsProcessor {
+  @Handle()
+  quick() {}
+}
+
+/** Keeps the database where the first parameter says. */
+function application(where: 'same module' | 'imported module' | 'global module') {
+  const history: History = [];
+  const held = gate();
+  @Module({
+    providers: [
+      { provide: HISTORY, useValue: history },
+      { provide: GATE, useValue: held },
+    ],
+    exports: [HISTORY, GATE],
+  })
+  class Tools {}
+  @Module({ imports: [Tools], providers: [Database], exports: [Database] })
+  class DatabaseModule {}
+  @Module({
+    imports: where === 'imported module' ? [Tools, DatabaseModule] : [Tools],
+    providers: [EmailProcessor, SmsProcessor, ...(where === 'same module' ? [Database] : [])],
+  })
+  class MailModule {}
+  const imports =
+    where === 'global module' ? [{ module: DatabaseModule, global: true }, MailModule] : [MailModule];
+  return { history, held, metadata: { imports } };
+}
+
+describe('start', () => {
+  it('comes after every provider is initialised', async () => {
+    const { history, held, metadata } = application('imported module');
+    const { app, engine } = await startApp(['email', 'sms'], metadata, { history });
+    expect(history).toEqual(['engine opened', 'database opened', 'email started', 'sms started']);
+    expect(engine.state).toBe('open');
+    expect(app.get(QueueRuntime).state).toBe('running');
+    held.open();
+  });
+});
+
+describe('shutdown', () => {
+  // Nest 11 destroys all providers of one module at once.
+  it.each(['imported module', 'global module', ...(NEST_11 ? [] : (['same module'] as const))] as const)(
+    'drains before a database in the %s is closed, and runs the own hook after the drain',
+    async (where) => {
+      const { history, held, metadata } = application(where);
+      const { app, pool, engine, pools } = await startApp(['email', 'sms'], metadata, { history });
+      const drains = [...pools.keys()].map((queue) => `${queue} draining 25000/1000`);
+      void pool('email').run('job');
+      const closing = app.close();
+      await pool('email').draining;
+      expect(app.get(QueueRuntime).state).toBe('draining');
+      held.open();
+      await closing;
+      expect(history.slice(4)).toEqual([
+        ...drains,
+        'sms drained',
+        'job ended, database open',
+        'email drained',
+        'workforce stopped',
+        'own hook of EmailProcessor',
+        'database closed',
+        'engine closed',
+      ]);
+      expect([app.get(QueueRuntime).state, engine.state]).toEqual(['stopped', 'closed']);
+    },
+  );
+
+  it('starts one drain of all pools with the first module that goes down', async () => {
+    const order: string[] = [];
+    const held = gate();
+    @Processor('email')
+    class Slow {
+      @Handle()
+      async slow() {
+        await held.opened;
+      }
+    }
+    @Module({ providers: [Slow] })
+    class SlowModule implements OnModuleDestroy {
+      onModuleDestroy() {
+        order.push('SlowModule down');
+      }
+    }
+    @Module({ providers: [SmsProcessor] })
+    class QuickModule implements OnModuleDestroy {
+      onModuleDestroy() {
+        order.push('QuickModule down');
+      }
+    }
+    const { app, pool } = await startApp(
+      ['email', 'sms'],
+      { imports: [SlowModule, QuickModule] },
+      { history: order },
+    );
+    void pool('email').run('job');
+    const closing = app.close();
+    await pool('sms').drained;
+    expect(order, 'nothing goes down while one pool drains').not.toContain('QuickModule down');
+    held.open();
+    await closing;
+    expect(order.filter((entry) => entry.includes('draining'))).toHaveLength(2);
+  });
+
+  it('lets handlers add jobs while they drain, and others until the very end', async () => {
+    const held = gate();
+    @Processor('email')
+    class Chain {
+      constructor(readonly producer: QueueProducer) {}
+      @Handle()
+      async first() {
+        await held.opened;
+        await this.producer.add('sms', 'follow-up', null);
+      }
+    }
+    @Injectable()
+    class Farewell implements OnApplicationShutdown {
+      private left = false;
+      constructor(readonly producer: QueueProducer) {}
+      async onApplicationShutdown() {
+        if (this.left) return;
+        this.left = true;
+        await this.producer.add('email', 'farewell', null);
+      }
+    }
+    @Module({ providers: [Farewell] })
+    class Deepest {}
+    @Module({ imports: [Deepest] })
+    class Deeper {}
+    const { app, pool, history } = await startApp(['email', 'sms'], {
+      providers: [Chain],
+      imports: [Deeper],
+    });
+    const run = pool('email').run('job');
+    const closing = app.close();
+    await pool('email').draining;
+    held.open();
+    await expect(run).resolves.toBeUndefined();
+    await closing;
+    expect(history.slice(-6)).toEqual([
+      'email draining 25000/1000',
+      'added to sms',
+      'email drained',
+      'workforce stopped',
+      'added to email',
+      'engine closed',
+    ]);
+  });
+
+  it('completes event streams after the drain and before the HTTP server waits for them', async () => {
+    const history: History = [];
+    @Injectable()
+    class Watcher implements OnModuleInit {
+      constructor(readonly events: QueueEvents) {}
+      onModuleInit() {
+        this.events.status$.subscribe({ complete: () => history.push('streams completed') });
+      }
+    }
+    const { app } = await startApp(['sms'], { providers: [SmsProcessor, Watcher] }, { history });
+    const dispose = vi
+      .spyOn(app as unknown as { dispose(): Promise<void> }, 'dispose')
+      .mockImplementation(async () => void history.push('HTTP server closed'));
+    await app.close();
+    expect(dispose).toHaveBeenCalledOnce();
+    expect(history.slice(-4)).toEqual([
+      'workforce stopped',
+      'streams completed',
+      'HTTP server closed',
+      'engine closed',
+    ]);
+  });
+
+  it('hands on the limits that forRoot sets', async () => {
+    const root = QueueModule.forRoot({ shutdown: { timeout: '3s', grace: 50 } });
+    const { app, history } = await startApp(['sms'], { providers: [SmsProcessor] }, { root });
+    await app.close();
+    expect(history).toContain('sms draining 3000/50');
+  });
+
+  it('may be asked for twice, one after the other or at once', async () => {
+    const { app, history } = await startApp(['sms'], { providers: [SmsProcessor] });
+    await Promise.all([app.close(), app.close()]);
+    await app.close();
+    expect(history).toEqual([
+      'engine opened',
+      'sms started',
+      'sms draining 25000/1000',
+      'sms drained',
+      'workforce stopped',
+      'engine closed',
+    ]);
+  });
+
+  it.skipIf(NEST_11)('is complete also where the start has failed', async () => {
+    @Injectable()
+    class Broken implements OnApplicationBootstrap {
+      onApplicationBootstrap() {
+        throw new Error('no licence');
+      }
+    }
+    const { app, init, engine, history } = await compileApp(
+      withQueues(['sms'], { providers: [SmsProcessor, Broken] }),
+    );
+    await expect(init()).rejects.toThrow('no licence');
+    await app.close();
+    expect(history).toEqual([
+      'engine opened',
+      'sms started',
+      'sms draining 25000/1000',
+      'sms drained',
+      'workforce stopped',
+      'engine closed',
+    ]);
+    expect(engine.state).toBe('closed');
+  });
+
+  it('goes on when a hook of a processor throws, and logs it', async () => {
+    @Processor('email')
+    class Throwing implements OnModuleDestroy {
+      @Handle()
+      any() {}
+      onModuleDestroy() {
+        throw new Error('flush failed');
+      }
+    }
+    @Processor('sms')
+    class Rejecting {
+      @Handle()
+      any() {}
+      readonly onModuleDestroy = () => Promise.reject(new Error('flush failed too'));
+    }
+    const { app, history, logs } = await startApp(['email', 'sms'], { providers: [Throwing, Rejecting] });
+    await expect(app.close()).resolves.toBeUndefined();
+    expect(history.at(-1)).toBe('engine closed');
+    const errors = logs.filter((line) => line.level === 'error').map((line) => line.text);
+    expect(errors.toSorted()).toEqual([
+      'Rejecting.onModuleDestroy: flush failed too',
+      'Throwing.onModuleDestroy: flush failed',
+    ]);
+  });
+
+  it('goes on when a pool, the events or the engine break their word and reject', async () => {
+    class Breaking extends FakePool {
+      override async drain(): Promise<never> {
+        throw new Error('drain broke');
+      }
+    }
+    const { app, engine, logs } = await startApp(
+      ['sms'],
+      { providers: [SmsProcessor] },
+      { makePool: (plan, history) => new Breaking(plan, history) },
+    );
+    engine.close = () => Promise.reject(new Error('close broke'));
+    app.get(QueueEvents).close = () => Promise.reject(new Error('events broke'));
+    await expect(app.close()).resolves.toBeUndefined();
+    expect(logs.filter((line) => line.level === 'error').map((line) => line.text)).toEqual([
+      "draining queue 'sms': drain broke",
+      'closing the event streams: Error: events broke',
+      'closing the connections: close broke',
+    ]);
+  });
+
+  it('tells how the drain ended', async () => {
+    class Late extends FakePool {
+      override async drain() {
+        return { finished: 3, released: ['job-1', 'job-2'] };
+      }
+    }
+    const { app, logs } = await startApp(
+      ['sms'],
+      { providers: [SmsProcessor] },
+      { makePool: (plan, history) => new Late(plan, history) },
+    );
+    await app.close();
+    expect(logs).toContainEqual({ level: 'log', text: "queue 'sms' drained: 3 finished, 2 given back" });
+  });
+
+  it('warns of a frozen processor, whose drain it cannot place', async () => {
+    const { app, logs, history } = await startApp(['sms'], {
+      providers: [{ provide: SmsProcessor, useValue: Object.freeze(new SmsProcessor()) }],
+    });
+    expect(logs.filter((line) => line.level === 'warn').map((line) => line.text)).toEqual([
+      'SmsProcessor is frozen, so its jobs may still be running when what it injects is closed; do not freeze it',
+    ]);
+    await app.close();
+    expect(history.slice(-3)).toEqual(['sms drained', 'workforce stopped', 'engine closed']);
+  });
+});

@@ -1,0 +1,300 @@
+import { Inject, Injectable, Module } from '@nestjs/common';
+import type { ModuleMetadata } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
+import { QUEUE_ENGINE, SETTINGS, getQueueToken } from '#lib/decorators/metadata.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { BootstrapError, InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib/errors.js';
+import { QueueEvents } from '#lib/events/queue-events.js';
+import { defineJob } from '#lib/job/define-job.js';
+import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
+import type { Queue } from '#lib/producer/queue.js';
+import { QueueModule, type QueueModuleOptionsFactory } from '#lib/queue.module.js';
+import { QueueRegistry } from '#lib/queue.registry.js';
+import { QueueRuntime } from '#lib/queue.runtime.js';
+import { compileApp } from './fakes.js';
+
+async function settingsOf(root: ReturnType<typeof QueueModule.forRoot>): Promise<ResolvedModuleOptions> {
+  const { app, init } = await compileApp({ imports: [root] });
+  await init();
+  return app.get<ResolvedModuleOptions>(SETTINGS);
+}
+
+/** The faults an application is refused for. */
+async function faultsOf(metadata: ModuleMetadata): Promise<readonly string[]> {
+  const { init } = await compileApp(metadata);
+  const error = await init().then(
+    () => expect.fail('the application started'),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(BootstrapError);
+  return (error as BootstrapError).faults;
+}
+
+@Injectable()
+class Config {
+  readonly prefix = 'configured';
+}
+@Module({ providers: [Config], exports: [Config] })
+class ConfigModule {}
+
+@Injectable()
+class OptionsFactory implements QueueModuleOptionsFactory {
+  constructor(private readonly config: Config) {}
+  async createQueueModuleOptions() {
+    return { prefix: `${this.config.prefix}-by-class` };
+  }
+}
+@Module({ imports: [ConfigModule], providers: [OptionsFactory], exports: [OptionsFactory] })
+class OptionsModule {}
+
+describe('forRoot and forRootAsync', () => {
+  it('take the options as they are, or nothing', async () => {
+    expect(await settingsOf(QueueModule.forRoot({ prefix: 'shop' }))).toMatchObject({ prefix: 'shop' });
+    expect(await settingsOf(QueueModule.forRoot())).toMatchObject({ prefix: 'godwit', role: 'both' });
+  });
+
+  it('take them from a factory, a class or an existing provider', async () => {
+    const imports = [ConfigModule];
+    const useFactory = async (config: Config) => ({ prefix: config.prefix });
+    const made = QueueModule.forRootAsync({ imports, inject: [Config], useFactory });
+    expect(await settingsOf(made)).toMatchObject({ prefix: 'configured' });
+    const byClass = QueueModule.forRootAsync({ imports, useClass: OptionsFactory });
+    expect(await settingsOf(byClass)).toMatchObject({ prefix: 'configured-by-class' });
+    const existing = QueueModule.forRootAsync({ imports: [OptionsModule], useExisting: OptionsFactory });
+    expect(await settingsOf(existing)).toMatchObject({ prefix: 'configured-by-class' });
+  });
+
+  it('refuse none or several of the three ways at once', () => {
+    expect(() => QueueModule.forRootAsync({})).toThrow(
+      'QueueModule.forRootAsync() needs one of useFactory, useClass and useExisting, got 0',
+    );
+    expect(() => QueueModule.forRootAsync({ useFactory: () => ({}), useClass: OptionsFactory })).toThrow(
+      'got 2',
+    );
+  });
+
+  it('say everything that is wrong with the options, together with the rest', async () => {
+    @Processor('email')
+    class Empty {}
+    const root = QueueModule.forRoot({ prefix: '', role: 'boss' as never, shutdown: { timeout: 'soon' } });
+    const queues = QueueModule.registerQueue({ name: 'email' }, { name: 'e mail', maxPayloadBytes: -1 });
+    expect(await faultsOf({ imports: [root, queues], providers: [Empty] })).toEqual([
+      'forRoot().prefix must be 1 to 64 characters out of A-Z a-z 0-9 . _ -, got "" (string)',
+      "forRoot().role must be one of 'producer', 'worker', 'both', got \"boss\" (string)",
+      expect.stringMatching(/^forRoot\(\)\.shutdown\.timeout must be .*got "soon" \(string\)$/),
+      'registerQueue().maxPayloadBytes must be an integer from 1 to 268435456, got -1 (number)',
+      'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "e mail" (string)',
+      "Empty is a processor of queue 'email' and has no handler; put @Handle('name') on one of its methods",
+    ]);
+  });
+
+  it('say that a factory forgot to return its options', async () => {
+    const root = QueueModule.forRootAsync({ useFactory: () => undefined as never });
+    expect(await faultsOf({ imports: [root] })).toEqual(['forRoot() must be an object, got null (null)']);
+  });
+
+  it('are refused when they come twice', async () => {
+    const imports = [QueueModule.forRoot(), QueueModule.forRoot()];
+    expect(await faultsOf({ imports })).toEqual([
+      'QueueModule.forRoot() or forRootAsync() is imported twice; import it once, in the root module',
+    ]);
+    const root = QueueModule.forRoot();
+    @Module({ imports: [root] })
+    class Feature {}
+    const { init } = await compileApp({ imports: [root, Feature] });
+    await expect(init(), 'the same module in two places is one').resolves.toBeUndefined();
+  });
+
+  it.each([
+    ['registerQueue', QueueModule.registerQueue({ name: 'email' })],
+    ['registerQueueAsync', QueueModule.registerQueueAsync({ name: 'email', useFactory: () => ({}) })],
+  ])('are missed in words by %s', async (_form, queue) => {
+    await expect(compileApp({ imports: [queue] })).rejects.toThrow(new MissingRootError());
+  });
+});
+
+describe('who sees what forRoot provides', () => {
+  @Injectable()
+  class Far {
+    constructor(
+      readonly producer: QueueProducer,
+      readonly events: QueueEvents,
+      readonly runtime: QueueRuntime,
+    ) {}
+  }
+  @Module({ providers: [Far], exports: [Far] })
+  class FarModule {}
+
+  it('every module, the same objects', async () => {
+    @Injectable()
+    class Near extends Far {}
+    const { app } = await compileApp({ imports: [QueueModule.forRoot(), FarModule], providers: [Near] });
+    const [far, near] = [app.get(Far), app.get(Near)];
+    expect(far.producer).toBe(near.producer);
+    expect(far.events).toBe(near.events);
+    expect(far.runtime).toBe(near.runtime);
+    expect(near.runtime).toBeInstanceOf(QueueRuntime);
+  });
+
+  it('only importers with isGlobal: false', async () => {
+    const root = QueueModule.forRoot({ isGlobal: false });
+    await expect(compileApp({ imports: [root, FarModule] })).rejects.toThrow(/can't resolve dependencies/);
+    @Module({ imports: [root], providers: [Far] })
+    class NearModule {}
+    const email = QueueModule.registerQueue({ name: 'email' });
+    const { app, init } = await compileApp({ imports: [root, NearModule, email] });
+    await init();
+    expect(app.get(Far).runtime.state).toBe('running');
+  });
+});
+
+describe('registerQueue and registerQueueAsync', () => {
+  @Injectable()
+  class Sender {
+    constructor(@InjectQueue('email') readonly emails: Queue) {}
+  }
+  const feature = (register = () => QueueModule.registerQueue({ name: 'email' })): any => {
+    @Module({
+      imports: [register()],
+      providers: [{ provide: 'sender', useClass: Sender }],
+      exports: ['sender'],
+    })
+    class Feature {}
+    return Feature;
+  };
+
+  it('make one queue of one name, however many modules register it', async () => {
+    const modules = [feature(), feature(), feature()];
+    const { app, init } = await compileApp({ imports: [QueueModule.forRoot(), ...modules] });
+    await init();
+    const senders = app.get<Sender>('sender', { each: true, strict: false });
+    expect(senders).toHaveLength(3);
+    expect(new Set(senders.map((sender) => sender.emails)).size).toBe(1);
+    expect(senders[0]!.emails.name).toBe('email');
+    expect(app.get(QueueRegistry).names()).toEqual(['email']);
+  });
+
+  it('take options from a factory with injected providers', async () => {
+    const { app, init } = await compileApp({
+      imports: [
+        QueueModule.forRoot(),
+        QueueModule.registerQueueAsync(
+          {
+            name: 'email',
+            imports: [ConfigModule],
+            inject: [Config],
+            useFactory: async (config: Config) => ({ maxPayloadBytes: config.prefix.length }),
+          },
+          { name: 'sms', useFactory: () => ({}) },
+        ),
+      ],
+    });
+    await init();
+    expect(app.get(QueueRegistry).names()).toEqual(['email', 'sms']);
+    expect(app.get(QueueRegistry).optionsOf('email')).toMatchObject({ name: 'email', maxPayloadBytes: 10 });
+    expect(app.get<Queue>(getQueueToken('email')).name).toBe('email');
+  });
+
+  it('keep the name that stands outside the factory', async () => {
+    const useFactory = () => ({ name: 'other' }) as object;
+    const queue = QueueModule.registerQueueAsync({ name: 'email', useFactory });
+    const { app } = await compileApp({ imports: [QueueModule.forRoot(), queue] });
+    expect(app.get(QueueRegistry).names()).toEqual(['email']);
+  });
+
+  it('refuse one name with different options, naming both', async () => {
+    const root = QueueModule.forRoot();
+    const first = QueueModule.registerQueue({ name: 'email' }, { name: 'sms', defaults: { attempts: 2 } });
+    const second = QueueModule.registerQueueAsync({
+      name: 'email',
+      useFactory: () => ({ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } as const } }),
+    });
+    expect(await faultsOf({ imports: [root, first, second] })).toEqual([
+      "queue 'email' is registered twice with different options: {} and " +
+        "{ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } } }; keep one",
+    ]);
+  });
+
+  it('refuse it also within one call', async () => {
+    const queues = QueueModule.registerQueue({ name: 'email' }, { name: 'email', maxPayloadBytes: 9 });
+    expect(await faultsOf({ imports: [QueueModule.forRoot(), queues] })).toEqual([
+      "queue 'email' is registered twice with different options: {} and { maxPayloadBytes: 9 }; keep one",
+    ]);
+  });
+
+  it('see that options are the same though they are written differently', async () => {
+    const one = QueueModule.registerQueue({ name: 'email', defaults: { timeout: '2s', attempts: 4 } });
+    const other = QueueModule.registerQueue({ name: 'email', defaults: { attempts: 4, timeout: 2000 } });
+    const { init } = await compileApp({ imports: [QueueModule.forRoot(), one, other] });
+    await expect(init()).resolves.toBeUndefined();
+  });
+
+  it('tell own backoff functions apart', async () => {
+    const backoff = () => 1;
+    const register = (fn: () => number) =>
+      QueueModule.registerQueue({ name: 'email', defaults: { backoff: fn } });
+    const same = await compileApp({ imports: [QueueModule.forRoot(), register(backoff), register(backoff)] });
+    await expect(same.init()).resolves.toBeUndefined();
+    const faults = await faultsOf({ imports: [QueueModule.forRoot(), register(backoff), register(() => 1)] });
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toContain('[Function: backoff]');
+  });
+
+  it('do not say of a queue with bad options that it is not registered', async () => {
+    @Processor('email')
+    class EmailProcessor {
+      @Handle()
+      any() {}
+    }
+    const queue = QueueModule.registerQueue({ name: 'email', maxPayloadBytes: 0 });
+    expect(
+      await faultsOf({ imports: [QueueModule.forRoot(), queue], providers: [EmailProcessor, Sender] }),
+    ).toEqual([
+      "registerQueue('email').maxPayloadBytes must be an integer from 1 to 268435456, got 0 (number)",
+    ]);
+  });
+
+  it('are asked for unknown queues in words', async () => {
+    const { app } = await compileApp({
+      imports: [QueueModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
+    });
+    expect(() => app.get(QueueRegistry).optionsOf('sms')).toThrow(new UnknownQueueError('sms', ['email']));
+  });
+});
+
+describe('tokens', () => {
+  it('are the same for a name and for a job defined for it, and refuse what is no name', () => {
+    expect(getQueueToken(defineJob('email', 'welcome'))).toBe(getQueueToken('email'));
+    expect(getQueueToken('email')).not.toBe(getQueueToken('sms'));
+    expect(() => getQueueToken('e mail')).toThrow(InvalidQueueNameError);
+    expect(() => InjectQueue(undefined as never)).toThrow(InvalidQueueNameError);
+  });
+
+  it('let a test put its own handle in the place of a queue', async () => {
+    @Injectable()
+    class Sender {
+      constructor(
+        @InjectQueue('email') readonly emails: unknown,
+        @Inject(QUEUE_ENGINE) readonly engine: unknown,
+      ) {}
+    }
+    const { Test } = await import('@nestjs/testing');
+    const fake = {};
+    const engine = { onLink: () => () => undefined };
+    const module = await Test.createTestingModule({
+      imports: [QueueModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
+      providers: [Sender],
+    })
+      .overrideProvider(getQueueToken('email'))
+      .useValue(fake)
+      .overrideProvider(QUEUE_ENGINE)
+      .useValue(engine)
+      .compile();
+    expect(module.get(Sender).emails).toBe(fake);
+    expect(module.get(Sender).engine).toBe(engine);
+    expect(module.get(QueueRegistry).names()).toEqual(['email']);
+  });
+});

@@ -1,0 +1,412 @@
+import { describe, expect, it } from 'vitest';
+import type { Job } from '#lib/job/job.js';
+import type { AddResult, Queue } from '#lib/producer/queue.js';
+import { bootQueue, brief, PATIENT, type Handlers } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+
+const die = () => {
+  throw new Error('no luck');
+};
+
+/** The error a call ends with; a call that succeeds fails the test. */
+async function refused(call: Promise<unknown>): Promise<Record<string, unknown>> {
+  return call.then(
+    (value) => expect.fail(`it answered ${JSON.stringify(value)}`),
+    (error: unknown) => error as Record<string, unknown>,
+  );
+}
+
+/** One job in each state and one with a priority, on a queue that is paused then; `active` runs until its gate opens. */
+async function oneOfEach(queue: Queue): Promise<Record<string, string>> {
+  const active = await queue.add('active', 1, { id: 'active' });
+  await until(async () => (await queue.get(active.id))?.state === 'active', PATIENT);
+  await queue.add('done', 1, { id: 'completed', retention: '1h' });
+  await queue.add('die', 1, { id: 'dead', attempts: 1 });
+  await until(async () => (await queue.counts()).completed + (await queue.counts()).dead === 2, PATIENT);
+  await queue.pause();
+  await queue.add('done', 1, { id: 'waiting' });
+  await queue.add('done', 1, { id: 'ranked', priority: 3 });
+  await queue.add('done', 1, { id: 'delayed', delay: '1h', priority: 2 });
+  return { active: 'active', completed: 'completed', dead: 'dead', waiting: 'waiting', delayed: 'delayed' };
+}
+
+function gated(): { gate: ReturnType<typeof latch>; handlers: Handlers } {
+  const gate = latch('the gate');
+  return { gate, handlers: { active: () => gate.promise, done: () => 'done', die } };
+}
+
+describe('counts', () => {
+  it('tells how many jobs are in each state', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    expect(await queue.counts()).toEqual(EMPTY);
+    await oneOfEach(queue);
+    expect(await queue.counts()).toEqual({ waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 });
+    gate.open();
+  });
+});
+
+describe('pause and resume', () => {
+  it('hold for every process, let runs end, and say whether they changed anything', async () => {
+    const gate = latch('the gate');
+    const began = latch('the run');
+    const ran: string[] = [];
+    const handlers = (app: string): Handlers => ({
+      slow: async () => {
+        began.open();
+        await gate.promise;
+      },
+      job: () => void ran.push(app),
+    });
+    const one = await bootQueue(redis, { handlers: handlers('one'), concurrency: 5 });
+    const two = await bootQueue(redis, { handlers: handlers('two'), concurrency: 5, watch: false });
+    const slow = await one.queue.add('slow', 1);
+    await began.wait(PATIENT);
+    expect(await two.queue.isPaused()).toBe(false);
+    expect(await one.queue.pause()).toBe(true);
+    expect(await two.queue.pause()).toBe(false);
+    expect(await two.queue.isPaused()).toBe(true);
+
+    const jobs = await one.queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'job', data: 1 })));
+    gate.open();
+    expect((await one.ended(slow.id)).type).toBe('completed');
+    // That exchange, and whatever else asked for work since, has seen the pause.
+    expect(await one.queue.counts()).toMatchObject({ waiting: 20, active: 0 });
+    expect(ran).toEqual([]);
+
+    expect(await two.queue.resume()).toBe(true);
+    expect(await one.queue.resume()).toBe(false);
+    for (const { id } of jobs) await one.ended(id);
+    expect(ran).toHaveLength(20);
+    const said = one.said.values.map((event) => event.type);
+    expect(said.filter((type) => type === 'paused' || type === 'resumed')).toEqual(['paused', 'resumed']);
+  });
+});
+
+describe('remove', () => {
+  it('takes a job out of any state but active', async () => {
+    const { gate, handlers } = gated();
+    const { queue, said } = await bootQueue(redis, { handlers });
+    const ids = await oneOfEach(queue);
+    for (const state of ['waiting', 'delayed', 'completed', 'dead']) {
+      await queue.remove(ids[state]!);
+      expect(await queue.get(ids[state]!), state).toBeNull();
+    }
+    await queue.remove('ranked');
+    expect(await queue.counts()).toEqual({ ...EMPTY, active: 1 });
+    const removed = await said.take(5, (event) => event.type === 'removed', PATIENT);
+    expect(removed.map(brief)).toEqual(
+      ['waiting', 'delayed', 'completed', 'dead', 'ranked'].map((id) => ({
+        type: 'removed',
+        jobId: id,
+        name: id === 'dead' ? 'die' : 'done',
+        reason: 'asked',
+      })),
+    );
+
+    expect(await refused(queue.remove('active'))).toMatchObject({
+      code: 'GODWIT_WRONG_STATE',
+      message: `job "active" in queue 'work' is active; wait for the end of its run`,
+    });
+    expect(await queue.get('active')).toMatchObject({ state: 'active' });
+    expect(await refused(queue.remove('waiting'))).toMatchObject({
+      code: 'GODWIT_JOB_NOT_FOUND',
+      jobId: 'waiting',
+    });
+    gate.open();
+  });
+
+  it('leaves nothing behind that a new job with the same id would inherit', async () => {
+    let fail = true;
+    const handlers: Handlers = {
+      job: async (job: Job) => {
+        await job.progress(job.attempt);
+        await job.log(`attempt ${job.attempt}`);
+        if (fail) die();
+      },
+    };
+    const { queue, ended, said } = await bootQueue(redis, { handlers });
+    await queue.add('job', 1, { id: 'same', attempts: 2, backoff: 0, priority: 7 });
+    await ended('same');
+    await queue.remove('same');
+    fail = false;
+    await queue.pause();
+    await queue.add('job', 2, { id: 'same', retention: '1h' });
+    expect(await queue.get('same')).toMatchObject({
+      data: 2,
+      attempt: 0,
+      failure: null,
+      progress: null,
+      logs: [],
+    });
+    await queue.resume();
+    await said.first((event) => event.type === 'completed', PATIENT);
+    expect(await queue.get('same')).toMatchObject({ attempt: 1, logs: ['attempt 1'], failure: null });
+  });
+});
+
+describe('dead jobs', () => {
+  it('run again when a person says so, with all their attempts', async () => {
+    let fail = true;
+    const attempts: number[] = [];
+    const handlers: Handlers = {
+      job: (job: Job) => {
+        attempts.push(job.attempt);
+        if (fail) die();
+        return 'well';
+      },
+    };
+    const defaults = { attempts: 2, backoff: 0, retention: '1h' };
+    const { queue, ended, said } = await bootQueue(redis, { handlers, queue: { defaults } });
+    const first = await queue.add('job', 'kept');
+    await ended(first.id);
+    fail = false;
+    await queue.retryDead(first.id);
+    await said.first((event) => event.type === 'completed', PATIENT);
+    expect(await queue.get(first.id)).toMatchObject({
+      data: 'kept',
+      result: 'well',
+      attempt: 1,
+      failure: null,
+    });
+    expect(attempts).toEqual([1, 2, 1]);
+    expect(said.values.map((event) => event.type)).toEqual([
+      ...['added', 'active', 'retrying', 'active', 'dead'],
+      ...['added', 'active', 'completed'],
+    ]);
+
+    expect(await refused(queue.retryDead(first.id))).toMatchObject({
+      code: 'GODWIT_WRONG_STATE',
+      message: `job "${first.id}" in queue 'work' is completed; only dead jobs with a body are retried`,
+    });
+    expect(await refused(queue.retryDead('nobody'))).toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
+  });
+
+  it('run again all at once, those first that died first, up to a limit', async () => {
+    let fail = true;
+    const handlers: Handlers = { job: () => (fail ? die() : undefined) };
+    const { queue, ended } = await bootQueue(redis, {
+      handlers,
+      queue: { defaults: { attempts: 1 } },
+      concurrency: 1,
+    });
+    const jobs = await queue.addBulk([1, 2, 3, 4, 5].map((data) => ({ name: 'job', data })));
+    for (const { id } of jobs) await ended(id);
+    fail = false;
+    await queue.pause();
+    const ids = jobs.map(({ id }) => id);
+    expect(await queue.retryAllDead({ limit: 2 })).toEqual(ids.slice(0, 2));
+    expect(await queue.counts()).toMatchObject({ waiting: 2, dead: 3 });
+    expect(await queue.retryAllDead()).toEqual(ids.slice(2));
+    expect(await queue.retryAllDead()).toEqual([]);
+    expect(await queue.counts()).toMatchObject({ waiting: 5, dead: 0 });
+    for (const limit of [0, -1, 1.5, Number.NaN, 1001, '5' as never]) {
+      expect(await refused(queue.retryAllDead({ limit }))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
+    }
+  });
+
+  it('are kept up to a number; those beyond leave with an event', async () => {
+    const { queue, ended, said } = await bootQueue(redis, {
+      handlers: { die },
+      queue: { dead: { max: 3 }, defaults: { attempts: 1 } },
+      concurrency: 1,
+    });
+    const jobs = await queue.addBulk([1, 2, 3, 4, 5].map((data) => ({ name: 'die', data })));
+    const removed = await said.take(2, (event) => event.type === 'removed', PATIENT);
+    expect(removed.map(brief)).toEqual(
+      jobs.slice(0, 2).map(({ id }) => ({ type: 'removed', jobId: id, name: 'die', reason: 'retention' })),
+    );
+    await ended(jobs[4]!.id);
+    expect(await queue.counts()).toMatchObject({ dead: 3 });
+    expect(await queue.get(jobs[0]!.id)).toBeNull();
+    expect(await queue.get(jobs[2]!.id)).toMatchObject({ state: 'dead' });
+  });
+});
+
+describe('obliterate', () => {
+  it('is refused while jobs run, unless forced, and then leaves no key', async () => {
+    const { gate, handlers } = gated();
+    const { queue, logs } = await bootQueue(redis, { handlers });
+    await oneOfEach(queue);
+    expect(await refused(queue.obliterate())).toMatchObject({
+      code: 'GODWIT_WRONG_STATE',
+      message: `a job in queue 'work' is active; pause the queue and let its runs end, or use { force: true }`,
+    });
+    expect(await queue.counts()).toEqual({ waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 });
+
+    await queue.obliterate({ force: true });
+    expect(await queue.counts()).toEqual(EMPTY);
+    const left = (await redis.keys()).map((key) => key.replace(/^\{.*\}:/, '').replace(/:.*/, ''));
+    // What ends by itself: numbers of calls, statistics, and the bell of the worker that runs on.
+    expect(left.filter((kind) => !['lane', 'stats', 'bell'].includes(kind))).toEqual([]);
+
+    // What ran is not counted, and the worker goes on with what comes.
+    gate.open();
+    await logs.complaint(/the lease ended|given to another worker/);
+    const { id } = await queue.add('done', 1, { retention: '1h' });
+    await until(async () => (await queue.get(id))?.state === 'completed', PATIENT);
+  });
+
+  it('removes a queue at rest without force', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.addBulk(Array.from({ length: 100 }, (_, data) => ({ name: 'job', data })));
+    await queue.pause();
+    await queue.obliterate();
+    expect(await queue.counts()).toEqual(EMPTY);
+    expect(await queue.isPaused()).toBe(false);
+  });
+});
+
+describe('addBulk', () => {
+  const job = (data: unknown, options = {}) => ({ name: 'job', data, options });
+
+  it('adds thousands of jobs in the order given, and answers in it', async () => {
+    const ran: number[] = [];
+    const handlers: Handlers = { job: (one: Job<number>) => void ran.push(one.data) };
+    const { queue, said } = await bootQueue(redis, { handlers, concurrency: 1 });
+    const numbers = Array.from({ length: 2500 }, (_, i) => i);
+    const added = await queue.addBulk(numbers.map((data) => job(data)));
+    expect(added).toHaveLength(2500);
+    expect(new Set(added.map(({ id }) => id)).size).toBe(2500);
+    expect(added.every(({ duplicate, queue: name }) => !duplicate && name === 'work')).toBe(true);
+    await said.take(2500, (event) => event.type === 'completed', PATIENT);
+    expect(ran).toEqual(numbers);
+    expect(await queue.addBulk([])).toEqual([]);
+  });
+
+  it('takes options per job, and says of each whether it was there already', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.add('first', 'kept', { id: 'a' });
+    const added = await queue.addBulk([
+      job(1, { id: 'a' }),
+      job(2, { id: 'b', delay: '1h' }),
+      job(3, { id: 'b' }),
+      job(4, { priority: 5 }),
+    ]);
+    const result = (id: unknown, duplicate: boolean) => ({ id, queue: 'work', name: 'job', duplicate });
+    expect(added).toEqual<AddResult[]>([
+      result('a', true),
+      result('b', false),
+      result('b', true),
+      result(expect.any(String), false),
+    ] as AddResult[]);
+    expect(await queue.get('a')).toMatchObject({ name: 'first', data: 'kept' });
+    expect(await queue.get('b')).toMatchObject({ data: 2, state: 'delayed' });
+    expect(await queue.counts()).toMatchObject({ waiting: 2, delayed: 1 });
+  });
+
+  it('stores nothing where one entry is wrong, and names it', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    const wrong: [string, unknown, string][] = [
+      ['a payload', job({ at: [0, () => 1] }), 'addBulk()[1].data.at[1] is a function'],
+      ['an option', job(1, { delay: -1 }), 'addBulk()[1].options.delay must be'],
+      [
+        'an unknown option',
+        job(1, { dealy: 1 }),
+        'addBulk()[1].options.dealy is not an option; did you mean delay?',
+      ],
+      ['an id', job(1, { id: 'a\nb' }), 'addBulk()[1]: a job id is'],
+      ['a name', { name: '', data: 1 }, 'addBulk()[1]: a job name is'],
+      ['a size', job('x'.repeat(1_100_000)), 'addBulk()[1]: the data of the job takes'],
+      ['no data', { name: 'job' }, 'addBulk()[1].data is undefined'],
+      ['no object', null, 'addBulk()[1] must be an object with name and data, got null'],
+      ['options that are none', job(1, 'soon' as never), 'addBulk()[1].options must be an object'],
+    ];
+    for (const [what, entry, message] of wrong) {
+      const error = await refused(queue.addBulk([job(1), entry as never, job(3)]));
+      expect(error['message'], what).toContain(message);
+      expect(error['code'], what).toMatch(/^GODWIT_/);
+      // Behind the first chunk too: everything is checked before anything is sent.
+      const far = Array.from({ length: 1500 }, () => job(1));
+      const late = await refused(queue.addBulk([...far, entry as never]));
+      expect(late['message'], what).toContain(message.replace('[1]', '[1500]'));
+    }
+    expect(await refused(queue.addBulk('jobs' as never))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
+    expect(await redis.keys()).toEqual([]);
+  });
+});
+
+describe('ids', () => {
+  it('of the caller are ordinary, whatever they look like, and come back byte by byte', async () => {
+    const ids = [
+      'meta',
+      'jobs',
+      'wait',
+      'active',
+      'paused',
+      '{x}',
+      '}{',
+      '__proto__',
+      'constructor',
+      'toString',
+      '0',
+      '-1',
+      '1e3',
+      'NaN',
+      ' ',
+      'a:b',
+      '*',
+      '?[a-z]',
+      '"quoted\\"',
+      '🦆',
+      'e\u0301',
+      '\u00e9',
+      '\u202eright to left',
+      'é'.repeat(127) + 'x',
+      'x'.repeat(255),
+    ];
+    const ran = new Map<string, unknown>();
+    const handlers: Handlers = { job: (job: Job) => void ran.set(job.id, job.data) };
+    const defaults = { retention: '1h' };
+    const { queue, ended, said } = await bootQueue(redis, { handlers, queue: { defaults } });
+    const singles = await Promise.all(ids.map((id, data) => queue.add('job', data, { id })));
+    expect(singles.map(({ id }) => id)).toEqual(ids);
+    for (const [data, id] of ids.entries()) {
+      expect(await ended(id), id).toMatchObject({ type: 'completed', jobId: id });
+      expect(await queue.get(id), id).toMatchObject({ id, data, state: 'completed' });
+    }
+    expect([...ran]).toEqual(expect.arrayContaining(ids.map((id, data) => [id, data])));
+    expect(ran.size).toBe(ids.length);
+    expect(await queue.counts()).toMatchObject({ completed: ids.length, waiting: 0 });
+    for (const id of ids) {
+      expect((await queue.add('job', 'again', { id })).duplicate, id).toBe(true);
+      await queue.remove(id);
+    }
+    expect(await queue.counts()).toEqual(EMPTY);
+    expect(said.values.filter((event) => event.type === 'added')).toHaveLength(ids.length);
+  });
+
+  it('make a second add a duplicate, in whatever state the first is', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    const ids = Object.keys(await oneOfEach(queue));
+    for (const id of ids) {
+      const before = await queue.get(id);
+      expect(await queue.add('other', 'new', { id, delay: '1h' }), id).toEqual({
+        id,
+        queue: 'work',
+        name: 'other',
+        duplicate: true,
+      });
+      expect(await queue.get(id), id).toEqual(before);
+    }
+    const race = await Promise.all(Array.from({ length: 50 }, () => queue.add('done', 1, { id: 'raced' })));
+    expect(race.filter(({ duplicate }) => !duplicate)).toHaveLength(1);
+    gate.open();
+  });
+
+  it('are made where none is given: unique, and sorted by time', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const added = await Promise.all(Array.from({ length: 100 }, () => queue.add('job', 1)));
+      ids.push(...added.map(({ id }) => id));
+    }
+    expect(new Set(ids).size).toBe(300);
+    expect(ids.toSorted()).toEqual(ids);
+  });
+});

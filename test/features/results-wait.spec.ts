@@ -1,0 +1,226 @@
+import { expect, it } from 'vitest';
+import { JobFailedError, UnrecoverableError, WaitTimeoutError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
+import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+
+it('leaves nothing of a completed job, or its result for as long as asked', async () => {
+  const handlers: Handlers = { sum: (job: Job<number[]>) => job.data.reduce((a, b) => a + b, 0) };
+  const { queue, ended } = await bootQueue(redis, { handlers });
+  const gone = await queue.add('sum', [1, 2]);
+  const kept = await queue.add('sum', [1, 2, 3], { retention: '1h' });
+  await Promise.all([ended(gone.id), ended(kept.id)]);
+  expect(await queue.get(gone.id)).toBeNull();
+  expect(await queue.get(kept.id)).toMatchObject({ state: 'completed', result: 6 });
+  expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 1, dead: 0 });
+
+  // Over is over, and with it the duplicate: the next look and the next claim find nothing.
+  const short = await queue.add('sum', [4], { retention: 1, id: 'short' });
+  await ended(short.id);
+  await ended((await queue.add('sum', [5])).id);
+  await until(async () => {
+    await ended((await queue.add('sum', [6])).id);
+    return (await queue.get('short')) === null;
+  }, PATIENT);
+  expect((await queue.add('sum', [7], { id: 'short' })).duplicate).toBe(false);
+});
+
+it('shows a job in every state, with every field', async () => {
+  const gate = latch('the gate');
+  const began = latch('the run');
+  const handlers: Handlers = {
+    work: async (job: Job) => {
+      if (job.attempt === 1) throw new RangeError('once');
+      await job.progress({ percent: 50 });
+      await job.log('half way');
+      began.open();
+      await gate.promise;
+      return { ok: true };
+    },
+    die: () => {
+      throw new UnrecoverableError('never');
+    },
+  };
+  const { queue, ended, said } = await bootQueue(redis, { handlers });
+  await queue.pause();
+  const options = { attempts: 4, backoff: '1h', retention: '1h' };
+  const { id } = await queue.add('work', { a: 1 }, options);
+  const fresh = {
+    id,
+    queue: 'work',
+    name: 'work',
+    state: 'waiting',
+    data: { a: 1 },
+    attempt: 0,
+    attempts: 4,
+    stalls: 0,
+    createdAt: expect.any(Date),
+    dueAt: null,
+    endedAt: null,
+    failure: null,
+    progress: null,
+    logs: [],
+    result: null,
+    durationUs: null,
+    worker: null,
+  };
+  expect(await queue.get(id)).toEqual(fresh);
+
+  await queue.resume();
+  await said.first((event) => event.type === 'retrying', PATIENT);
+  const failed = {
+    ...fresh,
+    attempt: 1,
+    failure: {
+      name: 'RangeError',
+      message: 'once',
+      stack: expect.stringContaining('results-wait'),
+      attempt: 1,
+      at: expect.any(Date),
+    },
+  };
+  expect(await queue.get(id)).toEqual({ ...failed, state: 'delayed', dueAt: expect.any(Date) });
+
+  await queue.promote(id);
+  await began.wait(PATIENT);
+  const running = { ...failed, attempt: 2, progress: { percent: 50 }, logs: ['half way'] };
+  expect(await queue.get(id)).toEqual({ ...running, state: 'active', worker: expect.stringMatching(/./) });
+
+  gate.open();
+  await ended(id);
+  const done = (await queue.get(id))!;
+  expect(done).toEqual({
+    ...running,
+    state: 'completed',
+    endedAt: expect.any(Date),
+    result: { ok: true },
+    durationUs: expect.any(Number),
+  });
+  expect(done.durationUs).toBeGreaterThan(0);
+  expect(done.endedAt!.getTime()).toBeGreaterThanOrEqual(done.failure!.at.getTime());
+  expect(done.createdAt!.getTime()).toBeLessThanOrEqual(done.failure!.at.getTime() + 1);
+
+  const dead = await queue.add('die', null);
+  await ended(dead.id);
+  const grave = (await queue.get(dead.id))!;
+  expect(grave).toEqual({
+    ...fresh,
+    id: dead.id,
+    name: 'die',
+    state: 'dead',
+    data: null,
+    attempt: 1,
+    attempts: 3,
+    endedAt: grave.failure!.at,
+    failure: {
+      name: 'UnrecoverableError',
+      message: 'never',
+      stack: expect.any(String),
+      attempt: 1,
+      reason: 'unrecoverable',
+      at: expect.any(Date),
+    },
+  });
+  expect(await queue.get('nobody')).toBeNull();
+});
+
+const waits = (events: boolean) => {
+  const title = events ? 'with events' : 'without events, by the state of the job';
+  const options = { queue: { events }, watch: events };
+
+  it(`waits for the result of a job, ${title}`, async () => {
+    const handlers: Handlers = {
+      double: (job: Job<number>) => job.data * 2,
+      nothing: () => undefined,
+      flaky: (job: Job) => {
+        if (job.attempt === 1) throw new Error('not yet');
+        return 'at last';
+      },
+    };
+    const { queue, producer } = await bootQueue(redis, { ...options, handlers });
+    await expect(queue.addAndWait('double', 21)).resolves.toBe(42);
+    await expect(producer.addAndWait<number>('work', 'double', 4, { retention: '1h' })).resolves.toBe(8);
+    await expect(queue.addAndWait('nothing', 1)).resolves.toBeUndefined();
+    await expect(queue.addAndWait('flaky', 1, { backoff: 0 })).resolves.toBe('at last');
+    const many = await Promise.all([1, 2, 3, 4, 5].map((n) => queue.addAndWait<number>('double', n)));
+    expect(many).toEqual([2, 4, 6, 8, 10]);
+    expect((await queue.counts()).completed, 'results are kept for those whose events were lost').toBe(9);
+  });
+
+  it(`rejects when the job dies, is removed or takes too long, ${title}`, async () => {
+    const gate = latch('the gate');
+    const handlers: Handlers = {
+      die: () => {
+        throw new TypeError('no luck');
+      },
+      slow: () => gate.promise,
+    };
+    const { queue } = await bootQueue(redis, { ...options, handlers });
+    const died = await queue
+      .addAndWait('die', 1, { id: 'd', attempts: 2, backoff: 0 })
+      .catch((error) => error);
+    expect(died).toBeInstanceOf(JobFailedError);
+    expect(died).toMatchObject({
+      code: 'GODWIT_JOB_FAILED',
+      queue: 'work',
+      jobId: 'd',
+      reason: 'retries-exhausted',
+      message: `job "d" (string) in queue 'work' died (retries-exhausted): no luck`,
+      cause: { name: 'TypeError', message: 'no luck' },
+    });
+    const unknown = queue.addAndWait('nobody', 1);
+    await expect(unknown).rejects.toMatchObject({ code: 'GODWIT_JOB_FAILED', reason: 'no-handler' });
+
+    const late = await queue.addAndWait('slow', 1, { waitTimeout: 200, id: 's' }).catch((error) => error);
+    expect(late).toBeInstanceOf(WaitTimeoutError);
+    expect(late).toMatchObject({
+      code: 'GODWIT_WAIT_TIMEOUT',
+      jobId: 's',
+      message: expect.stringMatching(/did not end within \d+ ms/),
+    });
+    expect(await queue.get('s')).toMatchObject({ state: 'active' });
+    gate.open();
+    await until(async () => (await queue.get('s'))?.state === 'completed', PATIENT);
+  });
+
+  it(`answers at once for an id that has ended already, and waits for one that has not, ${title}`, async () => {
+    const gate = latch('the gate');
+    let runs = 0;
+    const handlers: Handlers = {
+      once: async () => {
+        runs += 1;
+        await gate.promise;
+        return 'the only result';
+      },
+      die: () => {
+        throw new UnrecoverableError('for good');
+      },
+    };
+    const { queue } = await bootQueue(redis, { ...options, handlers });
+    await queue.add('once', 1, { id: 'x', retention: '1h' });
+    const waiting = [queue.addAndWait('once', 2, { id: 'x' }), queue.addAndWait('once', 3, { id: 'x' })];
+    await until(async () => (await queue.get('x'))?.state === 'active', PATIENT);
+    gate.open();
+    expect(await Promise.all(waiting)).toEqual(['the only result', 'the only result']);
+    expect(await queue.addAndWait('once', 4, { id: 'x' })).toBe('the only result');
+    expect(runs).toBe(1);
+
+    await queue.add('die', 1, { id: 'y' });
+    await until(async () => (await queue.get('y'))?.state === 'dead', PATIENT);
+    await expect(queue.addAndWait('die', 1, { id: 'y' })).rejects.toMatchObject({ reason: 'unrecoverable' });
+  });
+};
+waits(true);
+waits(false);
+
+it('rejects when the awaited job is removed', async () => {
+  const { queue, said } = await bootQueue(redis);
+  const waiting = queue.addAndWait('never', 1, { id: 'r' });
+  const rejected = expect(waiting).rejects.toMatchObject({ code: 'GODWIT_JOB_FAILED', reason: 'removed' });
+  await said.first((event) => event.type === 'added', PATIENT);
+  await queue.remove('r');
+  await rejected;
+});

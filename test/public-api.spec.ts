@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import ts from 'typescript';
+import { expect, it } from 'vitest';
+import { ROOT } from './support/sources.js';
+
+/** What users can import, from the published types: one line for each name, with what it is. */
+function publicNames(path: string): string[] {
+  const program = ts.createProgram([path], {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    target: ts.ScriptTarget.ES2022,
+    skipLibCheck: true,
+    noEmit: true,
+  });
+  const checker = program.getTypeChecker();
+  const source = program.getSourceFile(path);
+  const module = source && checker.getSymbolAtLocation(source);
+  if (!module) throw new Error(`${path} is not there or exports nothing: build first`);
+  return checker
+    .getExportsOfModule(module)
+    .map((symbol) => `${kindOf(resolve(checker, symbol))} ${symbol.name}`)
+    .toSorted();
+}
+
+function resolve(checker: ts.TypeChecker, symbol: ts.Symbol): ts.Symbol {
+  return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+}
+
+function kindOf({ flags }: ts.Symbol): string {
+  if (flags & ts.SymbolFlags.Class) return 'class';
+  if (flags & ts.SymbolFlags.Function) return 'function';
+  if (flags & ts.SymbolFlags.Enum) return 'enum';
+  if (flags & ts.SymbolFlags.Variable) return 'const';
+  return 'type';
+}
+
+it('exports these names; a change is a change for users, and belongs into the CHANGELOG', async () => {
+  const names = publicNames(join(ROOT, 'dist/index.d.ts'));
+  await expect(`${names.join('\n')}\n`).toMatchFileSnapshot('public-api.txt');
+});
+
+it('exports the same values to programs as to the compiler', async () => {
+  const library = (await import('#lib/index.js')) as Record<string, unknown>;
+  const names = publicNames(join(ROOT, 'dist/index.d.ts')).filter((line) => !line.startsWith('type '));
+  expect(new Set(Object.keys(library))).toEqual(new Set(names.map((line) => line.split(' ')[1])));
+});

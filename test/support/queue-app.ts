@@ -1,0 +1,168 @@
+import type { ModuleMetadata, Provider, Type } from '@nestjs/common';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { getQueueToken } from '#lib/decorators/metadata.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import type { EndEvent, QueueEvent } from '#lib/events/queue-event.js';
+import { QueueEvents } from '#lib/events/queue-events.js';
+import type { Job } from '#lib/job/job.js';
+import type { ProcessorOptions, QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
+import type { Queue } from '#lib/producer/queue.js';
+import { QueueModule } from '#lib/queue.module.js';
+import { QueueRuntime } from '#lib/queue.runtime.js';
+import { bootApp, type BootedApp } from './app.js';
+import type { TestRedis } from './redis.js';
+import { collect, until, type Collected } from './wait.js';
+
+/** How long a test waits for a signal: a busy machine must not fail it. */
+export const PATIENT = { timeout: 15_000 } as const;
+
+export type Handlers = Readonly<Record<string, (job: Job<any>) => unknown>>;
+
+export interface QueueAppOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** Options of the queue `work`, which every application has. */
+  readonly queue?: Omit<QueueOptions, 'name'>;
+  /** Further queues. */
+  readonly queues?: readonly QueueOptions[];
+  /** Options of `forRoot`; the connection and the prefix are those of the test. */
+  readonly root?: QueueModuleOptions;
+  /** Handlers of the queue `work` by job name, `*` for every other name. Without them the application only adds. */
+  readonly handlers?: Handlers;
+  /** @default 10 */
+  readonly concurrency?: number;
+  readonly providers?: readonly Provider[];
+  /** Log of a test with several applications: Nest has one logger per process. @default one of its own */
+  readonly logs?: Logs;
+  /** Collect the events of the queue `work` from before the first job on. @default true */
+  readonly watch?: boolean;
+}
+
+export interface QueueApp extends BootedApp {
+  /** The handle of the queue `work`. */
+  readonly queue: Queue;
+  readonly queueOf: (name: string) => Queue;
+  readonly producer: QueueProducer;
+  readonly events: QueueEvents;
+  readonly runtime: QueueRuntime;
+  readonly logs: Logs;
+  /** Every event of the queue `work`, unless `watch` is false. */
+  readonly said: Collected<QueueEvent>;
+  /** The event that ends this job. */
+  readonly ended: (id: string) => Promise<EndEvent>;
+}
+
+/** A Nest application with one queue named `work` on the Redis of the test, up and running. */
+export async function bootQueue(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
+  const { queue, queues = [], root, handlers, concurrency, providers = [], imports = [] } = options;
+  const logs = options.logs ?? new Logs();
+  const worker = handlers && processorOf('work', handlers, concurrency === undefined ? {} : { concurrency });
+  const booted = await bootApp({
+    imports: [
+      QueueModule.forRoot({
+        connection: redis.url,
+        prefix: redis.prefix,
+        // A test that fails in the middle of a run must not wait half a minute for its handler.
+        shutdown: { timeout: '3s', grace: '100ms' },
+        ...root,
+      }),
+      QueueModule.registerQueue({ name: 'work', ...queue }, ...queues),
+      ...imports,
+    ],
+    providers: [...providers, ...(worker ? [worker] : [])],
+    logger: logs,
+  });
+  const { get } = booted;
+  const queueOf = (name: string) => get<Queue>(getQueueToken(name));
+  const events = get(QueueEvents);
+  let said: Collected<QueueEvent> | undefined;
+  if (options.watch ?? true) {
+    said = collect(events.of('work'));
+    await events.ready('work');
+  }
+  const watched = () => {
+    if (!said) throw new Error('the application does not watch its events');
+    return said;
+  };
+  return {
+    ...booted,
+    queue: queueOf('work'),
+    queueOf,
+    producer: get(QueueProducer),
+    events,
+    runtime: get(QueueRuntime),
+    logs,
+    get said() {
+      return watched();
+    },
+    ended: (id) =>
+      watched().first((event) => event.jobId === id && isEnd(event), {
+        ...PATIENT,
+        what: `the end of job ${JSON.stringify(id)}`,
+      }) as Promise<EndEvent>,
+  };
+}
+
+/** A class with one decorated method per handler. */
+export function processorOf(queue: string, handlers: Handlers, options: ProcessorOptions = {}): Type {
+  class TestProcessor {}
+  const prototype = TestProcessor.prototype as Record<string, any>;
+  for (const [name, handler] of Object.entries(handlers)) {
+    const key = `handle ${name}`;
+    const value = (job: Job) => handler(job);
+    Object.defineProperty(prototype, key, { value, configurable: true, writable: true });
+    const mark = name === '*' ? Handle() : Handle(name);
+    mark(prototype, key, Object.getOwnPropertyDescriptor(prototype, key)!);
+  }
+  Processor(queue, options)(TestProcessor);
+  return TestProcessor;
+}
+
+export interface LogLine {
+  readonly level: 'log' | 'warn' | 'error' | 'debug' | 'verbose' | 'fatal';
+  readonly text: string;
+}
+
+/** What the applications of a test said to Nest's logger. */
+export class Logs {
+  readonly lines: LogLine[] = [];
+
+  log = (text: unknown) => this.keep('log', text);
+  warn = (text: unknown) => this.keep('warn', text);
+  error = (text: unknown) => this.keep('error', text);
+  debug = (text: unknown) => this.keep('debug', text);
+  verbose = (text: unknown) => this.keep('verbose', text);
+  fatal = (text: unknown) => this.keep('fatal', text);
+
+  /** Warnings and errors. */
+  get complaints(): readonly string[] {
+    return this.lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ text }) => text);
+  }
+
+  /** The first complaint, past or coming, that matches. */
+  complaint(match: RegExp): Promise<string> {
+    return until(() => this.complaints.find((text) => match.test(text)), {
+      ...PATIENT,
+      what: () => `a warning like ${match.source}, got ${JSON.stringify(this.complaints)}`,
+    });
+  }
+
+  private keep(level: LogLine['level'], text: unknown): void {
+    this.lines.push({ level, text: String(text) });
+  }
+}
+
+/** The key of a queue by its last word, for a test that looks at Redis or corrupts it on purpose. */
+export function keyOf(redis: TestRedis, kind: string, queue = 'work'): string {
+  return `{${redis.prefix}:${queue}}:${kind}`;
+}
+
+/** What an event says, without what differs from run to run. */
+export function brief({ id: _, at: __, queue: ___, ...event }: QueueEvent): Record<string, unknown> {
+  const fields: Record<string, unknown> = { ...event };
+  delete fields['durationUs'];
+  return fields;
+}
+
+function isEnd(event: QueueEvent): boolean {
+  return event.type === 'completed' || event.type === 'dead' || event.type === 'removed';
+}

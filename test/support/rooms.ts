@@ -1,0 +1,133 @@
+import { posix } from 'node:path';
+import { importsOf, type Import, type SourceFile } from './sources.js';
+
+/** What the files of one room may import. */
+interface Room {
+  /** Other rooms, or single files of them; `errors` is `errors.ts`. */
+  readonly lib: readonly string[];
+  /** Packages; `x:Name` allows only that name of it, `type x` only its types, a final `*` any path under it. */
+  readonly packages: readonly string[];
+}
+
+const SCHEMA = ['type @standard-schema/spec', 'ms'];
+/** A stage of the work knows what a job is, what may be set, the plain verbs of the engine and when to call one again; never another stage. */
+const STAGE = ['errors', 'job', 'options', 'engine/engine.ts', 'engine/waiting.ts'];
+const NEST = [
+  '@nestjs/common',
+  '@nestjs/core',
+  '@nestjs/common/*',
+  '@nestjs/core/*',
+  'rxjs',
+  'reflect-metadata',
+];
+
+/** The rooms of lib/, from the ground up. A new room has to be entered here. */
+export const ROOMS: Readonly<Record<string, Room>> = {
+  errors: { lib: [], packages: [] },
+  job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
+  options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
+  engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
+  producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
+  worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
+  maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
+  events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
+  decorators: {
+    lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
+    packages: [...SCHEMA, ...NEST],
+  },
+  discovery: {
+    lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events', 'decorators/metadata.ts'],
+    packages: [...SCHEMA, ...NEST, 'node:*'],
+  },
+  /** `queue.module.ts`, `queue.runtime.ts` and what belongs to them: the wiring. */
+  queue: { lib: ['*'], packages: ['*'] },
+  index: { lib: ['*'], packages: [] },
+};
+
+/** The room of a file of lib/: its first folder, or for a file at the top its name up to the first dot. */
+export function roomOf(path: string): string {
+  const [first = '', ...rest] = path.replace(/^lib\//, '').split('/');
+  return rest.length > 0 ? first : first.split('.')[0]!;
+}
+
+/** Every import that the table does not allow, as a sentence. */
+export function forbiddenImports(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    const name = roomOf(file.path);
+    const room = ROOMS[name];
+    if (!room) return [`${file.path} is in no room that the table in test/support/rooms.ts knows`];
+    return importsOf(file)
+      .map((one) => fault(file.path, name, room, one))
+      .filter((text) => text !== undefined);
+  });
+}
+
+function fault(path: string, name: string, room: Room, one: Import): string | undefined {
+  if (one.from.startsWith('.')) return faultInside(path, name, room, one);
+  if (one.from.startsWith('#'))
+    return `${path} imports ${one.from}: inside lib, files are imported by relative path`;
+  const deep = /^@nestjs\/[^/]+\/(.+)$/.exec(one.from)?.[1];
+  if (deep?.startsWith('internal')) return `${path} imports ${one.from}, which Nest 11 does not have`;
+  if (deep && !deep.endsWith('.js'))
+    return `${path} imports ${one.from} without .js, which Nest 11 cannot resolve`;
+  return room.packages.some((rule) => allows(rule, one))
+    ? undefined
+    : `${path} imports ${describe(one)}: ${name} may import ${list(room.packages)}`;
+}
+
+function faultInside(path: string, name: string, room: Room, one: Import): string | undefined {
+  if (!one.from.endsWith('.js')) return `${path} imports ${one.from}: relative imports end in .js`;
+  const target = targetOf(path, one);
+  if (target === 'lib/index.ts') return `${path} imports the barrel; import the file itself`;
+  const targetRoom = roomOf(target);
+  const inside = target.replace(/^lib\//, '');
+  const allowed =
+    targetRoom === name || room.lib.some((rule) => rule === '*' || rule === targetRoom || rule === inside);
+  return allowed ? undefined : `${path} imports ${one.from}: ${name} may import ${list(room.lib)} of lib`;
+}
+
+function allows(rule: string, one: Import): boolean {
+  const typesOnly = rule.startsWith('type ');
+  if (typesOnly && !one.typeOnly) return false;
+  const at = rule.startsWith('node:') ? -1 : rule.indexOf(':');
+  const name = (at === -1 ? rule : rule.slice(0, at)).replace(/^type /, '');
+  if (at !== -1 && !(one.names.length > 0 && one.names.every((found) => found === rule.slice(at + 1))))
+    return false;
+  return name.endsWith('*') ? one.from.startsWith(name.slice(0, -1)) : one.from === name;
+}
+
+function describe({ from, typeOnly, names }: Import): string {
+  return `${typeOnly ? 'types of ' : ''}${from}${names.length > 0 ? ` (${names.join(', ')})` : ''}`;
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? 'nothing' : names.join(', ');
+}
+
+/** The file a relative import names: `./keys.js` in `lib/engine/x.ts` is `lib/engine/keys.ts`. */
+function targetOf(path: string, one: Import): string {
+  return posix.join(posix.dirname(path), one.from).replace(/\.js$/, '.ts');
+}
+
+/** Circles of imports, each as `a -> b -> a`; types count, since a reader has to follow them just the same. */
+export function importCycles(files: readonly SourceFile[]): string[] {
+  const edges = new Map(
+    files.map((file) => [
+      file.path,
+      importsOf(file)
+        .filter(({ from }) => from.startsWith('.'))
+        .map((one) => targetOf(file.path, one)),
+    ]),
+  );
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: string[]): void => {
+    const at = trail.indexOf(path);
+    if (at !== -1) cycles.push([...trail.slice(at), path].join(' -> '));
+    if (at !== -1 || done.has(path)) return;
+    for (const next of edges.get(path) ?? []) visit(next, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of edges.keys()) visit(path, []);
+  return cycles;
+}

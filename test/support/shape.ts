@@ -1,0 +1,68 @@
+import { posix } from 'node:path';
+import ts from 'typescript';
+import { parse, type SourceFile } from './sources.js';
+
+/** Files with more lines than a reader can hold. */
+export function longFiles(files: readonly SourceFile[], max: number): string[] {
+  return files
+    .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > max)
+    .map(({ path, lines }) => `${path} has ${lines} lines, more than ${max}`);
+}
+
+/** Functions and methods that a reader would have to scroll. */
+export function longFunctions(files: readonly SourceFile[], max: number): string[] {
+  return files.flatMap((file) => {
+    const found: string[] = [];
+    const source = parse(file);
+    const visit = (node: ts.Node): void => {
+      if (ts.isFunctionLike(node)) {
+        const first = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
+        const lines = source.getLineAndCharacterOfPosition(node.end).line + 2 - first;
+        if (lines > max)
+          found.push(`${file.path}:${first} is a function of ${lines} lines, more than ${max}`);
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+    return found;
+  });
+}
+
+/** Places where a script names a key or an argument by its number, which the generated locals are for. */
+export function numberedSlots(scripts: readonly SourceFile[]): string[] {
+  return scripts.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, i) => {
+      const slot = /\b(?:KEYS|ARGV)\s*\[\s*\d+\s*\]/.exec(line.replace(/--.*$/, ''));
+      return slot ? [`${path}:${i + 1} says ${slot[0]}`] : [];
+    }),
+  );
+}
+
+/**
+ * Scripts and descriptors that do not find each other. A script has a `.ts` of its name beside it that describes it; a
+ * fragment in `shared/` is used by one at least.
+ */
+export function strayScripts(scripts: readonly SourceFile[], code: readonly SourceFile[]): string[] {
+  const byPath = new Map(code.map((file) => [file.path, file.text]));
+  const descriptors = code.filter(({ text }) => /^export const \w+ = defineScript\(/m.test(text));
+  const used = new Set(
+    descriptors.flatMap(({ text }) => wordsOf(/\buses: \[([^\]]*)\]/.exec(text)?.[1] ?? '')),
+  );
+  const alone = scripts.filter(({ path }) => {
+    const name = posix.basename(path, '.lua');
+    if (posix.basename(posix.dirname(path)) === 'shared') return !used.has(name);
+    return !byPath.get(path.replace(/\.lua$/, '.ts'))?.includes(`name: '${name}'`);
+  });
+  const empty = descriptors.filter(
+    ({ path }) => !scripts.some((script) => script.path === path.replace(/\.ts$/, '.lua')),
+  );
+  return [
+    ...alone.map(({ path }) => `${path} is described by no .ts beside it, or used by none if it is shared`),
+    ...empty.map(({ path }) => `${path} describes a script that is not beside it`),
+  ];
+}
+
+function wordsOf(list: string): string[] {
+  return [...list.matchAll(/'([^']+)'/g)].map(([, word]) => word!);
+}

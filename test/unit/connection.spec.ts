@@ -1,0 +1,127 @@
+import { InvalidOptionError } from '#lib/errors.js';
+import { checkConnection, refuseKeyPrefix } from '#lib/options/connection.js';
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+
+const path = 'forRoot().connection';
+const check = (value: unknown) => checkConnection(value, path);
+
+const refusalOf = (value: unknown): InvalidOptionError => {
+  try {
+    check(value);
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    return error as InvalidOptionError;
+  }
+  throw new Error('was not refused');
+};
+
+const make = () => ({}) as never;
+
+describe('checkConnection', () => {
+  it.each([
+    'redis://localhost:6379',
+    'redis://localhost',
+    'rediss://user:p%40ss@redis.example:6380/2',
+    'REDIS://[::1]:6379?family=6',
+  ])('takes the URL %s', (url) => {
+    expect(check(url)).toBe(url);
+    expect(check({ url, db: 1 })).toEqual({ url, db: 1 });
+  });
+
+  it('takes a factory', () => {
+    expect(check(make)).toBe(make);
+  });
+
+  it('takes ioredis options as a copy', () => {
+    const tls = { ca: 'x' };
+    const options = { host: 'redis', port: '6380', db: 0, tls, keyPrefix: '', sentinels: [{ host: 'a' }] };
+    const checked = check(options);
+    expect(checked).toEqual(options);
+    expect(checked).not.toBe(options);
+    expect((checked as { tls?: unknown }).tls).toBe(tls);
+  });
+
+  it.each([
+    [{ keyPrefix: 'app:' }, 'forRoot().connection'],
+    [{ url: 'redis://localhost?keyPrefix=app:' }, 'forRoot().connection.url'],
+    ['redis://localhost?keyPrefix=app:', 'forRoot().connection'],
+  ])('refuses the keyPrefix of ioredis in %j', (value, place) => {
+    expect(refusalOf(value).message).toBe(
+      `${place}.keyPrefix: use \`prefix\` of forRoot instead: ioredis' keyPrefix is not applied to keys inside scripts`,
+    );
+  });
+
+  it.each([
+    [
+      5,
+      'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, or a function that makes a client, got 5',
+    ],
+    [null, 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, or a function'],
+    [[], 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, or a function'],
+    ['', 'forRoot().connection must be a redis:// or rediss:// URL, got "" (string)'],
+    [
+      'localhost:6379',
+      'forRoot().connection must be a redis:// or rediss:// URL, got "localhost:6379" (string)',
+    ],
+    [
+      'http://localhost',
+      'forRoot().connection must be a redis:// or rediss:// URL, got "http://localhost" (string)',
+    ],
+    [
+      { url: 'redis//x' },
+      'forRoot().connection.url must be a redis:// or rediss:// URL, got "redis//x" (string)',
+    ],
+    ['redis://localhost/cache', 'forRoot().connection must be a redis:// or rediss:// URL, got'],
+    [{ url: 7 }, 'forRoot().connection.url must be a redis:// or rediss:// URL, got 7 (number)'],
+    [{ port: Number.NaN }, 'forRoot().connection.port must be an integer from 0 to 65535, got NaN (number)'],
+    [{ port: 70_000 }, 'forRoot().connection.port must be an integer from 0 to 65535, got 70000 (number)'],
+    [{ port: '' }, 'forRoot().connection.port must be an integer from 0 to 65535, got "" (string)'],
+    [{ port: 'abc' }, 'forRoot().connection.port must be an integer from 0 to 65535, got "abc" (string)'],
+    [{ db: -1 }, 'forRoot().connection.db must be an integer from 0 to 1000000, got -1 (number)'],
+    [{ duplicate: () => 0 }, 'forRoot().connection is an ioredis client; give a function that makes one'],
+  ])('refuses %j', (value, message) => {
+    expect(refusalOf(value).message).toContain(message);
+  });
+
+  it.each([
+    'http://user:hunter2@localhost',
+    'redis//user:hunter2@localhost',
+    'user:hunter2@localhost:6379',
+    'redis://:hun@ter2/hunter2@@localhost:x',
+    'redis://localhost:x?password=hunter2',
+    'redis:\n//hunter2@x',
+  ])('never shows the password of %j', (url) => {
+    for (const value of [url, { url }, { url, password: 'hunter2' }]) {
+      const error = refusalOf(value);
+      expect(inspect(error, { depth: 9 })).not.toMatch(/hunter2|ter2/);
+      expect(error.message).toContain('***');
+    }
+  });
+
+  it('shows nothing of a client or of other options', () => {
+    const password = 'hunter2';
+    expect(inspect(refusalOf({ password, options: { password }, duplicate() {} }))).not.toContain('hunter2');
+    expect(inspect(refusalOf({ password, port: -1 }))).not.toContain('hunter2');
+  });
+
+  it('keeps no __proto__', () => {
+    const checked = check(JSON.parse('{"host":"x","__proto__":{"polluted":1}}')) as object as Record<
+      string,
+      unknown
+    >;
+    expect(checked).toEqual({ host: 'x' });
+    expect(Object.hasOwn(checked, '__proto__')).toBe(false);
+    expect(checked['polluted']).toBeUndefined();
+  });
+});
+
+describe('refuseKeyPrefix', () => {
+  it('is for the options of any client', () => {
+    expect(() => refuseKeyPrefix({}, 'p')).not.toThrow();
+    expect(() => refuseKeyPrefix({ keyPrefix: '' }, 'p')).not.toThrow();
+    expect(() => refuseKeyPrefix({ keyPrefix: 'a' }, 'p')).toThrow(
+      'p.keyPrefix: use `prefix` of forRoot instead',
+    );
+  });
+});

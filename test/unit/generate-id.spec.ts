@@ -1,0 +1,52 @@
+import { checkJobId, generateId, IdGenerator } from '#lib/job/job-id.js';
+import { describe, expect, it } from 'vitest';
+
+const NOW = Date.UTC(2026, 6, 1);
+
+const from = (times: readonly number[]): string[] => {
+  const ids = new IdGenerator();
+  return times.map((ms) => ids.next(ms));
+};
+
+/** Places where an id does not sort after the one before. */
+const slips = (ids: readonly string[]): number[] =>
+  ids.flatMap((id, at) => (at > 0 && (ids[at - 1] ?? '') >= id ? at : []));
+
+const timeOf = (id: string | undefined) => Number.parseInt((id ?? '').slice(0, 9), 36);
+
+describe('generateId', () => {
+  it('makes ordinary ids of 18 characters a-z 0-9, each once', () => {
+    const ids = Array.from({ length: 1_000 }, () => generateId(NOW));
+    for (const id of ids) expect(checkJobId(id)).toMatch(/^[0-9a-z]{18}$/);
+    expect(slips(ids)).toEqual([]);
+  });
+
+  it('begins with the time', () => {
+    expect(from([NOW, NOW + 1.75]).map(timeOf)).toEqual([NOW, NOW + 1]);
+  });
+
+  it('sorts by time, over the ends of digits and of years', () => {
+    const ids = from([0, 1, 35, 36, 1e9, NOW, NOW + 1, 36 ** 8 - 1, 36 ** 8, 36 ** 8 + 1, 36 ** 9 - 1]);
+    expect(slips(ids)).toEqual([]);
+    expect(new Set(ids.map((id) => id.length))).toEqual(new Set([18]));
+  });
+
+  it('stays in order within a millisecond, past 46,656 of them', () => {
+    const ids = from(Array.from({ length: 100_000 }, () => NOW));
+    expect(slips(ids)).toEqual([]);
+    expect([timeOf(ids[46_655]), timeOf(ids[46_656])]).toEqual([NOW, NOW + 1]);
+  });
+
+  it('stays in order where the clock stands still, steps back, or answers nonsense', () => {
+    const ids = from([NOW, NOW, NOW - 3_600_000, NOW - 1, 0, -5, Number.NaN, NOW, NOW + 1]);
+    expect(slips(ids)).toEqual([]);
+    expect(slips(from([Number.NaN, -1, 0, 1]))).toEqual([]);
+  });
+
+  it('differs from what another process makes at the same moment', () => {
+    const [mine] = from([NOW]);
+    const [other] = from([NOW]);
+    expect(other?.slice(0, 12)).toBe(mine?.slice(0, 12));
+    expect(other).not.toBe(mine);
+  });
+});
