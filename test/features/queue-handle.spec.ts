@@ -3,7 +3,7 @@ import type { Job } from '#lib/job/job.js';
 import type { AddResult, Queue } from '#lib/producer/queue.js';
 import { bootQueue, brief, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { latch, until } from '../support/wait.js';
+import { latch, until, type Latch } from '../support/wait.js';
 
 const redis = useRedis();
 const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
@@ -34,7 +34,7 @@ async function oneOfEach(queue: Queue): Promise<Record<string, string>> {
   return { active: 'active', completed: 'completed', dead: 'dead', waiting: 'waiting', delayed: 'delayed' };
 }
 
-function gated(): { gate: ReturnType<typeof latch>; handlers: Handlers } {
+function gated(): { gate: Latch; handlers: Handlers } {
   const gate = latch('the gate');
   return { gate, handlers: { active: () => gate.promise, done: () => 'done', die } };
 }
