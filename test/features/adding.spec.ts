@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import type { Job } from '#lib/job/job.js';
+import type { AddResult } from '#lib/producer/queue.js';
+import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
+import { gated, oneOfEach, refused } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+
+const redis = useRedis();
+const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+
+describe('addBulk', () => {
+  const job = (data: unknown, options = {}) => ({ name: 'job', data, options });
+
+  it('adds thousands of jobs in the order given, and answers in it', async () => {
+    const ran: number[] = [];
+    const handlers: Handlers = { job: (one: Job<number>) => void ran.push(one.data) };
+    const { queue, said } = await bootQueue(redis, { handlers, concurrency: 1 });
+    const numbers = Array.from({ length: 2500 }, (_, i) => i);
+    const added = await queue.addBulk(numbers.map((data) => job(data)));
+    expect(added).toHaveLength(2500);
+    expect(new Set(added.map(({ id }) => id)).size).toBe(2500);
+    expect(added.every(({ duplicate, queue: name }) => !duplicate && name === 'work')).toBe(true);
+    await said.take(2500, (event) => event.type === 'completed', PATIENT);
+    expect(ran).toEqual(numbers);
+    expect(await queue.addBulk([])).toEqual([]);
+  });
+
+  it('takes options per job, and says of each whether it was there already', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.add('first', 'kept', { id: 'a' });
+    const added = await queue.addBulk([
+      job(1, { id: 'a' }),
+      job(2, { id: 'b', delay: '1h' }),
+      job(3, { id: 'b' }),
+      job(4, { priority: 5 }),
+    ]);
+    const result = (id: unknown, duplicate: boolean) => ({ id, queue: 'work', name: 'job', duplicate });
+    expect(added).toEqual<AddResult[]>([
+      result('a', true),
+      result('b', false),
+      result('b', true),
+      result(expect.any(String), false),
+    ] as AddResult[]);
+    expect(await queue.get('a')).toMatchObject({ name: 'first', data: 'kept' });
+    expect(await queue.get('b')).toMatchObject({ data: 2, state: 'delayed' });
+    expect(await queue.counts()).toMatchObject({ waiting: 2, delayed: 1 });
+  });
+
+  it('stores nothing where one entry is wrong, and names it', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    const wrong: [string, unknown, string][] = [
+      ['a payload', job({ at: [0, () => 1] }), 'addBulk()[1].data.at[1] is a function'],
+      ['an option', job(1, { delay: -1 }), 'addBulk()[1].options.delay must be'],
+      [
+        'an unknown option',
+        job(1, { dealy: 1 }),
+        'addBulk()[1].options.dealy is not an option; did you mean delay?',
+      ],
+      ['an id', job(1, { id: 'a\nb' }), 'addBulk()[1]: a job id is'],
+      ['a name', { name: '', data: 1 }, 'addBulk()[1]: a job name is'],
+      ['a size', job('x'.repeat(1_100_000)), 'addBulk()[1]: the data of the job takes'],
+      ['no data', { name: 'job' }, 'addBulk()[1].data is undefined'],
+      ['no object', null, 'addBulk()[1] must be an object with name and data, got null'],
+      ['options that are none', job(1, 'soon' as never), 'addBulk()[1].options must be an object'],
+    ];
+    for (const [what, entry, message] of wrong) {
+      const error = await refused(queue.addBulk([job(1), entry as never, job(3)]));
+      expect(error['message'], what).toContain(message);
+      expect(error['code'], what).toMatch(/^GODWIT_/);
+      // Behind the first chunk too: everything is checked before anything is sent.
+      const far = Array.from({ length: 1500 }, () => job(1));
+      const late = await refused(queue.addBulk([...far, entry as never]));
+      expect(late['message'], what).toContain(message.replace('[1]', '[1500]'));
+    }
+    expect(await refused(queue.addBulk('jobs' as never))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
+    expect(await redis.keys()).toEqual([]);
+  });
+});
+
+describe('ids', () => {
+  it('of the caller are ordinary, whatever they look like, and come back byte by byte', async () => {
+    const ids = [
+      'meta',
+      'jobs',
+      'wait',
+      'active',
+      'paused',
+      '{x}',
+      '}{',
+      '__proto__',
+      'constructor',
+      'toString',
+      '0',
+      '-1',
+      '1e3',
+      'NaN',
+      ' ',
+      'a:b',
+      '*',
+      '?[a-z]',
+      '"quoted\\"',
+      '🦆',
+      'e\u0301',
+      '\u00e9',
+      '\u202eright to left',
+      'é'.repeat(127) + 'x',
+      'x'.repeat(255),
+    ];
+    const ran = new Map<string, unknown>();
+    const handlers: Handlers = { job: (job: Job) => void ran.set(job.id, job.data) };
+    const defaults = { retention: '1h' };
+    const { queue, ended, said } = await bootQueue(redis, { handlers, queue: { defaults } });
+    const singles = await Promise.all(ids.map((id, data) => queue.add('job', data, { id })));
+    expect(singles.map(({ id }) => id)).toEqual(ids);
+    for (const [data, id] of ids.entries()) {
+      expect(await ended(id), id).toMatchObject({ type: 'completed', jobId: id });
+      expect(await queue.get(id), id).toMatchObject({ id, data, state: 'completed' });
+    }
+    expect([...ran]).toEqual(expect.arrayContaining(ids.map((id, data) => [id, data])));
+    expect(ran.size).toBe(ids.length);
+    expect(await queue.counts()).toMatchObject({ completed: ids.length, waiting: 0 });
+    for (const id of ids) {
+      expect((await queue.add('job', 'again', { id })).duplicate, id).toBe(true);
+      await queue.remove(id);
+    }
+    expect(await queue.counts()).toEqual(EMPTY);
+    expect(said.values.filter((event) => event.type === 'added')).toHaveLength(ids.length);
+  });
+
+  it('make a second add a duplicate, in whatever state the first is', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    const ids = Object.keys(await oneOfEach(queue));
+    for (const id of ids) {
+      const before = await queue.get(id);
+      expect(await queue.add('other', 'new', { id, delay: '1h' }), id).toEqual({
+        id,
+        queue: 'work',
+        name: 'other',
+        duplicate: true,
+      });
+      expect(await queue.get(id), id).toEqual(before);
+    }
+    const race = await Promise.all(Array.from({ length: 50 }, () => queue.add('done', 1, { id: 'raced' })));
+    expect(race.filter(({ duplicate }) => !duplicate)).toHaveLength(1);
+    gate.open();
+  });
+
+  it('are made where none is given: unique, and sorted by time', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const added = await Promise.all(Array.from({ length: 100 }, () => queue.add('job', 1)));
+      ids.push(...added.map(({ id }) => id));
+    }
+    expect(new Set(ids).size).toBe(300);
+    expect(ids.toSorted()).toEqual(ids);
+  });
+});

@@ -1,0 +1,35 @@
+import { expect } from 'vitest';
+import type { Queue } from '#lib/producer/queue.js';
+import { PATIENT, type Handlers } from './queue-app.js';
+import { latch, until, type Latch } from './wait.js';
+
+export const die = () => {
+  throw new Error('no luck');
+};
+
+/** The error a call ends with; a call that succeeds fails the test. */
+export async function refused(call: Promise<unknown>): Promise<Record<string, unknown>> {
+  return call.then(
+    (value) => expect.fail(`it answered ${JSON.stringify(value)}`),
+    (error: unknown) => error as Record<string, unknown>,
+  );
+}
+
+/** One job in each state and one with a priority, on a queue that is paused then; `active` runs until its gate opens. */
+export async function oneOfEach(queue: Queue): Promise<Record<string, string>> {
+  const active = await queue.add('active', 1, { id: 'active' });
+  await until(async () => (await queue.get(active.id))?.state === 'active', PATIENT);
+  await queue.add('done', 1, { id: 'completed', retention: '1h' });
+  await queue.add('die', 1, { id: 'dead', attempts: 1 });
+  await until(async () => (await queue.counts()).completed + (await queue.counts()).dead === 2, PATIENT);
+  await queue.pause();
+  await queue.add('done', 1, { id: 'waiting' });
+  await queue.add('done', 1, { id: 'ranked', priority: 3 });
+  await queue.add('done', 1, { id: 'delayed', delay: '1h', priority: 2 });
+  return { active: 'active', completed: 'completed', dead: 'dead', waiting: 'waiting', delayed: 'delayed' };
+}
+
+export function gated(): { gate: Latch; handlers: Handlers } {
+  const gate = latch('the gate');
+  return { gate, handlers: { active: () => gate.promise, done: () => 'done', die } };
+}
