@@ -104,7 +104,7 @@ it.each([
 ])(
   'loses and doubles no jobs %s on a line that breaks at random bytes in both directions',
   async (_, enqueueTimeout) => {
-    const TRIALS = 150;
+    const TRIALS = 110;
     const { cut, queue, runs, drained } = await bootBehindCut({ enqueueTimeout });
     const adds = new Adds(enqueueTimeout);
     for (let trial = 0; trial < TRIALS; trial++) {

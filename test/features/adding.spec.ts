@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import type { AddResult } from '#lib/producer/queue.js';
 import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
+import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
-import { EMPTY, gated, oneOfEach, refused } from './states.js';
 
 const redis = useRedis();
+const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
 
 describe('addBulk', () => {
   const job = (data: unknown, options = {}) => ({ name: 'job', data, options });

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, brief, PATIENT, type Handlers } from '../support/queue-app.js';
+import { die, gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
-import { die, EMPTY, gated, oneOfEach, refused } from './states.js';
 
 const redis = useRedis();
+const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
 
 describe('counts', () => {
   it('tells how many jobs are in each state', async () => {

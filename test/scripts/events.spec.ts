@@ -46,9 +46,13 @@ describe('numbers', () => {
 
 it('columns: one value for all where they are the same, one for each otherwise', async () => {
   await q.add(job('a'), job('b'));
+  await q.claim();
   await q.add(job('c'), job('d', { name: 'mail' }));
-  const [same, differing] = (await q.admin.xrange(q.key('events'), '-', '+')).map(([, fields]) => fields);
+  const [same, active, differing] = (await q.admin.xrange(q.key('events'), '-', '+')).map(
+    ([, fields]) => fields,
+  );
   expect(same?.slice(2)).toEqual(['n', '2', 'added', 'a\nb', 'added.name', 'work']);
+  expect(active?.slice(2)).toEqual(['n', '2', 'active', 'a\nb', 'active.name', 'work']);
   expect(differing?.slice(2)).toEqual(['n', '2', 'added', 'c\nd', 'added.name', 'work\nmail']);
 });
 

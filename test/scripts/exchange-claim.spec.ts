@@ -127,14 +127,17 @@ describe('a job whose body is missing', () => {
       body: '',
       failure: { name: 'CorruptJob', reason: 'corrupt' },
     });
-    const said = (await q.events()).slice(4).map(({ type, id, reason }) => [type, id, reason]);
+    const said = (await q.events())
+      .slice(4)
+      .map(({ number, type, id, reason }) => [number, type, id, reason]);
     expect(said).toEqual([
-      ['dead', 'x', 'corrupt'],
-      ['dead', 'y', 'corrupt'],
-      ['active', 'a', ''],
-      ['active', 'b', ''],
+      [5, 'dead', 'x', 'corrupt'],
+      [6, 'dead', 'y', 'corrupt'],
+      [7, 'active', 'a', ''],
+      [8, 'active', 'b', ''],
     ]);
     expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('2');
+    expect(await q.engine.lastEvent(QUEUE)).toBe(8);
   });
 
   it('leaves no lease where nothing else was claimed', async () => {

@@ -76,6 +76,12 @@ describe('completed', () => {
     expect(await q.admin.exists(q.key('failures'), q.key('progress'), q.key('logs'))).toBe(0);
   });
 
+  it('and kept for no time, leaves nothing', async () => {
+    await q.hold('a');
+    await q.settle(kept('a', 0, '1'));
+    expect(await q.admin.exists(q.key('completed'), q.key('results'), q.key('jobs'))).toBe(0);
+  });
+
   it('and kept, goes 500 at a time', async () => {
     const ids = Array.from({ length: 700 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
@@ -124,8 +130,26 @@ describe('retried', () => {
   it('as a snooze counts no attempt and records no failure', async () => {
     await q.hold('a');
     await q.settle(snoozed('a', 60_000));
-    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'delayed', failed: 0, failure: null });
-    expect(await q.hash('attempts')).toEqual({});
+    const stored = await q.engine.get(QUEUE, 'a');
+    expect(stored).toMatchObject({ state: 'delayed', failed: 0, failure: null, failedAt: null });
+    expect(await q.admin.exists(q.key('attempts'), q.key('failures'), q.key('priorities'))).toBe(0);
+  });
+});
+
+describe('retried, and the only one in the queue', () => {
+  it.each([
+    ['without a delay', {}],
+    ['without a delay, with a priority', { priority: 3 }],
+  ])('%s is given out by the same exchange', async (_, more) => {
+    await q.hold('a');
+    const { claimed } = await q.exchanged({ want: 1, settled: [retried('a', more)] });
+    expect(claimed).toMatchObject([{ id: 'a', failed: 1 }]);
+  });
+
+  it('with a delay is known to be due by the same exchange', async () => {
+    await q.hold('a');
+    const { dueInMs } = await q.settle(retried('a', { delayMs: 60_000 }));
+    expect(dueInMs).toBeGreaterThan(50_000);
   });
 });
 

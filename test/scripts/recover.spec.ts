@@ -159,18 +159,19 @@ describe('what it held', () => {
     ]);
   });
 
-  it('wakes somebody', async () => {
+  it('wakes somebody, and says no more than that it stalled', async () => {
     await q.hold('a');
-    await q.admin.del(q.key('doorbell'));
+    await q.wasRung();
     await loseAndRecover();
-    expect(await q.admin.exists(q.key('doorbell'))).toBe(1);
+    expect(await q.wasRung()).toBe(true);
+    expect((await q.events()).slice(2)).toMatchObject([{ number: 3, type: 'stalled', id: 'a' }]);
   });
 
   it('rings no bell where all of it is dead', async () => {
     await q.hold('a');
-    await q.admin.del(q.key('doorbell'));
+    await q.wasRung();
     await loseAndRecover({ maxStalls: 0 });
-    expect(await q.admin.exists(q.key('doorbell'))).toBe(0);
+    expect(await q.wasRung()).toBe(false);
   });
 
   it('comes in steps of 500, each without a new doubt', async () => {
@@ -187,6 +188,13 @@ describe('what it held', () => {
     ]);
     expect(await again()).toEqual({ kind: 'alive' });
     expect((await q.list('wait')).toSorted()).toEqual(ids.toSorted());
+  });
+
+  it('goes back also where its body is missing, and is said without a name', async () => {
+    await q.hold('a');
+    await q.admin.hdel(q.key('jobs'), 'a');
+    expect(await loseAndRecover()).toMatchObject({ waiting: ['a'] });
+    expect((await q.events()).at(-1)).toMatchObject({ type: 'stalled', id: 'a', name: '' });
   });
 
   it('is nothing where the store lost the set; the lease goes all the same', async () => {

@@ -1,9 +1,7 @@
 import { expect } from 'vitest';
 import type { Queue } from '#lib/producer/queue.js';
-import { PATIENT, type Handlers } from '../support/queue-app.js';
-import { latch, until, type Latch } from '../support/wait.js';
-
-export const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+import { PATIENT, type Handlers } from './queue-app.js';
+import { latch, until, type Latch } from './wait.js';
 
 export const die = () => {
   throw new Error('no luck');
