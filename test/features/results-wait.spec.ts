@@ -16,16 +16,50 @@ it('leaves nothing of a completed job, or its result for as long as asked', asyn
   expect(await queue.get(gone.id)).toBeNull();
   expect(await queue.get(kept.id)).toMatchObject({ state: 'completed', result: 6 });
   expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 1, dead: 0 });
+});
 
-  // Over is over, and with it the duplicate: the next look and the next claim find nothing.
-  const short = await queue.add('sum', [4], { retention: 1, id: 'short' });
-  await ended(short.id);
-  await ended((await queue.add('sum', [5])).id);
-  await until(async () => {
-    await ended((await queue.add('sum', [6])).id);
-    return (await queue.get('short')) === null;
-  }, PATIENT);
-  expect((await queue.add('sum', [7], { id: 'short' })).duplicate).toBe(false);
+it('forgets a completed job when its retention is over, also in a queue where nothing else happens', async () => {
+  let fail = true;
+  const handlers: Handlers = {
+    report: async (job: Job<string>) => {
+      await job.log(job.data);
+      await job.progress(job.data);
+      if (job.data === 'monday' && fail) {
+        fail = false;
+        throw new Error('once');
+      }
+      return job.data;
+    },
+  };
+  const { queue, said } = await bootQueue(redis, {
+    handlers,
+    queue: { defaults: { retention: 40, backoff: 0 } },
+  });
+  const over = async () => (await queue.get('report')) === null;
+  await queue.add('report', 'monday', { id: 'report' });
+  await said.first((event) => event.type === 'completed', PATIENT);
+  await until(over, PATIENT);
+  expect(await queue.counts()).toMatchObject({ completed: 0 });
+
+  // The same id, a day later: another job, which inherits nothing.
+  await queue.pause();
+  expect(await queue.add('report', 'tuesday', { id: 'report' })).toMatchObject({ duplicate: false });
+  expect(await queue.get('report')).toMatchObject({
+    state: 'waiting',
+    data: 'tuesday',
+    result: null,
+    failure: null,
+    progress: null,
+    logs: [],
+  });
+  await queue.resume();
+  await said.take(2, (event) => event.type === 'completed', PATIENT);
+  await until(over, PATIENT);
+  const [added] = await queue.addBulk([
+    { name: 'report', data: 'wednesday', options: { id: 'report', delay: '1h' } },
+  ]);
+  expect(added).toMatchObject({ duplicate: false });
+  expect(await queue.get('report')).toMatchObject({ state: 'delayed', data: 'wednesday' });
 });
 
 it('shows a job in every state, with every field', async () => {

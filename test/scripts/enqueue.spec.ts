@@ -212,10 +212,10 @@ describe('the bell', () => {
 it('says one entry for the whole call, with names and delays', async () => {
   await q.add(job('a', { name: 'mail' }), job('b', { delayMs: 5_000 }), job('c', { priority: 4 }));
   expect(await q.admin.xlen(q.key('events'))).toBe(1);
-  const [a, b, c] = await q.events();
-  expect(a).toMatchObject({ number: 1, type: 'added', id: 'a', name: 'mail', delayMs: 0 });
-  expect(b).toMatchObject({ number: 2, id: 'b', name: 'work', delayMs: 5_000 });
-  expect(c).toMatchObject({ number: 3, id: 'c', name: 'work', delayMs: 0 });
+  const [a, c, b] = await q.events();
+  expect(a).toMatchObject({ number: 1, type: 'added', id: 'a', name: 'mail' });
+  expect(c).toMatchObject({ number: 2, type: 'added', id: 'c', name: 'work' });
+  expect(b).toMatchObject({ number: 3, type: 'delayed', id: 'b', name: 'work', delayMs: 5_000 });
 });
 
 it('takes an id again when its job has gone, or was only dead and removed', async () => {

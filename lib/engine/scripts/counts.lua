@@ -4,5 +4,5 @@ local active = 0
 for i = more_first, more_last do active = active + redis.call('SCARD', KEYS[i]) end
 return { 'counts',
   redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects) + redis.call('ZCARD', key_prioritized),
-  redis.call('ZCARD', key_delayed), active, redis.call('ZCARD', key_completed), redis.call('ZCARD', key_dead),
+  redis.call('ZCARD', key_delayed), active, redis.call('ZCOUNT', key_completed, '(' .. now, '+inf'), redis.call('ZCARD', key_dead),
   redis.call('HEXISTS', key_meta, 'paused') }

@@ -5,7 +5,22 @@ import type { EnqueueAnswer } from '../engine.js';
 export const enqueue = defineScript({
   name: 'enqueue',
   memory: 'refuse',
-  keys: ['meta', 'jobs', 'wait', 'prioritized', 'delayed', 'priorities', 'lane', 'events', 'doorbell'],
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'completed',
+    'results',
+    'failures',
+    'progress',
+    'logs',
+    'lane',
+    'events',
+    'doorbell',
+  ],
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
   /** plain: id, body. ranked: id, body, priority. later: id, body, due ms or '', delay ms, priority. said: field, value. */
   lists: ['plain', 'ranked', 'later', 'said'],

@@ -6,13 +6,16 @@ local workers = redis.call('ZRANGE', key_workers, 0, -1)
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
 
 local state, at, worker = 'waiting', '', ''
+local kept_until = redis.call('ZSCORE', key_completed, arg_id)
+-- Its retention is over, nothing has taken it away yet.
+if kept_until and tonumber(kept_until) <= now then return { 'none' } end
 local due = redis.call('ZSCORE', key_delayed, arg_id)
 local died = redis.call('ZSCORE', key_dead, arg_id)
 if due then
   state, at = 'delayed', string.format('%.0f', tonumber(due))
 elseif died then
   state, at = 'dead', string.format('%.0f', tonumber(died))
-elseif redis.call('ZSCORE', key_completed, arg_id) then
+elseif kept_until then
   state = 'completed'
 else
   for i = more_first, more_last do
