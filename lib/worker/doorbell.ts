@@ -48,6 +48,13 @@ export class Doorbell {
     this.sleepers.delete(sleeper.queue);
   }
 
+  /** The sleeper was woken and will not ask: another one is to. */
+  passOn(sleeper: Sleeper): void {
+    this.leave(sleeper);
+    // Where it cannot be rung, whoever sleeps looks at the lists when the connection is back.
+    this.engine.ring(sleeper.queue).catch(() => undefined);
+  }
+
   /**
    * Ends the loop; resolves when no call of it is on its way, or after a moment: on a connection that is down or silent the
    * call ends at its deadline, or with the connection.
@@ -98,9 +105,15 @@ export class Doorbell {
     }
   }
 
-  /** The bell was for one worker; where that is full by now, it goes to the next. */
+  /**
+   * The bell was for one worker; where that is full by now, it goes to the next. A full one is not listened for until it
+   * has found its line empty again, or it would be handed its own bell for as long as anything waits.
+   */
   private async rang(queue: string): Promise<void> {
-    if (!this.sleepers.get(queue)?.wake()) await this.engine.ring(queue);
+    const sleeper = this.sleepers.get(queue);
+    if (sleeper?.wake()) return;
+    if (sleeper) this.leave(sleeper);
+    await this.engine.ring(queue);
   }
 
   private wakeAll(queues: Iterable<string>): void {

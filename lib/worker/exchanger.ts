@@ -15,6 +15,10 @@ export interface ExchangeSide {
   maySuspect(): boolean;
   /** Whether this worker holds anything, settled or not. */
   holdsAny(): boolean;
+  /** An exchange goes out: it rings for whatever it finds and does not take. */
+  asking(): void;
+  /** An exchange was asked for, but there is nothing to settle and no slot any more. */
+  nothingToAsk(): void;
   exchanged(answer: Exchanged, asked: number): void;
   /** This worker has a new name. */
   renamed(): void;
@@ -115,7 +119,11 @@ export class Exchanger {
   private begin(): void {
     if (this.stopped || this.inFlight) return;
     const want = Math.max(0, this.side.want());
-    if (want === 0 && this.settled.length === 0) return this.tellQuiet();
+    if (want === 0 && this.settled.length === 0) {
+      this.side.nothingToAsk();
+      return this.tellQuiet();
+    }
+    this.side.asking();
     if (!this.side.holdsAny() && performance.now() - this.answeredAt > FRESH_MS) this.renew();
     this.onItsWay = this.settled.length > MAX_SETTLED ? this.settled.splice(0, MAX_SETTLED) : this.settled;
     if (this.onItsWay === this.settled) this.settled = [];

@@ -1,6 +1,5 @@
 import type { Logger } from '@nestjs/common';
 import { validatePayload } from '../job/define-job.js';
-import type { Outcome } from '../job/outcome.js';
 import { encodeResult } from '../job/payload.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { jobText } from './job-text.js';
@@ -125,10 +124,7 @@ export class Executor {
       if (!obeys(run, error)) this.tooLate(run, 'failed', handler);
       return;
     }
-    const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
-    // A run that was told to stop for the sake of a deployment has not failed, whatever it makes of its signal.
-    const interrupted = run.aborted?.reason === 'shutdown' && isAttempt(verdict);
-    run.outcome = interrupted ? RELEASED : verdict;
+    run.outcome = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
     this.close(run);
   }
 
@@ -172,13 +168,6 @@ export class Executor {
 }
 
 const COMPLETED = { kind: 'completed' } as const;
-const RELEASED = { kind: 'released' } as const;
-
-/** Whether it counts as a failed attempt that may be made again, or was the last one. */
-function isAttempt(verdict: Outcome): boolean {
-  if (verdict.kind === 'dead') return verdict.reason === 'retries-exhausted';
-  return verdict.kind === 'retried' && verdict.counted;
-}
 
 /** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */
 function obeys(run: Run, error: unknown): boolean {

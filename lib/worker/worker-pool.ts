@@ -53,6 +53,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private buffer: ClaimedJob[] = [];
   private next = 0;
   private suspects = 0;
+  /** A bell has woken us, and no exchange has gone out since. */
+  private holdsBell = false;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
@@ -198,8 +200,20 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   wake(): boolean {
     if (this.want() <= 0) return false;
+    this.holdsBell = true;
     this.exchanger.kick();
     return true;
+  }
+
+  asking(): void {
+    this.holdsBell = false;
+  }
+
+  /** The claim that was on its way when the bell woke us has filled the slots: the bell is for another worker then. */
+  nothingToAsk(): void {
+    if (!this.holdsBell) return;
+    this.holdsBell = false;
+    this.parts.doorbell.passOn(this);
   }
 
   beaten(worker: string, answer: BeatAnswer): void {

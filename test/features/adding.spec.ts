@@ -61,7 +61,7 @@ describe('addBulk', () => {
       ['a size', job('x'.repeat(1_100_000)), 'addBulk()[1]: the data of the job takes'],
       ['no data', { name: 'job' }, 'addBulk()[1].data is undefined'],
       ['no object', null, 'addBulk()[1] must be an object with name and data, got null'],
-      ['options that are none', job(1, 'soon' as never), 'addBulk()[1].options must be an object'],
+      ['options that are none', job(1, 'soon'), 'addBulk()[1].options must be an object'],
     ];
     for (const [what, entry, message] of wrong) {
       const error = await refused(queue.addBulk([job(1), entry as never, job(3)]));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Job } from '#lib/job/job.js';
 import { bootQueue, brief, PATIENT, type Handlers } from '../support/queue-app.js';
 import { die, gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';

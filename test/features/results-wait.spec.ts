@@ -218,8 +218,8 @@ waits(false);
 
 it('rejects when the awaited job is removed', async () => {
   const { queue, said } = await bootQueue(redis);
-  const refusal = queue.addAndWait('never', 1, { id: 'r' }).catch((error: unknown) => error);
+  const waiting = queue.addAndWait('never', 1, { id: 'r' }).catch((error: unknown) => error);
   await said.first((event) => event.type === 'added', PATIENT);
   await queue.remove('r');
-  expect(await refusal).toMatchObject({ code: 'GODWIT_JOB_FAILED', reason: 'removed' });
+  expect(await waiting).toMatchObject({ code: 'GODWIT_JOB_FAILED', reason: 'removed' });
 });

@@ -20,6 +20,8 @@ it('says nothing under its new name that was settled under the old one', async (
     want: () => 1,
     maySuspect: () => true,
     holdsAny: () => true,
+    asking: () => {},
+    nothingToAsk: () => {},
     exchanged: () => {},
     renamed: () => {},
     leaseLost: (settled) => lost.push(...settled.map((run) => run.id)),
