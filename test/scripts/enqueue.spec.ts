@@ -209,13 +209,40 @@ describe('the bell', () => {
   });
 });
 
-it('says one entry for the whole call, with names and delays', async () => {
-  await q.add(job('a', { name: 'mail' }), job('b', { delayMs: 5_000 }), job('c', { priority: 4 }));
-  expect(await q.admin.xlen(q.key('events'))).toBe(1);
-  const [a, c, b] = await q.events();
-  expect(a).toMatchObject({ number: 1, type: 'added', id: 'a', name: 'mail' });
-  expect(c).toMatchObject({ number: 2, type: 'added', id: 'c', name: 'work' });
-  expect(b).toMatchObject({ number: 3, type: 'delayed', id: 'b', name: 'work', delayMs: 5_000 });
+describe('the events', () => {
+  it('are one entry for the whole call: first what can run at once, then what waits, and how long', async () => {
+    await q.add(
+      job('late', { delayMs: 5_000 }),
+      job('mail', { name: 'mail' }),
+      job('past', { dueAt: 1 }),
+      job('vip', { priority: 4 }),
+    );
+    expect(await q.admin.xlen(q.key('events'))).toBe(1);
+    expect(await q.events()).toMatchObject([
+      { number: 1, type: 'added', id: 'mail', name: 'mail', delayMs: 0 },
+      { number: 2, type: 'added', id: 'vip', name: 'work', delayMs: 0 },
+      { number: 3, type: 'delayed', id: 'late', name: 'work', delayMs: 5_000 },
+      { number: 4, type: 'delayed', id: 'past', name: 'work', delayMs: 0 },
+    ]);
+  });
+
+  it('tell how long a job with a due time waits', async () => {
+    await q.add(job('a', { dueAt: (await q.now()) + 60_000 }));
+    const [event] = await q.events();
+    expect(event).toMatchObject({ type: 'delayed', id: 'a' });
+    expect(event?.delayMs).toBeGreaterThan(50_000);
+    expect(event?.delayMs).toBeLessThan(61_000);
+  });
+
+  it('leave out what was there already, also among the delayed', async () => {
+    await q.add('x', job('y', { delayMs: 9_000 }));
+    await q.add('a', 'x', job('y', { delayMs: 1_000 }), job('b', { delayMs: 1_000 }));
+    expect((await q.events()).slice(2).map(({ number, type, id }) => [number, type, id])).toEqual([
+      [3, 'added', 'a'],
+      [6, 'delayed', 'b'],
+    ]);
+    expect(await q.engine.lastEvent(QUEUE)).toBe(6);
+  });
 });
 
 it('takes an id again when its job has gone, or was only dead and removed', async () => {

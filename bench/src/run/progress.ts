@@ -1,4 +1,4 @@
-import type { Turn } from './runner.js';
+import type { Turn } from './turn.js';
 
 /** One line on stderr: rewritten in place on a terminal, one line per measurement elsewhere. */
 export class Progress {

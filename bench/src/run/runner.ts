@@ -3,6 +3,7 @@ import { CONTROL_NAME } from '../measure/connections.js';
 import type { Scenario } from '../scenario.js';
 import type { Progress } from './progress.js';
 import { spawnOrder } from './spawn.js';
+import type { Turn } from './turn.js';
 
 export interface Plan {
   readonly scenarios: readonly Scenario[];
@@ -40,12 +41,6 @@ export async function runPlan(
     control.disconnect();
   }
   return samples;
-}
-
-export interface Turn {
-  readonly scenario: Scenario;
-  readonly contender: string;
-  readonly round: number;
 }
 
 export function turns({ scenarios, contenders, rounds }: Plan): Turn[] {
