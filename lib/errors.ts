@@ -223,10 +223,9 @@ export class RedisUnavailableError extends GodwitError {
   }
 }
 
-/** Redis answered with an error before anything was written: out of memory, a wrong type, a missing permission. */
+/** Redis answered with an error: out of memory, a wrong type, no permission. Almost always before anything was written. */
 export class RedisRefusedError extends GodwitError {
   readonly code = 'GODWIT_REDIS_REFUSED';
-  readonly applied: Applied = 'no';
 
   constructor(
     readonly verb: string,
@@ -234,8 +233,10 @@ export class RedisRefusedError extends GodwitError {
     readonly reply: string,
     message: string,
     options?: { cause?: unknown },
+    readonly applied: Applied = 'no',
   ) {
-    super(`${verb}: Redis refused, nothing was changed: ${message}${adviceFor(reply)}`, options);
+    const effect = applied === 'no' ? 'nothing was changed' : 'whether it took effect is unknown';
+    super(`${verb}: Redis refused, ${effect}: ${message}${adviceFor(reply)}`, options);
   }
 }
 

@@ -166,6 +166,7 @@ export class Link {
   }
 
   private report(error: Error): void {
+    withoutCommand(error);
     this.lastError = error;
     if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
   }
@@ -237,12 +238,15 @@ export class Link {
   }
 
   private translate(verb: string, error: Error): GodwitError {
+    withoutCommand(error);
     const message = error.message ?? String(error);
     if (error.name === 'ReplyError') {
       const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
       // A primary that became a replica keeps its sockets; only a new connection finds the new primary.
       if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
-      return new RedisRefusedError(verb, word, message, { cause: error });
+      // Types are checked before a script writes, so only what a script may not run can fail behind a write of it.
+      const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('script: ');
+      return new RedisRefusedError(verb, word, message, { cause: error }, midway ? 'unknown' : 'no');
     }
     if (message.startsWith("Stream isn't writeable")) {
       return new RedisUnavailableError(verb, 'no', 'the connection to Redis is down', { cause: error });
@@ -251,6 +255,11 @@ export class Link {
       cause: this.lastError,
     });
   }
+}
+
+/** ioredis notes the command that failed, with all its arguments: the data of jobs, or the password of AUTH. */
+function withoutCommand(error: Error & { command?: unknown }): void {
+  if (error.command !== undefined) delete error.command;
 }
 
 function end(client: Redis | Cluster): Promise<void> {
