@@ -1,0 +1,49 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { RedisRefusedError } from '#lib/errors.js';
+import { useServer } from '../support/server.js';
+
+const server = useServer();
+const SECRET = 'canary-in-the-data';
+let admin: Redis;
+
+beforeAll(async () => {
+  admin = new Redis(server.url);
+  await admin.call('ACL', 'SETUSER', 'half', 'on', '>pass', '~*', '+@all', '-rpush');
+});
+
+afterAll(async () => {
+  await admin.quit();
+});
+
+/** The error of an add by a user who may not run one of the commands in the script. */
+async function refusedMidway(): Promise<RedisRefusedError> {
+  await admin.flushall();
+  const connection = { port: server.port, username: 'half', password: 'pass' };
+  const limitsOf = () => ({ maxEvents: 0, deadMax: 1, deadAgeMs: 1 });
+  const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 1_000, limitsOf });
+  const jobs = [{ id: 'a', name: 'job', body: `job\n0\n\n"${SECRET}"` }];
+  const call = { lane: 'lane', seq: 1, rememberMs: 1_000, withinMs: 1_000, jobs };
+  try {
+    return await engine.enqueue('work', call).then(
+      () => expect.fail('it was stored'),
+      (error: RedisRefusedError) => error,
+    );
+  } finally {
+    await engine.close();
+  }
+}
+
+it('says unknown, never no, of a call that was refused behind a write of its script', async () => {
+  const error = await refusedMidway();
+  expect(error).toBeInstanceOf(RedisRefusedError);
+  expect(error).toMatchObject({ applied: 'unknown', code: 'GODWIT_REDIS_REFUSED' });
+  expect(error.message).toContain('whether it took effect is unknown');
+});
+
+it('carries no data of jobs in its errors', async () => {
+  const { cause, message, stack } = await refusedMidway();
+  expect(cause).toBeInstanceOf(Error);
+  expect(JSON.stringify([cause, Object.entries(cause as object), message, stack])).not.toContain(SECRET);
+});
