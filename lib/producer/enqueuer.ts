@@ -153,5 +153,8 @@ class Lane {
 function honest(error: unknown, applied: Applied): unknown {
   if (applied === 'no' || !(error instanceof RedisUnavailableError || error instanceof RedisRefusedError))
     return error;
-  return new RedisUnavailableError('add', 'unknown', error.message, { cause: error });
+  // The words of the last failure would say that nothing was changed.
+  return new RedisUnavailableError('add', 'unknown', 'an earlier try was not answered, the last one failed', {
+    cause: error,
+  });
 }

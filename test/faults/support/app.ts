@@ -7,6 +7,7 @@ import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
 import { bootApp, type BootOptions } from '../../support/app.js';
+import { until } from '../../support/wait.js';
 
 export interface WorkingApp {
   readonly queue: Queue;
@@ -40,3 +41,10 @@ export async function bootWorking(
   engine.onLink((event) => links.push(event));
   return { queue: get<Queue>(getQueueToken('work')), engine, runs, links, close };
 }
+
+/** Resolves when nothing waits, runs or is kept. */
+export const drained = ({ queue }: Pick<WorkingApp, 'queue'>): Promise<unknown> =>
+  until(async () => Object.values(await queue.counts()).every((count) => count === 0), {
+    timeout: 15_000,
+    what: 'everything is done',
+  });
