@@ -7,6 +7,7 @@ import { atEnd } from '../../support/cleanup.js';
 import { collect, within, type WaitOptions } from '../../support/wait.js';
 
 const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
+const WRONG_CLOCK = new URL('wrong-clock.mjs', import.meta.url).href;
 /** A process that must start Node and Nest, perhaps beside many others. */
 const START_MS = 30_000;
 
@@ -19,6 +20,8 @@ export interface AppPlan {
   readonly concurrency?: number;
   /** File for a line at the start and one at the end of every run. */
   readonly ledger?: string;
+  /** How far its wall clock is ahead of ours, or behind it. @default 0 */
+  readonly clockMs?: number;
 }
 
 /** What a process says. */
@@ -54,7 +57,9 @@ export class AppProcess {
 
   constructor(plan: AppPlan) {
     const PLAN = JSON.stringify({ queue: 'work', ...plan });
-    this.child = fork(CHILD, { env: { ...process.env, PLAN }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    const env = { ...process.env, PLAN, CLOCK_OFFSET_MS: String(plan.clockMs ?? 0) };
+    const execArgv = plan.clockMs === undefined ? [] : ['--import', WRONG_CLOCK];
+    this.child = fork(CHILD, { env, execArgv, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
     this.child.on('message', (message) => this.messages.next(message as Said));
     for (const stream of [this.child.stdout!, this.child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));
