@@ -50,8 +50,7 @@ function createHandles(
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {
-      const { enqueueTimeoutMs } = settings;
-      handle = new Queue(engine, registry.optionsOf(name), enqueueTimeoutMs, (queue, id) =>
+      handle = new Queue(engine, registry.optionsOf(name), settings, (queue, id) =>
         waiter.prepare(queue, id),
       );
       handles.set(name, handle);

@@ -4,6 +4,9 @@ import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
 import { checkServer } from './server-check.js';
 
+/** Keys that one step of a walk through all of them looks at. */
+const SCAN_STEP = 1000;
+
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
   readonly commands: Link;
@@ -75,6 +78,20 @@ export class RedisStore {
       const answer = await ask(workers, keys);
       if (answer !== 'again') return answer as T;
     }
+  }
+
+  /** Workers that hold jobs, found by going through all keys in small steps: without a lease they are written nowhere else. */
+  async holders(queue: string): Promise<string[]> {
+    const keys = this.keysOf(queue);
+    const found = new Set<string>();
+    let cursor = '0';
+    do {
+      const args = [cursor, 'MATCH', keys.everyActive, 'COUNT', SCAN_STEP];
+      const [next, page] = (await this.command('audit', 'scan', args)) as [string, string[]];
+      for (const key of page) if (!key.includes('\n')) found.add(keys.workerOf(key));
+      cursor = next;
+    } while (cursor !== '0');
+    return [...found];
   }
 
   keysOf(queue: string): QueueKeys {

@@ -1,5 +1,6 @@
 import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkJobId } from '../job/job-id.js';
 import type { JobCounts } from '../job/job-state.js';
 import { parseDuration, type Duration } from '../job/duration.js';
@@ -62,11 +63,11 @@ export class Queue {
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    enqueueTimeoutMs: number,
+    private readonly limits: { readonly enqueueTimeoutMs: number; readonly maxStalls: number },
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
-    this.enqueuer = new Enqueuer(engine, options.name, enqueueTimeoutMs);
+    this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
   }
 
   /**
@@ -229,6 +230,24 @@ export class Queue {
         'pause the queue and let its runs end, or use { force: true }',
       );
     }
+  }
+
+  /**
+   * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
+   * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
+   * It reads every id, a large queue in small steps, so it is for people and for tests, not for a health check.
+   */
+  audit(): Promise<AuditReport> {
+    return this.engine.audit(this.name);
+  }
+
+  /**
+   * Mends what `audit` finds, while workers go on: a job without a body is dead as `corrupt`, one in no place is back in line, one
+   * in two places stays where it got furthest, jobs held by nobody are back in line with a stall counted, and leftovers of
+   * jobs that are gone are removed. Safe to repeat; an `audit` finds nothing after it.
+   */
+  repair(): Promise<RepairReport> {
+    return this.engine.repair(this.name, this.limits.maxStalls);
   }
 
   private makeEntry(job: BulkJob, index: number, now: number): EnqueueJob {
