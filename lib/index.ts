@@ -15,6 +15,7 @@ export { Processor } from './decorators/processor.decorator.js';
 
 // Options.
 export type { ConnectionOption } from './options/connection.js';
+export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
   DeadOptions,
@@ -80,6 +81,7 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,

@@ -1,5 +1,6 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import type { Replication } from '../options/durability.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -80,7 +81,7 @@ export interface QueueEngine {
 
 /** A connection came up, went down, or had an error worth telling. */
 export interface LinkEvent {
-  readonly role: 'command' | 'blocking' | 'events' | 'heartbeat';
+  readonly role: 'command' | 'blocking' | 'events' | 'heartbeat' | 'replicated';
   readonly state: 'up' | 'down';
   readonly error?: Error;
 }
@@ -106,12 +107,19 @@ export interface EnqueueCall {
   readonly rememberMs: number;
   /** How long this attempt may take. */
   readonly withinMs: number;
+  /** The answer waits until so many replicas confirm to have it too, at most so long. Absent: it waits for none. */
+  readonly replication?: Replication;
   /** No id twice, at most 1,000. */
   readonly jobs: readonly EnqueueJob[];
 }
 
 export type EnqueueAnswer =
-  | { readonly kind: 'stored'; readonly duplicates: readonly string[] }
+  | {
+      readonly kind: 'stored';
+      readonly duplicates: readonly string[];
+      /** How many replicas confirmed to have it, where `replication` asks. */
+      readonly replicas?: number;
+    }
   /** A call with a higher number has been made since; this one did nothing now. */
   | { readonly kind: 'stale' };
 

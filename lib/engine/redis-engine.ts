@@ -23,6 +23,7 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Link } from './link.js';
+import { Replicator } from './replicator.js';
 import { RedisStore } from './redis-store.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -67,6 +68,7 @@ export class RedisEngine implements QueueEngine {
   private readonly store: RedisStore;
   private readonly bells: Bells;
   private readonly streams: EventStreams;
+  private readonly replicator: Replicator;
   private readonly listeners = new Set<(event: LinkEvent) => void>();
   private readonly recordMs: number;
 
@@ -81,6 +83,7 @@ export class RedisEngine implements QueueEngine {
       (greet) => new Link('command', () => make('command'), tell, greet),
     );
     this.bells = new Bells(prefix, this.store, new Link('blocking', () => make('blocking'), tell));
+    this.replicator = new Replicator(new Link('replicated', () => make('replicated'), tell), callMs);
     this.streams = new EventStreams(this.store, () => new Link('events', () => make('events'), tell));
   }
 
@@ -91,7 +94,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.bells.close(), this.streams.close()]);
+    await Promise.all([this.bells.close(), this.streams.close(), this.replicator.close()]);
     await this.store.close();
   }
 
@@ -106,17 +109,26 @@ export class RedisEngine implements QueueEngine {
 
   // -------------------------------------------------------------------------------------------------------- the work
 
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+  async enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     const keys = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(
-      enqueue,
+    const { replication, withinMs } = call;
+    const values = enqueue.encode(
       { ...keys.fixed, lane: keys.lane(call.lane) },
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
-      undefined,
-      Math.min(call.withinMs, this.settings.callMs),
     );
+    if (replication === undefined)
+      return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
+    const { raw, replicas } = await this.replicator.run({
+      verb: enqueue.name,
+      script: enqueue,
+      values,
+      replication,
+      withinMs,
+    });
+    const answer = enqueue.reply(raw);
+    return answer.kind === 'stored' ? { ...answer, replicas } : answer;
   }
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {

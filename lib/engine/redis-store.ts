@@ -39,7 +39,7 @@ export class RedisStore {
   }
 
   /** One attempt. A script the server has forgotten is sent in full, once. */
-  async run<K extends KeyName, A extends ArgTypes, L extends string, Reply>(
+  run<K extends KeyName, A extends ArgTypes, L extends string, Reply>(
     script: Script<K, A, L, Reply>,
     keys: KeyValues<K>,
     args: ArgValues<A>,
@@ -47,7 +47,15 @@ export class RedisStore {
     more?: readonly string[],
     withinMs = this.callMs,
   ): Promise<Reply> {
-    const values = script.encode(keys, args, lists, more);
+    return this.call(script, script.encode(keys, args, lists, more), withinMs);
+  }
+
+  /** The same with values that are encoded already. */
+  async call<Reply>(
+    script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
+    values: readonly Value[],
+    withinMs: number,
+  ): Promise<Reply> {
     const deadline = performance.now() + withinMs;
     let raw: unknown;
     try {
