@@ -49,7 +49,7 @@ export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
-export type { EventType } from './engine/engine.js';
+export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,

@@ -10,14 +10,19 @@ import type { Replication } from '../options/durability.js';
  */
 export interface QueueEngine {
   /**
-   * Connects and checks the server; answers a sentence for each assumption it does not keep (eviction, no persistence), or
-   * null where Redis is not there yet. Rejects with `UnsupportedRedisError` where the server is too old.
+   * Connects and checks the server; answers whether it is there already. Rejects with `UnsupportedRedisError` where it is too
+   * old.
    */
-  open(): Promise<readonly string[] | null>;
+  open(): Promise<boolean>;
   /** Closes every connection. Safe twice, and before `open`. */
   close(): Promise<void>;
   /** Told of every change between `up` and `down`; returns the function that stops the telling. */
   onLink(listener: (event: LinkEvent) => void): () => void;
+  /**
+   * Told of each assumption that the server does not keep, once for each code, whenever it is found: at the start, after a
+   * failover, or when Redis comes later. Returns the function that stops the telling.
+   */
+  onWarning(listener: (warning: ServerWarning) => void): () => void;
   /** The store's clock in ms since 1970 as far as it is known here; for texts and ids, never for decisions. */
   now(): number;
 
@@ -77,6 +82,17 @@ export interface QueueEngine {
   /** Opens and closes the connection that reads events; it exists only while somebody subscribes. */
   openEvents(): Promise<void>;
   closeEvents(): Promise<void>;
+}
+
+/** Something about the server under which jobs may be lost, or adds must fail. */
+export interface ServerWarning {
+  /**
+   * `evicts-keys`: its maxmemory-policy is not noeviction. `no-append-only-file`: a restart forgets jobs. `too-few-replicas`:
+   * fewer than the `durability` of a queue asks for. `read-only-replica`: it is no primary.
+   */
+  readonly code: 'evicts-keys' | 'no-append-only-file' | 'too-few-replicas' | 'read-only-replica';
+  /** What is so, what may come of it, and what to do. */
+  readonly message: string;
 }
 
 /** A connection came up, went down, or had an error worth telling. */

@@ -15,6 +15,7 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
+  ServerWarning,
   StoredJob,
 } from './engine.js';
 import { Bells } from './bells.js';
@@ -25,6 +26,7 @@ import { EventStreams } from './event-streams.js';
 import { Link } from './link.js';
 import { Replicator } from './replicator.js';
 import { RedisStore } from './redis-store.js';
+import { ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
@@ -70,6 +72,7 @@ export class RedisEngine implements QueueEngine {
   private readonly streams: EventStreams;
   private readonly replicator: Replicator;
   private readonly listeners = new Set<(event: LinkEvent) => void>();
+  private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
 
   constructor(private readonly settings: EngineSettings) {
@@ -77,9 +80,11 @@ export class RedisEngine implements QueueEngine {
     const make = clientFactory(settings.connection, prefix);
     const tell = (event: LinkEvent) => this.tell(event);
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
+    this.warnings = new ServerWarnings(settings.replicasAsked);
     this.store = new RedisStore(
       prefix,
       callMs,
+      (info) => this.warnings.check(info),
       (greet) => new Link('command', () => make('command'), tell, greet),
     );
     this.bells = new Bells(prefix, this.store, new Link('blocking', () => make('blocking'), tell));
@@ -89,7 +94,7 @@ export class RedisEngine implements QueueEngine {
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
 
-  open(): Promise<readonly string[] | null> {
+  open(): Promise<boolean> {
     return this.store.open();
   }
 
@@ -101,6 +106,10 @@ export class RedisEngine implements QueueEngine {
   onLink(listener: (event: LinkEvent) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  onWarning(listener: (warning: ServerWarning) => void): () => void {
+    return this.warnings.listen(listener);
   }
 
   now(): number {

@@ -2,7 +2,6 @@ import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../er
 import { QueueKeys, type KeyName } from './keys.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
-import { checkServer } from './server-check.js';
 
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
@@ -10,18 +9,20 @@ export class RedisStore {
   private readonly keys = new Map<string, QueueKeys>();
   private clockOffset = 0;
   private day = { until: 0, text: '' };
-  private warnings: readonly string[] = [];
 
   constructor(
     private readonly prefix: string,
     /** How long one call may take before its socket counts as silent. */
     readonly callMs: number,
+    /** Told what each server says of itself before it is used; what it throws refuses the server. */
+    private readonly onInfo: (info: string) => void,
     makeLink: (greet: (link: Link) => Promise<void>) => Link,
   ) {
     this.commands = makeLink((link) => this.greet(link));
   }
 
-  async open(): Promise<readonly string[] | null> {
+  /** Whether it is there already. */
+  async open(): Promise<boolean> {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
@@ -29,9 +30,9 @@ export class RedisStore {
         (kind) => error instanceof kind,
       );
       if (final) throw error;
-      return null;
+      return false;
     }
-    return this.warnings;
+    return true;
   }
 
   close(): Promise<void> {
@@ -117,7 +118,7 @@ export class RedisStore {
       link.write('open', 'info', [], deadline) as Promise<string>,
       link.write('open', 'time', [], deadline) as Promise<[string, string]>,
     ]);
-    this.warnings = checkServer(info);
+    this.onInfo(info);
     this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);
   }
 }
