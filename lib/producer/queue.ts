@@ -1,4 +1,4 @@
-import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkJobId } from '../job/job-id.js';
@@ -8,7 +8,7 @@ import type { JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { Enqueuer } from './enqueuer.js';
-import { makeJob } from './job-maker.js';
+import { makeJob, type MadeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
 
 /** What became of an `add`. */
@@ -76,6 +76,7 @@ export class Queue {
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
    * @throws {RedisRefusedError} where Redis is full, or the like
+   * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
   async add(name: string, data: unknown, options?: JobOptions): Promise<AddResult> {
     const job = makeJob(this.options, { name, data, options }, this.engine.now(), 'add()');
@@ -83,7 +84,8 @@ export class Queue {
   }
 
   /**
-   * Adds many jobs: all or none up to 1,000; more go in chunks of 1,000, each all or none. The results are in the order given.
+   * Adds many jobs: all or none up to 1,000; more go in chunks of 1,000, each all or none, with the strictest `durability` of
+   * its jobs. The results are in the order given.
    *
    * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in
    */
@@ -232,6 +234,7 @@ export class Queue {
     }
   }
 
+<<<<<<< HEAD
   /**
    * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
    * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
@@ -251,6 +254,9 @@ export class Queue {
   }
 
   private makeEntry(job: BulkJob, index: number, now: number): EnqueueJob {
+=======
+  private makeEntry(job: BulkJob, index: number, now: number): MadeJob {
+>>>>>>> durable
     try {
       return makeJob(this.options, job, now, entryPath(index));
     } catch (error) {
@@ -258,7 +264,7 @@ export class Queue {
     }
   }
 
-  private result(job: EnqueueJob, duplicate: boolean): AddResult {
+  private result(job: MadeJob, duplicate: boolean): AddResult {
     return { id: job.id, queue: this.name, name: job.name, duplicate };
   }
 }
