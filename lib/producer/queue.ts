@@ -3,8 +3,10 @@ import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkJobId } from '../job/job-id.js';
 import type { JobCounts } from '../job/job-state.js';
+import { quoted } from '../job/text.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
+import { readable } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { Enqueuer } from './enqueuer.js';
@@ -109,7 +111,9 @@ export class Queue {
   ): Promise<Result> {
     if (typeof options !== 'object' || options === null)
       throw new InvalidOptionError('addAndWait().options', 'an object', options);
-    const { waitTimeout = DEFAULT_WAIT, ...rest } = options;
+    const { waitTimeout = DEFAULT_WAIT, ...rest } = readable(options, 'addAndWait().options', () => ({
+      ...options,
+    }));
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
@@ -166,12 +170,7 @@ export class Queue {
     const answer = await this.engine.remove(this.name, checkJobId(id));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
     if (answer === 'active') {
-      throw new WrongStateError(
-        this.name,
-        `job ${JSON.stringify(id)}`,
-        'active',
-        'wait for the end of its run',
-      );
+      throw new WrongStateError(this.name, `job ${quoted(id)}`, 'active', 'wait for the end of its run');
     }
   }
 
@@ -182,7 +181,7 @@ export class Queue {
     if (answer === 'not-delayed') {
       throw new WrongStateError(
         this.name,
-        `job ${JSON.stringify(id)}`,
+        `job ${quoted(id)}`,
         'not delayed',
         'only delayed jobs are promoted',
       );
@@ -198,7 +197,7 @@ export class Queue {
     const state = stored.state === 'dead' ? 'corrupt' : stored.state;
     throw new WrongStateError(
       this.name,
-      `job ${JSON.stringify(id)}`,
+      `job ${quoted(id)}`,
       state,
       'only dead jobs with a body are retried',
     );
@@ -258,7 +257,9 @@ export class Queue {
   private makeEntry(job: BulkJob, index: number, now: number): MadeJob {
 >>>>>>> durable
     try {
-      return makeJob(this.options, job, now, entryPath(index));
+      const path = entryPath(index);
+      const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
+      return makeJob(this.options, request, now, path);
     } catch (error) {
       throw naming(index, error);
     }
