@@ -1,8 +1,9 @@
-import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
+import { RedisRefusedError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
 import { checkServer } from './server-check.js';
+import { isPassing } from './waiting.js';
 
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
@@ -25,11 +26,9 @@ export class RedisStore {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
-      const final = [UnsupportedRedisError, RedisRefusedError, NotRunningError].some(
-        (kind) => error instanceof kind,
-      );
-      if (final) throw error;
-      return null;
+      // A server whose disk is full, or that loads its data, is as one that is not there yet.
+      if (isPassing(error)) return null;
+      throw error;
     }
     return this.warnings;
   }

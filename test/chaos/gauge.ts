@@ -33,6 +33,7 @@ export class Gauge {
   private seen = '';
   private timer: NodeJS.Timeout | undefined;
   private looking = false;
+  private lookedAt = 0;
 
   constructor(
     private readonly store: Store,
@@ -63,6 +64,11 @@ export class Gauge {
     return performance.now() - this.movedAt;
   }
 
+  /** The last look is too old to be believed. */
+  get isBlind(): boolean {
+    return performance.now() - this.lookedAt > 4 * SAMPLE_MS;
+  }
+
   get backlog(): number {
     return this.last ? this.last.waiting + this.last.active + this.last.delayed : 0;
   }
@@ -77,6 +83,7 @@ export class Gauge {
     this.looking = true;
     try {
       this.last = await this.sample();
+      this.lookedAt = performance.now();
       const { added, completed, waiting, delayed, active, dead } = this.last;
       const seen = [added, completed, waiting, delayed, active, dead].join();
       if (seen !== this.seen) this.movedAt = performance.now();

@@ -32,8 +32,9 @@ export class Table {
     this.before = { at: elapsed, completed: now.completed };
     const { added, completed, waiting, delayed, active, dead } = now;
     const figures = [added, completed, waiting, delayed, active, dead, Math.round(speed)].map(number);
-    const news = this.nemesis.news.splice(0).join('; ');
-    write([clock(elapsed), ...figures, mib(now.redisBytes), mib(now.workerRss), `  ${news}`]);
+    const news = this.nemesis.news.splice(0);
+    if (this.gauge.isBlind) news.unshift('(redis does not answer)');
+    write([clock(elapsed), ...figures, mib(now.redisBytes), mib(now.workerRss), `  ${news.join('; ')}`]);
   }
 }
 
@@ -61,7 +62,7 @@ export function verdict({ account, violations, options, acts, ledgers }: Result)
     `double-settled ${number(account.doubleSettled)}`,
     `re-run ${number(account.reruns)} of at most ${number(account.rerunBound)}`,
     `false recoveries ${number(account.falseRecoveries)}`,
-    `longest recovery ${(account.longestRecovery / 1000).toFixed(1)} s`,
+    `longest recovery ${(account.longestRecovery / 1000).toFixed(1)} s (suspects ${(account.longestOfSuspects / 1000).toFixed(1)} s)`,
     `seed ${options.seed}`,
     violations.length === 0 ? 'all promises kept' : `${violations.length} BROKEN`,
   ];

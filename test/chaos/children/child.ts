@@ -11,7 +11,10 @@ export const ledger = new LedgerWriter(plan.ledger, plan.epoch);
 // Whoever is left over when the controller dies would go on loading the machine.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 for (const event of ['unhandledRejection', 'uncaughtException']) {
-  process.on(event, (error: unknown) => ledger.write(`U ${oneLine(error)}\n`));
+  process.on(event, (error: unknown) => {
+    ledger.write(`U ${oneLine(error)}\n`);
+    process.exit(1);
+  });
 }
 
 export function say(said: Said): void {

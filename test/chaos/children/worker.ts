@@ -67,7 +67,7 @@ class Work {
 })
 class WorkerApp {}
 
-const app = await NestFactory.createApplicationContext(WorkerApp, { logger: fileLogger() });
+const app = await NestFactory.createApplicationContext(WorkerApp, { logger: fileLogger(), abortOnError: false });
 app.enableShutdownHooks();
 witness.watch(app.get<QueueEngine>(QUEUE_ENGINE));
 onTold((told) => {

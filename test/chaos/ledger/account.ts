@@ -40,6 +40,8 @@ export interface Account {
   readonly falseRecoveries: number;
   /** From the kill of a worker until the last of its running jobs ran again, in ms. */
   readonly longestRecovery: number;
+  /** The same for jobs that lost several workers, which wait in the line of the suspects, one for each worker. */
+  readonly longestOfSuspects: number;
   readonly unhandled: number;
   readonly missedEvents: number;
   readonly foreignEvents: number;
@@ -83,7 +85,7 @@ export function account(history: History, scan: QueueScan): Account {
     staleRefused: counts.refused,
     stalled: counts.stalled,
     ...recoveries(history),
-    longestRecovery: longestRecovery(history),
+    ...longestRecoveries(history),
     unhandled: history.unhandled.length,
     missedEvents: history.missed,
     foreignEvents: counts.foreign,
@@ -178,7 +180,7 @@ function recoveries({ processes, recoveries: all, deeds, terms }: History) {
   return { recoveries: sums, falseRecoveries };
 }
 
-function longestRecovery(history: History): number {
+function longestRecoveries(history: History) {
   const died = new Map<number, number>();
   for (const { open, endedAt, cause } of history.processes.values()) {
     if (endedAt === undefined || cause === 'stop' || cause === 'term') continue;
@@ -187,9 +189,14 @@ function longestRecovery(history: History): number {
     }
   }
   const again = history.restarts(died);
-  let longest = 0;
-  for (const [n, at] of died) longest = Math.max(longest, (again.get(n) ?? at) - at);
-  return longest;
+  let longestRecovery = 0;
+  let longestOfSuspects = 0;
+  for (const [n, at] of died) {
+    const took = (again.get(n) ?? at) - at;
+    if ((history.stalls.get(n) ?? 0) >= 2) longestOfSuspects = Math.max(longestOfSuspects, took);
+    else longestRecovery = Math.max(longestRecovery, took);
+  }
+  return { longestRecovery, longestOfSuspects };
 }
 
 function differ(what: string, count: number, other: string, otherCount: number): string[] {

@@ -57,6 +57,8 @@ export class History {
   readonly counts = { started: 0, ended: 0, refused: 0, stalled: 0, completed: 0, foreign: 0, wrongEnds: 0 };
   /** Calls of several jobs of which nothing was heard: `n`, how many. */
   readonly unheard = new Map<number, number>();
+  /** How often a job was taken back from a worker, by the store's events. */
+  readonly stalls = new Map<number, number>();
   /** Events that the watcher missed. */
   missed = 0;
   private readonly kinds = new Map<number, Kind>();
@@ -185,8 +187,10 @@ export class History {
   private seeEvent(letter: 'c' | 'f' | 's', id: string, reason: string): void {
     const n = this.nonceOf(id);
     if (n === undefined) this.counts.foreign += 1;
-    else if (letter === 's') this.counts.stalled += 1;
-    else {
+    else if (letter === 's') {
+      this.counts.stalled += 1;
+      this.stalls.set(n, (this.stalls.get(n) ?? 0) + 1);
+    } else {
       const must = deathOf(this.kindOf(n));
       this.nonces.count('told', n);
       if (must !== (letter === 'f' ? reason : undefined)) this.counts.wrongEnds += 1;
