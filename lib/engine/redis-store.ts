@@ -1,7 +1,8 @@
-import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
+import { RedisRefusedError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
+import { isPassing } from './waiting.js';
 
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;
@@ -29,11 +30,9 @@ export class RedisStore {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
-      const final = [UnsupportedRedisError, RedisRefusedError, NotRunningError].some(
-        (kind) => error instanceof kind,
-      );
-      if (final) throw error;
-      return false;
+      // A server whose disk is full, or that loads its data, is as one that is not there yet.
+      if (isPassing(error)) return false;
+      throw error;
     }
     return true;
   }
