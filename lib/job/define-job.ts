@@ -99,3 +99,8 @@ function readIssue({ message, path = [] }: StandardSchemaV1.Issue): PayloadIssue
   const steps = path.map((step) => String(typeof step === 'object' ? step.key : step));
   return { message, path: steps.join('.') };
 }
+
+/** Whether it is what `defineJob` returns. */
+export function isDefinition(value: unknown): value is JobDefinition<any, any> {
+  return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+}

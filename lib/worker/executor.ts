@@ -149,8 +149,7 @@ export class Executor {
   }
 
   private close(run: Run): void {
-    run.closed = true;
-    if (run.timer) clearTimeout(run.timer);
+    run.close();
     run.durationUs = Math.round((performance.now() - run.startedAt) * 1000);
     this.ended(run);
   }

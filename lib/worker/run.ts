@@ -67,6 +67,12 @@ export class Run implements Job, SettledRun {
     return this.controller.signal;
   }
 
+  /** From now on nothing the handler says is heard. */
+  close(): void {
+    this.closed = true;
+    if (this.timer) clearTimeout(this.timer);
+  }
+
   abort(reason: AbortReason, detail: string): JobAbortedError {
     this.aborted ??= new JobAbortedError(reason, this.id, this.attempt, detail);
     this.controller?.abort(this.aborted);

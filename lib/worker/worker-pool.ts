@@ -34,8 +34,6 @@ type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 /** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
 const HOARD_MS = 50;
 const MAX_TIMER_MS = 2_147_483_647;
-/** Jobs that have stalled this often come one at a time. */
-const SUSPECT_STALLS = 2;
 
 /**
  * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
@@ -130,8 +128,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   /** Gives back a job whose handler still runs; what that says later is not heard. */
   giveUp(run: Run): void {
     if (run.closed) return;
-    run.closed = true;
-    if (run.timer) clearTimeout(run.timer);
+    run.close();
     run.outcome = RELEASED;
     this.leaveSlot(run);
     this.exchanger.settle(run);
@@ -265,9 +262,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.next = 0;
     }
     let chars = 0;
-    for (const { body, stalls } of claimed) {
-      chars += body.length;
-      if (stalls >= SUSPECT_STALLS) this.suspects += 1;
+    for (const job of claimed) {
+      chars += job.body.length;
+      if (isSuspect(job)) this.suspects += 1;
     }
     if (claimed.length > 0) this.prefetch.received(claimed.length, chars);
     this.fill();
@@ -306,13 +303,13 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       const why = `it was not started within ${own.expiresInMs} ms`;
       return this.cannotRun(job, body.name, unrunnable('expired', why, failed));
     }
-    const run = new Run(job.id, failed + 1, job.stalls >= SUSPECT_STALLS, body, own, this);
+    const run = new Run(job.id, failed + 1, isSuspect(job), body, own, this);
     this.runs.add(run);
     this.executor.start(run, handler);
   }
 
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): void {
-    if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
+    if (isSuspect(job)) this.suspects -= 1;
     this.exchanger.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });
   }
 
@@ -330,8 +327,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   private lose(run: Run): void {
-    run.closed = true;
-    if (run.timer) clearTimeout(run.timer);
+    run.close();
     this.leaveSlot(run);
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
@@ -342,7 +338,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.next = 0;
     for (const job of rest) {
       const name = decodeBody(job.body)?.name ?? '';
-      if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
+      if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });
     }
   }
@@ -387,6 +383,11 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.trouble(error as Error);
     }
   }
+}
+
+/** Jobs that have stalled this often come one at a time. */
+function isSuspect(job: ClaimedJob): boolean {
+  return job.stalls >= 2;
 }
 
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
