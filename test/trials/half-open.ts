@@ -1,9 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { QueueKeys } from '#lib/engine/keys.js';
 import type { AppProcess } from '../faults/support/spawn.js';
 import { startCut, type Cut } from '../support/cut.js';
 import type { CutConnection } from '../support/cut/connection.js';
 import { collect, until } from '../support/wait.js';
-import { PREFIX, end, secondsSince, worst, type Lab, type Store } from './lab.js';
+import { PREFIX, end, repeat, secondsSince, sum, worst, type Lab, type Store } from './lab.js';
 import type { Trial } from './trial.js';
 
 const ROLES = ['command', 'blocking', 'heartbeat', 'events'] as const;
@@ -41,19 +42,29 @@ class Behind {
     private connection: CutConnection,
   ) {}
 
-  static async start(lab: Lab, store: Store, role: Role, root = {}): Promise<Behind> {
+  static async start(lab: Lab, store: Store, role: Role, root = {}, queue = 'work'): Promise<Behind> {
     const cut = await startCut(store.server.url);
     const connecting = cut.carrying(`godwit:${PREFIX}:${role}`, { timeout: 30_000 });
-    const worker = await lab.worker(store, { concurrency: 10, root: { connection: cut.url, ...root } });
+    const worker = await lab.worker(store, {
+      concurrency: 10,
+      queue,
+      root: { connection: cut.url, ...root },
+    });
     if (role === 'events') await worker.call('listen');
     return new Behind(worker, cut, role, await connecting);
   }
 
   /** Resolves with the time of it; `again` when there is a new connection. */
   silence(): { since: number; again: Promise<void> } {
-    const again = this.cut.carrying(`godwit:${PREFIX}:${this.role}`, { timeout: 60_000 });
-    this.connection.blackhole();
-    return { since: performance.now(), again: again.then((next) => void (this.connection = next)) };
+    const { connection } = this;
+    const again = this.cut.carrying(`godwit:${PREFIX}:${this.role}`, { timeout: 60_000 }).then((next) => {
+      // Redis would take it for a client that still waits.
+      connection.destroy();
+      this.connection = next;
+    });
+    again.catch(() => undefined);
+    connection.blackhole();
+    return { since: performance.now(), again };
   }
 
   /** Whether it has said since then that this connection is in trouble. */
@@ -67,17 +78,19 @@ async function silence(lab: Lab, role: Role): Promise<{ seconds: number[]; told:
   const queue = (await lab.producer(store, 'work')).queue('work');
   const behind = await Behind.start(lab, store, role);
   const { worker } = behind;
-  const lease = leaseOf(store);
+  const lease = leaseOf(store, 'work');
   if (role === 'heartbeat') await queue.add('hold', null).then(() => worker.first('started'));
-  const sleeps = async () => String(await store.admin.client('LIST')).includes('cmd=bzpopmin');
+  const sleeps = async () => String(await store.admin.call('CLIENT', 'LIST')).includes('cmd=bzpopmin');
   const seconds: number[] = [];
   let told = 0;
   for (let i = 1; i <= lab.times; i++) {
     await until(sleeps);
-    const before = await lease();
+    // At any moment between two signs of life.
+    await pause(500 + Math.random() * 2_000);
     const { since, again } = behind.silence();
     let at: number;
     if (role === 'heartbeat') {
+      const before = await lease();
       await until(async () => (await lease())! > before!, { timeout: 60_000, what: 'the lease is renewed' });
       at = performance.now();
     } else {
@@ -98,34 +111,36 @@ async function silence(lab: Lab, role: Role): Promise<{ seconds: number[]; told:
 /** With a short lease there is little time to notice, before others take the jobs for orphans. */
 async function shortLease(lab: Lab): Promise<void> {
   const store = await lab.store();
-  const { queue: handle, events } = await lab.producer(store, 'work');
-  const stalled = collect(events.ofType('work', 'stalled'));
-  await events.ready('work');
-  const root = { lease: { duration: SHORT_LEASE_MS } };
-  const behind = await Behind.start(lab, store, 'heartbeat', root);
-  await handle('work').add('hold', null);
-  await behind.worker.first('started');
-  const watcher = await lab.worker(store, { concurrency: 1, root });
-  const lease = leaseOf(store);
   const times = 4 * lab.times;
-  for (let i = 1; i <= times; i++) {
+  const names = Array.from({ length: times }, (_, i) => `work-${i}`);
+  const { queue, events } = await lab.producer(store, ...names);
+  const recovered = await repeat(times, 4, async (i) => {
+    const name = names[i]!;
+    const stalled = collect(events.ofType(name, 'stalled'));
+    await events.ready(name);
+    const root = { lease: { duration: SHORT_LEASE_MS } };
+    const behind = await Behind.start(lab, store, 'heartbeat', root, name);
+    await queue(name).add('hold', null);
+    await behind.worker.first('started');
+    const watcher = await lab.worker(store, { concurrency: 1, root, queue: name });
+    const lease = leaseOf(store, name);
     const held = await until(lease, { timeout: 30_000 });
     await until(async () => (await lease())! > held);
-    const { again } = behind.silence();
-    await again;
-    // A recovery would come within this time.
-    await until(async () => (await lease())! > held + 2 * SHORT_LEASE_MS, { timeout: 30_000 });
-  }
+    behind.silence();
+    const isOver = async () => stalled.values.length > 0 || (await lease())! > held + 5 * SHORT_LEASE_MS;
+    await until(isOver, { timeout: 60_000, what: 'the lease is renewed, or has been taken for over' });
+    await end(behind.worker, watcher);
+    return stalled.values.length;
+  });
   lab.judge({
     what: `lease ${SHORT_LEASE_MS / 1000} s, heartbeat connection silent ${times} times: false recoveries`,
-    value: stalled.values.length,
+    value: sum(recovered),
     equals: 0,
   });
-  await end(behind.worker, watcher);
 }
 
 /** When the only lease there is ends, by the clock of Redis. */
-function leaseOf({ admin }: Store): () => Promise<number | undefined> {
-  const key = new QueueKeys(PREFIX, 'work').fixed.workers;
-  return async () => Number((await admin.zrange(key, 0, 0, 'WITHSCORES'))[1]) || undefined;
+function leaseOf({ admin }: Store, queue: string): () => Promise<number | undefined> {
+  const key = new QueueKeys(PREFIX, queue).fixed.workers;
+  return async () => Number((await admin.zrange(key, 0, '0', 'WITHSCORES'))[1]) || undefined;
 }

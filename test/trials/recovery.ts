@@ -45,11 +45,11 @@ async function kill(lab: Lab, store: Store, queue: string, leaseMs: number, add:
   await add();
   await victim.take(JOBS, 'started');
   await heir.call('start');
-  // At any moment between two signs of life.
-  await pause((Math.random() * leaseMs) / 4);
+  // At any moment between two signs of life, and between two looks of the heir.
+  await pause(Math.random() * 2 * leaseMs);
   const since = performance.now();
   victim.kill('SIGKILL');
-  const started = await heir.take(JOBS, 'started', undefined, { timeout: 60_000 });
+  const started = await heir.take(JOBS, 'started', () => true, { timeout: 60_000 });
   await end(heir);
   return { first: secondsSince(since, started[0]!.at), all: secondsSince(since, started.at(-1)!.at) };
 }

@@ -29,15 +29,13 @@ export interface AppPlan {
   readonly execArgv?: readonly string[];
 }
 
-/** What a process says. */
-export type Said = Saying & {
-  /** When it was heard, by this process' `performance.now()`. */
-  readonly at: number;
-};
+/** What a process says, and when it was heard, by `performance.now()` of the one that hears it. */
+export type Said = Saying extends infer One ? One & { readonly at: number } : never;
 
 type Saying =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'started' | 'ended'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'aborted'; readonly id: string; readonly reason: string }
   | { readonly kind: 'log'; readonly level: string; readonly text: string }
   | { readonly kind: 'link'; readonly role: string; readonly state: string; readonly text?: string }
@@ -74,7 +72,9 @@ export class AppProcess {
       execArgv: [...execArgv],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
-    this.child.on('message', (message: Saying) => this.messages.next({ ...message, at: performance.now() }));
+    this.child.on('message', (message: Saying) =>
+      this.messages.next({ ...message, at: performance.now() } as Said),
+    );
     for (const stream of [this.child.stdout!, this.child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));
     }
