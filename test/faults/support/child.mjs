@@ -45,6 +45,9 @@ const deeds = {
   stuck: () => {
     for (;;);
   },
+  fail: () => {
+    throw new Error('told to fail');
+  },
   poison: () => process.kill(process.pid, 'SIGKILL'),
   ...more.deeds,
 };

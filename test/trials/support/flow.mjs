@@ -44,7 +44,7 @@ class Flood {
   made = 0;
   stored = 0;
   refused = [];
-  unknown = 0;
+  unknown = [];
   others = [];
   longestMs = 0;
   open = new Set();
@@ -65,7 +65,7 @@ class Flood {
         () => (this.stored += 1),
         (error) => {
           if (error.applied === 'no') this.refused.push(data.n);
-          else if (error.applied === 'unknown') this.unknown += 1;
+          else if (error.applied === 'unknown') this.unknown.push(data.n);
           else this.others.push(String(error));
         },
       )
@@ -126,6 +126,7 @@ export function verbs({ app, queue: name, tell: say }) {
       };
     },
     latencies: () => runs.latencies,
+    forget: () => void (runs.latencies = []),
     listen: () => {
       const events = app.get(QueueEvents);
       events.of(name).subscribe(({ type, jobId }) => say({ kind: 'event', type, id: jobId }));
