@@ -5,7 +5,7 @@ import { InvalidOptionError } from '../errors.js';
 export type ConnectionOption =
   | string
   | (RedisOptions & { readonly url?: string })
-  | ((role: 'command' | 'blocking' | 'events') => Redis | Cluster);
+  | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
 export const DEFAULT_CONNECTION = 'redis://localhost:6379';
 
