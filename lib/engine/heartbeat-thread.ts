@@ -1,8 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { RedisRefusedError } from '../errors.js';
-import { clientFactory } from './clients.js';
+import { Connections } from './connections.js';
 import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
-import { Link } from './link.js';
 import { beat } from './scripts/beat.js';
 
 /*
@@ -13,12 +12,10 @@ const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
 const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
-const make = clientFactory(start.connection, start.prefix);
-const link = new Link(
-  'heartbeat',
-  () => make('heartbeat'),
-  ({ state, error }) => say({ kind: 'link', state, ...(error && { message: error.message }) }),
+const connections = new Connections(start.connection, start.prefix, 'heartbeat', ({ state, error }) =>
+  say({ kind: 'link', state, ...(error && { message: error.message }) }),
 );
+const link = connections.commands();
 
 let lastTick = -1;
 let movedAt = performance.now();
@@ -36,7 +33,7 @@ port.on('message', (message: ToThread) => {
       return;
     case 'close':
       clearInterval(timer);
-      void link.close().then(() => port.close());
+      void connections.close().then(() => port.close());
   }
 });
 

@@ -1,4 +1,5 @@
 import type { JobCounts } from '../job/job-state.js';
+import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -18,11 +19,11 @@ import type {
   StoredJob,
 } from './engine.js';
 import { Bells } from './bells.js';
-import { clientFactory, type EngineSettings } from './clients.js';
+import type { EngineSettings } from './clients.js';
+import { Connections } from './connections.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
-import { Link } from './link.js';
 import { RedisStore } from './redis-store.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -62,8 +63,12 @@ const STALLED = JSON.stringify({
   reason: 'stalled',
 });
 
-/** The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read. */
+/**
+ * The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read; on Redis
+ * Cluster one for commands to each master, and the other two for each queue.
+ */
 export class RedisEngine implements QueueEngine {
+  private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
   private readonly streams: EventStreams;
@@ -72,16 +77,14 @@ export class RedisEngine implements QueueEngine {
 
   constructor(private readonly settings: EngineSettings) {
     const { prefix, callMs, leaseMs } = settings;
-    const make = clientFactory(settings.connection, prefix);
-    const tell = (event: LinkEvent) => this.tell(event);
+    const { connection = DEFAULT_CONNECTION } = settings;
+    const connections = new Connections(connection, prefix, 'command', (event) => this.tell(event));
+    const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
-    this.store = new RedisStore(
-      prefix,
-      callMs,
-      (greet) => new Link('command', () => make('command'), tell, greet),
-    );
-    this.bells = new Bells(prefix, this.store, new Link('blocking', () => make('blocking'), tell));
-    this.streams = new EventStreams(this.store, () => new Link('events', () => make('events'), tell));
+    this.connections = connections;
+    this.store = new RedisStore(prefix, callMs, (greet) => connections.commands(greet));
+    this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
@@ -93,6 +96,7 @@ export class RedisEngine implements QueueEngine {
   async close(): Promise<void> {
     await Promise.all([this.bells.close(), this.streams.close()]);
     await this.store.close();
+    await this.connections.close();
   }
 
   onLink(listener: (event: LinkEvent) => void): () => void {

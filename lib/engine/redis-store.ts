@@ -1,24 +1,33 @@
 import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
+import type { CommandLink } from './connections.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
 import { checkServer } from './server-check.js';
 
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
-  readonly commands: Link;
+  private link: CommandLink | undefined;
+  private closed = false;
   private readonly keys = new Map<string, QueueKeys>();
   private clockOffset = 0;
   private day = { until: 0, text: '' };
-  private warnings: readonly string[] = [];
+  private readonly warnings = new Set<string>();
 
   constructor(
     private readonly prefix: string,
     /** How long one call may take before its socket counts as silent. */
     readonly callMs: number,
-    makeLink: (greet: (link: Link) => Promise<void>) => Link,
-  ) {
-    this.commands = makeLink((link) => this.greet(link));
+    private readonly makeLink: (greet: (link: Link) => Promise<void>) => CommandLink,
+  ) {}
+
+  /** Made at the first use: what a factory makes may connect at once. */
+  get commands(): CommandLink {
+    if (!this.link) {
+      if (this.closed) throw new NotRunningError('connect');
+      this.link = this.makeLink((link) => this.greet(link));
+    }
+    return this.link;
   }
 
   async open(): Promise<readonly string[] | null> {
@@ -31,11 +40,12 @@ export class RedisStore {
       if (final) throw error;
       return null;
     }
-    return this.warnings;
+    return [...this.warnings];
   }
 
-  close(): Promise<void> {
-    return this.commands.close();
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.link?.close();
   }
 
   /** One attempt. A script the server has forgotten is sent in full, once. */
@@ -60,7 +70,7 @@ export class RedisStore {
     return script.reply(raw);
   }
 
-  command(verb: string, name: string, args: Value[]): Promise<any> {
+  async command(verb: string, name: string, args: Value[]): Promise<any> {
     return this.commands.send(verb, name, args, this.callMs);
   }
 
@@ -109,7 +119,7 @@ export class RedisStore {
       link.write('open', 'info', [], deadline) as Promise<string>,
       link.write('open', 'time', [], deadline) as Promise<[string, string]>,
     ]);
-    this.warnings = checkServer(info);
+    for (const warning of checkServer(info)) this.warnings.add(warning);
     this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);
   }
 }

@@ -1,0 +1,84 @@
+import type { ConnectionOption } from '../options/connection.js';
+import { ClusterLink } from './cluster/cluster-link.js';
+import { slotOf } from './cluster/slot-map.js';
+import { Clients, type ClientRole } from './clients.js';
+import type { LinkEvent } from './engine.js';
+import { Link } from './link.js';
+import { QueueLinks } from './queue-links.js';
+import type { Value } from './script.js';
+
+/** What commands are sent over: one connection, or on Redis Cluster one to each master. */
+export interface CommandLink {
+  /** Whether what is sent now goes out at once. */
+  readonly isUp: boolean;
+  open(): void;
+  send(verb: string, name: string, args: Value[], withinMs: number): Promise<any>;
+  write(verb: string, name: string, args: Value[], deadline: number): Promise<any>;
+  close(): Promise<void>;
+}
+
+/** Every connection of one process or thread, whatever the `connection` option says. */
+export class Connections {
+  private readonly clients: Clients;
+  private link: Link | ClusterLink | undefined;
+
+  constructor(
+    connection: ConnectionOption,
+    prefix: string,
+    /** Of the connection that carries commands. */
+    private readonly role: ClientRole,
+    private readonly tell: (event: LinkEvent) => void,
+  ) {
+    this.clients = new Clients(connection, prefix);
+  }
+
+  /** The same at every call. */
+  commands(greet?: (link: Link) => Promise<void>): CommandLink {
+    this.link ??= this.makeCommands(greet);
+    return this.link;
+  }
+
+  /** The connections of a role for what must not stand in the way of commands, such as calls that block. */
+  forQueues(role: ClientRole, keyOf: (queue: string) => string): QueueLinks {
+    return new QueueLinks(
+      () => this.clients.cluster !== null,
+      (queue) => (queue === null ? this.alone(role) : this.toOwner(role, keyOf(queue))),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.link?.close();
+    this.clients.close();
+  }
+
+  private makeCommands(greet: ((link: Link) => Promise<void>) | undefined): Link | ClusterLink {
+    const plan = this.clients.cluster;
+    if (plan) return new ClusterLink(this.role, plan, this.tell, greet);
+    return new Link(this.role, () => this.clients.make(this.role), this.tell, greet);
+  }
+
+  private alone(role: ClientRole): Link {
+    return new Link(role, () => this.clients.make(role), this.tell);
+  }
+
+  /** A connection to whoever owns the slot of the key. It never comes back to the same node by itself: the next one asks anew. */
+  private toOwner(role: ClientRole, key: string): Link {
+    const plan = this.clients.cluster!;
+    const cluster = this.commands() as ClusterLink;
+    const slot = slotOf('get', [key])!;
+    let node = cluster.addressOf(slot);
+    const make = () => {
+      node = cluster.addressOf(slot);
+      return plan.makeNode(node, role, false);
+    };
+    const tell = (event: LinkEvent) => {
+      if (event.state === 'down') cluster.lookSoon();
+      this.tell(event);
+    };
+    const link: Link = new Link(role, make, tell, undefined, (reply, message) => {
+      if (reply === 'MOVED' || reply === 'CLUSTERDOWN') cluster.learn(message, node);
+      if (reply === 'MOVED') link.drop(message);
+    });
+    return link;
+  }
+}
