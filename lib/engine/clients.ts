@@ -1,12 +1,9 @@
 import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
-import {
-  refuseKeyPrefix,
-  type ClusterConnection,
-  type ConnectionOption,
-} from '../options/connection.js';
+import { refuseKeyPrefix, type ClusterConnection, type ConnectionOption } from '../options/connection.js';
 import type { Address } from './cluster/slot-map.js';
 import type { LinkEvent } from './engine.js';
+import { SENTINELS } from './sentinels.js';
 import { retryDelay } from './waiting.js';
 
 export type ClientRole = LinkEvent['role'];
@@ -66,8 +63,9 @@ export class Clients {
     if (typeof connection === 'function') return this.fromFactory(role);
     const name = this.named(role);
     if (typeof connection === 'string') return new Redis(connection, { ...DEFAULTS, ...name, ...OURS });
-    const { url = undefined, ...options } = connection as RedisOptions & { url?: string };
-    const merged = { ...DEFAULTS, ...name, ...options, ...OURS };
+    const { url, ...options } = connection as RedisOptions & { url?: string };
+    const finding = options.sentinels ? { Connector: SENTINELS } : {};
+    const merged: RedisOptions = { ...DEFAULTS, ...finding, ...name, ...options, ...OURS };
     return url === undefined ? new Redis(merged) : new Redis(url, merged);
   }
 
@@ -98,7 +96,7 @@ export class Clients {
       return this.planOf(startupNodes, options.redisOptions, options.natMap);
     }
     if (typeof connection !== 'object' || !('cluster' in connection)) return null;
-    const { cluster, redisOptions, natMap } = connection as ClusterConnection;
+    const { cluster, redisOptions, natMap } = connection;
     return this.planOf(cluster, redisOptions, natMap);
   }
 
@@ -144,7 +142,11 @@ export class Clients {
     const client = ask(this.connection as Factory, role);
     if (!client.isCluster) return client as Redis;
     client.disconnect();
-    throw new InvalidOptionError(PATH, 'a function that makes the same kind of client for every role', client);
+    throw new InvalidOptionError(
+      PATH,
+      'a function that makes the same kind of client for every role',
+      client,
+    );
   }
 }
 

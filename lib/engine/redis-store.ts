@@ -1,4 +1,4 @@
-import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
+import { NotRunningError, RedisRefusedError, RedisUnavailableError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
 import type { CommandLink } from './connections.js';
 import type { Link } from './link.js';
@@ -34,10 +34,7 @@ export class RedisStore {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
-      const final = [UnsupportedRedisError, RedisRefusedError, NotRunningError].some(
-        (kind) => error instanceof kind,
-      );
-      if (final) throw error;
+      if (!(error instanceof RedisUnavailableError)) throw error;
       return null;
     }
     return [...this.warnings];

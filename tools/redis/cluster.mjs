@@ -1,19 +1,18 @@
-import { createConnection } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../free-port.mjs';
 import { startRedis } from '../redis.mjs';
+import { ask, until } from './ask.mjs';
 
 const SLOTS = 16_384;
-const START_TIMEOUT_MS = 30_000;
 
 /**
  * A Redis Cluster on loopback: `masters` masters with one replica each, all slots served. Failover takes about
  * `nodeTimeoutMs`. Everything ends with `stop()`, or with this program.
  */
-export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = [] } = {}) {
+export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = [], tls } = {}) {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
   // A replica that has been cut off for a moment may be promoted all the same: there is no other.
   settings.push('--cluster-replica-validity-factor', '0');
-  const starts = Array.from({ length: masters * 2 }, () => startNode([...settings, ...args]));
+  const starts = Array.from({ length: masters * 2 }, () => startNode([...settings, ...args], tls));
   const started = await Promise.allSettled(starts);
   const nodes = started.filter(({ status }) => status === 'fulfilled').map(({ value }) => value);
   const cluster = new RunningCluster(nodes);
@@ -28,9 +27,14 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
   }
 }
 
-/** The bus of a node listens at its port + 10,000, so it has to stay below 55,535, as our ports do. */
-function startNode(args) {
-  return startRedis({ private: true, args });
+/** With `tls` the nodes know each other by a second port, and the first is for those who do not speak TLS. */
+async function startNode(args, tls) {
+  const tlsPort = tls && (await freePort());
+  const more = tls
+    ? ['--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls]
+    : [];
+  const node = await startRedis({ private: true, args: [...args, ...more] });
+  return Object.assign(node, { tlsPort });
 }
 
 class RunningCluster {
@@ -51,13 +55,19 @@ class RunningCluster {
       // Else two nodes that have never met may hold the same epoch for a while.
       await ask(this.nodes[i].port, `CLUSTER SET-CONFIG-EPOCH ${i + 1}`);
     }
-    for (const { port } of this.nodes.slice(1)) await ask(first.port, `CLUSTER MEET 127.0.0.1 ${port}`);
+    for (const { port, tlsPort = port } of this.nodes.slice(1)) {
+      await ask(first.port, `CLUSTER MEET 127.0.0.1 ${tlsPort}`);
+    }
     await this.agreed((info) => info.includes(`cluster_known_nodes:${this.nodes.length}\r\n`));
     for (let i = masters; i < this.nodes.length; i++) {
       const id = await ask(this.nodes[i - masters].port, 'CLUSTER MYID');
-      await retry(() => ask(this.nodes[i].port, `CLUSTER REPLICATE ${id}`));
+      await until(() => ask(this.nodes[i].port, `CLUSTER REPLICATE ${id}`), 'a node becomes a replica');
     }
     await this.healthy();
+    for (const { port } of this.nodes) {
+      const replicas = async () => (await ask(port, 'CLUSTER NODES')).split(/ (?:myself,)?slave /).length - 1;
+      await until(async () => (await replicas()) === masters, 'every node knows every replica');
+    }
   }
 
   /** Resolves once every running node sees all slots served, and every replica follows its master. */
@@ -67,7 +77,7 @@ class RunningCluster {
       await until(async () => {
         const info = await ask(port, 'INFO replication');
         return info.includes('role:master') || info.includes('master_link_status:up');
-      });
+      }, 'every replica follows its master');
     }
   }
 
@@ -83,7 +93,9 @@ class RunningCluster {
           return from <= slot && slot <= to;
         });
         if (!owns) continue;
-        const found = this.nodes.find((node) => address.startsWith(`127.0.0.1:${node.port}@`));
+        const found = this.nodes.find((node) =>
+          address.startsWith(`127.0.0.1:${node.tlsPort ?? node.port}@`),
+        );
         if (found) return { node: found, id };
       }
     }
@@ -98,46 +110,6 @@ class RunningCluster {
     await until(async () => {
       const infos = await Promise.all(nodes.map(({ port }) => ask(port, 'CLUSTER INFO')));
       return infos.every(match);
-    });
+    }, 'the nodes of the cluster agree');
   }
-}
-
-async function retry(act) {
-  let answer;
-  await until(async () => {
-    answer = await act();
-    return true;
-  });
-  return answer;
-}
-
-async function until(predicate) {
-  const deadline = Date.now() + START_TIMEOUT_MS;
-  let last;
-  while (Date.now() < deadline) {
-    try {
-      if (await predicate()) return;
-    } catch (error) {
-      last = error;
-    }
-    await pause(50);
-  }
-  throw new Error('the cluster did not come up in time', { cause: last });
-}
-
-/** One command, its reply as text; an error reply rejects. Without a client, whose connections would be ours to count. */
-export function ask(port, command) {
-  return new Promise((resolve, reject) => {
-    let reply = '';
-    const socket = createConnection({ host: '127.0.0.1', port, timeout: 2_000 });
-    socket.setEncoding('utf8');
-    socket.on('connect', () => socket.end(`${command}\r\n`));
-    socket.on('data', (text) => (reply += text));
-    socket.on('timeout', () => socket.destroy(new Error(`${command}: no answer from port ${port}`)));
-    socket.on('error', reject);
-    socket.on('close', () => {
-      if (reply.startsWith('-') || reply === '') reject(new Error(`${command}: ${reply || 'no answer'}`));
-      else resolve(reply.replace(/^\$\d+\r\n/, '').replace(/^\+/, '').replace(/\r\n$/, ''));
-    });
-  });
 }
