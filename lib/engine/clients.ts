@@ -177,6 +177,8 @@ export interface EngineSettings {
   /** How long one call may take before its socket counts as silent. */
   readonly callMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;
+  /** The most replicas that a queue wants its adds confirmed by. @default 0 */
+  readonly replicasAsked?: () => number;
 }
 
 /** What the scripts keep of a queue. */

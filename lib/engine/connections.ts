@@ -12,7 +12,8 @@ export interface CommandLink {
   /** Whether what is sent now goes out at once. */
   readonly isUp: boolean;
   open(): void;
-  send(verb: string, name: string, args: Value[], withinMs: number): Promise<any>;
+  /** `near`: a key on whose server to run a command that names none. */
+  send(verb: string, name: string, args: Value[], withinMs: number, near?: string): Promise<any>;
   write(verb: string, name: string, args: Value[], deadline: number): Promise<any>;
   close(): Promise<void>;
 }
@@ -28,6 +29,8 @@ export class Connections {
     /** Of the connection that carries commands. */
     private readonly role: ClientRole,
     private readonly tell: (event: LinkEvent) => void,
+    /** How often a connection that carries commands looks for calls past their deadline. */
+    private readonly watchMs?: number,
   ) {
     this.clients = new Clients(connection, prefix);
   }
@@ -53,8 +56,9 @@ export class Connections {
 
   private makeCommands(greet: ((link: Link) => Promise<void>) | undefined): Link | ClusterLink {
     const plan = this.clients.cluster;
-    if (plan) return new ClusterLink(this.role, plan, this.tell, greet);
-    return new Link(this.role, () => this.clients.make(this.role), this.tell, greet);
+    const { role, tell, watchMs } = this;
+    if (plan) return new ClusterLink(role, plan, tell, greet, watchMs);
+    return new Link(role, () => this.clients.make(role), tell, greet, undefined, watchMs);
   }
 
   private alone(role: ClientRole): Link {

@@ -1,3 +1,4 @@
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts } from '../job/job-state.js';
 import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
@@ -16,15 +17,19 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
+  ServerWarning,
   StoredJob,
 } from './engine.js';
+import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
+import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
+import { ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
@@ -72,7 +77,9 @@ export class RedisEngine implements QueueEngine {
   private readonly store: RedisStore;
   private readonly bells: Bells;
   private readonly streams: EventStreams;
+  private readonly replicators: Replicators;
   private readonly listeners = new Set<(event: LinkEvent) => void>();
+  private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
 
   constructor(private readonly settings: EngineSettings) {
@@ -82,19 +89,26 @@ export class RedisEngine implements QueueEngine {
     const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
     this.connections = connections;
-    this.store = new RedisStore(prefix, callMs, (greet) => connections.commands(greet));
+    this.warnings = new ServerWarnings(settings.replicasAsked);
+    this.store = new RedisStore(
+      prefix,
+      callMs,
+      (info) => this.warnings.check(info),
+      (greet) => connections.commands(greet),
+    );
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
 
-  open(): Promise<readonly string[] | null> {
+  open(): Promise<boolean> {
     return this.store.open();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.bells.close(), this.streams.close()]);
+    await Promise.all([this.bells.close(), this.streams.close(), this.replicators.close()]);
     await this.store.close();
     await this.connections.close();
   }
@@ -104,23 +118,36 @@ export class RedisEngine implements QueueEngine {
     return () => this.listeners.delete(listener);
   }
 
+  onWarning(listener: (warning: ServerWarning) => void): () => void {
+    return this.warnings.listen(listener);
+  }
+
   now(): number {
     return this.store.now();
   }
 
   // -------------------------------------------------------------------------------------------------------- the work
 
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+  async enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     const keys = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(
-      enqueue,
+    const { replication, withinMs } = call;
+    const values = enqueue.encode(
       { ...keys.fixed, lane: keys.lane(call.lane) },
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
-      undefined,
-      Math.min(call.withinMs, this.settings.callMs),
     );
+    if (replication === undefined)
+      return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
+    const { raw, replicas } = await this.replicators.of(queue).run({
+      verb: enqueue.name,
+      script: enqueue,
+      values,
+      replication,
+      withinMs,
+    });
+    const answer = enqueue.reply(raw);
+    return answer.kind === 'stored' ? { ...answer, replicas } : answer;
   }
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
@@ -320,6 +347,14 @@ export class RedisEngine implements QueueEngine {
     );
   }
 
+  audit(queue: string): Promise<AuditReport> {
+    return this.auditor(0).audit(queue);
+  }
+
+  repair(queue: string, maxStalls: number): Promise<RepairReport> {
+    return this.auditor(maxStalls).repair(queue);
+  }
+
   // ------------------------------------------------------------------------------------------------ waking and events
 
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
@@ -352,6 +387,17 @@ export class RedisEngine implements QueueEngine {
 
   closeEvents(): Promise<void> {
     return this.streams.close();
+  }
+
+  private auditor(maxStalls: number): Auditor {
+    const { leaseMs, limitsOf } = this.settings;
+    return new Auditor(this.store, {
+      leaseMs,
+      limitsOf,
+      recordMs: this.recordMs,
+      corrupt: CORRUPT,
+      recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
+    });
   }
 
   private tell(event: LinkEvent): void {

@@ -59,6 +59,7 @@ it('wakes idle workers of every queue at once', async () => {
       await until(() => runs.has(id), { timeout: 4_000 });
     }
   }
+  expect([...runs.values()].every((times) => times === 1)).toBe(true);
 });
 
 it('tells the events of every queue in their order', async () => {

@@ -41,6 +41,7 @@ export class ClusterLink {
     private readonly plan: ClusterPlan,
     private readonly tell: (event: LinkEvent) => void,
     private readonly greet?: (link: Link) => Promise<void>,
+    private readonly watchMs?: number,
   ) {}
 
   /** Whether every master can be reached. */
@@ -55,9 +56,9 @@ export class ClusterLink {
   }
 
   /** As `Link.send`. A call without a key goes to any master, once all of them can be reached, or the time is over. */
-  async send(verb: string, name: string, args: Value[], withinMs: number): Promise<any> {
+  async send(verb: string, name: string, args: Value[], withinMs: number, near?: string): Promise<any> {
     const deadline = performance.now() + withinMs;
-    const slot = slotOf(name, args);
+    const slot = near === undefined ? slotOf(name, args) : slotOf('get', [near]);
     let redirects = 0;
     for (let tries = 1; ; tries++) {
       const node = await this.nodeFor(verb, slot, deadline);
@@ -163,10 +164,12 @@ export class ClusterLink {
     const known = this.nodes.get(name);
     if (known) return known;
     const make = () => this.plan.makeNode(address, this.role, true);
-    const node = { address, link: new Link(this.role, make, (event) => this.heard(event), this.greet) };
+    const tell = (event: LinkEvent) => this.heard(event);
+    const link = new Link(this.role, make, tell, this.greet, undefined, this.watchMs);
+    const node = { address, link };
     this.nodes.set(name, node);
-    if (this.closed) void node.link.close();
-    else node.link.open();
+    if (this.closed) void link.close();
+    else link.open();
     return node;
   }
 
@@ -232,7 +235,7 @@ export class ClusterLink {
     if (ranges.length === 0) {
       throw new RedisUnavailableError('findSlots', 'no', `no slot is assigned, says node ${nameOf(address)}`);
     }
-    return new SlotMap(ranges, address, this.plan.reach);
+    return new SlotMap(ranges, address, (one) => this.plan.reach(one));
   }
 
   private apply(slots: SlotMap): void {
