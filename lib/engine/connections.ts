@@ -21,6 +21,7 @@ export interface CommandLink {
 /** Every connection of one process or thread, whatever the `connection` option says. */
 export class Connections {
   private readonly clients: Clients;
+  private readonly listeners = new Set<(event: LinkEvent) => void>();
   private link: Link | ClusterLink | undefined;
 
   constructor(
@@ -28,12 +29,21 @@ export class Connections {
     prefix: string,
     /** Of the connection that carries commands. */
     private readonly role: ClientRole,
-    private readonly tell: (event: LinkEvent) => void,
     /** How often a connection that carries commands looks for calls past their deadline. */
     private readonly watchMs?: number,
   ) {
     this.clients = new Clients(connection, prefix);
   }
+
+  onLink(listener: (event: LinkEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Of a connection, also of one that another thread has. */
+  readonly tell = (event: LinkEvent): void => {
+    for (const listener of this.listeners) listener(event);
+  };
 
   /** The same at every call. */
   commands(greet?: (link: Link) => Promise<void>): CommandLink {

@@ -15,17 +15,12 @@ const shared = new Int32Array(start.shared);
 const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
 /** A beat that has no answer by the next one is lost with its socket, so that a new one still comes within the lease. */
 const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs));
-const connections = new Connections(
-  start.connection,
-  start.prefix,
-  'heartbeat',
-  ({ state, error }) => {
-    say({ kind: 'link', state, ...(error && { message: error.message }) });
-    // The beats of the connection before may not have arrived.
-    if (state === 'up' && !error) beatAll();
-  },
-  callMs / 10,
-);
+const connections = new Connections(start.connection, start.prefix, 'heartbeat', callMs / 10);
+connections.onLink(({ state, error }) => {
+  say({ kind: 'link', state, ...(error && { message: error.message }) });
+  // The beats of the connection before may not have arrived.
+  if (state === 'up' && !error) beatAll();
+});
 const link = connections.commands();
 
 let lastTick = -1;

@@ -78,14 +78,12 @@ export class RedisEngine implements QueueEngine {
   private readonly bells: Bells;
   private readonly streams: EventStreams;
   private readonly replicators: Replicators;
-  private readonly listeners = new Set<(event: LinkEvent) => void>();
   private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
 
   constructor(private readonly settings: EngineSettings) {
-    const { prefix, callMs, leaseMs } = settings;
-    const { connection = DEFAULT_CONNECTION } = settings;
-    const connections = new Connections(connection, prefix, 'command', (event) => this.tell(event));
+    const { connection = DEFAULT_CONNECTION, prefix, callMs, leaseMs } = settings;
+    const connections = new Connections(connection, prefix, 'command');
     const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
     this.connections = connections;
@@ -114,8 +112,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   onLink(listener: (event: LinkEvent) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    return this.connections.onLink(listener);
   }
 
   onWarning(listener: (warning: ServerWarning) => void): () => void {
@@ -192,7 +189,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
-    const tell = (event: LinkEvent) => this.tell(event);
+    const { tell } = this.connections;
     return openHeartbeatThread(plan, this.settings, this.recordMs, (queue) => this.store.keysOf(queue), tell);
   }
 
@@ -398,9 +395,5 @@ export class RedisEngine implements QueueEngine {
       corrupt: CORRUPT,
       recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
     });
-  }
-
-  private tell(event: LinkEvent): void {
-    for (const listener of this.listeners) listener(event);
   }
 }

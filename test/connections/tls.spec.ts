@@ -80,5 +80,7 @@ it('works over TLS with every node of a cluster', async () => {
   const cluster = await startCluster({ tls: certificates() });
   atEnd(() => cluster.stop());
   const [first] = cluster.nodes;
-  expect(await work({ cluster: [`rediss://127.0.0.1:${first!.tlsPort}`], redisOptions: { tls: { ca } } })).toBeGreaterThan(0);
+  expect(
+    await work({ cluster: [`rediss://127.0.0.1:${first!.tlsPort}`], redisOptions: { tls: { ca } } }),
+  ).toBeGreaterThan(0);
 });
