@@ -5,7 +5,7 @@ import type { EngineSettings } from '#lib/engine/clients.js';
 import type { QueueEngine } from '#lib/engine/engine.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
-import { patchedClient, virtualClock, type Patch } from '../support/patched-client.js';
+import { patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
 import type { ModelLimits } from './queue-model.js';
 import { readState, type Snapshot } from './state.js';
 
@@ -19,7 +19,15 @@ export const MAX_STALLS = 3;
 /** What becomes of a call of a script: answered; done, but its answer is lost; or lost on the way there. */
 export type Fate = 'answered' | 'reply lost' | 'call lost';
 
-export type Around = (name: string, send: () => Promise<unknown>) => Promise<unknown>;
+export interface RigOptions {
+  /** Before the clock is taken out of the scripts. */
+  readonly patch?: Patch;
+  readonly engines?: number;
+  /** In place of `fate`. */
+  readonly around?: Around;
+  readonly commands?: readonly string[];
+  readonly callMs?: number;
+}
 
 /** A server with nothing else on it, and engines on it whose scripts take the time from a key. */
 export class Rig {
@@ -34,20 +42,27 @@ export class Rig {
     readonly engines: readonly RedisEngine[],
   ) {}
 
-  static async open(
-    url: string,
-    more: { patch?: Patch; engines?: number; around?: Around } = {},
-  ): Promise<Rig> {
+  static async open(url: string, more: RigOptions = {}): Promise<Rig> {
     const admin = new Redis(url, { connectionName: 'model-admin' });
     const engines: RedisEngine[] = [];
     const rig = new Rig(admin, engines);
     const patch: Patch = (name, text) => virtualClock(name, more.patch ? more.patch(name, text) : text);
     const around = more.around ?? ((_, send) => rig.suffer(send));
-    const connection = patchedClient(url, { patch, around }) as EngineSettings['connection'];
+    const connection = patchedClient(url, {
+      patch,
+      around,
+      commands: more.commands ?? [],
+    }) as EngineSettings['connection'];
     const { leaseMs, deadMax, deadAgeMs } = LIMITS;
     const limitsOf = () => ({ maxEvents: 10_000, deadMax, deadAgeMs });
     for (let i = 0; i < (more.engines ?? 1); i++) {
-      const engine = new RedisEngine({ connection, prefix: PREFIX, leaseMs, callMs: 10_000, limitsOf });
+      const engine = new RedisEngine({
+        connection,
+        prefix: PREFIX,
+        leaseMs,
+        callMs: more.callMs ?? 10_000,
+        limitsOf,
+      });
       engines.push(engine);
       await engine.open();
     }
@@ -78,7 +93,7 @@ export class Rig {
 
   async close(): Promise<void> {
     for (const engine of this.engines) await engine.close();
-    await this.admin.quit();
+    this.admin.disconnect();
   }
 
   private async suffer(send: () => Promise<unknown>): Promise<unknown> {

@@ -5,10 +5,19 @@ import { allScripts } from '#lib/engine/script.js';
 /** The text a script is run with instead of its own; the same text where it is left as it is. */
 export type Patch = (name: string, text: string) => string;
 
+/** The name of a script or of a command, its arguments, and what sends it. */
+export type Around = (
+  name: string,
+  send: () => Promise<unknown>,
+  args: readonly unknown[],
+) => Promise<unknown>;
+
 export interface PatchedClientOptions {
   readonly patch?: Patch;
   /** Stands between the caller and Redis, for each call of a script: may call `send` later, drop its answer, or not call it. */
-  readonly around?: (name: string, send: () => Promise<unknown>) => Promise<unknown>;
+  readonly around?: Around;
+  /** Other commands that it stands before too, by their names. */
+  readonly commands?: readonly string[];
   readonly redis?: RedisOptions;
 }
 
@@ -29,8 +38,9 @@ export function patchedClient(url: string, options: PatchedClientOptions): (role
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command: Command, stream) => {
       const patched = apply(table, command);
-      if (!patched || !options.around) return send(command, stream);
-      return options.around(patched.name, () => send(command, stream) as Promise<unknown>);
+      const name = patched?.name ?? options.commands?.find((known) => known === command.name);
+      if (!name || !options.around) return send(command, stream);
+      return options.around(name, () => send(command, stream) as Promise<unknown>, command.args);
     };
     return client;
   };
