@@ -15,6 +15,7 @@ export { Processor } from './decorators/processor.decorator.js';
 
 // Options.
 export type { ConnectionOption } from './options/connection.js';
+export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
   DeadOptions,
@@ -56,7 +57,7 @@ export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
-export type { EventType } from './engine/engine.js';
+export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,
@@ -88,6 +89,7 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,

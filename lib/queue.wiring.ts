@@ -31,7 +31,11 @@ function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry):
     const { events, dead } = registry.optionsOf(queue);
     return { maxEvents: events.max, deadMax: dead.max, deadAgeMs: dead.ageMs };
   };
-  return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf });
+  const replicasAsked = () => {
+    const queues = registry.names().filter((name) => registry.has(name));
+    return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
+  };
+  return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
@@ -76,7 +80,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         leaseMs,
         doorbell,
         leases,
-        watchLeases: (name, leaseInMs) => recoverer.watch(name, leaseInMs),
+        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
       }),
     stop: async () => {
       recoverer.stop();

@@ -50,6 +50,7 @@ export class Link {
     private readonly tell: (event: LinkEvent) => void,
     /** Runs on every new connection before it is called up; what it throws is an error of the connection. */
     private readonly greet?: (link: Link) => Promise<void>,
+    private readonly watchMs = WATCH_MS,
   ) {}
 
   get isUp(): boolean {
@@ -64,7 +65,7 @@ export class Link {
     this.watch ??= setInterval(() => {
       this.checkDeadlines();
       this.checkSetup();
-    }, WATCH_MS).unref();
+    }, this.watchMs).unref();
     client.on('error', (error: Error) => this.report(error));
     client.on('ready', () => void this.ready(client));
     client.on('close', () => this.down(client));
@@ -171,7 +172,9 @@ export class Link {
     if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
   }
 
-  private whenUp(verb: string, deadline: number): Promise<void> {
+  /** Resolves once calls can be written; rejects at the deadline, or where waiting is of no use. */
+  whenUp(verb: string, deadline: number): Promise<void> {
+    if (this.up) return Promise.resolve();
     if (this.closed) return Promise.reject(new NotRunningError(verb));
     if (this.refusal) return Promise.reject(this.refusal);
     this.open();

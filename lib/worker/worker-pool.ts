@@ -3,6 +3,7 @@ import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../eng
 import { RedisUnavailableError } from '../errors.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
+import { quoted } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
@@ -26,7 +27,7 @@ export interface WorkerPoolParts {
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Told when the first lease of another worker ends, so that somebody looks after it. */
-  readonly watchLeases: (queue: string, leaseInMs: number | null) => void;
+  readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -158,7 +159,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
-    this.parts.watchLeases(this.queue, answer.leaseInMs);
+    this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
     if (this.state !== 'running') {
       this.releaseBuffer();
     } else if (asked > 0 && !saturated) {
@@ -292,7 +293,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', failed));
     const handler = this.parts.find(body.name);
     if (!handler) {
-      const why = `no @Handle('${body.name}') in the processors of queue '${this.queue}'`;
+      const why = `no @Handle('${quoted(body.name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
       this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
       return this.cannotRun(job, body.name, unrunnable('no-handler', why, failed));
     }

@@ -32,11 +32,12 @@ interface Patched {
  * for it, and what is tested is what is published, but for what the patch says.
  */
 export function patchedClient(url: string, options: PatchedClientOptions): (role: string) => Redis {
-  const table = patchTable(options.patch ?? ((_, text) => text));
+  let table: Map<string, Patched> | undefined;
   return (role) => {
     const client = new Redis(url, { connectionName: `patched-${role}`, lazyConnect: true, ...options.redis });
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command: Command, stream) => {
+      table ??= patchTable(options.patch ?? ((_, text) => text));
       const patched = apply(table, command);
       const name = patched?.name ?? options.commands?.find((known) => known === command.name);
       if (!name || !options.around) return send(command, stream);
@@ -55,7 +56,6 @@ function patchTable(patch: Patch): Map<string, Patched> {
     table.set(sha, entry);
     table.set(text, entry);
   }
-  if (table.size === 0) throw new Error('there are no scripts: import the engine first');
   return table;
 }
 
