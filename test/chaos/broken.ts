@@ -27,10 +27,13 @@ const PATCHES: Record<Broken, readonly (readonly [string, string])[]> = {
 /** The connection of the library under test; for a run that must be found out, one that makes its engine a worse one. */
 export function connectionOf({ url, broken }: ChildPlan): ConnectionOption {
   if (!broken) return url;
-  let text = exchange.text;
-  for (const [good, bad] of PATCHES[broken]) {
-    if (!text.includes(good)) throw new Error(`exchange.lua does not say '${good}' any more`);
-    text = text.replace(good, () => bad);
-  }
-  return () => patchedClient(url, new Map([[exchange.text, text]]));
+  const worsen = (text: string): string => {
+    let worse = text;
+    for (const [good, bad] of PATCHES[broken]) {
+      if (!worse.includes(good)) throw new Error(`exchange.lua does not say '${good}' any more`);
+      worse = worse.replace(good, () => bad);
+    }
+    return worse;
+  };
+  return patchedClient(url, { patch: (name, text) => (name === exchange.name ? worsen(text) : text) });
 }
