@@ -80,7 +80,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         leaseMs,
         doorbell,
         leases,
-        watchLeases: (name, leaseInMs) => recoverer.watch(name, leaseInMs),
+        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
       }),
     stop: async () => {
       recoverer.stop();

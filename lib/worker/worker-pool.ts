@@ -27,7 +27,7 @@ export interface WorkerPoolParts {
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Told when the first lease of another worker ends, so that somebody looks after it. */
-  readonly watchLeases: (queue: string, leaseInMs: number | null) => void;
+  readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -159,7 +159,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
-    this.parts.watchLeases(this.queue, answer.leaseInMs);
+    this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
     if (this.state !== 'running') {
       this.releaseBuffer();
     } else if (asked > 0 && !saturated) {
