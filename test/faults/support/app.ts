@@ -6,7 +6,9 @@ import type { Job } from '#lib/job/job.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
+import { QueueRuntime } from '#lib/queue.runtime.js';
 import { bootApp, type BootOptions } from '../../support/app.js';
+import { until } from '../../support/wait.js';
 
 export interface WorkingApp {
   readonly queue: Queue;
@@ -15,6 +17,8 @@ export interface WorkingApp {
   readonly runs: ReadonlyMap<string, number>;
   /** What the connections had to say. */
   readonly links: readonly LinkEvent[];
+  /** Starts the workers, where `autoStart: false` has kept them. */
+  readonly start: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -36,7 +40,15 @@ export async function bootWorking(
   const imports = [QueueModule.forRoot(root), QueueModule.registerQueue({ name: queue })];
   const { get, close } = await bootApp({ imports, providers: [Counting], ...boot });
   const engine = get<QueueEngine>(QUEUE_ENGINE);
+  const start = () => get(QueueRuntime).start();
   const links: LinkEvent[] = [];
   engine.onLink((event) => links.push(event));
-  return { queue: get<Queue>(getQueueToken(queue)), engine, runs, links, close };
+  return { queue: get<Queue>(getQueueToken(queue)), engine, runs, links, start, close };
 }
+
+/** Resolves when nothing waits, runs or is kept. */
+export const drained = ({ queue }: Pick<WorkingApp, 'queue'>): Promise<unknown> =>
+  until(async () => Object.values(await queue.counts()).every((count) => count === 0), {
+    timeout: 15_000,
+    what: 'everything is done',
+  });
