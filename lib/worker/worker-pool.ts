@@ -34,6 +34,7 @@ type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 /** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
 const HOARD_MS = 50;
 const MAX_TIMER_MS = 2_147_483_647;
+const PASS_ON_MS = 250;
 
 /**
  * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
@@ -53,6 +54,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private suspects = 0;
   /** A bell has woken us, and no exchange has gone out since. */
   private holdsBell = false;
+  private passedOnAt = -Infinity;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
@@ -203,7 +205,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   asking(): void {
+    const isWoken = this.holdsBell;
     this.holdsBell = false;
+    // The bell may tell of a suspect, and we have ours. Not at once again: alone we would be ringing for ourselves.
+    if (!isWoken || this.maySuspect() || performance.now() - this.passedOnAt < PASS_ON_MS) return;
+    this.passedOnAt = performance.now();
+    this.parts.doorbell.passOn(this);
   }
 
   /** The claim that was on its way when the bell woke us has filled the slots: the bell is for another worker then. */
