@@ -2,6 +2,9 @@
  * The catalogue of everything that can go wrong, in one place: each class has a stable `code`, a sentence that names
  * the place and the value, and what to do. The README's error table is kept complete by a test.
  */
+import { show } from './errors/show.js';
+
+export { show };
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
 export type Applied = 'no' | 'unknown';
@@ -240,6 +243,31 @@ export class RedisRefusedError extends GodwitError {
   }
 }
 
+/**
+ * The job is stored, but fewer replicas than its `durability` asks for confirmed that in time. It will run unless the
+ * primary is lost before a replica has it.
+ */
+export class NotReplicatedError extends GodwitError {
+  readonly code = 'GODWIT_NOT_REPLICATED';
+  /** Whether the job survives the loss of the primary. */
+  readonly applied: Applied = 'unknown';
+
+  constructor(
+    readonly queue: string,
+    /** Replicas that had to confirm. */
+    readonly asked: number,
+    /** Replicas that did, at the last attempt. */
+    readonly answered: number,
+    /** Of this attempt and those before it, ms. */
+    readonly waitedMs: number,
+  ) {
+    super(
+      `add to queue '${queue}': stored, but ${answered} of ${asked} replicas confirmed it within ${waitedMs} ms; ` +
+        'whether it survives the loss of the primary is unknown, make it again with the same job id',
+    );
+  }
+}
+
 /** The server is not Redis 7.0+ or Valkey 7.2+. */
 export class UnsupportedRedisError extends GodwitError {
   readonly code = 'GODWIT_UNSUPPORTED_REDIS';
@@ -340,45 +368,6 @@ export class UnrecoverableError extends GodwitError {
   constructor(message = 'the handler says that another attempt cannot help', options?: { cause?: unknown }) {
     super(message, options);
   }
-}
-
-/** Some value as a person reads it in a sentence: type and content, never longer than a line. Never throws. */
-export function show(value: unknown): string {
-  if (value === undefined) return 'undefined';
-  switch (typeof value) {
-    case 'function':
-      return oneLine(`function ${tryTo(() => String(value.name)) || '(anonymous)'}`);
-    case 'symbol':
-      return oneLine(value.toString());
-    case 'bigint':
-      return `${oneLine(`${value}n`)} (bigint)`;
-    case 'number':
-      return `${value} (number)`;
-    default: {
-      const kind = value === null ? 'null' : tryTo(() => Array.isArray(value)) ? 'array' : typeof value;
-      // A revoked proxy, or a toJSON that throws, cannot be looked at.
-      const text = tryTo(() => JSON.stringify(value)) ?? tryTo(() => Object.prototype.toString.call(value));
-      return `${oneLine(text ?? 'something that cannot be shown')} (${kind})`;
-    }
-  }
-}
-
-function tryTo<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
-}
-
-/** Controls, line separators and bidi overrides could forge or hide text in a log line. */
-function oneLine(text: string): string {
-  const clean = (text.length > 120 ? `${text.slice(0, 117)}...` : text).replace(
-    // oxlint-disable-next-line no-control-regex
-    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-  return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;
 }
 
 function adviceFor(reply: string): string {

@@ -15,6 +15,7 @@ export { Processor } from './decorators/processor.decorator.js';
 
 // Options.
 export type { ConnectionOption } from './options/connection.js';
+export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
   DeadOptions,
@@ -33,6 +34,14 @@ export { Snooze } from './job/snooze.js';
 export type { BackoffOption } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
 export type { Job } from './job/job.js';
+export type {
+  AuditReport,
+  Repair,
+  RepairAct,
+  RepairReport,
+  Violation,
+  ViolationKind,
+} from './job/audit-report.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
@@ -48,7 +57,7 @@ export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
-export type { EventType } from './engine/engine.js';
+export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,
@@ -80,6 +89,7 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { QueuePlan } from './discovery/handler.registry.js';
-import type { QueueEngine } from './engine/engine.js';
+import type { QueueEngine, ServerWarning } from './engine/engine.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
@@ -45,6 +45,7 @@ export class QueueRuntime {
   private closing: Promise<void> | null = null;
   private shuttingDown = false;
   private takeWarningBack: (() => void) | null = null;
+  private readonly given: ServerWarning[] = [];
 
   /** @internal */
   constructor(
@@ -57,6 +58,14 @@ export class QueueRuntime {
   /** Of the workers; producers can be used from the start of the application to its end. */
   get state(): RuntimeState {
     return this.current;
+  }
+
+  /**
+   * What was found about the server under which jobs may be lost, or adds must fail: each code once, also logged. More may
+   * come while the application runs: with a failover, or where Redis was not there at the start.
+   */
+  get warnings(): readonly ServerWarning[] {
+    return [...this.given];
   }
 
   /**
@@ -191,9 +200,12 @@ export class QueueRuntime {
 
   private async openOnce(): Promise<void> {
     try {
-      const warnings = await this.engine.open();
-      if (warnings === null) this.logger.error('started without Redis: jobs wait until it can be reached');
-      for (const warning of warnings ?? []) this.logger.warn(warning);
+      this.engine.onWarning((warning) => {
+        this.given.push(warning);
+        this.logger.warn(warning.message);
+      });
+      const isThere = await this.engine.open();
+      if (!isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
     } catch (error) {
       // Half-open connections would keep a process alive that has just failed to start.
       await this.engine.close().catch(() => undefined);

@@ -31,7 +31,11 @@ function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry):
     const { events, dead } = registry.optionsOf(queue);
     return { maxEvents: events.max, deadMax: dead.max, deadAgeMs: dead.ageMs };
   };
-  return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf });
+  const replicasAsked = () => {
+    const queues = registry.names().filter((name) => registry.has(name));
+    return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
+  };
+  return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
@@ -50,8 +54,7 @@ function createHandles(
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {
-      const { enqueueTimeoutMs } = settings;
-      handle = new Queue(engine, registry.optionsOf(name), enqueueTimeoutMs, (queue, id) =>
+      handle = new Queue(engine, registry.optionsOf(name), settings, (queue, id) =>
         waiter.prepare(queue, id),
       );
       handles.set(name, handle);

@@ -32,6 +32,8 @@ export interface OpenOptions {
   readonly queues: readonly string[];
   /** Three attempts with exponential backoff, said the way the contender wants it said. @default its own default */
   readonly retries?: boolean;
+  /** `replicated`: an add resolves once a replica has the job. @default its own default */
+  readonly durability?: 'local' | 'replicated';
   /** Present: the process also works off these queues. Absent: it only adds. */
   readonly work?: Work;
 }

@@ -7,6 +7,8 @@ export interface Scenario {
   readonly name: string;
   readonly title: string;
   readonly figures: readonly Figure[];
+  /** Those that can do it; the others are left out. @default all */
+  readonly contenders?: readonly string[];
   /** Runs in a process of its own before the measured one, so that it neither warms nor litters that one. */
   prepare?(lab: Lab): Promise<void>;
   /** One value per figure, under its key. */

@@ -51,7 +51,8 @@ export function getQueueToken(queue: string | JobDefinition<any, any>): string {
 
 /** The same for a name that is checked elsewhere. */
 export function queueToken(name: string): string {
-  return `godwit:queue:${name}`;
+  // A wrong name comes this far too: it is refused at the start, with everything else that is wrong.
+  return `godwit:queue:${typeof name === 'string' ? name : show(name)}`;
 }
 
 export function markProcessor(target: object, mark: ProcessorMark): void {

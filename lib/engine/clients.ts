@@ -1,9 +1,10 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
+import type { LinkEvent } from './engine.js';
 import { retryDelay } from './waiting.js';
 import type { ConnectionOption } from '../options/module-options.js';
 
-export type ClientRole = 'command' | 'blocking' | 'events' | 'heartbeat';
+export type ClientRole = LinkEvent['role'];
 
 /**
  * What makes ioredis safe for us, whoever configured it: it neither queues nor resends on its own, since a script whose
@@ -70,6 +71,8 @@ export interface EngineSettings {
   /** How long one call may take before its socket counts as silent. */
   readonly callMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;
+  /** The most replicas that a queue wants its adds confirmed by. @default 0 */
+  readonly replicasAsked?: () => number;
 }
 
 /** What the scripts keep of a queue. */

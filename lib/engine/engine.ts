@@ -1,5 +1,7 @@
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import type { Replication } from '../options/durability.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -9,14 +11,19 @@ import type { JobCounts, JobState } from '../job/job-state.js';
  */
 export interface QueueEngine {
   /**
-   * Connects and checks the server; answers a sentence for each assumption it does not keep (eviction, no persistence), or
-   * null where Redis is not there yet. Rejects with `UnsupportedRedisError` where the server is too old.
+   * Connects and checks the server; answers whether it is there already. Rejects with `UnsupportedRedisError` where it is too
+   * old.
    */
-  open(): Promise<readonly string[] | null>;
+  open(): Promise<boolean>;
   /** Closes every connection. Safe twice, and before `open`. */
   close(): Promise<void>;
   /** Told of every change between `up` and `down`; returns the function that stops the telling. */
   onLink(listener: (event: LinkEvent) => void): () => void;
+  /**
+   * Told of each assumption that the server does not keep, once for each code, whenever it is found: at the start, after a
+   * failover, or when Redis comes later. Returns the function that stops the telling.
+   */
+  onWarning(listener: (warning: ServerWarning) => void): () => void;
   /** The store's clock in ms since 1970 as far as it is known here; for texts and ids, never for decisions. */
   now(): number;
 
@@ -60,6 +67,11 @@ export interface QueueEngine {
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'>;
 
+  /** Everything that breaks "one place, body present, lease known". Changes nothing and never holds the store long. */
+  audit(queue: string): Promise<AuditReport>;
+  /** Mends what `audit` finds; past `maxStalls` a job that lost its worker is dead. */
+  repair(queue: string, maxStalls: number): Promise<RepairReport>;
+
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
   /** Ends a running `awaitBell` with null. */
@@ -78,9 +90,20 @@ export interface QueueEngine {
   closeEvents(): Promise<void>;
 }
 
+/** Something about the server under which jobs may be lost, or adds must fail. */
+export interface ServerWarning {
+  /**
+   * `evicts-keys`: its maxmemory-policy is not noeviction. `no-append-only-file`: a restart forgets jobs. `too-few-replicas`:
+   * fewer than the `durability` of a queue asks for. `read-only-replica`: it is no primary.
+   */
+  readonly code: 'evicts-keys' | 'no-append-only-file' | 'too-few-replicas' | 'read-only-replica';
+  /** What is so, what may come of it, and what to do. */
+  readonly message: string;
+}
+
 /** A connection came up, went down, or had an error worth telling. */
 export interface LinkEvent {
-  readonly role: 'command' | 'blocking' | 'events' | 'heartbeat';
+  readonly role: 'command' | 'blocking' | 'events' | 'heartbeat' | 'replicated';
   readonly state: 'up' | 'down';
   readonly error?: Error;
 }
@@ -106,12 +129,19 @@ export interface EnqueueCall {
   readonly rememberMs: number;
   /** How long this attempt may take. */
   readonly withinMs: number;
+  /** The answer waits until so many replicas confirm to have it too, at most so long. Absent: it waits for none. */
+  readonly replication?: Replication;
   /** No id twice, at most 1,000. */
   readonly jobs: readonly EnqueueJob[];
 }
 
 export type EnqueueAnswer =
-  | { readonly kind: 'stored'; readonly duplicates: readonly string[] }
+  | {
+      readonly kind: 'stored';
+      readonly duplicates: readonly string[];
+      /** How many replicas confirmed to have it, where `replication` asks. */
+      readonly replicas?: number;
+    }
   /** A call with a higher number has been made since; this one did nothing now. */
   | { readonly kind: 'stale' };
 

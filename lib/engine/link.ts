@@ -172,7 +172,9 @@ export class Link {
     if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
   }
 
-  private whenUp(verb: string, deadline: number): Promise<void> {
+  /** Resolves once calls can be written; rejects at the deadline, or where waiting is of no use. */
+  whenUp(verb: string, deadline: number): Promise<void> {
+    if (this.up) return Promise.resolve();
     if (this.closed) return Promise.reject(new NotRunningError(verb));
     if (this.refusal) return Promise.reject(this.refusal);
     this.open();

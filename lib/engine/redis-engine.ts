@@ -1,3 +1,4 @@
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts } from '../job/job-state.js';
 import type {
   AdoptAnswer,
@@ -15,15 +16,19 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
+  ServerWarning,
   StoredJob,
 } from './engine.js';
+import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
 import { clientFactory, type EngineSettings } from './clients.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Link } from './link.js';
+import { Replicator } from './replicator.js';
 import { RedisStore } from './redis-store.js';
+import { ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
@@ -67,7 +72,9 @@ export class RedisEngine implements QueueEngine {
   private readonly store: RedisStore;
   private readonly bells: Bells;
   private readonly streams: EventStreams;
+  private readonly replicator: Replicator;
   private readonly listeners = new Set<(event: LinkEvent) => void>();
+  private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
 
   constructor(private readonly settings: EngineSettings) {
@@ -75,23 +82,26 @@ export class RedisEngine implements QueueEngine {
     const make = clientFactory(settings.connection, prefix);
     const tell = (event: LinkEvent) => this.tell(event);
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
+    this.warnings = new ServerWarnings(settings.replicasAsked);
     this.store = new RedisStore(
       prefix,
       callMs,
+      (info) => this.warnings.check(info),
       (greet) => new Link('command', () => make('command'), tell, greet),
     );
     this.bells = new Bells(prefix, this.store, new Link('blocking', () => make('blocking'), tell));
+    this.replicator = new Replicator(new Link('replicated', () => make('replicated'), tell), callMs);
     this.streams = new EventStreams(this.store, () => new Link('events', () => make('events'), tell));
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
 
-  open(): Promise<readonly string[] | null> {
+  open(): Promise<boolean> {
     return this.store.open();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.bells.close(), this.streams.close()]);
+    await Promise.all([this.bells.close(), this.streams.close(), this.replicator.close()]);
     await this.store.close();
   }
 
@@ -100,23 +110,36 @@ export class RedisEngine implements QueueEngine {
     return () => this.listeners.delete(listener);
   }
 
+  onWarning(listener: (warning: ServerWarning) => void): () => void {
+    return this.warnings.listen(listener);
+  }
+
   now(): number {
     return this.store.now();
   }
 
   // -------------------------------------------------------------------------------------------------------- the work
 
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+  async enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     const keys = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(
-      enqueue,
+    const { replication, withinMs } = call;
+    const values = enqueue.encode(
       { ...keys.fixed, lane: keys.lane(call.lane) },
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
-      undefined,
-      Math.min(call.withinMs, this.settings.callMs),
     );
+    if (replication === undefined)
+      return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
+    const { raw, replicas } = await this.replicator.run({
+      verb: enqueue.name,
+      script: enqueue,
+      values,
+      replication,
+      withinMs,
+    });
+    const answer = enqueue.reply(raw);
+    return answer.kind === 'stored' ? { ...answer, replicas } : answer;
   }
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
@@ -316,6 +339,14 @@ export class RedisEngine implements QueueEngine {
     );
   }
 
+  audit(queue: string): Promise<AuditReport> {
+    return this.auditor(0).audit(queue);
+  }
+
+  repair(queue: string, maxStalls: number): Promise<RepairReport> {
+    return this.auditor(maxStalls).repair(queue);
+  }
+
   // ------------------------------------------------------------------------------------------------ waking and events
 
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
@@ -348,6 +379,17 @@ export class RedisEngine implements QueueEngine {
 
   closeEvents(): Promise<void> {
     return this.streams.close();
+  }
+
+  private auditor(maxStalls: number): Auditor {
+    const { leaseMs, limitsOf } = this.settings;
+    return new Auditor(this.store, {
+      leaseMs,
+      limitsOf,
+      recordMs: this.recordMs,
+      corrupt: CORRUPT,
+      recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
+    });
   }
 
   private tell(event: LinkEvent): void {

@@ -1,8 +1,11 @@
-import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
+import { RedisRefusedError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
-import { checkServer } from './server-check.js';
+import { isPassing } from './waiting.js';
+
+/** Keys that one step of a walk through all of them looks at. */
+const SCAN_STEP = 1000;
 
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
@@ -10,28 +13,28 @@ export class RedisStore {
   private readonly keys = new Map<string, QueueKeys>();
   private clockOffset = 0;
   private day = { until: 0, text: '' };
-  private warnings: readonly string[] = [];
 
   constructor(
     private readonly prefix: string,
     /** How long one call may take before its socket counts as silent. */
     readonly callMs: number,
+    /** Told what each server says of itself before it is used; what it throws refuses the server. */
+    private readonly onInfo: (info: string) => void,
     makeLink: (greet: (link: Link) => Promise<void>) => Link,
   ) {
     this.commands = makeLink((link) => this.greet(link));
   }
 
-  async open(): Promise<readonly string[] | null> {
+  /** Whether it is there already. */
+  async open(): Promise<boolean> {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
-      const final = [UnsupportedRedisError, RedisRefusedError, NotRunningError].some(
-        (kind) => error instanceof kind,
-      );
-      if (final) throw error;
-      return null;
+      // A server whose disk is full, or that loads its data, is as one that is not there yet.
+      if (isPassing(error)) return false;
+      throw error;
     }
-    return this.warnings;
+    return true;
   }
 
   close(): Promise<void> {
@@ -39,7 +42,7 @@ export class RedisStore {
   }
 
   /** One attempt. A script the server has forgotten is sent in full, once. */
-  async run<K extends KeyName, A extends ArgTypes, L extends string, Reply>(
+  run<K extends KeyName, A extends ArgTypes, L extends string, Reply>(
     script: Script<K, A, L, Reply>,
     keys: KeyValues<K>,
     args: ArgValues<A>,
@@ -47,7 +50,15 @@ export class RedisStore {
     more?: readonly string[],
     withinMs = this.callMs,
   ): Promise<Reply> {
-    const values = script.encode(keys, args, lists, more);
+    return this.call(script, script.encode(keys, args, lists, more), withinMs);
+  }
+
+  /** The same with values that are encoded already. */
+  async call<Reply>(
+    script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
+    values: readonly Value[],
+    withinMs: number,
+  ): Promise<Reply> {
     const deadline = performance.now() + withinMs;
     let raw: unknown;
     try {
@@ -75,6 +86,20 @@ export class RedisStore {
       const answer = await ask(workers, keys);
       if (answer !== 'again') return answer as T;
     }
+  }
+
+  /** Workers that hold jobs, found by going through all keys in small steps: without a lease they are written nowhere else. */
+  async holders(queue: string): Promise<string[]> {
+    const keys = this.keysOf(queue);
+    const found = new Set<string>();
+    let cursor = '0';
+    do {
+      const args = [cursor, 'MATCH', keys.everyActive, 'COUNT', SCAN_STEP];
+      const [next, page] = (await this.command('audit', 'scan', args)) as [string, string[]];
+      for (const key of page) if (!key.includes('\n')) found.add(keys.workerOf(key));
+      cursor = next;
+    } while (cursor !== '0');
+    return [...found];
   }
 
   keysOf(queue: string): QueueKeys {
@@ -109,7 +134,7 @@ export class RedisStore {
       link.write('open', 'info', [], deadline) as Promise<string>,
       link.write('open', 'time', [], deadline) as Promise<[string, string]>,
     ]);
-    this.warnings = checkServer(info);
+    this.onInfo(info);
     this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);
   }
 }

@@ -1,32 +1,77 @@
 import { UnsupportedRedisError } from '../errors.js';
+import type { ServerWarning } from './engine.js';
 
 /**
  * What the reply of `INFO` must say before a job is trusted to the server: a version that runs scripts at maxmemory, or it
- * is refused; and a sentence for every setting under which jobs may be lost.
+ * is refused; and a warning for everything under which jobs may be lost, or adds must fail.
+ *
+ * @param asked the most replicas that a queue wants each add confirmed by.
  */
-export function checkServer(info: string): string[] {
+export function checkServer(info: string, asked: number): ServerWarning[] {
   const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
   const isValkey = field('server_name') === 'valkey' || field('valkey_version') !== '';
   const version = isValkey ? field('valkey_version') : field('redis_version');
   if (version !== '' && !atLeast(version, isValkey ? [7, 2] : [7, 0])) {
     throw new UnsupportedRedisError(isValkey ? 'Valkey' : 'Redis', version);
   }
+  return [...memoryWarnings(field), ...diskWarnings(field), ...replicationWarnings(field, info, asked)];
+}
 
-  const warnings: string[] = [];
+/** Tells of each warning once, whichever server gives cause for it. */
+export class ServerWarnings {
+  private readonly told = new Set<ServerWarning['code']>();
+  private readonly listeners = new Set<(warning: ServerWarning) => void>();
+
+  constructor(private readonly replicasAsked: () => number = () => 0) {}
+
+  /** @throws {UnsupportedRedisError} */
+  check(info: string): void {
+    for (const warning of checkServer(info, this.replicasAsked())) {
+      if (this.told.has(warning.code)) continue;
+      this.told.add(warning.code);
+      for (const listener of this.listeners) listener(warning);
+    }
+  }
+
+  listen(listener: (warning: ServerWarning) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}
+
+type Field = (name: string) => string;
+
+function memoryWarnings(field: Field): ServerWarning[] {
   const policy = field('maxmemory_policy');
-  if (policy !== '' && policy !== 'noeviction') {
-    warnings.push(
-      `Redis may evict keys (maxmemory-policy ${policy}): under memory pressure jobs can be lost; set it to noeviction`,
-    );
+  if (policy === '' || policy === 'noeviction') return [];
+  const message =
+    `Redis may evict keys (maxmemory-policy ${policy}): under memory pressure jobs can be lost; ` +
+    'set it to noeviction';
+  return [{ code: 'evicts-keys', message }];
+}
+
+function diskWarnings(field: Field): ServerWarning[] {
+  if (field('aof_enabled') !== '0') return [];
+  const message =
+    'Redis keeps no append-only file (appendonly no): jobs added since the last snapshot, or all of them where there is ' +
+    'none, are lost when it restarts; set appendonly to yes';
+  return [{ code: 'no-append-only-file', message }];
+}
+
+function replicationWarnings(field: Field, info: string, asked: number): ServerWarning[] {
+  if (field('role') === 'slave') {
+    const message =
+      'this Redis is a replica, which refuses every write; connect to its primary, or name the sentinels in the ' +
+      'connection';
+    return [{ code: 'read-only-replica', message }];
   }
-  const appendOnly = field('aof_enabled') === '1';
-  if (field('aof_enabled') !== '' && !appendOnly) {
-    warnings.push(
-      'Redis keeps no append-only file (appendonly no): jobs added since the last snapshot, or all of them where there is ' +
-        'none, are lost when it restarts; set appendonly to yes',
-    );
-  }
-  return warnings;
+  // One that is still loading its first copy confirms nothing yet.
+  const online = info.match(/^slave\d+:.*\bstate=online\b/gm)?.length ?? 0;
+  if (online >= asked) return [];
+  const message =
+    `a queue wants each add confirmed by ${asked} ${asked === 1 ? 'replica' : 'replicas'} (durability), but Redis has ` +
+    `${online}: such adds fail until there are more`;
+  return [{ code: 'too-few-replicas', message }];
 }
 
 function atLeast(version: string, [major, minor]: [number, number]): boolean {

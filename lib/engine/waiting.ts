@@ -1,4 +1,4 @@
-import { RedisRefusedError, RedisUnavailableError } from '../errors.js';
+import { NotReplicatedError, RedisRefusedError, RedisUnavailableError } from '../errors.js';
 
 /** Answers that pass by themselves: loading, a script that runs too long, a failover, a slot on its way, a full disk. */
 const PASSING = new Set([
@@ -17,7 +17,7 @@ const PASSING = new Set([
 
 /** Whether the same call may succeed when it is made again a little later. */
 export function isPassing(error: unknown): boolean {
-  if (error instanceof RedisUnavailableError) return true;
+  if (error instanceof RedisUnavailableError || error instanceof NotReplicatedError) return true;
   return error instanceof RedisRefusedError && PASSING.has(error.reply);
 }
 

@@ -102,5 +102,10 @@ function readIssue({ message, path = [] }: StandardSchemaV1.Issue): PayloadIssue
 
 /** Whether it is what `defineJob` returns. */
 export function isDefinition(value: unknown): value is JobDefinition<any, any> {
-  return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+  try {
+    return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+  } catch {
+    // A revoked proxy throws whatever is asked of it.
+    return false;
+  }
 }

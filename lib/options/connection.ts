@@ -5,7 +5,7 @@ import { InvalidOptionError } from '../errors.js';
 export type ConnectionOption =
   | string
   | (RedisOptions & { readonly url?: string })
-  | ((role: 'command' | 'blocking' | 'events') => Redis | Cluster);
+  | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
 export const DEFAULT_CONNECTION = 'redis://localhost:6379';
 
@@ -22,7 +22,8 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
     throw new InvalidOptionError(
       path,
       'a redis:// or rediss:// URL, ioredis options, or a function that makes a client',
-      value,
+      // What a list holds may be options with a password.
+      Array.isArray(value) ? 'a list' : value,
     );
   }
   if (typeof (value as Partial<Redis>).duplicate === 'function') {

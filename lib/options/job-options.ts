@@ -8,6 +8,7 @@ import {
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { checkJobId } from '../job/job-id.js';
 import { duration, field, integer, refuse, rule, shape } from './check.js';
+import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 
 /** What a queue or the module may set for all jobs. */
 export interface JobDefaults {
@@ -35,6 +36,8 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly priority?: number;
   /** As in the queue's defaults, but not a function: it must be stored. */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
+  /** When the `add` of this job may resolve. @default that of the queue */
+  readonly durability?: DurabilityOption;
 }
 
 /** `JobOptions` after checking: milliseconds and plain values, only what was given. */
@@ -48,6 +51,8 @@ export interface CheckedJobOptions {
   timeoutMs?: number;
   retentionMs?: number;
   expiresInMs?: number;
+  /** Null: local. */
+  durability?: Replication | null;
 }
 
 const MAX_ATTEMPTS = 1_000_000;
@@ -71,6 +76,7 @@ const readJobOptions = shape({
   runAt: field('dueAt', rule(checkMoment)),
   priority: field('priority', integer(0, MAX_PRIORITY)),
   backoff: field('backoff', rule(checkStoredBackoff)),
+  durability: field('durability', readDurability),
 });
 
 const NO_OPTIONS: CheckedJobOptions = Object.freeze({});

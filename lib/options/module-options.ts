@@ -15,6 +15,7 @@ import {
   type Rule,
 } from './check.js';
 import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
+import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 import type { JobDefaults } from './job-options.js';
 import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
 
@@ -42,6 +43,8 @@ export interface QueueModuleOptions {
   readonly events?: EventsOption;
   /** How many dead jobs each queue keeps, and how long. */
   readonly dead?: DeadOptions;
+  /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
+  readonly durability?: DurabilityOption;
 }
 
 export interface LeaseOptions {
@@ -78,6 +81,7 @@ export interface QueueOptions {
   readonly events?: EventsOption;
   readonly dead?: DeadOptions;
   readonly maxPayloadBytes?: number;
+  readonly durability?: DurabilityOption;
 }
 
 /** Second argument of `@Processor`. */
@@ -102,6 +106,8 @@ export interface ResolvedModuleOptions {
   /** `max` 0: no events. */
   readonly events: { readonly max: number };
   readonly dead: { readonly max: number; readonly ageMs: number };
+  /** Null: local. */
+  readonly durability: Replication | null;
 }
 
 /** What holds for one queue: its own options over those of the module. */
@@ -113,6 +119,8 @@ export interface ResolvedQueueOptions {
   /** `max` 0: no events. */
   readonly events: { readonly max: number };
   readonly dead: { readonly max: number; readonly ageMs: number };
+  /** Null: local. */
+  readonly durability: Replication | null;
 }
 
 export interface ResolvedProcessorOptions {
@@ -135,6 +143,7 @@ const QUEUE_FIELDS = {
   events: field('events', readEvents),
   dead: field('dead', shape({ max: field('max', integer(0, MANY)), age: field('ageMs', duration()) })),
   maxPayloadBytes: field('maxPayloadBytes', integer(1, 268_435_456)),
+  durability: field('durability', readDurability),
 } as const;
 
 const readModule = shape({
@@ -184,6 +193,7 @@ export function resolveModuleOptions(
     defaults: given.defaults ?? {},
     events: { max: eventsMax(given.events, DEFAULT_EVENTS) },
     dead: { max: given.dead?.max ?? 10_000, ageMs: given.dead?.ageMs ?? 7_776_000_000 },
+    durability: given.durability ?? null,
   };
 }
 
@@ -206,6 +216,7 @@ export function resolveQueueOptions(
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
     events: { max: eventsMax(given?.events, module.events.max) },
     dead: { max: given?.dead?.max ?? module.dead.max, ageMs: given?.dead?.ageMs ?? module.dead.ageMs },
+    durability: given?.durability === undefined ? module.durability : given.durability,
   };
 }
 

@@ -1,18 +1,19 @@
-import type { EnqueueJob } from '../engine/engine.js';
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
+import { readable } from '../options/check.js';
 import { MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
+import type { MadeJob } from './job-maker.js';
 
 /** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
 export async function addInChunks<Result>(
-  jobs: readonly EnqueueJob[],
+  jobs: readonly MadeJob[],
   enqueuer: Enqueuer,
-  toResult: (job: EnqueueJob, duplicate: boolean) => Result,
+  toResult: (job: MadeJob, duplicate: boolean) => Result,
 ): Promise<Result[]> {
   const results: Result[] = [];
   for (let from = 0; from < jobs.length;) {
     const chunk = nextChunk(jobs, from);
     const seen = new Set<string>();
-    const first = new Set<EnqueueJob>();
+    const first = new Set<MadeJob>();
     for (const job of chunk) {
       if (!seen.has(job.id)) first.add(job);
       seen.add(job.id);
@@ -31,12 +32,14 @@ export async function addInChunks<Result>(
 
 /** @throws {InvalidOptionError} unless it is a list of objects. */
 export function checkEntries<Entry>(entries: readonly Entry[]): readonly Entry[] {
-  if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
-  for (const [i, entry] of entries.entries()) {
-    if (typeof entry !== 'object' || entry === null)
-      throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
-  }
-  return entries;
+  return readable(entries, 'addBulk()', () => {
+    if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
+    for (const [i, entry] of entries.entries()) {
+      if (typeof entry !== 'object' || entry === null)
+        throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
+    }
+    return entries;
+  });
 }
 
 /** Errors that do not say themselves which entry of the bulk they mean, such as those of ids and schemas, do so by this. */
@@ -60,7 +63,7 @@ export function naming(index: number, error: unknown): unknown {
   return error;
 }
 
-function nextChunk(jobs: readonly EnqueueJob[], from: number): readonly EnqueueJob[] {
+function nextChunk(jobs: readonly MadeJob[], from: number): readonly MadeJob[] {
   let bytes = 0;
   let end = from;
   while (end < jobs.length && end - from < MAX_CALL_JOBS) {

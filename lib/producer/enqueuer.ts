@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
-import { RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
-import { isPassing, pause, repeatDelay } from '../engine/waiting.js';
+import type { QueueEngine } from '../engine/engine.js';
+import { RedisUnavailableError } from '../errors.js';
+import { isSame, strictest, type Replication } from '../options/durability.js';
+import type { MadeJob } from './job-maker.js';
+import { Lane } from './lane.js';
 
 /** Jobs in one call: one script must not hold Redis for long. */
 export const MAX_CALL_JOBS = 1000;
@@ -13,7 +14,7 @@ const LANES = 2;
 const MAX_BUFFERED = 20_000;
 
 interface Waiting {
-  readonly job: EnqueueJob;
+  readonly job: MadeJob;
   readonly deadline: number;
   readonly resolve: (duplicate: boolean) => void;
   readonly reject: (error: Error) => void;
@@ -24,6 +25,34 @@ interface Waiting {
  * repeated with it until it is answered or its time is over, so that a lost reply never makes a second job.
  */
 export class Enqueuer {
+  private readonly local: Batcher;
+  /** Apart, so that no add that need not waits for replicas. */
+  private readonly replicated: Batcher;
+
+  constructor(engine: QueueEngine, queue: string, timeoutMs: number) {
+    this.local = new Batcher(engine, queue, timeoutMs);
+    this.replicated = new Batcher(engine, queue, timeoutMs);
+  }
+
+  /** Answers whether the id was already there. */
+  add(job: MadeJob): Promise<boolean> {
+    return this.batcherFor(job.replication).add(job);
+  }
+
+  /** At most one call's worth, all or none; answers the ids that were already there. */
+  addAll(jobs: readonly MadeJob[]): Promise<ReadonlySet<string>> {
+    let replication: Replication | null = null;
+    for (const job of jobs) replication = strictest(replication, job.replication);
+    return this.batcherFor(replication).addAll(jobs, replication);
+  }
+
+  private batcherFor(replication: Replication | null): Batcher {
+    return replication === null ? this.local : this.replicated;
+  }
+}
+
+/** Makes calls of what is added, and sends as many at a time as there are lanes. */
+class Batcher {
   private readonly lanes: Lane[];
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
@@ -38,8 +67,7 @@ export class Enqueuer {
     this.free = [...this.lanes];
   }
 
-  /** Answers whether the id was already there. */
-  add(job: EnqueueJob): Promise<boolean> {
+  add(job: MadeJob): Promise<boolean> {
     if (this.buffer.length >= MAX_BUFFERED) {
       return Promise.reject(
         new RedisUnavailableError('add', 'no', `${MAX_BUFFERED} adds already wait for Redis in this process`),
@@ -51,12 +79,11 @@ export class Enqueuer {
     });
   }
 
-  /** At most one call's worth, all or none; answers the ids that were already there. */
-  async addAll(jobs: readonly EnqueueJob[]): Promise<ReadonlySet<string>> {
+  async addAll(jobs: readonly MadeJob[], replication: Replication | null): Promise<ReadonlySet<string>> {
     // A lane of its own: the call must not wait behind, or be mixed with, single adds.
     const lane = this.free.pop() ?? new Lane(this.engine, this.queue, this.timeoutMs);
     try {
-      return new Set(await lane.send(jobs, performance.now() + this.timeoutMs));
+      return new Set(await lane.send(jobs, performance.now() + this.timeoutMs, replication));
     } finally {
       this.giveBack(lane);
     }
@@ -73,6 +100,7 @@ export class Enqueuer {
   }
 
   private flush(): void {
+    this.refuseLate();
     const lane = this.buffer.length > 0 ? this.free.pop() : undefined;
     if (!lane) return;
     const batch = this.take();
@@ -80,6 +108,7 @@ export class Enqueuer {
       .send(
         batch.map((waiting) => waiting.job),
         batch[0]!.deadline,
+        batch[0]!.job.replication,
       )
       .then(
         (duplicates) => {
@@ -94,14 +123,29 @@ export class Enqueuer {
     if (this.buffer.length > 0) this.schedule();
   }
 
-  /** What fits one call. A second job with the same id waits for the next, where the store finds the first. */
+  /** What has waited here until its time was over has never been sent, so it can be said to be nowhere. */
+  private refuseLate(): void {
+    const now = performance.now();
+    const late = this.buffer.findIndex(({ deadline }) => deadline > now);
+    const count = late < 0 ? this.buffer.length : late;
+    for (const { reject } of this.buffer.splice(0, count)) {
+      reject(new RedisUnavailableError('add', 'no', `earlier adds took longer than ${this.timeoutMs} ms`));
+    }
+  }
+
+  /**
+   * What fits one call and asks for the same replication. A second job with the same id waits for the next, where the store
+   * finds the first.
+   */
   private take(): Waiting[] {
+    const { replication } = this.buffer[0]!.job;
     const ids = new Set<string>();
     let bytes = 0;
     let count = 0;
     for (const { job } of this.buffer) {
       bytes += job.body.length;
-      if (count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES) || ids.has(job.id)) break;
+      const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
+      if (isFull || ids.has(job.id) || !isSame(job.replication, replication)) break;
       ids.add(job.id);
       count += 1;
     }
@@ -117,41 +161,4 @@ export class Enqueuer {
     if (this.free.length < LANES) this.free.push(lane);
     if (this.buffer.length > 0) this.schedule();
   }
-}
-
-/** Calls one after another under one name with rising numbers, by which the store knows a repetition. */
-class Lane {
-  private readonly name = randomBytes(6).toString('base64url');
-  private seq = 0;
-
-  constructor(
-    private readonly engine: QueueEngine,
-    private readonly queue: string,
-    private readonly timeoutMs: number,
-  ) {}
-
-  async send(jobs: readonly EnqueueJob[], deadline: number): Promise<readonly string[]> {
-    const call = { lane: this.name, seq: ++this.seq, rememberMs: this.timeoutMs * 2, jobs };
-    let applied: Applied = 'no';
-    for (let tries = 1; ; tries++) {
-      try {
-        const withinMs = Math.max(1, deadline - performance.now());
-        const answer = await this.engine.enqueue(this.queue, { ...call, withinMs });
-        if (answer.kind === 'stored') return answer.duplicates;
-        throw new RedisUnavailableError('add', 'unknown', 'a later call overtook it');
-      } catch (error) {
-        if (error instanceof RedisUnavailableError && error.applied === 'unknown') applied = 'unknown';
-        const left = deadline - performance.now();
-        if (!isPassing(error) || left <= 0) throw honest(error, applied);
-        await pause(Math.min(repeatDelay(error, tries), left));
-      }
-    }
-  }
-}
-
-/** One repetition may have been refused after another took effect. */
-function honest(error: unknown, applied: Applied): unknown {
-  if (applied === 'no' || !(error instanceof RedisUnavailableError || error instanceof RedisRefusedError))
-    return error;
-  return new RedisUnavailableError('add', 'unknown', error.message, { cause: error });
 }

@@ -3,6 +3,7 @@ import { validatePayload, type JobDefinition } from '../job/define-job.js';
 import { checkJobId, checkJobName, generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
 import { encodePayload } from '../job/payload.js';
+import type { Replication } from '../options/durability.js';
 import { checkJobOptions, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
@@ -13,15 +14,24 @@ export interface JobRequest {
   readonly options?: JobOptions | undefined;
 }
 
+/** A job as the store takes it, and what must be known of it before its `add` resolves. */
+export interface MadeJob extends EnqueueJob {
+  /** Null: that the primary has it. */
+  readonly replication: Replication | null;
+}
+
 /** Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored. */
 export function makeJob(
   queue: ResolvedQueueOptions,
   request: JobRequest,
   now: number,
   path: string,
-): EnqueueJob {
+): MadeJob {
   const name = checkJobName(request.name);
-  const { id, delayMs, dueAt, priority, ...policy } = checkJobOptions(request.options, `${path}.options`);
+  const { id, delayMs, dueAt, priority, durability, ...policy } = checkJobOptions(
+    request.options,
+    `${path}.options`,
+  );
   const data = encodePayload(request.data, `${path}.data`, queue.maxPayloadBytes);
   const createdAt = Math.floor(now);
   const body = encodeBody(name, createdAt, { ...policy, delayMs, dueAt, priority }, data);
@@ -29,6 +39,7 @@ export function makeJob(
     id: id === undefined ? generateId(createdAt) : checkJobId(id),
     name,
     body,
+    replication: durability === undefined ? queue.durability : durability,
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),

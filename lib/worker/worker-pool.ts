@@ -3,6 +3,7 @@ import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../eng
 import { RedisUnavailableError } from '../errors.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
+import { quoted } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
@@ -299,7 +300,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', failed));
     const handler = this.parts.find(body.name);
     if (!handler) {
-      const why = `no @Handle('${body.name}') in the processors of queue '${this.queue}'`;
+      const why = `no @Handle('${quoted(body.name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
       this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
       return this.cannotRun(job, body.name, unrunnable('no-handler', why, failed));
     }

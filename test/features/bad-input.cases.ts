@@ -226,6 +226,12 @@ export const cases: Case[] = [
     withOptions({ backoff: () => 1 }),
   ],
   [
+    'a durability of no kind',
+    OPTION,
+    "add().options.durability must be 'local', 'replicated', or an object with replicas and timeout",
+    withOptions({ durability: 'safe' }),
+  ],
+  [
     'a backoff of unknown type',
     OPTION,
     "add().options.backoff.type must be 'fixed' or 'exponential'",

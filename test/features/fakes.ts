@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { onTestFinished } from 'vitest';
 import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
 import type { QueuePlan } from '#lib/discovery/handler.registry.js';
-import type { LinkEvent, QueueEngine } from '#lib/engine/engine.js';
+import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/engine/engine.js';
 import { NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueModule } from '#lib/queue.module.js';
@@ -23,17 +23,18 @@ export type History = string[];
 /** An engine that stores nothing: it only knows whether it is open. */
 export class FakeEngine {
   state: 'new' | 'open' | 'closed' = 'new';
-  warnings: readonly string[] | null = [];
+  isThere = true;
+  readonly warningListeners = new Set<(warning: ServerWarning) => void>();
   openError: Error | null = null;
   readonly listeners = new Set<(event: LinkEvent) => void>();
 
   constructor(private readonly history: History) {}
 
-  async open(): Promise<readonly string[] | null> {
+  async open(): Promise<boolean> {
     this.history.push('engine opened');
     if (this.openError) throw this.openError;
     this.state = 'open';
-    return this.warnings;
+    return this.isThere;
   }
 
   async close(): Promise<void> {
@@ -45,6 +46,15 @@ export class FakeEngine {
   onLink(listener: (event: LinkEvent) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  onWarning(listener: (warning: ServerWarning) => void): () => void {
+    this.warningListeners.add(listener);
+    return () => this.warningListeners.delete(listener);
+  }
+
+  warn(warning: ServerWarning): void {
+    for (const listener of this.warningListeners) listener(warning);
   }
 
   enqueue(queue: string): void {

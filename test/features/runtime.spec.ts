@@ -80,16 +80,19 @@ describe('start', () => {
 
   it('goes on without Redis and says so, and passes on what the engine warns of', async () => {
     const away = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
-    away.engine.warnings = null;
+    away.engine.isThere = false;
     await away.init();
     expect(away.pool('sms').state).toBe('running');
     const text = 'started without Redis: jobs wait until it can be reached';
     expect(away.logs).toContainEqual({ level: 'error', text });
 
     const there = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
-    there.engine.warnings = ['this Redis evicts'];
     await there.init();
+    const warning = { code: 'evicts-keys', message: 'this Redis evicts' } as const;
+    expect(there.app.get(QueueRuntime).warnings).toEqual([]);
+    there.engine.warn(warning);
     expect(there.logs).toContainEqual({ level: 'warn', text: 'this Redis evicts' });
+    expect(there.app.get(QueueRuntime).warnings).toEqual([warning]);
   });
 
   it('tells once when a connection is lost and once when it is back', async () => {

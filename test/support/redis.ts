@@ -76,7 +76,10 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
     keys: () => scan(admin, current.prefix),
     clients: async () => {
       const own = await admin.client('ID');
-      return (await clientList(admin)).filter(({ user, id }) => user === current.user && id !== String(own));
+      return (await clientList(admin)).filter(
+        // A replica of the server is no client of the test.
+        ({ user, id, flags }) => user === current.user && id !== String(own) && !flags!.includes('S'),
+      );
     },
     flush: async () => {
       const keys = await redis.keys();

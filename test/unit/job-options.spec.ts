@@ -38,6 +38,12 @@ describe('checkJobOptions', () => {
     });
     expect(check({ runAt: new Date(5) })).toEqual({ dueAt: 5 });
     expect(check({ runAt: 0 })).toEqual({ dueAt: 0 });
+    expect(check({ durability: 'local' })).toEqual({ durability: null });
+    expect(check({ durability: 'replicated' })).toEqual({ durability: { replicas: 1, timeoutMs: 1_000 } });
+    expect(check({ durability: { replicas: 3, timeout: '2s' } })).toEqual({
+      durability: { replicas: 3, timeoutMs: 2_000 },
+    });
+    expect(check({ durability: {} })).toEqual({ durability: { replicas: 1, timeoutMs: 1_000 } });
   });
 
   it('takes undefined as not given, and priority 0 as none', () => {

@@ -30,6 +30,7 @@ describe('resolveModuleOptions', () => {
       defaults: {},
       events: { max: 10_000 },
       dead: { max: 10_000, ageMs: 90 * 86_400_000 },
+      durability: null,
     };
     expect(resolveModuleOptions()).toEqual(defaults);
     expect(root({})).toEqual(defaults);
@@ -51,6 +52,7 @@ describe('resolveModuleOptions', () => {
       defaults: { attempts: 5, retention: '1h' },
       events: { max: 500 },
       dead: { max: 0, age: '1d' },
+      durability: 'replicated',
     };
     expect(resolveModuleOptions(options)).toEqual({
       connection: { host: 'redis', port: 6_380 },
@@ -66,6 +68,7 @@ describe('resolveModuleOptions', () => {
       defaults: { attempts: 5, retentionMs: 3_600_000 },
       events: { max: 500 },
       dead: { max: 0, ageMs: 86_400_000 },
+      durability: { replicas: 1, timeoutMs: 1_000 },
     });
   });
 
@@ -89,6 +92,21 @@ describe('resolveModuleOptions', () => {
       { role: 'consumer' },
       `forRoot().role must be one of 'producer', 'worker', 'both', got "consumer" (string)`,
     ],
+    [
+      { durability: 'safe' },
+      `forRoot().durability must be 'local', 'replicated', or an object with replicas and timeout, got "safe" (string)`,
+    ],
+    [{ durability: null }, 'forRoot().durability must be'],
+    [{ durability: ['replicated'] }, 'forRoot().durability must be'],
+    [
+      { durability: { replicas: 0 } },
+      'forRoot().durability.replicas must be an integer from 1 to 100, got 0 (number)',
+    ],
+    [
+      { durability: { timeout: 0 } },
+      'forRoot().durability.timeout must be a duration from 1 ms to 2147483647 ms, got 0 (number)',
+    ],
+    [{ durability: { replica: 1 } }, 'forRoot().durability.replica is not an option; did you mean replicas?'],
     [{ autoStart: 1 }, 'forRoot().autoStart must be true or false, got 1 (number)'],
     [
       { enqueueTimeout: 0 },
@@ -177,6 +195,7 @@ describe('resolveQueueOptions', () => {
       events: { max: 5 },
       dead: { max: 6, age: 7 },
       maxPayloadBytes: 8,
+      durability: { replicas: 2, timeout: '3s' },
     };
     expect(queue({ name: 'email' }, module)).toEqual({
       name: 'email',
@@ -184,6 +203,7 @@ describe('resolveQueueOptions', () => {
       maxPayloadBytes: 8,
       events: { max: 5 },
       dead: { max: 6, ageMs: 7 },
+      durability: { replicas: 2, timeoutMs: 3_000 },
     });
   });
 
@@ -193,14 +213,20 @@ describe('resolveQueueOptions', () => {
       defaults: { attempts: 1, timeout: '1s' },
       events: { max: 1 },
       dead: { max: 2 },
+      durability: 'local',
     };
-    const module = { defaults: { attempts: 9, retention: 5 }, dead: { max: 6, age: 7 } };
+    const module = {
+      defaults: { attempts: 9, retention: 5 },
+      dead: { max: 6, age: 7 },
+      durability: 'replicated',
+    };
     expect(queue({ ...own, maxPayloadBytes: 3 }, module)).toEqual({
       name: 'email',
       policy: { ...DEFAULTS, attempts: 1, timeoutMs: 1_000, retentionMs: 5 },
       maxPayloadBytes: 3,
       events: { max: 1 },
       dead: { max: 2, ageMs: 7 },
+      durability: null,
     });
   });
 

@@ -30,10 +30,10 @@ export const godwit: Contender = {
   },
 };
 
-function appModule({ url, queues, work }: OpenOptions): Type {
+function appModule({ url, queues, durability, work }: OpenOptions): Type {
   @Module({
     imports: [
-      QueueModule.forRoot({ connection: { url }, prefix: 'bench' }),
+      QueueModule.forRoot({ connection: { url }, prefix: 'bench', ...(durability && { durability }) }),
       ...queues.map((name) => QueueModule.registerQueue({ name })),
     ],
     providers: work ? queues.map((name) => processorOf(name, work)) : [],

@@ -1,4 +1,4 @@
-import { payload, type Payload, type Session } from '../contender.js';
+import { payload, type OpenOptions, type Payload, type Session } from '../contender.js';
 import { QUEUE, type Figure, type Lab } from '../scenario.js';
 import { meterRedis } from './redis-info.js';
 
@@ -14,11 +14,16 @@ export const producedFigures: readonly Figure[] = [
 export type Send = (session: Session, jobs: readonly Payload[], progress: () => void) => Promise<void>;
 
 /** A fifth as many jobs as are measured go first, since both V8 and the scripts of Redis start cold. */
-export async function measureProducing(lab: Lab, jobs: number, send: Send): Promise<Record<string, number>> {
+export async function measureProducing(
+  lab: Lab,
+  jobs: number,
+  send: Send,
+  more: Pick<OpenOptions, 'durability'> = {},
+): Promise<Record<string, number>> {
   const warmUp = warmUpFor(jobs);
   const cold = range(0, warmUp);
   const measured = range(warmUp, warmUp + jobs);
-  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE] });
+  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], ...more });
   await send(session, cold, () => {});
 
   const redis = await meterRedis(lab.control);

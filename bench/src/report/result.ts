@@ -24,6 +24,8 @@ export interface Result {
 export interface Row extends Figure {
   readonly scenario: string;
   readonly scenarioTitle: string;
+  /** Who was measured, where that is not everybody. */
+  readonly only?: readonly string[];
   /** Missing where every round of a contender failed. */
   readonly contenders: Record<string, Summary>;
   /** The first contender's median divided by the other's. */
@@ -44,6 +46,7 @@ export function rowsOf({ scenarios, contenders }: Plan, samples: readonly Sample
         scenario: scenario.name,
         scenarioTitle: scenario.title,
         ...figure,
+        ...(scenario.contenders && { only: scenario.contenders }),
         contenders: summaries,
         ratios: ratiosOf(contenders, summaries),
       };

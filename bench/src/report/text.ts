@@ -24,7 +24,7 @@ function table(rows: readonly Row[], [first, ...others]: readonly string[]): str
       `  ${row.title}`,
       row.unit,
       row.better,
-      ...names.map((name) => cell(row.contenders[name])),
+      ...names.map((name) => (row.only?.includes(name) === false ? '–' : cell(row.contenders[name]))),
       ...others.map((other) => (row.ratios[other] === undefined ? '–' : number(row.ratios[other]))),
     ]);
   }
@@ -65,7 +65,7 @@ function footer(
   );
   const failures = samples.filter((s) => s.error !== undefined);
   return [
-    `Medians of ${rounds} rounds ± half the range. ${jobs.toLocaleString('en')} jobs (a tenth of it in add-one), a fifth as many before as warm-up.`,
+    `Medians of ${rounds} rounds ± half the range. ${jobs.toLocaleString('en')} jobs (a tenth of it in add-one; in add-replicated half of it in flight and a twentieth one by one), a fifth as many before as warm-up.`,
     `${names.join(', ')} took turns in each round, each measurement in a process of its own, on one private Redis that was emptied between.`,
     'Redis CPU, commands and script calls of consume are those of the whole run, its warm-up and start included; all other figures leave them out.',
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}; load before ${machine.loadBefore.toFixed(2)}`,

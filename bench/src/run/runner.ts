@@ -46,7 +46,9 @@ export async function runPlan(
 export function turns({ scenarios, contenders, rounds }: Plan): Turn[] {
   return scenarios.flatMap((scenario) =>
     Array.from({ length: rounds }, (_, i) => i + 1).flatMap((round) =>
-      contenders.map((contender) => ({ scenario, contender, round })),
+      contenders
+        .filter((contender) => scenario.contenders?.includes(contender) ?? true)
+        .map((contender) => ({ scenario, contender, round })),
     ),
   );
 }

@@ -11,7 +11,7 @@ export const addInFlight: Scenario = {
 };
 
 /** As many callers as calls in flight, each waiting for its own answer: what a busy web server does. */
-const inLanes: Send = async (session, jobs, progress) => {
+export const inLanes: Send = async (session, jobs, progress) => {
   let next = 0;
   const lane = async (): Promise<void> => {
     while (next < jobs.length) {

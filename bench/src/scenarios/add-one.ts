@@ -9,7 +9,7 @@ export const addOne: Scenario = {
   measure: (lab) => measureProducing(lab, Math.ceil(lab.jobs / 10), oneByOne),
 };
 
-const oneByOne: Send = async (session, jobs, progress) => {
+export const oneByOne: Send = async (session, jobs, progress) => {
   for (const job of jobs) {
     await session.add(QUEUE, job);
     progress();

@@ -4,7 +4,11 @@ if seen then
   local seq, duplicates = string.match(seen, '^(%d+)\n(.*)$')
   seq = tonumber(seq)
   if seq > arg_seq then return { 'stale' } end
-  if seq == arg_seq then return { 'stored', duplicates } end
+  if seq == arg_seq then
+    -- Changes nothing, but is a write: WAIT on a new connection speaks only of what that connection has written.
+    redis.call('SET', key_lane, seen, 'KEEPTTL')
+    return { 'stored', duplicates }
+  end
 end
 redis.call('HMGET', key_meta, 'events')
 redis.call('HLEN', key_jobs)

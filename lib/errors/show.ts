@@ -1,0 +1,38 @@
+/** Some value as a person reads it in a sentence: type and content, never longer than a line. Never throws. */
+export function show(value: unknown): string {
+  if (value === undefined) return 'undefined';
+  switch (typeof value) {
+    case 'function':
+      return oneLine(`function ${tryTo(() => String(value.name)) || '(anonymous)'}`);
+    case 'symbol':
+      return oneLine(value.toString());
+    case 'bigint':
+      return `${oneLine(`${value}n`)} (bigint)`;
+    case 'number':
+      return `${value} (number)`;
+    default: {
+      const kind = value === null ? 'null' : tryTo(() => Array.isArray(value)) ? 'array' : typeof value;
+      // A revoked proxy, or a toJSON that throws, cannot be looked at.
+      const text = tryTo(() => JSON.stringify(value)) ?? tryTo(() => Object.prototype.toString.call(value));
+      return `${oneLine(text ?? 'something that cannot be shown')} (${kind})`;
+    }
+  }
+}
+
+function tryTo<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Controls, line separators and bidi overrides could forge or hide text in a log line. */
+function oneLine(text: string): string {
+  const clean = (text.length > 120 ? `${text.slice(0, 117)}...` : text).replace(
+    // oxlint-disable-next-line no-control-regex
+    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;
+}

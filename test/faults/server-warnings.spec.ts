@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { QueueModule } from '#lib/queue.module.js';
+import { QueueRuntime } from '#lib/queue.runtime.js';
+import type { DurabilityOption } from '#lib/options/durability.js';
+import { freePort } from '../../tools/free-port.mjs';
+import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
+import { bootApp } from '../support/app.js';
+import { atEnd } from '../support/cleanup.js';
+import { Logs, PATIENT } from '../support/queue-app.js';
+import { until } from '../support/wait.js';
+
+const LASTING = ['--appendonly', 'yes'];
+let primary: RunningRedis;
+let replica: RunningRedis;
+
+beforeAll(async () => {
+  primary = await startRedis({ private: true, args: LASTING });
+  replica = await startRedis({
+    private: true,
+    args: [...LASTING, '--replicaof', `127.0.0.1 ${primary.port}`],
+  });
+});
+afterAll(() => Promise.all([primary.stop(), replica.stop()]));
+
+/** An application that only adds, to a queue for each durability. */
+async function boot(connection: string, ...durabilities: DurabilityOption[]) {
+  const logs = new Logs();
+  const root = QueueModule.forRoot({ connection, role: 'producer' });
+  const queues = durabilities.map((durability, i) => ({ name: `queue-${i}`, durability }));
+  const { get } = await bootApp({
+    imports: [root, ...(queues.length > 0 ? [QueueModule.registerQueue(...queues)] : [])],
+    logger: logs,
+  });
+  const runtime = get(QueueRuntime);
+  return {
+    codes: () => runtime.warnings.map(({ code }) => code),
+    runtime,
+    warned: () => logs.lines.filter(({ level }) => level === 'warn').map(({ text }) => text),
+    /** How often the log says that a lost connection is back. */
+    returns: () => logs.lines.filter(({ text }) => text.endsWith('is back')).length,
+  };
+}
+
+it('is silent where the server keeps jobs, and has the replicas that are asked for', async () => {
+  const { codes, warned } = await boot(primary.url, 'local');
+  expect([codes(), warned()]).toEqual([[], []]);
+  await until(async () => (await boot(primary.url, 'replicated')).codes().length === 0, PATIENT);
+});
+
+it('says that a queue asks for more replicas than there are', async () => {
+  const { runtime, codes, warned } = await boot(primary.url, 'replicated', { replicas: 3 }, 'local');
+  expect(codes()).toEqual(['too-few-replicas']);
+  expect(runtime.warnings[0]!.message).toMatch(
+    /^a queue wants each add confirmed by 3 replicas \(durability\), but Redis has [01]: such adds fail/,
+  );
+  expect(warned()).toEqual([runtime.warnings[0]!.message]);
+});
+
+it('says that it is connected to a replica', async () => {
+  const { runtime, codes } = await boot(replica.url, 'replicated');
+  expect(codes()).toEqual(['read-only-replica']);
+  expect(runtime.warnings[0]!.message).toContain('connect to its primary');
+});
+
+it('says once each what a server lacks that comes later, also when it comes again', async () => {
+  const port = await freePort();
+  const { runtime, codes, warned, returns } = await boot(`redis://127.0.0.1:${port}`, { replicas: 2 });
+  expect(codes()).toEqual([]);
+  const late = await startRedis({ private: true, port, args: ['--maxmemory-policy', 'allkeys-lru'] });
+  atEnd(() => late.stop());
+  const all = ['evicts-keys', 'no-append-only-file', 'too-few-replicas'];
+  await until(() => codes().length > 0, PATIENT);
+  expect(codes().toSorted()).toEqual(all);
+  const before = returns();
+  await late.restart();
+  await until(() => returns() > before, { ...PATIENT, what: 'the connection is back' });
+  expect(codes().toSorted()).toEqual(all);
+  const messages = runtime.warnings.map(({ message }) => message);
+  expect(
+    warned()
+      .filter((text) => messages.includes(text))
+      .toSorted(),
+  ).toEqual(messages.toSorted());
+});
