@@ -233,7 +233,6 @@ export class Queue {
     }
   }
 
-<<<<<<< HEAD
   /**
    * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
    * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
@@ -252,10 +251,7 @@ export class Queue {
     return this.engine.repair(this.name, this.limits.maxStalls);
   }
 
-  private makeEntry(job: BulkJob, index: number, now: number): EnqueueJob {
-=======
   private makeEntry(job: BulkJob, index: number, now: number): MadeJob {
->>>>>>> durable
     try {
       const path = entryPath(index);
       const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));

@@ -35,7 +35,9 @@ export interface JobPlan {
   readonly priority: number;
 }
 
-const BY_LETTER = new Map<string, Kind>(Object.entries(KINDS).map(([kind, { letter }]) => [letter, kind as Kind]));
+const BY_LETTER = new Map<string, Kind>(
+  Object.entries(KINDS).map(([kind, { letter }]) => [letter, kind as Kind]),
+);
 
 export function letterOf(kind: Kind): string {
   return KINDS[kind].letter;

@@ -36,7 +36,8 @@ export class Nemesis {
     for (const kind of Object.keys(FAULTS) as FaultKind[]) this.done[kind] = 0;
     this.timer = setInterval(() => {
       const now = progress();
-      while (this.next < schedule.length && schedule[this.next]!.at <= now) this.begin(schedule[this.next++]!);
+      while (this.next < schedule.length && schedule[this.next]!.at <= now)
+        this.begin(schedule[this.next++]!);
     }, 20);
   }
 
@@ -124,7 +125,8 @@ const DEEDS: Record<FaultKind, Deed> = {
       await pause(ms);
       store.signal('SIGCONT');
     } else {
-      const words = how === 'pause' ? ['CLIENT', 'PAUSE', String(ms), 'ALL'] : ['DEBUG', 'SLEEP', String(ms / 1000)];
+      const words =
+        how === 'pause' ? ['CLIENT', 'PAUSE', String(ms), 'ALL'] : ['DEBUG', 'SLEEP', String(ms / 1000)];
       await store.control.call(words[0]!, ...words.slice(1)).catch(() => undefined);
       if (how === 'pause') await pause(ms);
     }
@@ -145,7 +147,8 @@ const DEEDS: Record<FaultKind, Deed> = {
     const before = cuts();
     const direction = act.how as 'up' | 'down';
     fleet.at('proxy').tell({ do: 'cut', line, direction, bytes: act.count });
-    for (const end = performance.now() + act.ms; performance.now() < end && cuts() === before;) await pause(50);
+    for (const end = performance.now() + act.ms; performance.now() < end && cuts() === before;)
+      await pause(50);
     fleet.at('proxy').tell({ do: 'heal', line });
     return { said: `cut ${name} after ${act.count} B ${direction}`, met: metOf(act, world) };
   },

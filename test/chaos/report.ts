@@ -3,7 +3,18 @@ import type { Nemesis } from './nemesis.js';
 import type { Result } from './run.js';
 
 const ROW_MS = 2_000;
-const COLUMNS = ['time', 'added', 'completed', 'waiting', 'delayed', 'active', 'dead', 'jobs/s', 'redis', 'worker'];
+const COLUMNS = [
+  'time',
+  'added',
+  'completed',
+  'waiting',
+  'delayed',
+  'active',
+  'dead',
+  'jobs/s',
+  'redis',
+  'worker',
+];
 const number = (value: number) => value.toLocaleString('en');
 const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} M`;
 
@@ -39,7 +50,9 @@ export class Table {
 }
 
 function write(cells: readonly string[]): void {
-  const text = cells.map((cell, i) => (i === cells.length - 1 ? cell : cell.padStart(i === 0 ? 6 : 10))).join('');
+  const text = cells
+    .map((cell, i) => (i === cells.length - 1 ? cell : cell.padStart(i === 0 ? 6 : 10)))
+    .join('');
   process.stdout.write(`${text}\n`);
 }
 

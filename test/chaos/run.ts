@@ -97,7 +97,9 @@ class Chaos {
     const schedule = makeSchedule(options);
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
-    const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () => this.progress());
+    const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
+      this.progress(),
+    );
     const table = new Table(this.gauge, nemesis);
     try {
       await this.loaded(interrupt, nemesis);
@@ -190,7 +192,8 @@ class Chaos {
       if (!file.startsWith(`producer-${slot}.`) || file.endsWith('.txt')) continue;
       readLedger(join(this.dir, file), ([letter, first, count]) => {
         if (letter === 'A') accepted += Number(count);
-        if (letter === 'I') next = Math.max(next ?? 0, Number(first) + Number(count) * this.options.producers);
+        if (letter === 'I')
+          next = Math.max(next ?? 0, Number(first) + Number(count) * this.options.producers);
       });
     }
     return { accepted, next };
@@ -229,22 +232,19 @@ class Chaos {
   }
 }
 
-function violationsOf(
-  sums: Account,
-  running: QueueScan,
-  stopped: QueueScan,
-  reloaded: QueueScan,
-): string[] {
+function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {
   const found: string[] = [];
   for (const figure of MUST_BE_ZERO) if (sums[figure] > 0) found.push(`${figure}: ${sums[figure]}`);
-  if (sums.reruns > sums.rerunBound) found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
+  if (sums.reruns > sums.rerunBound)
+    found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
   found.push(...sums.disagreements);
   for (const [when, scan] of [
     ['once all had stopped', stopped],
     ['after a restart of Redis', reloaded],
   ] as const) {
     for (const figure of ['dead', 'processed', 'deadCounter'] as const) {
-      if (scan[figure] !== running[figure]) found.push(`${figure} ${when}: ${scan[figure]}, before ${running[figure]}`);
+      if (scan[figure] !== running[figure])
+        found.push(`${figure} ${when}: ${scan[figure]}, before ${running[figure]}`);
     }
     found.push(...scan.faults.map((fault) => `${when}: ${fault}`));
   }

@@ -11,7 +11,8 @@ export function patchedClient(url: string, patches: ReadonlyMap<string, string>)
   const send = client.sendCommand.bind(client);
   client.sendCommand = (command, ...rest) => {
     const [script] = command.args as string[];
-    const other = command.name === 'evalsha' ? shas.get(script!) : command.name === 'eval' && patches.get(script!);
+    const other =
+      command.name === 'evalsha' ? shas.get(script!) : command.name === 'eval' && patches.get(script!);
     if (other) command.args[0] = other;
     return send(command, ...rest);
   };

@@ -27,7 +27,10 @@ const BULKS = [20, 100, 300, 1_000, 2_300];
 class ProducerApp {}
 
 const { rate, jobs } = plan.produce!;
-const app = await NestFactory.createApplicationContext(ProducerApp, { logger: fileLogger(), abortOnError: false });
+const app = await NestFactory.createApplicationContext(ProducerApp, {
+  logger: fileLogger(),
+  abortOnError: false,
+});
 app.enableShutdownHooks();
 const adder = new Adder(app.get(QueueProducer), ledger, plan);
 const startedAt = performance.now();
