@@ -26,10 +26,10 @@ export interface WorkingApp {
 export async function bootWorking(
   root: QueueModuleOptions,
   run: (job: Job) => unknown = () => undefined,
-  boot: Pick<BootOptions, 'logger'> = {},
+  { queue = 'work', ...boot }: Pick<BootOptions, 'logger'> & { readonly queue?: string } = {},
 ): Promise<WorkingApp> {
   const runs = new Map<string, number>();
-  @Processor('work')
+  @Processor(queue)
   class Counting {
     @Handle()
     run(job: Job) {
@@ -37,13 +37,13 @@ export async function bootWorking(
       return run(job);
     }
   }
-  const imports = [QueueModule.forRoot(root), QueueModule.registerQueue({ name: 'work' })];
+  const imports = [QueueModule.forRoot(root), QueueModule.registerQueue({ name: queue })];
   const { get, close } = await bootApp({ imports, providers: [Counting], ...boot });
   const engine = get<QueueEngine>(QUEUE_ENGINE);
   const start = () => get(QueueRuntime).start();
   const links: LinkEvent[] = [];
   engine.onLink((event) => links.push(event));
-  return { queue: get<Queue>(getQueueToken('work')), engine, runs, links, start, close };
+  return { queue: get<Queue>(getQueueToken(queue)), engine, runs, links, start, close };
 }
 
 /** Resolves when nothing waits, runs or is kept. */
