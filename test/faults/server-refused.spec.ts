@@ -8,7 +8,7 @@ import { until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
 import { startFakeServer } from './support/fake-server.js';
 
-const redis = useRedis();
+const redis = useRedis({ refusals: true });
 
 interface Line {
   readonly level: string;
