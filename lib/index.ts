@@ -34,6 +34,14 @@ export { Snooze } from './job/snooze.js';
 export type { BackoffOption } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
 export type { Job } from './job/job.js';
+export type {
+  AuditReport,
+  Repair,
+  RepairAct,
+  RepairReport,
+  Violation,
+  ViolationKind,
+} from './job/audit-report.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 

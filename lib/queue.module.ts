@@ -164,7 +164,7 @@ function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
   // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
   const registered = new Map<string, symbol[]>();
   for (const { name, inject = [], useFactory } of queues) {
-    const token = Symbol(`registration of queue ${name}`);
+    const token = Symbol(queueToken(name));
     registered.set(name, [...(registered.get(name) ?? []), token]);
     providers.push({
       provide: token,

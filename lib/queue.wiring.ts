@@ -54,8 +54,7 @@ function createHandles(
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {
-      const { enqueueTimeoutMs } = settings;
-      handle = new Queue(engine, registry.optionsOf(name), enqueueTimeoutMs, (queue, id) =>
+      handle = new Queue(engine, registry.optionsOf(name), settings, (queue, id) =>
         waiter.prepare(queue, id),
       );
       handles.set(name, handle);
@@ -81,7 +80,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         leaseMs,
         doorbell,
         leases,
-        watchLeases: (name, leaseInMs) => recoverer.watch(name, leaseInMs),
+        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
       }),
     stop: async () => {
       recoverer.stop();

@@ -15,7 +15,10 @@ import { until } from './support/wait.js';
 const lineOf = (options: AclOptions) =>
   `ACL SETUSER ${options.prefix} reset on >secret ${aclRules(options).join(' ')}`;
 const print = (...args: string[]) =>
-  execFileSync(process.execPath, [join(ROOT, 'tools/acl.mjs'), ...args], { encoding: 'utf8' }).trim();
+  execFileSync(process.execPath, [join(ROOT, 'tools/acl.mjs'), ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  }).trim();
 
 describe('the line that makes the minimal user', () => {
   it('stands in the README as it is generated from the scripts', () => {
@@ -35,7 +38,7 @@ describe('the line that makes the minimal user', () => {
   it('allows neither administration nor keys of others', () => {
     const rules = aclRules({ prefix: 'shop', cluster: true, redis: '8.0' });
     expect(rules.filter((rule) => !/^(~\{shop:\*|~\{shop\}:bell:\*|\+[a-z|]+)$/.test(rule))).toEqual([]);
-    for (const command of ['keys', 'scan', 'config', 'flushall', 'debug', 'script', 'function', 'acl'])
+    for (const command of ['keys', 'config', 'flushall', 'debug', 'script', 'function', 'acl'])
       expect(rules.filter((rule) => rule.startsWith(`+${command}`))).toEqual([]);
   });
 
@@ -62,6 +65,7 @@ describe('on a server of its own', () => {
     const { id } = await queue.add('one', null, { retention: '1m' });
     await ended(id);
     await queue.get(id);
+    await queue.repair();
     const unconfirmed = queue.add('one', null, { durability: { timeout: 1 } });
     const stats = () => redis.admin.info('commandstats');
     const isSent = async (command: string) => (await stats()).includes(`cmdstat_${command}:`);
@@ -98,6 +102,7 @@ describe('on a server of its own', () => {
     await queue.retryAllDead();
     await worker.close();
     await queue.obliterate();
+    await queue.add('one', null);
     expect(await refusals(admin, 'producer')).toEqual([]);
     const call = { worker: 'w', seq: 1, leaseMs: 1_000, want: 1, maySuspect: true, settled: [] };
     const claim = get<QueueEngine>(QUEUE_ENGINE).exchange('work', call);

@@ -13,14 +13,28 @@ const SENT = {
   adding: ['hget', 'wait', 'xread', 'zrange'],
   /** Waking: listening to bells, ringing them, and looking at what there is. */
   working: ['bzpopmin', 'exists', 'pexpire', 'unlink', 'zadd'],
+  /** Auditing and repairing: SCAN tells the names of all keys, whoever they belong to. */
+  mending: ['llen', 'scan'],
   /** Finding the owners of slots, and following one that is on its way. */
   cluster: ['asking', 'cluster|slots'],
   /** Sent to every server; an older one knows no such command. */
   since72: ['client|setinfo'],
 };
 
-/** Scripts that only workers run. */
-const OF_WORKERS = new Set(['adopt', 'beat', 'exchange', 'note', 'overdue', 'promote', 'recover', 'release']);
+/** Scripts that only workers run, and those who audit and repair what workers left. */
+const OF_WORKERS = new Set([
+  'adopt',
+  'audit',
+  'audit-page',
+  'beat',
+  'exchange',
+  'note',
+  'overdue',
+  'promote',
+  'recover',
+  'release',
+  'repair',
+]);
 
 /** @see acl.d.mts; a prefix holds no character that means something in a pattern */
 export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0' }) {
@@ -29,7 +43,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
   const commands = new Set([
     ...SENT.always,
     ...SENT.adding,
-    ...(works ? SENT.working : []),
+    ...(works ? [...SENT.working, ...SENT.mending] : []),
     ...(cluster ? SENT.cluster : []),
     ...(atLeast72(redis) ? SENT.since72 : []),
     ...scripts.flatMap(({ text }) => commandsOf(text)),

@@ -7,6 +7,8 @@ export interface StartRedisOptions {
   readonly private?: boolean;
   /** Further server options, which win over ours: `['--maxmemory', '50mb']`. */
   readonly args?: readonly string[];
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Where the server keeps its files; it stays after `stop()`. @default a new temporary folder, removed by `stop()` */
   readonly dir?: string;
   /** @default a free one below those given to outgoing connections */

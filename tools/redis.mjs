@@ -71,7 +71,7 @@ class OwnRedis {
   }
 
   #launchOnce() {
-    const { args = [], private: forTests, dir } = this.#options;
+    const { args = [], env, private: forTests, dir } = this.#options;
     const settings = [
       ...`--port ${this.port} --bind 127.0.0.1 --daemonize no`.split(' '),
       ...(forTests ? TESTING : KEEPING),
@@ -82,6 +82,7 @@ class OwnRedis {
     return launch({
       binary: this.#binary,
       args: settings,
+      env,
       port: this.port,
       dir: this.dir,
       orphanDir: dir ? undefined : this.dir,

@@ -1,7 +1,7 @@
 import { BootstrapError } from '../errors.js';
-import type { JobDefinition } from '../job/define-job.js';
+import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
-import { isDefinition, markHandler, showHandle } from './metadata.js';
+import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
 
 /** A decorator for methods whose first parameter accepts `Job<Data>`; others do not compile. */

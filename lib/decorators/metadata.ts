@@ -1,5 +1,5 @@
 import { show } from '../errors.js';
-import type { JobDefinition } from '../job/define-job.js';
+import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
 import type { ProcessorOptions } from '../options/module-options.js';
 
@@ -51,12 +51,8 @@ export function getQueueToken(queue: string | JobDefinition<any, any>): string {
 
 /** The same for a name that is checked elsewhere. */
 export function queueToken(name: string): string {
-  return `godwit:queue:${name}`;
-}
-
-/** Whether it is what `defineJob` returns. */
-export function isDefinition(value: unknown): value is JobDefinition<any, any> {
-  return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+  // A wrong name comes this far too: it is refused at the start, with everything else that is wrong.
+  return `godwit:queue:${typeof name === 'string' ? name : show(name)}`;
 }
 
 export function markProcessor(target: object, mark: ProcessorMark): void {

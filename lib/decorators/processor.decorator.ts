@@ -1,8 +1,8 @@
 import type { ScopeOptions } from '@nestjs/common';
 import { INJECTABLE_WATERMARK, SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
-import type { JobDefinition } from '../job/define-job.js';
+import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import type { ProcessorOptions } from '../options/module-options.js';
-import { isDefinition, markProcessor } from './metadata.js';
+import { markProcessor } from './metadata.js';
 
 /** The queue of a processor: its name, or any job defined for it. */
 export type ProcessorQueue = string | JobDefinition<any, any>;

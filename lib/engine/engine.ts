@@ -1,3 +1,4 @@
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import type { Replication } from '../options/durability.js';
@@ -65,6 +66,11 @@ export interface QueueEngine {
   resume(queue: string): Promise<boolean>;
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'>;
+
+  /** Everything that breaks "one place, body present, lease known". Changes nothing and never holds the store long. */
+  audit(queue: string): Promise<AuditReport>;
+  /** Mends what `audit` finds; past `maxStalls` a job that lost its worker is dead. */
+  repair(queue: string, maxStalls: number): Promise<RepairReport>;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;

@@ -9,15 +9,24 @@ import { beat } from './scripts/beat.js';
  * The thread that beats. It has its own event loop and its own connection, so it goes on while a handler blocks the other
  * one; but only for `maxBlockMs`, so that a loop that never ends is recovered all the same.
  */
+const MIN_CALL_MS = 100;
 const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
 const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
 const make = clientFactory(start.connection, start.prefix);
+/** A beat that has no answer by the next one is lost with its socket, so that a new one still comes within the lease. */
+const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs));
 const link = new Link(
   'heartbeat',
   () => make('heartbeat'),
-  ({ state, error }) => say({ kind: 'link', state, ...(error && { message: error.message }) }),
+  ({ state, error }) => {
+    say({ kind: 'link', state, ...(error && { message: error.message }) });
+    // The beats of the connection before may not have arrived.
+    if (state === 'up' && !error) beatAll();
+  },
+  undefined,
+  callMs / 10,
 );
 
 let lastTick = -1;
@@ -59,7 +68,7 @@ async function beatOnce(
   worker: string,
   [workers, record, active]: [string, string, string],
 ): Promise<void> {
-  const { leaseMs, recordMs, script, callMs } = start;
+  const { leaseMs, recordMs, script } = start;
   const values = beat.encode({ workers, worker: record, active }, { worker, leaseMs, recordMs }, {});
   try {
     let raw: unknown;

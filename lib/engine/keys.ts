@@ -65,6 +65,16 @@ export class QueueKeys {
     return `${this.tag}active:${worker}`;
   }
 
+  /** Pattern of the active sets of all workers, for SCAN; neither prefixes nor queue names hold what is special there. */
+  get everyActive(): string {
+    return this.active('*');
+  }
+
+  /** The worker of an active set. */
+  workerOf(active: string): string {
+    return active.slice(this.active('').length);
+  }
+
   /** HASH with TTL: number of the last exchange and what it gave, for repetitions. */
   worker(worker: string): string {
     return `${this.tag}worker:${worker}`;

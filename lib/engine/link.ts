@@ -50,6 +50,7 @@ export class Link {
     private readonly tell: (event: LinkEvent) => void,
     /** Runs on every new connection before it is called up; what it throws is an error of the connection. */
     private readonly greet?: (link: Link) => Promise<void>,
+    private readonly watchMs = WATCH_MS,
   ) {}
 
   get isUp(): boolean {
@@ -64,7 +65,7 @@ export class Link {
     this.watch ??= setInterval(() => {
       this.checkDeadlines();
       this.checkSetup();
-    }, WATCH_MS).unref();
+    }, this.watchMs).unref();
     client.on('error', (error: Error) => this.report(error));
     client.on('ready', () => void this.ready(client));
     client.on('close', () => this.down(client));

@@ -1,3 +1,4 @@
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts } from '../job/job-state.js';
 import type {
   AdoptAnswer,
@@ -18,6 +19,7 @@ import type {
   ServerWarning,
   StoredJob,
 } from './engine.js';
+import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
 import { clientFactory, type EngineSettings } from './clients.js';
 import { encodeJobs } from './enqueue-codec.js';
@@ -337,6 +339,14 @@ export class RedisEngine implements QueueEngine {
     );
   }
 
+  audit(queue: string): Promise<AuditReport> {
+    return this.auditor(0).audit(queue);
+  }
+
+  repair(queue: string, maxStalls: number): Promise<RepairReport> {
+    return this.auditor(maxStalls).repair(queue);
+  }
+
   // ------------------------------------------------------------------------------------------------ waking and events
 
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
@@ -369,6 +379,17 @@ export class RedisEngine implements QueueEngine {
 
   closeEvents(): Promise<void> {
     return this.streams.close();
+  }
+
+  private auditor(maxStalls: number): Auditor {
+    const { leaseMs, limitsOf } = this.settings;
+    return new Auditor(this.store, {
+      leaseMs,
+      limitsOf,
+      recordMs: this.recordMs,
+      corrupt: CORRUPT,
+      recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
+    });
   }
 
   private tell(event: LinkEvent): void {

@@ -1,7 +1,11 @@
-import { NotRunningError, RedisRefusedError, UnsupportedRedisError } from '../errors.js';
+import { RedisRefusedError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
+import { isPassing } from './waiting.js';
+
+/** Keys that one step of a walk through all of them looks at. */
+const SCAN_STEP = 1000;
 
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
@@ -26,11 +30,9 @@ export class RedisStore {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
-      const final = [UnsupportedRedisError, RedisRefusedError, NotRunningError].some(
-        (kind) => error instanceof kind,
-      );
-      if (final) throw error;
-      return false;
+      // A server whose disk is full, or that loads its data, is as one that is not there yet.
+      if (isPassing(error)) return false;
+      throw error;
     }
     return true;
   }
@@ -84,6 +86,20 @@ export class RedisStore {
       const answer = await ask(workers, keys);
       if (answer !== 'again') return answer as T;
     }
+  }
+
+  /** Workers that hold jobs, found by going through all keys in small steps: without a lease they are written nowhere else. */
+  async holders(queue: string): Promise<string[]> {
+    const keys = this.keysOf(queue);
+    const found = new Set<string>();
+    let cursor = '0';
+    do {
+      const args = [cursor, 'MATCH', keys.everyActive, 'COUNT', SCAN_STEP];
+      const [next, page] = (await this.command('audit', 'scan', args)) as [string, string[]];
+      for (const key of page) if (!key.includes('\n')) found.add(keys.workerOf(key));
+      cursor = next;
+    } while (cursor !== '0');
+    return [...found];
   }
 
   keysOf(queue: string): QueueKeys {

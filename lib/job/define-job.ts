@@ -99,3 +99,13 @@ function readIssue({ message, path = [] }: StandardSchemaV1.Issue): PayloadIssue
   const steps = path.map((step) => String(typeof step === 'object' ? step.key : step));
   return { message, path: steps.join('.') };
 }
+
+/** Whether it is what `defineJob` returns. */
+export function isDefinition(value: unknown): value is JobDefinition<any, any> {
+  try {
+    return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+  } catch {
+    // A revoked proxy throws whatever is asked of it.
+    return false;
+  }
+}

@@ -1,3 +1,5 @@
+import { quoted } from './text.js';
+
 const MAX_KEY = 60;
 
 /** One step of a path as a person reads it: `.name`, `[3]`, or `["any text"]`, without anything that could forge a log line. */
@@ -5,9 +7,5 @@ export function pathStep(key: string | number): string {
   if (typeof key === 'number') return `[${key}]`;
   const short = key.length > MAX_KEY ? `${key.slice(0, MAX_KEY - 3)}...` : key;
   if (/^[A-Za-z_$][\w$]*$/.test(key)) return `.${short}`;
-  const quoted = JSON.stringify(short).replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-  return `[${quoted}]`;
+  return `[${quoted(short)}]`;
 }

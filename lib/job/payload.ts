@@ -1,4 +1,4 @@
-import { InvalidPayloadError, PayloadTooLargeError } from '../errors.js';
+import { GodwitError, InvalidPayloadError, PayloadTooLargeError, show } from '../errors.js';
 import { findPayloadFault } from './payload-fault.js';
 
 /** Default limit of data and results, in bytes. */
@@ -14,18 +14,37 @@ export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
  * @throws {PayloadTooLargeError} above `maxBytes` of UTF-8.
  */
 export function encodePayload(data: unknown, path: string, maxBytes: number, what?: string): string {
-  const fault = findPayloadFault(data, maxBytes);
-  if (fault !== undefined) {
-    if (fault.minBytes !== undefined) throw new PayloadTooLargeError(fault.minBytes, maxBytes, what, true);
-    throw new InvalidPayloadError(fault.pathFrom(path), fault.found);
-  }
-  const json = JSON.stringify(data);
+  const json = toJson(data, path, maxBytes, what);
   // No UTF-16 unit takes more than three bytes of UTF-8, so most texts need no counting.
   if (json.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(json);
     if (bytes > maxBytes) throw new PayloadTooLargeError(bytes, maxBytes, what);
   }
   return json;
+}
+
+/** Getters and `toJSON` are code of other people: they may throw, or answer something else when JSON asks again. */
+function toJson(data: unknown, path: string, maxBytes: number, what: string | undefined): string {
+  let json: string | undefined;
+  try {
+    const fault = findPayloadFault(data, maxBytes);
+    if (fault?.minBytes !== undefined) throw new PayloadTooLargeError(fault.minBytes, maxBytes, what, true);
+    if (fault !== undefined) throw new InvalidPayloadError(fault.pathFrom(path), fault.found);
+    json = JSON.stringify(data);
+  } catch (error) {
+    if (error instanceof GodwitError) throw error;
+    throw new InvalidPayloadError(path, `something that throws ${thrownText(error)} when it is read`);
+  }
+  if (json === undefined) throw new InvalidPayloadError(path, 'undefined when it is read again');
+  return json;
+}
+
+function thrownText(error: unknown): string {
+  try {
+    return show((error as Error).message);
+  } catch {
+    return 'something';
+  }
 }
 
 /**

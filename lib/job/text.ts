@@ -48,3 +48,11 @@ function tooLong(text: string): string {
 function hex(unit: number): string {
   return `U+${unit.toString(16).toUpperCase().padStart(4, '0')}`;
 }
+
+/** A text in quotes, as a sentence or a line of the log may hold it: JSON leaves in line separators and what turns text round. */
+export function quoted(text: string): string {
+  return JSON.stringify(text).replace(
+    /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

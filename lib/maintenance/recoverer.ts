@@ -8,10 +8,13 @@ export interface RecovererLimits {
 
 /**
  * Looks after workers that went silent. Every exchange says when the first lease of another worker ends; shortly before that
- * one look is taken, so that a dead worker's jobs run again as soon as its lease is over, and nobody polls while all is well.
+ * one look is taken, and one more before the next lease ends for as long as others hold jobs. So a dead worker's jobs run
+ * again as soon as its lease is over, and nobody looks where nothing is held.
  */
 export class Recoverer {
   private readonly timers = new Map<string, { at: number; timer: NodeJS.Timeout }>();
+  /** Of each queue, the worker of this process: while it can look it is not silent. */
+  private readonly own = new Map<string, string>();
   /** While a lease is in doubt every exchange reports it as over; looking before the doubt can end is in vain. */
   private readonly notBefore = new Map<string, number>();
   private readonly logger = new Logger('QueueWorker');
@@ -25,9 +28,12 @@ export class Recoverer {
     this.beatMs = limits.leaseMs / 4;
   }
 
-  /** The first lease of another worker in this queue ends in `leaseInMs`. */
-  watch(queue: string, leaseInMs: number | null): void {
-    if (leaseInMs !== null) this.lookIn(queue, Math.max(0, leaseInMs - this.beatMs));
+  /** In this queue the first lease of another worker than ours ends in `leaseInMs`. */
+  watch(queue: string, worker: string, leaseInMs: number | null): void {
+    this.own.set(queue, worker);
+    if (leaseInMs === null) return;
+    const inDoubtMs = (this.notBefore.get(queue) ?? 0) - performance.now();
+    this.lookIn(queue, Math.max(0, leaseInMs - this.beatMs, inDoubtMs));
   }
 
   stop(): void {
@@ -38,9 +44,9 @@ export class Recoverer {
 
   private lookIn(queue: string, ms: number): void {
     if (this.stopped) return;
-    const now = performance.now();
-    const at = Math.max(now + ms, this.notBefore.get(queue) ?? 0);
+    const at = performance.now() + ms;
     const planned = this.timers.get(queue);
+    // That look plans the next one.
     if (planned && planned.at <= at) return;
     if (planned) clearTimeout(planned.timer);
     const timer = setTimeout(() => {
@@ -49,24 +55,30 @@ export class Recoverer {
         this.logger.debug(`queue '${queue}': looking for silent workers failed, trying on: ${error.message}`);
         this.lookIn(queue, this.beatMs);
       });
-    }, at - now);
+    }, ms);
     this.timers.set(queue, { at, timer });
   }
 
   private async look(queue: string): Promise<void> {
-    for (const { worker } of await this.engine.overdue(queue, this.beatMs)) {
+    const { leaseMs } = this.limits;
+    let nextMs = Infinity;
+    for (const { worker, endsInMs } of await this.engine.overdue(queue, leaseMs)) {
       if (this.stopped) return;
-      await this.recover(queue, worker);
+      if (worker === this.own.get(queue)) continue;
+      const isSure = endsInMs > this.beatMs && endsInMs <= leaseMs;
+      nextMs = Math.min(nextMs, isSure ? endsInMs - this.beatMs : await this.recover(queue, worker));
     }
+    if (nextMs < Infinity) this.lookIn(queue, nextMs);
   }
 
-  private async recover(queue: string, worker: string): Promise<void> {
+  /** Answers after how many ms to look again. */
+  private async recover(queue: string, worker: string): Promise<number> {
     for (;;) {
       const answer = await this.engine.recover(queue, { worker, beatMs: this.beatMs, ...this.limits });
-      if (answer.kind === 'alive') return;
+      if (answer.kind === 'alive') return this.beatMs;
       if (answer.kind === 'doubted') {
         this.notBefore.set(queue, performance.now() + answer.againInMs);
-        return this.lookIn(queue, answer.againInMs);
+        return answer.againInMs;
       }
       const { waiting, suspects, dead } = answer;
       const count = waiting.length + suspects.length + dead.length;
@@ -76,7 +88,7 @@ export class Recoverer {
           `queue '${queue}': worker ${worker} went silent; ${count} jobs of it go back to the line${fate}`,
         );
       }
-      if (!answer.more || this.stopped) return;
+      if (!answer.more || this.stopped) return Infinity;
     }
   }
 }

@@ -93,16 +93,15 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
 ): Rule<Shaped<Fields>> {
   const known = Object.keys(fields);
   return (value, path, report) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    if (typeof value !== 'object' || value === null || readable(value, path, () => Array.isArray(value))) {
       return fail(path, 'an object', value, report);
     }
     const shaped: Record<string, unknown> = {};
-    for (const key of Object.keys(value)) {
+    for (const [key, given] of readable(value, path, () => Object.entries(value as object))) {
       if (!Object.hasOwn(fields, key)) {
         report(unknownField(path, key, known));
         continue;
       }
-      const given = (value as Record<string, unknown>)[key];
       if (given === undefined) continue;
       const { as, rule: check } = fields[key]!;
       const checked: unknown = check(given, `${path}.${key}`, report);
@@ -110,6 +109,20 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
     }
     return shaped as Shaped<Fields>;
   };
+}
+
+/**
+ * What `read` answers. Fields of the caller may be code: a getter, or a proxy that was revoked.
+ *
+ * @throws {InvalidOptionError} where reading it throws.
+ */
+export function readable<T>(value: unknown, path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof GodwitError) throw error;
+    throw new InvalidOptionError(path, 'something that can be read', value);
+  }
 }
 
 function fail(path: string, phrase: string, value: unknown, report: Report): undefined {

@@ -22,7 +22,8 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
     throw new InvalidOptionError(
       path,
       'a redis:// or rediss:// URL, ioredis options, or a function that makes a client',
-      value,
+      // What a list holds may be options with a password.
+      Array.isArray(value) ? 'a list' : value,
     );
   }
   if (typeof (value as Partial<Redis>).duplicate === 'function') {

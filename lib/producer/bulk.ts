@@ -1,4 +1,5 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
+import { readable } from '../options/check.js';
 import { MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
 import type { MadeJob } from './job-maker.js';
 
@@ -31,12 +32,14 @@ export async function addInChunks<Result>(
 
 /** @throws {InvalidOptionError} unless it is a list of objects. */
 export function checkEntries<Entry>(entries: readonly Entry[]): readonly Entry[] {
-  if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
-  for (const [i, entry] of entries.entries()) {
-    if (typeof entry !== 'object' || entry === null)
-      throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
-  }
-  return entries;
+  return readable(entries, 'addBulk()', () => {
+    if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
+    for (const [i, entry] of entries.entries()) {
+      if (typeof entry !== 'object' || entry === null)
+        throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
+    }
+    return entries;
+  });
 }
 
 /** Errors that do not say themselves which entry of the bulk they mean, such as those of ids and schemas, do so by this. */

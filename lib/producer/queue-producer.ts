@@ -1,4 +1,4 @@
-import type { InputOf, JobDefinition } from '../job/define-job.js';
+import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
 import type { JobOptions } from '../options/job-options.js';
 import { checkEntries, namingEntry } from './bulk.js';
 import { checkSchema } from './job-maker.js';
@@ -81,9 +81,4 @@ export class QueueProducer {
     await checkSchema(job, data);
     return { queue, name: job.name, data, options };
   }
-}
-
-/** Whatever else it is, it is taken for the name of a queue, and the registry refuses it in words. */
-function isDefinition(job: string | JobDefinition): job is JobDefinition {
-  return typeof job === 'object' && job !== null;
 }

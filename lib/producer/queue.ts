@@ -1,9 +1,12 @@
 import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkJobId } from '../job/job-id.js';
 import type { JobCounts } from '../job/job-state.js';
+import { quoted } from '../job/text.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
+import { readable } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { Enqueuer } from './enqueuer.js';
@@ -62,11 +65,11 @@ export class Queue {
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    enqueueTimeoutMs: number,
+    private readonly limits: { readonly enqueueTimeoutMs: number; readonly maxStalls: number },
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
-    this.enqueuer = new Enqueuer(engine, options.name, enqueueTimeoutMs);
+    this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
   }
 
   /**
@@ -108,7 +111,9 @@ export class Queue {
   ): Promise<Result> {
     if (typeof options !== 'object' || options === null)
       throw new InvalidOptionError('addAndWait().options', 'an object', options);
-    const { waitTimeout = DEFAULT_WAIT, ...rest } = options;
+    const { waitTimeout = DEFAULT_WAIT, ...rest } = readable(options, 'addAndWait().options', () => ({
+      ...options,
+    }));
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
@@ -165,12 +170,7 @@ export class Queue {
     const answer = await this.engine.remove(this.name, checkJobId(id));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
     if (answer === 'active') {
-      throw new WrongStateError(
-        this.name,
-        `job ${JSON.stringify(id)}`,
-        'active',
-        'wait for the end of its run',
-      );
+      throw new WrongStateError(this.name, `job ${quoted(id)}`, 'active', 'wait for the end of its run');
     }
   }
 
@@ -181,7 +181,7 @@ export class Queue {
     if (answer === 'not-delayed') {
       throw new WrongStateError(
         this.name,
-        `job ${JSON.stringify(id)}`,
+        `job ${quoted(id)}`,
         'not delayed',
         'only delayed jobs are promoted',
       );
@@ -197,7 +197,7 @@ export class Queue {
     const state = stored.state === 'dead' ? 'corrupt' : stored.state;
     throw new WrongStateError(
       this.name,
-      `job ${JSON.stringify(id)}`,
+      `job ${quoted(id)}`,
       state,
       'only dead jobs with a body are retried',
     );
@@ -233,9 +233,29 @@ export class Queue {
     }
   }
 
+  /**
+   * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
+   * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
+   * It reads every id, a large queue in small steps, so it is for people and for tests, not for a health check.
+   */
+  audit(): Promise<AuditReport> {
+    return this.engine.audit(this.name);
+  }
+
+  /**
+   * Mends what `audit` finds, while workers go on: a job without a body is dead as `corrupt`, one in no place is back in line, one
+   * in two places stays where it got furthest, jobs held by nobody are back in line with a stall counted, and leftovers of
+   * jobs that are gone are removed. Safe to repeat; an `audit` finds nothing after it.
+   */
+  repair(): Promise<RepairReport> {
+    return this.engine.repair(this.name, this.limits.maxStalls);
+  }
+
   private makeEntry(job: BulkJob, index: number, now: number): MadeJob {
     try {
-      return makeJob(this.options, job, now, entryPath(index));
+      const path = entryPath(index);
+      const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
+      return makeJob(this.options, request, now, path);
     } catch (error) {
       throw naming(index, error);
     }

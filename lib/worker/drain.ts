@@ -1,5 +1,6 @@
 import type { QueueEngine } from '../engine/engine.js';
 import { within } from '../engine/waiting.js';
+import { quoted } from '../job/text.js';
 import type { DrainLimits, DrainReport } from './pool.js';
 import type { Exchanger } from './exchanger.js';
 import type { Run } from './run.js';
@@ -42,10 +43,7 @@ export async function drainPool(
   // Also those that failed because they were told to stop.
   const released = late.filter((run) => run.outcome?.kind === 'released').map((run) => run.id);
   if (released.length > 0) {
-    const ids = released
-      .slice(0, 20)
-      .map((id) => JSON.stringify(id))
-      .join(', ');
+    const ids = released.slice(0, 20).map(quoted).join(', ');
     pool.logger.warn(
       `queue '${pool.queue}': ${released.length} jobs still ran at the deadline and are given back: ${ids}`,
     );

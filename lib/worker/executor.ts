@@ -149,8 +149,7 @@ export class Executor {
   }
 
   private close(run: Run): void {
-    run.closed = true;
-    if (run.timer) clearTimeout(run.timer);
+    run.close();
     run.durationUs = Math.round((performance.now() - run.startedAt) * 1000);
     this.ended(run);
   }
@@ -174,11 +173,11 @@ function obeys(run: Run, error: unknown): boolean {
   return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
 }
 
+// Looking at a field can throw, as of a lazy relation or a revoked proxy; such a value is only a value.
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
+  return typeof read(value, 'then') === 'function';
 }
 
 function isObservable(value: unknown): value is ObservableLike {
-  const source = value as (ObservableLike & { pipe?: unknown }) | null | undefined;
-  return typeof source?.subscribe === 'function' && typeof source.pipe === 'function';
+  return typeof read(value, 'subscribe') === 'function' && typeof read(value, 'pipe') === 'function';
 }

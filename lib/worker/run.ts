@@ -1,4 +1,4 @@
-import { JobAbortedError, type AbortReason } from '../errors.js';
+import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Job } from '../job/job.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
@@ -17,6 +17,15 @@ const LINE_ENDS = /\s*[\n\r\u0085\u2028\u2029]\s*/g;
 /** Controls would forge lines of the log or of the terminal that shows it. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** What is logged may be anything in plain JavaScript, and text of ours must not fail the job. */
+function textOf(line: unknown): string {
+  try {
+    return String(line);
+  } catch {
+    return show(line);
+  }
+}
 
 /** One run of one job: what the handler gets, and what is settled when it ends. */
 export class Run implements Job, SettledRun {
@@ -67,6 +76,12 @@ export class Run implements Job, SettledRun {
     return this.controller.signal;
   }
 
+  /** From now on nothing the handler says is heard. */
+  close(): void {
+    this.closed = true;
+    if (this.timer) clearTimeout(this.timer);
+  }
+
   abort(reason: AbortReason, detail: string): JobAbortedError {
     this.aborted ??= new JobAbortedError(reason, this.id, this.attempt, detail);
     this.controller?.abort(this.aborted);
@@ -81,7 +96,7 @@ export class Run implements Job, SettledRun {
 
   log(line: string): Promise<void> {
     return this.say(() => ({
-      log: String(line).slice(0, MAX_LOG_LINE).replace(LINE_ENDS, ' ').replace(CONTROLS, '\ufffd'),
+      log: textOf(line).slice(0, MAX_LOG_LINE).replace(LINE_ENDS, ' ').replace(CONTROLS, '\ufffd'),
     }));
   }
 

@@ -84,10 +84,10 @@ export function messageOf(thrown: unknown): string {
   return typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : show(thrown);
 }
 
-/** A field of anything thrown, which may be no object at all, or one that throws when it is looked at. */
-export function read(thrown: unknown, field: string): unknown {
+/** A field of anything thrown or returned, which may be no object at all, or one that throws when it is looked at. */
+export function read(value: unknown, field: string): unknown {
   try {
-    return (thrown as Readonly<Record<string, unknown>>)[field];
+    return (value as Readonly<Record<string, unknown>> | null | undefined)?.[field];
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@ import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../eng
 import { RedisUnavailableError } from '../errors.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
+import { quoted } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
@@ -26,7 +27,7 @@ export interface WorkerPoolParts {
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Told when the first lease of another worker ends, so that somebody looks after it. */
-  readonly watchLeases: (queue: string, leaseInMs: number | null) => void;
+  readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -34,8 +35,6 @@ type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 /** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
 const HOARD_MS = 50;
 const MAX_TIMER_MS = 2_147_483_647;
-/** Jobs that have stalled this often come one at a time. */
-const SUSPECT_STALLS = 2;
 
 /**
  * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
@@ -130,8 +129,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   /** Gives back a job whose handler still runs; what that says later is not heard. */
   giveUp(run: Run): void {
     if (run.closed) return;
-    run.closed = true;
-    if (run.timer) clearTimeout(run.timer);
+    run.close();
     run.outcome = RELEASED;
     this.leaveSlot(run);
     this.exchanger.settle(run);
@@ -161,7 +159,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
-    this.parts.watchLeases(this.queue, answer.leaseInMs);
+    this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
     if (this.state !== 'running') {
       this.releaseBuffer();
     } else if (asked > 0 && !saturated) {
@@ -265,9 +263,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.next = 0;
     }
     let chars = 0;
-    for (const { body, stalls } of claimed) {
-      chars += body.length;
-      if (stalls >= SUSPECT_STALLS) this.suspects += 1;
+    for (const job of claimed) {
+      chars += job.body.length;
+      if (isSuspect(job)) this.suspects += 1;
     }
     if (claimed.length > 0) this.prefetch.received(claimed.length, chars);
     this.fill();
@@ -295,7 +293,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', failed));
     const handler = this.parts.find(body.name);
     if (!handler) {
-      const why = `no @Handle('${body.name}') in the processors of queue '${this.queue}'`;
+      const why = `no @Handle('${quoted(body.name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
       this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
       return this.cannotRun(job, body.name, unrunnable('no-handler', why, failed));
     }
@@ -306,13 +304,13 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       const why = `it was not started within ${own.expiresInMs} ms`;
       return this.cannotRun(job, body.name, unrunnable('expired', why, failed));
     }
-    const run = new Run(job.id, failed + 1, job.stalls >= SUSPECT_STALLS, body, own, this);
+    const run = new Run(job.id, failed + 1, isSuspect(job), body, own, this);
     this.runs.add(run);
     this.executor.start(run, handler);
   }
 
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): void {
-    if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
+    if (isSuspect(job)) this.suspects -= 1;
     this.exchanger.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });
   }
 
@@ -330,8 +328,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   private lose(run: Run): void {
-    run.closed = true;
-    if (run.timer) clearTimeout(run.timer);
+    run.close();
     this.leaveSlot(run);
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
@@ -342,7 +339,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.next = 0;
     for (const job of rest) {
       const name = decodeBody(job.body)?.name ?? '';
-      if (job.stalls >= SUSPECT_STALLS) this.suspects -= 1;
+      if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });
     }
   }
@@ -387,6 +384,11 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.trouble(error as Error);
     }
   }
+}
+
+/** Jobs that have stalled this often come one at a time. */
+function isSuspect(job: ClaimedJob): boolean {
+  return job.stalls >= 2;
 }
 
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';

@@ -1,4 +1,7 @@
+import { mkdirSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { LoggerService } from '@nestjs/common';
+import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { RedisRefusedError, UnsupportedRedisError } from '#lib/errors.js';
 import { startRedis } from '../../tools/redis.mjs';
@@ -77,6 +80,30 @@ it('says that a password is missing', async () => {
     reply: 'NOAUTH',
     message: expect.stringContaining('check the user, password'),
   });
+});
+
+it('starts with a server that can write nothing for now, and works once it can', async () => {
+  const server = await startRedis({ private: true, args: ['--save', '3600 1'] });
+  atEnd(() => server.stop());
+  const admin = new Redis(server.url);
+  atEnd(() => admin.disconnect());
+  // A snapshot cannot take the place of a folder; then all writes are refused, and PING too.
+  const inTheWay = join(server.dir!, 'dump.rdb');
+  const save = async (status: string) => {
+    await admin.bgsave();
+    await until(async () => (await admin.info('persistence')).includes(`rdb_last_bgsave_status:${status}\r`));
+  };
+  mkdirSync(inTheWay);
+  await save('err');
+  await expect(admin.ping()).rejects.toThrow('MISCONF');
+
+  const { lines, logger } = listen();
+  const { queue, runs } = await bootWorking({ connection: server.url }, undefined, { logger });
+  expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('started without Redis'));
+  rmdirSync(inTheWay);
+  await save('ok');
+  const { id } = await queue.add('one', null);
+  await until(() => runs.get(id) === 1);
 });
 
 it.each(['info', 'ping'])('says that the user may not run %s', async (command) => {

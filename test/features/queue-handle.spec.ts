@@ -235,3 +235,37 @@ describe('obliterate', () => {
     expect(await queue.isPaused()).toBe(false);
   });
 });
+
+describe('audit and repair', () => {
+  it('find nothing in a queue that was left alone, and mend one whose keys were deleted', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    await oneOfEach(queue);
+    const counts = { waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 };
+    expect(await queue.audit()).toEqual({ violations: [], checked: 6, counts });
+    expect(await queue.repair()).toEqual({ repairs: [], checked: 6 });
+
+    const [wait = ''] = (await redis.keys()).filter((key) => key.endsWith(':wait'));
+    await redis.admin.del(wait);
+    const [violation] = (await queue.audit()).violations;
+    expect(violation).toMatchObject({ kind: 'no-place', id: 'waiting', where: ['jobs'] });
+    const { repairs } = await queue.repair();
+    expect(repairs).toMatchObject([{ did: 'lined-up', id: 'waiting' }]);
+    expect(await queue.audit()).toEqual({ violations: [], checked: 6, counts });
+    gate.open();
+    await queue.resume();
+    await until(async () => (await queue.counts()).waiting === 0, PATIENT);
+  });
+
+  it('count a stall where a job was held by nobody, and give it back to the line', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    const { id } = await queue.add('job', 1);
+    const [wait = ''] = (await redis.keys()).filter((key) => key.endsWith(':wait'));
+    await redis.admin.del(wait);
+    await redis.admin.sadd(wait.replace(/wait$/, 'active:nobody'), id);
+    expect((await queue.audit()).violations.map(({ kind }) => kind)).toEqual(['no-lease', 'no-record']);
+    expect((await queue.repair()).repairs).toMatchObject([{ did: 'recovered', id, worker: 'nobody' }]);
+    expect(await queue.get(id)).toMatchObject({ state: 'waiting', stalls: 1 });
+    expect((await queue.audit()).violations).toEqual([]);
+  });
+});

@@ -59,7 +59,7 @@ it('every shared fragment is used', () => {
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
   expect(ofMemory('refuse')).toEqual(['enqueue', 'note']);
-  expect(ofMemory('read')).toEqual(['adopt', 'counts', 'get', 'overdue']);
+  expect(ofMemory('read')).toEqual(['adopt', 'audit', 'audit-page', 'counts', 'get', 'overdue']);
 });
 
 it.each(all)('%s loads on the server under the name it is called by', async (_, script) => {
@@ -75,8 +75,8 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   const declared = new Set<string>(keys.map((key) => `key_${key}`));
   const named = text.match(/\bkey_\w+/g) ?? [];
   expect(named.filter((key) => !declared.has(key))).toEqual([]);
-  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`.
-  const loops = /^(key|KEYS\[i\]|trace_keys\[i\]|unpack\(KEYS\))$/;
+  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + 1]`.
+  const loops = /^(key|KEYS\[i\]|KEYS\[i \+ 1\]|trace_keys\[i\]|unpack\(KEYS\))$/;
   const calls = [...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\(KEYS\))?))?/g)];
   const others = calls.filter(
     ([, command, , key = '']) => command !== 'TIME' && !declared.has(key) && !loops.test(key),
@@ -137,8 +137,29 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       'recover',
       () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
     ],
+    ['audit', () => engine.audit(QUEUE)],
+    ['audit-page', () => auditMany(engine)],
+    [
+      'repair',
+      async () => {
+        await q.admin.del(q.key('workers'));
+        return engine.repair(QUEUE, 5);
+      },
+    ],
     ['obliterate', () => engine.obliterate(QUEUE, true)],
   ];
+}
+
+/** More jobs than are looked at in one script, in a queue of their own. */
+async function auditMany(engine: RedisEngine): Promise<unknown> {
+  const ids = Array.from({ length: 11_000 }, (_, i) => `j${i}`);
+  for (let seq = 1; seq <= 11; seq++) {
+    const jobs = ids.slice((seq - 1) * 1_000, seq * 1_000);
+    await engine.enqueue('many', callOf(jobs, seq, 'many'));
+  }
+  const { checked } = await engine.audit('many');
+  expect(checked).toBe(ids.length);
+  return engine.obliterate('many', true);
 }
 
 it('a life has every script in it', () => {

@@ -20,10 +20,11 @@ export class PortTakenError extends Error {
  * that a Ctrl-C in the terminal reaches the program that uses the server and not the server.
  * `orphanDir`: removed when this program dies without stopping the server.
  */
-export async function launch({ binary, args, port, dir, orphanDir, log: path }) {
+export async function launch({ binary, args, env, port, dir, orphanDir, log: path }) {
   const log = newTextOf(path);
   const guard = spawn('/bin/sh', [GUARD, orphanDir ?? '', path, binary, ...args], {
     cwd: dir,
+    env: { ...process.env, ...env },
     detached: true,
     // The shell's own "Killed" is no news either; what the server says goes to its log.
     stdio: ['pipe', 'pipe', 'ignore'],

@@ -15,7 +15,9 @@ import {
   getQueueToken,
 } from '#lib/index.js';
 
-const { root, queue, concurrency, ledger } = JSON.parse(process.env.PLAN);
+const { root, queue, concurrency, ledger, as = {}, extras } = JSON.parse(process.env.PLAN);
+/** What this process can do beyond what stands here: further deeds, and further verbs of the application. */
+const more = extras === undefined ? {} : await import(extras);
 const tell = (message) => process.connected && process.send(message);
 
 // O_APPEND and a synchronous write: what is written has happened, also when the process is killed at the next instruction.
@@ -43,17 +45,24 @@ const deeds = {
   stuck: () => {
     for (;;);
   },
+  fail: () => {
+    throw new Error('told to fail');
+  },
   poison: () => process.kill(process.pid, 'SIGKILL'),
+  ...more.deeds,
 };
 
 class Doer {
   async run(job) {
+    const deed = as[job.name] ?? job.name;
+    // Jobs by the million are counted, not told one by one.
+    if (more.deeds?.[deed]) return deeds[deed](job);
     note('S', job);
     tell({ kind: 'started', id: job.id, attempt: job.attempt });
     void aborted(job).then(() =>
       tell({ kind: 'aborted', id: job.id, reason: job.signal.reason.reason, attempt: job.attempt }),
     );
-    await deeds[job.name](job);
+    await deeds[deed](job);
     note('E', job);
     tell({ kind: 'ended', id: job.id });
   }
@@ -89,6 +98,7 @@ const verbs = {
     process.disconnect();
     return app.close();
   },
+  ...more.verbs?.({ app, queue, tell }),
 };
 const answer = async ({ call, verb, args }) => {
   try {

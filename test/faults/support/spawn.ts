@@ -19,16 +19,29 @@ export interface AppPlan {
   readonly concurrency?: number;
   /** File for a line at the start and one at the end of every run. */
   readonly ledger?: string;
+  /** Deeds for names that are none: `{ work: 'sleep' }`. */
+  readonly as?: Readonly<Record<string, string>>;
+  /** URL of a module with further `deeds`, which are not told, and `verbs`. */
+  readonly extras?: string;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Options of Node. */
+  readonly execArgv?: readonly string[];
 }
 
-/** What a process says. */
-export type Said =
+/** What a process says, and when it was heard, by `performance.now()` of the one that hears it. */
+export type Said = Saying extends infer One ? One & { readonly at: number } : never;
+
+type Saying =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'started' | 'ended'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'aborted'; readonly id: string; readonly reason: string }
   | { readonly kind: 'log'; readonly level: string; readonly text: string }
   | { readonly kind: 'link'; readonly role: string; readonly state: string; readonly text?: string }
   | { readonly kind: 'unhandled'; readonly text: string }
+  | { readonly kind: 'event'; readonly type: string; readonly id?: string }
+  | { readonly kind: 'gap'; readonly ms: number }
   | { readonly kind: 'answer'; readonly call: number; readonly value?: unknown; readonly error?: string };
 
 export interface Exit {
@@ -52,10 +65,16 @@ export class AppProcess {
   private readonly said = collect(this.messages);
   private calls = 0;
 
-  constructor(plan: AppPlan) {
+  constructor({ env = {}, execArgv = [], ...plan }: AppPlan) {
     const PLAN = JSON.stringify({ queue: 'work', ...plan });
-    this.child = fork(CHILD, { env: { ...process.env, PLAN }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
-    this.child.on('message', (message) => this.messages.next(message as Said));
+    this.child = fork(CHILD, {
+      env: { ...process.env, ...env, PLAN },
+      execArgv: [...execArgv],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    this.child.on('message', (message: Saying) =>
+      this.messages.next({ ...message, at: performance.now() } as Said),
+    );
     for (const stream of [this.child.stdout!, this.child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));
     }
@@ -102,11 +121,19 @@ export class AppProcess {
     >[];
   }
 
-  /** Does something in the process: `add(name, data, options)`, `get(id)`, `start()`, `state()`, `release()` of held jobs. */
-  async call(verb: 'add' | 'get' | 'start' | 'state' | 'release', ...args: unknown[]): Promise<any> {
+  /**
+   * Does something in the process: `add(name, data, options)`, `get(id)`, `start()`, `state()`, `release()` of held jobs, and
+   * what the `extras` of its plan add.
+   */
+  call(verb: string, ...args: unknown[]): Promise<any> {
+    return this.ask({}, verb, ...args);
+  }
+
+  /** As `call`, for what takes its time. */
+  async ask(options: WaitOptions, verb: string, ...args: unknown[]): Promise<any> {
     const call = ++this.calls;
     this.child.send({ call, verb, args });
-    const { value, error } = await this.first('answer', (answer) => answer.call === call);
+    const { value, error } = await this.first('answer', (answer) => answer.call === call, options);
     if (error !== undefined) throw new Error(`${verb} in the process: ${error}`);
     return value;
   }

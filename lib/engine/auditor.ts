@@ -1,0 +1,223 @@
+import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
+import { AuditFacts } from './audit-facts.js';
+import type { EngineSettings } from './clients.js';
+import type { RecoverAnswer } from './engine.js';
+import type { QueueKeys } from './keys.js';
+import type { RedisStore } from './redis-store.js';
+import { audit, AUDITED, type AuditedKey, type RawFacts } from './scripts/audit.js';
+import { auditPage } from './scripts/audit-page.js';
+import { repair } from './scripts/repair.js';
+
+/** Up to so many bodies and places, so about half as many jobs, are looked at in one script; of more, pages are read. */
+const AT_ONCE = 20_000;
+const PAGE = 1_000;
+/** Ids that one script looks at or mends. */
+const BATCH = 200;
+/** Searching a line costs its length: so many entries may one script pass, some 10 ms. */
+const PASSED = 1_000_000;
+/** A completed job whose place was lost is kept so long: nobody knows any more how long it was to be. */
+const KEEP_MS = 86_400_000;
+
+export interface AuditorSettings extends Pick<EngineSettings, 'leaseMs' | 'limitsOf'> {
+  readonly recordMs: number;
+  /** What is written to a job that has no body any more. */
+  readonly corrupt: string;
+  /** Takes the jobs of a worker whose lease is over. */
+  readonly recover: (queue: string, worker: string) => Promise<RecoverAnswer>;
+}
+
+/** Looks for everything that cannot be unless keys were written by others or were lost, and mends it. */
+export class Auditor {
+  constructor(
+    private readonly store: RedisStore,
+    private readonly settings: AuditorSettings,
+  ) {}
+
+  async audit(queue: string): Promise<AuditReport> {
+    const found = await this.look(queue, 'all');
+    if (found !== 'large') return found.facts.report(found.violations);
+    const facts = await this.readPages(queue);
+    // Jobs move while pages are read. What looks wrong is looked at again, all places of an id at once.
+    const suspected = subjects(facts.violations(0, Infinity)).ids;
+    const confirmed: Violation[] = [];
+    let workers: readonly Violation[] = [];
+    for (const batch of await this.batches(queue, suspected)) {
+      const again = await this.look(queue, batch);
+      if (again === 'large') continue;
+      const { others } = subjects(again.violations);
+      confirmed.push(...again.violations.filter(({ id }) => id !== null));
+      workers = others;
+    }
+    return facts.report([...confirmed, ...workers]);
+  }
+
+  async repair(queue: string): Promise<RepairReport> {
+    const { violations, checked } = await this.audit(queue);
+    const repairs: Repair[] = [];
+    if (violations.length === 0) return { repairs, checked };
+    const { ids } = subjects(violations);
+    // The newest first: each batch goes to the head of the line, so that the oldest end up before them.
+    const batches = await this.batches(queue, ids.toSorted().toReversed());
+    for (const batch of batches) repairs.push(...(await this.mend(queue, batch.toReversed())));
+    return { repairs, checked };
+  }
+
+  private async look(
+    queue: string,
+    asked: readonly string[] | 'all',
+  ): Promise<'large' | { facts: AuditFacts; violations: Violation[] }> {
+    return this.withHolders(queue, async (workers, keys, more) => {
+      const raw = await this.store.run(
+        audit,
+        keys.fixed,
+        { workers: workers.join('\n'), all: asked === 'all' ? 1 : 0, max: AT_ONCE },
+        { ids: asked === 'all' ? [] : asked },
+        more,
+      );
+      if (typeof raw === 'string') return raw;
+      const facts = readFacts(raw, workers);
+      return { facts, violations: facts.violations(raw.now, this.settings.leaseMs) };
+    });
+  }
+
+  private async readPages(queue: string): Promise<AuditFacts> {
+    const facts = new AuditFacts();
+    const keys = this.store.keysOf(queue);
+    for (const kind of AUDITED)
+      for await (const ids of this.pages(keys, kind, TYPES[kind] ?? 'hash', [])) facts.see(kind, ids);
+    for (const worker of await this.store.holders(queue))
+      for await (const ids of this.pages(keys, 'active', 'set', [keys.active(worker)]))
+        facts.seeHeld(worker, ids);
+    return facts;
+  }
+
+  private async *pages(
+    keys: QueueKeys,
+    kind: AuditedKey | 'active',
+    type: string,
+    more: readonly string[],
+  ): AsyncGenerator<readonly string[]> {
+    let cursor = '0';
+    do {
+      const args = { kind, type, cursor, count: PAGE };
+      const page = await this.store.run(auditPage, keys.fixed, args, {}, more);
+      yield page.ids;
+      cursor = page.cursor;
+    } while (cursor !== '0');
+  }
+
+  private async mend(queue: string, ids: readonly string[]): Promise<Repair[]> {
+    const { leaseMs, recordMs, corrupt } = this.settings;
+    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { acts, orphans } = await this.withHolders(queue, (workers, keys, more) =>
+      this.store.run(
+        repair,
+        { ...keys.fixed, stats: keys.stats(this.store.today()) },
+        {
+          workers: workers.join('\n'),
+          leaseMs,
+          beatMs: leaseMs / 4,
+          recordMs,
+          keepMs: KEEP_MS,
+          maxEvents,
+          deadMax,
+          deadAge: deadAgeMs,
+          corrupt,
+        },
+        { ids },
+        more,
+      ),
+    );
+    const repairs = acts.map(({ act, name, place }) => describe(act, name, place));
+    for (const worker of orphans) repairs.push(...(await this.recover(queue, worker)));
+    return repairs;
+  }
+
+  private async recover(queue: string, worker: string): Promise<Repair[]> {
+    const ids: string[] = [];
+    for (;;) {
+      const answer = await this.settings.recover(queue, worker);
+      if (answer.kind !== 'recovered') break;
+      ids.push(...answer.waiting, ...answer.suspects, ...answer.dead);
+      if (!answer.more) break;
+    }
+    return ids.map((id) => ({
+      did: 'recovered',
+      id,
+      worker,
+      text: `job ${JSON.stringify(id)} was taken back from worker ${JSON.stringify(worker)}, which is not known; a stall is counted`,
+    }));
+  }
+
+  /** Asks with everyone who may hold jobs, again where one came in between. */
+  private async withHolders<T>(
+    queue: string,
+    ask: (workers: readonly string[], keys: QueueKeys, more: readonly string[]) => Promise<T | 'again'>,
+  ): Promise<T> {
+    const keys = this.store.keysOf(queue);
+    // Those under a lease come and go; those without one stay until they are mended.
+    const held = await this.store.holders(queue);
+    return this.store.withWorkers(queue, (leased) => {
+      const workers = [...new Set([...leased, ...held])];
+      return ask(
+        workers,
+        keys,
+        workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+      );
+    });
+  }
+
+  private async batches(queue: string, ids: readonly string[]): Promise<string[][]> {
+    const { wait } = this.store.keysOf(queue).fixed;
+    const length = (await this.store.command('audit', 'llen', [wait])) as number;
+    const size = Math.max(1, Math.min(BATCH, Math.floor(PASSED / (length + 1))));
+    // One at least: it looks at the workers too.
+    const batches: string[][] = [ids.slice(0, size)];
+    for (let at = size; at < ids.length; at += size) batches.push(ids.slice(at, at + size));
+    return batches;
+  }
+}
+
+const TYPES: Partial<Record<AuditedKey, string>> = {
+  wait: 'list',
+  suspects: 'list',
+  prioritized: 'zset',
+  delayed: 'zset',
+  dead: 'zset',
+  completed: 'zset',
+};
+
+function readFacts({ holders, ids }: RawFacts, workers: readonly string[]): AuditFacts {
+  const facts = new AuditFacts();
+  AUDITED.forEach((key, i) => facts.see(key, ids[i]!));
+  holders.forEach(([lease, known, held, heldIds], i) => {
+    facts.seeHeld(workers[i]!, heldIds);
+    facts.seeWorker(workers[i]!, { leaseAt: lease === '' ? null : Number(lease), known: known === 1, held });
+  });
+  return facts;
+}
+
+function subjects(violations: readonly Violation[]): { ids: string[]; others: Violation[] } {
+  const ids = new Set<string>();
+  const others: Violation[] = [];
+  for (const violation of violations) {
+    if (violation.id === null) others.push(violation);
+    else ids.add(violation.id);
+  }
+  return { ids: [...ids], others };
+}
+
+function describe(did: Repair['did'], name: string, place: string): Repair {
+  const quoted = JSON.stringify(name);
+  if (did === 'leased')
+    return { did, id: null, worker: name, text: `worker ${quoted} has a lease of one length again` };
+  const sentences: Partial<Record<Repair['did'], string>> = {
+    buried: 'had no body, and is dead as corrupt',
+    emptied: `stays ${place}, but its body is lost`,
+    'lined-up': 'was in no place, and is back in line',
+    'kept-ended': `was in no place, and is kept as ${place}`,
+    'kept-one': `was in more than one place, and is in ${place} only`,
+    swept: 'had entries that did not belong to it',
+  };
+  return { did, id: name, worker: null, text: `job ${quoted} ${sentences[did]}` };
+}

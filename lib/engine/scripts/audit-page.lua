@@ -1,0 +1,22 @@
+-- One page of the ids in one key. Bodies and records stay here: a page of them may be large.
+local key = ({
+  jobs = key_jobs, wait = key_wait, suspects = key_suspects, prioritized = key_prioritized, delayed = key_delayed,
+  dead = key_dead, completed = key_completed, attempts = key_attempts, stalls = key_stalls, failures = key_failures,
+  results = key_results, progress = key_progress, logs = key_logs, priorities = key_priorities,
+})[arg_kind] or KEYS[more_first]
+if arg_type == 'list' then
+  local first = tonumber(arg_cursor)
+  local page = redis.call('LRANGE', key, first, first + arg_count - 1)
+  return { #page < arg_count and '0' or string.format('%.0f', first + arg_count), page }
+end
+local page, stride
+if arg_type == 'hash' then
+  page, stride = redis.call('HSCAN', key, arg_cursor, 'COUNT', arg_count), 2
+elseif arg_type == 'zset' then
+  page, stride = redis.call('ZSCAN', key, arg_cursor, 'COUNT', arg_count), 2
+else
+  page, stride = redis.call('SSCAN', key, arg_cursor, 'COUNT', arg_count), 1
+end
+local ids = {}
+for i = 1, #page[2], stride do ids[#ids + 1] = page[2][i] end
+return { page[1], ids }

@@ -1,0 +1,65 @@
+-- Where every id stands, or only those asked for; what is wrong with it the caller judges. Exact, since nothing moves
+-- meanwhile, and so only for what is few: of many ids the caller reads pages.
+local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local declared, names = {}, {}
+for name in string.gmatch(arg_workers, '[^\n]+') do
+  declared[name] = true
+  names[#names + 1] = name
+end
+for i = 1, #workers do
+  if not declared[workers[i]] then return { 'again' } end
+end
+
+local asked = arg_all == 0
+if not asked then
+  local total = redis.call('HLEN', key_jobs) + redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects)
+  for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do total = total + redis.call('ZCARD', key) end
+  if total > arg_max then return { 'large' } end
+end
+
+local function listed(key)
+  if not asked then return redis.call('LRANGE', key, 0, -1) end
+  local found = {}
+  for i = ids_first, ids_last do
+    for _ = 1, #redis.call('LPOS', key, ARGV[i], 'COUNT', 2) do found[#found + 1] = ARGV[i] end
+  end
+  return found
+end
+
+local function ranked(key)
+  if not asked then return redis.call('ZRANGE', key, 0, -1) end
+  local found = {}
+  for i = ids_first, ids_last do
+    if redis.call('ZSCORE', key, ARGV[i]) then found[#found + 1] = ARGV[i] end
+  end
+  return found
+end
+
+local function hashed(key)
+  if not asked then return redis.call('HKEYS', key) end
+  local found = {}
+  for i = ids_first, ids_last do
+    if redis.call('HEXISTS', key, ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
+  end
+  return found
+end
+
+local function held(key)
+  if not asked then return redis.call('SMEMBERS', key) end
+  local found = {}
+  for i = ids_first, ids_last do
+    if redis.call('SISMEMBER', key, ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
+  end
+  return found
+end
+
+local holders = {}
+local at = 1
+for i = more_first, more_last, 2 do
+  holders[at] = { redis.call('ZSCORE', key_workers, names[at]) or '', redis.call('HEXISTS', KEYS[i + 1], 'seq'),
+    redis.call('SCARD', KEYS[i]), held(KEYS[i]) }
+  at = at + 1
+end
+return { 'facts', now, holders, hashed(key_jobs), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
+  ranked(key_delayed), ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls),
+  hashed(key_failures), hashed(key_results), hashed(key_progress), hashed(key_logs), hashed(key_priorities) }

@@ -1,0 +1,54 @@
+import { defineScript } from '../script.js';
+
+/** A worker's lease end (empty: none), whether it is known, how many jobs it holds, and which of those asked for. */
+export type RawHolder = readonly [string, number, number, readonly string[]];
+
+type Raw =
+  | readonly ['again']
+  | readonly ['large']
+  | readonly ['facts', number, readonly RawHolder[], ...(readonly string[])[]];
+
+export interface RawFacts {
+  readonly now: number;
+  /** In the order of the workers named. */
+  readonly holders: readonly RawHolder[];
+  /** In the order of `AUDITED`. */
+  readonly ids: readonly (readonly string[])[];
+}
+
+/** The keys that hold ids, in the order of the answer. */
+export const AUDITED = [
+  'jobs',
+  'wait',
+  'suspects',
+  'prioritized',
+  'delayed',
+  'dead',
+  'completed',
+  'attempts',
+  'stalls',
+  'failures',
+  'results',
+  'progress',
+  'logs',
+  'priorities',
+] as const;
+
+export type AuditedKey = (typeof AUDITED)[number];
+
+export const audit = defineScript({
+  name: 'audit',
+  memory: 'read',
+  keys: [...AUDITED, 'workers'],
+  args: { workers: 'text', all: 'int', max: 'int' },
+  /** ids: id; only where `all` is 0. */
+  lists: ['ids'],
+  /** For each worker its active set and its record. */
+  moreKeys: true,
+  uses: ['clock'],
+  reply: (raw: Raw): 'again' | 'large' | RawFacts => {
+    if (raw[0] !== 'facts') return raw[0];
+    const [, now, holders, ...ids] = raw;
+    return { now, holders, ids };
+  },
+});

@@ -1,0 +1,171 @@
+-- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
+-- is well, or was mended meanwhile, is left as it is.
+for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities }) do
+  redis.call('HLEN', key)
+end
+for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
+redis.call('LLEN', key_wait)
+redis.call('LLEN', key_suspects)
+redis.call('HLEN', key_stats)
+redis.call('HGET', key_meta, 'events')
+local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local declared, names = {}, {}
+for name in string.gmatch(arg_workers, '[^\n]+') do
+  declared[name] = true
+  names[#names + 1] = name
+end
+for i = 1, #workers do
+  if not declared[workers[i]] then return 'again' end
+end
+local known = {}
+for i = more_first, more_last, 2 do
+  redis.call('SCARD', KEYS[i])
+  known[i] = redis.call('HEXISTS', KEYS[i + 1], 'seq') == 1 and redis.call('ZSCORE', key_workers, names[(i - more_first) / 2 + 1])
+end
+
+local did = {}
+local function tell(act, id, detail)
+  did[#did + 1] = act
+  did[#did + 1] = id
+  did[#did + 1] = detail or ''
+end
+
+-- The places of an id, the one that counts first: what has ended must not run again, what runs must not be given out
+-- again, and of two lines the one that is nearer to a run is right.
+local function places_of(id)
+  local found, holder = {}, nil
+  if redis.call('ZSCORE', key_completed, id) then found[1] = 'completed' end
+  if redis.call('ZSCORE', key_dead, id) then found[#found + 1] = 'dead' end
+  for i = more_first, more_last, 2 do
+    if redis.call('SISMEMBER', KEYS[i], id) == 1 then
+      found[#found + 1] = 'active'
+      if not holder or (known[i] and not known[holder]) then holder = i end
+    end
+  end
+  if redis.call('LPOS', key_suspects, id) then found[#found + 1] = 'suspects' end
+  if redis.call('LPOS', key_wait, id) then found[#found + 1] = 'wait' end
+  if redis.call('ZSCORE', key_prioritized, id) then found[#found + 1] = 'prioritized' end
+  if redis.call('ZSCORE', key_delayed, id) then found[#found + 1] = 'delayed' end
+  return found, holder
+end
+
+-- Takes an id out of every place but one, and there the second and later times out of a line.
+local function keep_only(place, id, holder)
+  if place ~= 'completed' then redis.call('ZREM', key_completed, id) end
+  if place ~= 'dead' then redis.call('ZREM', key_dead, id) end
+  for i = more_first, more_last, 2 do
+    if place ~= 'active' or i ~= holder then redis.call('SREM', KEYS[i], id) end
+  end
+  for line, key in pairs({ suspects = key_suspects, wait = key_wait }) do
+    local times = #redis.call('LPOS', key, id, 'COUNT', 0)
+    if place == line then times = times - 1 end
+    if times > 0 then redis.call('LREM', key, -times, id) end
+  end
+  if place ~= 'prioritized' then redis.call('ZREM', key_prioritized, id) end
+  if place ~= 'delayed' then redis.call('ZREM', key_delayed, id) end
+end
+
+local function twice_in(place, id)
+  if place ~= 'wait' and place ~= 'suspects' then return false end
+  local key = place == 'wait' and key_wait or key_suspects
+  return #redis.call('LPOS', key, id, 'COUNT', 2) == 2
+end
+
+-- What is kept beside a body, and in which place.
+local function sweep(place, id)
+  local gone = 0
+  if place ~= 'delayed' then gone = redis.call('HDEL', key_priorities, id) end
+  if place ~= 'completed' then gone = gone + redis.call('HDEL', key_results, id) end
+  if place == nil or place == 'completed' then
+    for _, key in ipairs({ key_attempts, key_stalls }) do gone = gone + redis.call('HDEL', key, id) end
+  end
+  if place == nil then
+    for _, key in ipairs({ key_failures, key_progress, key_logs }) do gone = gone + redis.call('HDEL', key, id) end
+  end
+  if gone > 0 then tell('swept', id) end
+end
+
+local buried, lined = {}, {}
+
+-- A body that stands nowhere: its records tell whether the job had ended.
+local function place_again(id, body)
+  local failure = redis.call('HGET', key_failures, id)
+  if redis.call('HEXISTS', key_results, id) == 1 then
+    redis.call('ZADD', key_completed, now + arg_keepMs, id)
+    tell('kept-ended', id, 'completed')
+    return 'completed'
+  elseif failure and string.find(failure, '"reason":"', 1, true) then
+    redis.call('ZADD', key_dead, now, id)
+    tell('kept-ended', id, 'dead')
+    return 'dead'
+  elseif body == '' then
+    bury(id, arg_corrupt)
+    buried[#buried + 1] = id
+    tell('buried', id)
+    return 'dead'
+  end
+  lined[#lined + 1] = id
+  tell('lined-up', id)
+  return 'wait'
+end
+
+for i = ids_first, ids_last do
+  local id = ARGV[i]
+  local body = redis.call('HGET', key_jobs, id)
+  local places, holder = places_of(id)
+  local place = places[1]
+  if body and not place then
+    place = place_again(id, body)
+  elseif not body and (place == 'completed' or place == 'dead') then
+    keep_only(place, id)
+    redis.call('HSET', key_jobs, id, '')
+    tell('emptied', id, place)
+  elseif not body and place then
+    keep_only(nil, id)
+    redis.call('HSET', key_jobs, id, '')
+    bury(id, arg_corrupt)
+    buried[#buried + 1] = id
+    tell('buried', id)
+    place = 'dead'
+  elseif #places > 1 or twice_in(place, id) then
+    keep_only(place, id, holder)
+    tell('kept-one', id, place)
+  end
+  sweep(place, id)
+end
+
+-- A worker that is known and holds jobs gets its lease back: if it lives it goes on, if not its jobs are recovered as
+-- anyone's. One that is not known cannot settle: its jobs are made overdue beyond doubt, for `recover` to take.
+local orphans = {}
+for i = more_first, more_last, 2 do
+  local worker = names[(i - more_first) / 2 + 1]
+  local lease = tonumber(redis.call('ZSCORE', key_workers, worker))
+  local is_known = redis.call('HEXISTS', KEYS[i + 1], 'seq') == 1
+  if redis.call('SCARD', KEYS[i]) > 0 and not is_known and (lease == nil or lease > now) then
+    redis.call('ZADD', key_workers, now, worker)
+    redis.call('HSET', KEYS[i + 1], 'doubt', string.format('%.0f %.0f', now, now - arg_beatMs))
+    redis.call('PEXPIRE', KEYS[i + 1], arg_recordMs)
+    orphans[#orphans + 1] = worker
+  elseif (lease == nil and redis.call('SCARD', KEYS[i]) > 0) or (lease and lease > now + arg_leaseMs) then
+    redis.call('ZADD', key_workers, now + arg_leaseMs, worker)
+    tell('leased', worker)
+  end
+end
+
+local events, said = {}, 0
+if #lined > 0 then
+  to_head(lined)
+  ring()
+  events = { 'added', table.concat(lined, '\n'), 'added.name', names_of(lined) }
+  said = #lined
+end
+if #buried > 0 then
+  tally('dead', #buried)
+  events[#events + 1] = 'dead'
+  events[#events + 1] = table.concat(buried, '\n')
+  events[#events + 1] = 'dead.reason'
+  events[#events + 1] = 'corrupt'
+  said = said + #buried + trim_dead(events)
+end
+say(said, events)
+return { did, orphans }

@@ -1,0 +1,52 @@
+import { defineScript } from '../script.js';
+import type { RepairAct } from '../../job/audit-report.js';
+
+export const repair = defineScript({
+  name: 'repair',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'workers',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+    'completed',
+    'results',
+    'progress',
+    'logs',
+    'events',
+    'doorbell',
+    'stats',
+  ],
+  args: {
+    workers: 'text',
+    leaseMs: 'int',
+    beatMs: 'int',
+    recordMs: 'int',
+    keepMs: 'int',
+    maxEvents: 'int',
+    deadMax: 'int',
+    deadAge: 'int',
+    corrupt: 'text',
+  },
+  /** ids: id. */
+  lists: ['ids'],
+  /** For each worker its active set and its record. */
+  moreKeys: true,
+  uses: ['clock', 'say', 'steps', 'names', 'ring', 'head', 'bury', 'tally'],
+  reply: (raw: 'again' | readonly [readonly string[], readonly string[]]) => {
+    if (raw === 'again') return raw;
+    const [words, orphans] = raw;
+    const acts: { act: RepairAct; name: string; place: string }[] = [];
+    for (let i = 0; i < words.length; i += 3)
+      acts.push({ act: words[i] as RepairAct, name: words[i + 1]!, place: words[i + 2]! });
+    return { acts, orphans };
+  },
+});

@@ -1,0 +1,36 @@
+import type { ConnectionOption } from '#lib/index.js';
+import { exchange } from '#lib/engine/scripts/exchange.js';
+import { patchedClient } from '../support/patched-client.js';
+import type { Broken, ChildPlan } from './plan.js';
+
+/** Settles whatever is said, held or not. */
+const NO_FENCING: readonly (readonly [string, string])[] = [
+  [`if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end`, ''],
+  [
+    `if redis.call('SREM', key_active, id) == 1 then return true end`,
+    `redis.call('SREM', key_active, id) do return true end`,
+  ],
+  [`if member[i] == 0 then all = false break end`, ''],
+];
+
+/** Gives a job out and keeps no note of it. */
+const POP_AND_FORGET: readonly (readonly [string, string])[] = [
+  ...NO_FENCING,
+  [`redis.call('SADD', key_active, unpack(ids))`, ''],
+];
+
+const PATCHES: Record<Broken, readonly (readonly [string, string])[]> = {
+  'no-fencing': NO_FENCING,
+  'pop-and-forget': POP_AND_FORGET,
+};
+
+/** The connection of the library under test; for a run that must be found out, one that makes its engine a worse one. */
+export function connectionOf({ url, broken }: ChildPlan): ConnectionOption {
+  if (!broken) return url;
+  let text = exchange.text;
+  for (const [good, bad] of PATCHES[broken]) {
+    if (!text.includes(good)) throw new Error(`exchange.lua does not say '${good}' any more`);
+    text = text.replace(good, () => bad);
+  }
+  return () => patchedClient(url, new Map([[exchange.text, text]]));
+}

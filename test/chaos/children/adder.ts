@@ -1,0 +1,96 @@
+import { PartialBulkError, type AddResult, type BulkJob, type QueueProducer } from '#lib/index.js';
+import type { LedgerWriter } from '../ledger/writer.js';
+import { jobPlan, letterOf, ownId, type JobPlan } from '../load.js';
+import { QUEUE, type ChildPlan } from '../plan.js';
+
+/** Jobs that the library puts into one call, all or none. */
+const CHUNK = 1_000;
+
+/** Adds jobs under nonces of its own, and writes down before and after what it was told about each. */
+export class Adder {
+  accepted = 0;
+  private next: number;
+  private readonly stride: number;
+
+  constructor(
+    private readonly producer: QueueProducer,
+    private readonly ledger: LedgerWriter,
+    private readonly plan: ChildPlan,
+  ) {
+    this.next = plan.produce!.first;
+    this.stride = plan.produce!.stride;
+  }
+
+  /** One job; of another kind than the seed says, where it is told. Never rejects. */
+  async add(special?: JobPlan): Promise<void> {
+    const n = this.take(1);
+    const { name, data, options } = this.jobOf(n, special);
+    this.ledger.write(`I ${n} 1${special ? ` ${letterOf(special.kind)}` : ''}\n`);
+    try {
+      this.isIn([await this.producer.add(QUEUE, name, data, options)], n);
+    } catch (error) {
+      await this.failed(error, n, 1);
+    }
+  }
+
+  /** Many jobs in one call of the library. Never rejects. */
+  async addBulk(count: number): Promise<void> {
+    const first = this.take(count);
+    const jobs: BulkJob[] = [];
+    for (let i = 0; i < count; i++) jobs.push(this.jobOf(first + i * this.stride));
+    this.ledger.write(this.chunks('I', first, count));
+    try {
+      this.isIn(await this.producer.addBulk(QUEUE, jobs), first);
+    } catch (error) {
+      if (!(error instanceof PartialBulkError)) return this.failed(error, first, count);
+      const done = error.results.length;
+      this.isIn(error.results as AddResult[], first);
+      await this.failed(error.cause, first + done * this.stride, count - done);
+    }
+  }
+
+  private take(count: number): number {
+    const first = this.next;
+    this.next += count * this.stride;
+    return first;
+  }
+
+  private jobOf(n: number, special?: JobPlan): BulkJob {
+    const { kind, ms, delay, priority } = special ?? jobPlan(n, this.plan.seed, this.plan.leaseMs);
+    const options = {
+      ...(this.plan.produce!.generatedIds ? {} : { id: ownId(n) }),
+      ...(delay > 0 && { delay }),
+      ...(priority > 0 && { priority }),
+      ...(kind === 'flaky' && { backoff: 200 }),
+      ...(kind === 'hopeless' && { attempts: 2, backoff: 200 }),
+    };
+    return { name: kind, data: { n, k: letterOf(kind), ms }, options };
+  }
+
+  private isIn(results: readonly AddResult[], first: number): void {
+    this.accepted += results.length;
+    let lines = this.chunks('A', first, results.length);
+    results.forEach(({ duplicate }, i) => {
+      if (duplicate) lines += `Q ${first + i * this.stride}\n`;
+    });
+    this.ledger.write(lines);
+  }
+
+  /** The chunk that failed may have been applied, as its error says; those behind it were never sent. */
+  private async failed(error: unknown, first: number, count: number): Promise<void> {
+    const { applied } = error as { applied?: 'no' | 'unknown' };
+    if (applied === undefined) throw error;
+    const sent = applied === 'unknown' ? Math.min(CHUNK, count) : 0;
+    this.ledger.write(this.chunks('R', first + sent * this.stride, count - sent));
+    // Whoever adds goes on; not at once, since most such errors pass.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+
+  private chunks(letter: 'I' | 'A' | 'R', first: number, count: number): string {
+    let lines = '';
+    for (let i = 0; i < count; i += CHUNK) {
+      lines += `${letter} ${first + i * this.stride} ${Math.min(CHUNK, count - i)}\n`;
+    }
+    return lines;
+  }
+}

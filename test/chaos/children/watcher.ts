@@ -1,0 +1,66 @@
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { QueueEvents, QueueModule, getQueueToken, type Queue, type QueueEvent } from '#lib/index.js';
+import { PREFIX, QUEUE } from '../plan.js';
+import { fileLogger, ledger, onTold, plan, say, tellFigures } from './child.js';
+
+/*
+ * A witness of the other side: what the store says happened, told by its events, read by a process that works on nothing.
+ * It is never killed, but its connections meet every fault of the others.
+ */
+@Module({
+  imports: [
+    QueueModule.forRoot({ connection: plan.url, prefix: PREFIX, role: 'producer' }),
+    QueueModule.registerQueue({ name: QUEUE }),
+  ],
+})
+class WatcherApp {}
+
+const app = await NestFactory.createApplicationContext(WatcherApp, {
+  logger: fileLogger(),
+  abortOnError: false,
+});
+app.enableShutdownHooks();
+const events = app.get(QueueEvents);
+let lines = '';
+let completed = 0;
+
+events.of(QUEUE, { since: '0' }).subscribe(see);
+events.status$.subscribe((status) => {
+  if (status.state === 'gap') lines += `g ${status.missed ?? -1}\n`;
+});
+setInterval(flush, 50);
+await events.ready(QUEUE);
+// The mark behind everything that has happened: once it has come by here, all before it has.
+onTold(async (told) => {
+  if (told.do === 'finish') await app.get<Queue>(getQueueToken(QUEUE)).pause();
+});
+tellFigures(() => ({ completed }));
+say({ say: 'ready' });
+
+function see(event: QueueEvent): void {
+  switch (event.type) {
+    case 'completed':
+      completed += 1;
+      lines += `c ${event.jobId}\n`;
+      return;
+    case 'dead':
+      lines += `f ${event.jobId} ${event.reason}\n`;
+      return;
+    case 'stalled':
+      lines += `s ${event.jobId}\n`;
+      return;
+    case 'paused':
+      flush();
+      say({ say: 'done' });
+      return;
+    default:
+      return;
+  }
+}
+
+function flush(): void {
+  ledger.write(lines);
+  lines = '';
+}

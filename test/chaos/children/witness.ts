@@ -1,0 +1,99 @@
+import type { Job } from '#lib/index.js';
+import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { LedgerWriter } from '../ledger/writer.js';
+import { ownId, type Payload } from '../load.js';
+import { die } from './child.js';
+
+interface Seen {
+  readonly n: number;
+  readonly run: number;
+}
+
+/**
+ * Writes down what a worker does and what it is told. It stands between the library and its engine, the one place where
+ * a worker learns which of its settlements the store has accepted; it changes nothing that passes.
+ */
+export class Witness {
+  /** Ends that were accepted. */
+  accepted = 0;
+  running = 0;
+  /** The next settlement is sent, and its answer never heard. */
+  dieInSettling = false;
+  /** By the run itself: two runs of one job, one of them of a lost lease, may be in one process. */
+  private readonly seen = new WeakMap<object, Seen>();
+  private runs = 0;
+  private name = '';
+
+  constructor(private readonly ledger: LedgerWriter) {}
+
+  /** The first line of a handler. */
+  begins(job: Job<Payload>, n: number): Seen {
+    const seen = { n, run: ++this.runs };
+    this.seen.set(job, seen);
+    this.running += 1;
+    const id = job.id === ownId(n) ? '' : ` ${job.id}`;
+    this.ledger.write(`S ${n} ${seen.run} ${this.ledger.now()}${id}\n`);
+    return seen;
+  }
+
+  /** The last line of a handler. */
+  ends({ n, run }: Seen): void {
+    this.ledger.write(`E ${n} ${run}\n`);
+  }
+
+  watch(engine: QueueEngine): void {
+    const exchange = engine.exchange.bind(engine);
+    const recover = engine.recover.bind(engine);
+    const openHeartbeat = engine.openHeartbeat.bind(engine);
+    engine.exchange = async (queue, call) => {
+      if (call.worker !== this.name) this.named(call.worker);
+      const answer = exchange(queue, call);
+      // The call is in the hands of the kernel, which delivers it; the answer finds nobody.
+      if (this.dieInSettling && call.settled.length > 0) die();
+      this.settled(call, await answer);
+      return answer;
+    };
+    engine.recover = async (queue, call) => {
+      const answer = await recover(queue, call);
+      if (answer.kind === 'recovered') {
+        const count = answer.waiting.length + answer.suspects.length + answer.dead.length;
+        this.ledger.write(`V ${call.worker} ${count} ${this.ledger.now()}\n`);
+      }
+      return answer;
+    };
+    engine.openHeartbeat = (plan) =>
+      openHeartbeat({
+        ...plan,
+        onBeat: (queue, worker, answer) => {
+          if (answer.kind === 'unknown-worker') this.lost(worker);
+          plan.onBeat(queue, worker, answer);
+        },
+      });
+  }
+
+  private settled(call: ExchangeCall, answer: ExchangeAnswer): void {
+    const refused = answer.kind === 'exchanged' ? new Set(answer.lost) : null;
+    let lines = '';
+    for (const run of call.settled) {
+      const seen = this.seen.get(run);
+      // What was claimed and given back without having begun.
+      if (!seen) continue;
+      this.running -= 1;
+      const ended = run.outcome.kind === 'completed' || run.outcome.kind === 'dead';
+      const held = refused !== null && !refused.has(run.id);
+      if (held && ended) this.accepted += 1;
+      lines += `${held ? (ended ? 'C' : 'T') : 'X'} ${seen.n} ${seen.run}\n`;
+    }
+    this.ledger.write(lines);
+    if (answer.kind === 'unknown-worker') this.lost(call.worker);
+  }
+
+  private named(name: string): void {
+    this.name = name;
+    this.ledger.write(`W ${name} ${this.ledger.now()}\n`);
+  }
+
+  private lost(name: string): void {
+    this.ledger.write(`L ${name} ${this.ledger.now()}\n`);
+  }
+}

@@ -1,0 +1,156 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { LedgerWriter } from './ledger/writer.js';
+import type { ChildPlan, Figures, Said, Told } from './plan.js';
+
+export type Role = 'worker' | 'producer' | 'watcher' | 'proxy';
+
+const NOTHING: Figures = { added: 0, completed: 0, running: 0, rss: 0, cuts: 0 };
+const START_MS = 60_000;
+
+/** One process, from its start to its end. */
+export class Child {
+  readonly ready: Promise<Extract<Said, { say: 'ready' }>>;
+  readonly exited: Promise<void>;
+  /** It has said that its work is done. */
+  done = false;
+  figures: Figures = NOTHING;
+  alive = true;
+  /** Why it is meant to end; an end without a reason is a violation. */
+  doom: string | undefined;
+  private readonly process: ChildProcess;
+
+  constructor(
+    readonly role: Role,
+    readonly slot: number,
+    readonly file: string,
+    plan: ChildPlan,
+    ended: (child: Child, how: string) => void,
+  ) {
+    const output = openSync(`${plan.ledger}.txt`, 'a');
+    this.process = fork(fileURLToPath(new URL(`./children/${role}.js`, import.meta.url)), {
+      env: { ...process.env, PLAN: JSON.stringify(plan) },
+      stdio: ['ignore', output, output, 'ipc'],
+    });
+    this.ready = new Promise((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error(`${file} did not start in time`)), START_MS).unref();
+      this.process.on('message', (said: Said) => {
+        if (said.say === 'figures') this.figures = said.figures;
+        else if (said.say === 'done') this.done = true;
+        else {
+          clearTimeout(late);
+          resolve(said);
+        }
+      });
+    });
+    // Whoever is killed before it is up is replaced by one that is waited for in its stead.
+    this.ready.catch(() => undefined);
+    this.exited = once(this.process, 'exit').then(([code, signal]) => {
+      this.alive = false;
+      this.figures = { ...this.figures, running: 0, rss: 0 };
+      ended(this, String(signal ?? `code ${code}`));
+    });
+  }
+
+  get pid(): number {
+    return this.process.pid!;
+  }
+
+  tell(told: Told): void {
+    if (this.alive && this.process.connected) this.process.send(told, () => undefined);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    if (this.alive) this.process.kill(signal);
+  }
+
+  /** Resolves with whether it has ended in this time. */
+  async endsWithin(ms: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
+    await Promise.race([this.exited, late]);
+    clearTimeout(timer);
+    return !this.alive;
+  }
+}
+
+export interface FleetPlan {
+  readonly dir: string;
+  readonly nemesis: LedgerWriter;
+  /** What the next process in this place is told to be; null: it is not needed any more. */
+  readonly planFor: (role: Role, slot: number) => Omit<ChildPlan, 'ledger'> | null;
+}
+
+/** All processes of a run, each in its place: whoever ends is replaced by another, until it is time to stop. */
+export class Fleet {
+  readonly places = new Map<string, Child>();
+  /** All there ever were. */
+  readonly children: Child[] = [];
+  /** Ends that nobody wanted. */
+  readonly accidents: string[] = [];
+  private stopping = false;
+
+  constructor(private readonly plan: FleetPlan) {}
+
+  start(role: Role, slot: number): Child | null {
+    const plan = this.plan.planFor(role, slot);
+    if (!plan) return null;
+    const file = `${role}-${slot}.${this.children.length}`;
+    const ledger = join(this.plan.dir, file);
+    const child = new Child(role, slot, file, { ...plan, ledger }, (ended, how) => this.ended(ended, how));
+    this.places.set(`${role} ${slot}`, child);
+    this.children.push(child);
+    return child;
+  }
+
+  at(role: Role, slot = 0): Child {
+    return this.places.get(`${role} ${slot}`)!;
+  }
+
+  all(role: Role): Child[] {
+    return [...this.places.values()].filter((child) => child.role === role);
+  }
+
+  sum(role: Role, figure: keyof Figures): number {
+    let sum = 0;
+    for (const child of this.children) if (child.role === role) sum += child.figures[figure];
+    return sum;
+  }
+
+  /** Ends all processes of a role in good order; those that do not end in time are killed, which is an accident. */
+  async stop(role: Role, withinMs = 20_000): Promise<void> {
+    this.stopping = true;
+    await Promise.all(
+      this.all(role).map(async (child) => {
+        child.doom ??= 'stop';
+        child.signal('SIGTERM');
+        if (await child.endsWithin(withinMs)) return;
+        this.accidents.push(`${child.file} did not stop within ${withinMs} ms of its SIGTERM`);
+        child.signal('SIGKILL');
+        await child.exited;
+      }),
+    );
+  }
+
+  async killAll(): Promise<void> {
+    this.stopping = true;
+    for (const child of this.places.values()) {
+      child.doom ??= 'stop';
+      child.signal('SIGKILL');
+    }
+    await Promise.all([...this.places.values()].map((child) => child.exited));
+  }
+
+  private ended(child: Child, how: string): void {
+    const { nemesis } = this.plan;
+    nemesis.write(`D ${child.file} ${nemesis.now()} ${(child.doom ?? how).replaceAll(' ', '-')}\n`);
+    // A worker may be killed by a poison job, which only its ledger can tell.
+    const isPoisoned = child.role === 'worker' && how === 'SIGKILL';
+    const isDone = child.role === 'producer' && child.done;
+    if (child.doom === undefined && !isPoisoned) this.accidents.push(`${child.file} ended by ${how}`);
+    if (!this.stopping && !isDone) this.start(child.role, child.slot);
+  }
+}

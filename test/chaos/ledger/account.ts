@@ -1,0 +1,204 @@
+import type { QueueScan } from '../redis/scan.js';
+import type { History, ProcessHistory } from './history.js';
+import { ACCEPTED, DEAD, DUPLICATE, INTENDED, QUEUED, REFUSED, STARTED } from './nonces.js';
+
+/** What a run came to. Of those in `MUST_BE_ZERO`, one is too many. */
+export interface Account {
+  readonly intended: number;
+  readonly added: number;
+  readonly refused: number;
+  /** Adds of which nothing was heard, or which might have been applied: those that were, and those that were not. */
+  readonly unknownApplied: number;
+  readonly unknownNotApplied: number;
+  readonly completed: number;
+  readonly dead: Readonly<Record<string, number>>;
+  /** Still in the queue. */
+  readonly left: number;
+  /** Added, and neither run to its end, nor dead, nor in the queue. */
+  readonly lost: number;
+  /** Ran, and in the end is nowhere: neither completed, nor dead, nor in the queue. */
+  readonly vanished: number;
+  /** Ran, and was never added, or was said not to be. */
+  readonly phantom: number;
+  /** Ended twice, by the workers' ledgers or by the store's events. */
+  readonly doubleSettled: number;
+  /** An end that a worker was told is accepted, and of which the store's events know nothing. */
+  readonly unwitnessed: number;
+  /** Calls that are to be applied as a whole, and were in part. */
+  readonly torn: number;
+  /** Accepted as a duplicate of a job that there never was. */
+  readonly falseDuplicates: number;
+  /** Jobs of which a person would say that they ended wrongly: completed instead of dead, or dead for another reason. */
+  readonly wrongEnds: number;
+  /** Ends of handlers beyond the first of a job, and how many the faults explain. */
+  readonly reruns: number;
+  readonly rerunBound: number;
+  readonly staleRefused: number;
+  readonly stalled: number;
+  /** Workers whose jobs were taken back: they were dead, paused, cut off, or (false) well. */
+  readonly recoveries: { readonly dead: number; readonly paused: number; readonly cutOff: number };
+  readonly falseRecoveries: number;
+  /** From the kill of a worker until the last of its running jobs ran again, in ms. */
+  readonly longestRecovery: number;
+  /** The same for jobs that lost several workers, which wait in the line of the suspects, one for each worker. */
+  readonly longestOfSuspects: number;
+  readonly unhandled: number;
+  readonly missedEvents: number;
+  readonly foreignEvents: number;
+  /** What counters and places of the store say otherwise than the ledger. */
+  readonly disagreements: readonly string[];
+}
+
+export const MUST_BE_ZERO = [
+  'left',
+  'lost',
+  'vanished',
+  'phantom',
+  'doubleSettled',
+  'unwitnessed',
+  'torn',
+  'falseDuplicates',
+  'wrongEnds',
+  'falseRecoveries',
+  'unhandled',
+  'missedEvents',
+  'foreignEvents',
+] as const satisfies readonly (keyof Account)[];
+
+/** Compares what processes did with what is left in the store. */
+export function account(history: History, scan: QueueScan): Account {
+  for (const id of scan.runnable) {
+    const n = history.nonceOf(id) ?? scan.nonces.get(id);
+    if (n !== undefined) history.nonces.mark(n, QUEUED);
+  }
+  const sums = sumUp(history);
+  const dead = Object.fromEntries(history.deaths);
+  const deaths = [...history.deaths.values()].reduce((sum, count) => sum + count, 0);
+  const { counts } = history;
+  return {
+    ...sums,
+    dead,
+    left: scan.runnable.length,
+    torn: torn(history),
+    wrongEnds: counts.wrongEnds,
+    rerunBound: [...history.processes.values()].reduce((sum, { open }) => sum + open.size, counts.refused),
+    staleRefused: counts.refused,
+    stalled: counts.stalled,
+    ...recoveries(history),
+    ...longestRecoveries(history),
+    unhandled: history.unhandled.length,
+    missedEvents: history.missed,
+    foreignEvents: counts.foreign,
+    disagreements: [
+      ...scan.faults,
+      ...differ('completed by the counters', scan.processed, 'by the events', counts.completed),
+      ...differ('dead by the counters', scan.deadCounter, 'by the events', deaths),
+      ...differ('dead in the store', scan.dead, 'by the events', deaths),
+    ],
+  };
+}
+
+function sumUp({ nonces }: History) {
+  const sums = {
+    intended: 0,
+    added: 0,
+    refused: 0,
+    unknownApplied: 0,
+    unknownNotApplied: 0,
+    completed: 0,
+    lost: 0,
+    vanished: 0,
+    phantom: 0,
+    doubleSettled: 0,
+    unwitnessed: 0,
+    falseDuplicates: 0,
+    reruns: 0,
+  };
+  for (let n = 0; n < nonces.size; n++) {
+    const is = (flag: number) => nonces.is(n, flag);
+    const [ends, accepted, told] = [nonces.ends[n]!, nonces.accepted[n]!, nonces.told[n]!];
+    const ran = is(STARTED) || ends > 0;
+    const settled = accepted > 0 || told > 0;
+    if (is(INTENDED)) sums.intended += 1;
+    if (is(ACCEPTED)) sums.added += 1;
+    if (is(REFUSED)) sums.refused += 1;
+    if (is(INTENDED) && !is(ACCEPTED) && !is(REFUSED)) {
+      if (ran || settled || is(QUEUED)) sums.unknownApplied += 1;
+      else sums.unknownNotApplied += 1;
+    }
+    if (settled && !is(DEAD)) sums.completed += 1;
+    if (is(ACCEPTED) && ends === 0 && !is(DEAD) && !is(QUEUED)) sums.lost += 1;
+    else if (ran && !settled && !is(QUEUED)) sums.vanished += 1;
+    if (ran && (!is(INTENDED) || is(REFUSED))) sums.phantom += 1;
+    if (accepted > 1 || told > 1) sums.doubleSettled += 1;
+    if (accepted > told) sums.unwitnessed += 1;
+    if (is(DUPLICATE)) sums.falseDuplicates += 1;
+    sums.reruns += Math.max(0, ends - 1);
+  }
+  return sums;
+}
+
+/** Of the calls of several jobs whose answer nobody heard, those that were applied in part. */
+function torn({ unheard, nonces, terms }: History): number {
+  let count = 0;
+  for (const [first, size] of unheard) {
+    let applied = 0;
+    for (let i = 0; i < size; i++) {
+      const n = first + i * terms.stride;
+      if (nonces.is(n, STARTED) || nonces.is(n, QUEUED) || nonces.told[n]! > 0) applied += 1;
+    }
+    if (applied > 0 && applied < size) count += 1;
+  }
+  return count;
+}
+
+/** Faults by which a living worker may well seem dead: paused, or nobody hears of it. A fault of Redis is none of them. */
+const PAUSES = new Set(['worker-stop']);
+const SILENCES = new Set(['half-open', 'delay']);
+
+function recoveries({ processes, recoveries: all, deeds, terms }: History) {
+  const owners = new Map<string, ProcessHistory>();
+  for (const process of processes.values()) for (const name of process.names) owners.set(name, process);
+  const sums = { dead: 0, paused: 0, cutOff: 0 };
+  let falseRecoveries = 0;
+  for (const { name, jobs, at } of all) {
+    const owner = owners.get(name);
+    if (jobs === 0 || !owner) continue;
+    const met = (kinds: ReadonlySet<string>) =>
+      deeds.some(
+        (deed) =>
+          kinds.has(deed.kind) &&
+          deed.met === owner.file &&
+          deed.from <= at &&
+          at <= deed.to + terms.leaseMs * 1.5,
+      );
+    if (owner.endedAt !== undefined && owner.endedAt <= at) sums.dead += 1;
+    else if (met(PAUSES)) sums.paused += 1;
+    else if (met(SILENCES)) sums.cutOff += 1;
+    else falseRecoveries += 1;
+  }
+  return { recoveries: sums, falseRecoveries };
+}
+
+function longestRecoveries(history: History) {
+  const died = new Map<number, number>();
+  for (const { open, endedAt, cause } of history.processes.values()) {
+    if (endedAt === undefined || cause === 'stop' || cause === 'term') continue;
+    for (const { n } of open.values()) {
+      if (history.kindOf(n) !== 'poison') died.set(n, Math.max(endedAt, died.get(n) ?? 0));
+    }
+  }
+  const again = history.restarts(died);
+  let longestRecovery = 0;
+  let longestOfSuspects = 0;
+  for (const [n, at] of died) {
+    const took = (again.get(n) ?? at) - at;
+    if ((history.stalls.get(n) ?? 0) >= 2) longestOfSuspects = Math.max(longestOfSuspects, took);
+    else longestRecovery = Math.max(longestRecovery, took);
+  }
+  return { longestRecovery, longestOfSuspects };
+}
+
+function differ(what: string, count: number, other: string, otherCount: number): string[] {
+  return count === otherCount ? [] : [`${what} ${count}, ${other} ${otherCount}`];
+}

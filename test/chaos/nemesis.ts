@@ -1,0 +1,206 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { FAULTS, type FaultKind } from './faults.js';
+import type { Fleet } from './fleet.js';
+import type { LedgerWriter } from './ledger/writer.js';
+import type { Options } from './options.js';
+import type { Store } from './redis/store.js';
+import type { Act } from './schedule.js';
+
+export interface World {
+  readonly store: Store;
+  readonly fleet: Fleet;
+  readonly options: Options;
+}
+
+/** An act, and whom it met: `worker 2`, or `redis` for all. */
+type Deed = (act: Act, world: World) => Promise<{ said: string; met: string }>;
+
+/** How long a process that was told to kill itself at a certain moment may wait for that moment. */
+const MOMENT_MS = 3_000;
+
+/** Does what the schedule says, and writes down when and to whom. */
+export class Nemesis {
+  readonly done = {} as Record<FaultKind, number>;
+  /** What it did, for whoever watches; emptied by them. */
+  readonly news: string[] = [];
+  private readonly lanes = new Map<string, Promise<void>>();
+  private readonly timer: NodeJS.Timeout;
+  private next = 0;
+
+  constructor(
+    private readonly schedule: readonly Act[],
+    private readonly world: World,
+    private readonly ledger: LedgerWriter,
+    progress: () => number,
+  ) {
+    for (const kind of Object.keys(FAULTS) as FaultKind[]) this.done[kind] = 0;
+    this.timer = setInterval(() => {
+      const now = progress();
+      while (this.next < schedule.length && schedule[this.next]!.at <= now)
+        this.begin(schedule[this.next++]!);
+    }, 20);
+  }
+
+  get left(): number {
+    return this.schedule.length - this.next;
+  }
+
+  /** Begins nothing more; resolves when what has begun is over. */
+  async end(): Promise<void> {
+    clearInterval(this.timer);
+    await Promise.all(this.lanes.values());
+  }
+
+  private begin(act: Act): void {
+    const before = this.lanes.get(act.lane) ?? Promise.resolve();
+    this.lanes.set(
+      act.lane,
+      before.then(() => this.commit(act)),
+    );
+  }
+
+  private async commit(act: Act): Promise<void> {
+    const from = this.ledger.now();
+    try {
+      const { said, met } = await DEEDS[act.kind](act, this.world);
+      this.done[act.kind] += 1;
+      this.news.push(said);
+      this.ledger.write(`K ${act.kind} ${from} ${this.ledger.now()} ${met}\n`);
+    } catch (error) {
+      this.news.push(`${act.kind} failed: ${(error as Error).message}`);
+    }
+  }
+}
+
+const DEEDS: Record<FaultKind, Deed> = {
+  'worker-kill': async (act, { fleet }) => {
+    const child = fleet.at('worker', act.slot);
+    await child.ready;
+    child.doom = 'kill';
+    if (act.how === 'any-time') await pause(act.ms);
+    else child.tell({ do: 'die', when: act.how as 'after-end', count: act.count });
+    const alone = act.how !== 'any-time' && (await child.endsWithin(MOMENT_MS));
+    child.signal('SIGKILL');
+    await child.exited;
+    return { said: `SIGKILL w${act.slot} ${alone ? act.how : 'any-time'}`, met: child.file };
+  },
+  'worker-stop': async (act, { fleet }) => {
+    const child = fleet.at('worker', act.slot);
+    await child.ready;
+    child.signal('SIGSTOP');
+    await pause(act.ms);
+    child.signal('SIGCONT');
+    return { said: `SIGSTOP w${act.slot} ${act.ms} ms`, met: child.file };
+  },
+  'worker-term': async (act, { fleet }) => {
+    const child = fleet.at('worker', act.slot);
+    await child.ready;
+    child.doom = 'term';
+    child.signal('SIGTERM');
+    if (!(await child.endsWithin(20_000))) {
+      fleet.accidents.push(`${child.file} did not stop within 20 s of its SIGTERM`);
+      child.signal('SIGKILL');
+    }
+    await child.exited;
+    return { said: `SIGTERM w${act.slot}`, met: child.file };
+  },
+  'producer-kill': async (act, { fleet }) => {
+    const child = fleet.at('producer', act.slot);
+    if (child.done) return { said: `p${act.slot} is done already`, met: 'nobody' };
+    await child.ready;
+    child.doom = 'kill';
+    child.tell({ do: 'die', when: 'mid-add', count: act.count });
+    const alone = await child.endsWithin(MOMENT_MS);
+    child.signal('SIGKILL');
+    await child.exited;
+    return { said: `SIGKILL p${act.slot} ${alone ? 'mid-add' : 'any-time'}`, met: child.file };
+  },
+  'redis-kill': async ({ ms }, { store }) => {
+    await store.kill(ms);
+    return { said: `SIGKILL redis, back after ${ms} ms`, met: 'redis' };
+  },
+  'redis-stall': async ({ how, ms }, { store }) => {
+    if (how === 'stop') {
+      store.signal('SIGSTOP');
+      await pause(ms);
+      store.signal('SIGCONT');
+    } else {
+      const words =
+        how === 'pause' ? ['CLIENT', 'PAUSE', String(ms), 'ALL'] : ['DEBUG', 'SLEEP', String(ms / 1000)];
+      await store.control.call(words[0]!, ...words.slice(1)).catch(() => undefined);
+      if (how === 'pause') await pause(ms);
+    }
+    await store.answers();
+    return { said: `redis ${how} ${ms} ms`, met: 'redis' };
+  },
+  'client-kill': async ({ count, ms }, { store }) => {
+    for (let i = 0; i < count; i++) {
+      await store.control.call('CLIENT', 'KILL', 'TYPE', 'normal');
+      await pause(ms);
+    }
+    return { said: `CLIENT KILL × ${count}`, met: 'redis' };
+  },
+  cut: async (act, world) => {
+    const { line, name } = lineOf(act, world);
+    const { fleet } = world;
+    const cuts = () => fleet.at('proxy').figures.cuts;
+    const before = cuts();
+    const direction = act.how as 'up' | 'down';
+    fleet.at('proxy').tell({ do: 'cut', line, direction, bytes: act.count });
+    for (const end = performance.now() + act.ms; performance.now() < end && cuts() === before;)
+      await pause(50);
+    fleet.at('proxy').tell({ do: 'heal', line });
+    return { said: `cut ${name} after ${act.count} B ${direction}`, met: metOf(act, world) };
+  },
+  delay: async (act, world) => {
+    const { line, name } = lineOf(act, world);
+    world.fleet.at('proxy').tell({ do: 'delay', line, ms: act.count });
+    await pause(act.ms);
+    world.fleet.at('proxy').tell({ do: 'heal', line });
+    return { said: `${name} ${act.count} ms slow for ${act.ms} ms`, met: metOf(act, world) };
+  },
+  'half-open': async (act, world) => {
+    const { line, name } = lineOf(act, world);
+    const share = act.how === 'all' ? 1 : act.count / 100;
+    world.fleet.at('proxy').tell({ do: 'half-open', line, share });
+    await pause(act.ms);
+    world.fleet.at('proxy').tell({ do: 'heal', line });
+    return { said: `${name} half-open (${act.how}) ${act.ms} ms`, met: metOf(act, world) };
+  },
+  'script-flush': async (_, { store }) => {
+    await store.control.script('FLUSH');
+    return { said: 'SCRIPT FLUSH', met: 'redis' };
+  },
+  'full-memory': async ({ ms }, { store }) => {
+    await store.control.config('SET', 'maxmemory', await store.info('memory', 'used_memory'));
+    await pause(ms);
+    await store.control.config('SET', 'maxmemory', '0');
+    return { said: `maxmemory for ${ms} ms`, met: 'redis' };
+  },
+  'full-disk': async ({ ms }, { store }) => {
+    store.limitFiles(1);
+    await pause(ms);
+    store.limitFiles('unlimited');
+    await store.answers();
+    return { said: `disk full for ${ms} ms`, met: 'redis' };
+  },
+  poison: async ({ slot }, { fleet }) => {
+    await fleet.at('producer', slot).ready;
+    fleet.at('producer', slot).tell({ do: 'add', kind: 'poison', ms: 0 });
+    return { said: 'a poison job', met: 'nobody' };
+  },
+  blocker: async ({ slot, ms }, { fleet }) => {
+    await fleet.at('producer', slot).ready;
+    fleet.at('producer', slot).tell({ do: 'add', kind: 'blocker', ms });
+    return { said: `a job that blocks ${ms} ms`, met: 'nobody' };
+  },
+};
+
+function lineOf({ slot }: Act, { options }: World): { line: number; name: string } {
+  const { workers } = options;
+  return { line: slot, name: slot < workers ? `w${slot}` : `p${slot - workers}` };
+}
+
+function metOf({ slot }: Act, { fleet, options: { workers } }: World): string {
+  return (slot < workers ? fleet.at('worker', slot) : fleet.at('producer', slot - workers)).file;
+}

@@ -1,0 +1,92 @@
+import { spawnSync } from 'node:child_process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { findServer } from '../../../tools/redis/binary.mjs';
+import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
+
+const WRAPPER = fileURLToPath(new URL('../../../test/chaos/redis/server.sh', import.meta.url));
+
+/** The Redis of a run, with an append-only file, and what can be done to it. */
+export class Store {
+  /** The controller's own connection, past every proxy. It may fail while Redis is broken. */
+  readonly control: Redis;
+
+  private constructor(private readonly server: RunningRedis) {
+    this.control = new Redis(server.url, {
+      connectionName: 'chaos-control',
+      maxRetriesPerRequest: 1,
+      enableOfflineQueue: false,
+      commandTimeout: 3_000,
+      retryStrategy: () => 50,
+      protocol: 2,
+    });
+    this.control.on('error', () => {});
+  }
+
+  static async start(dir: string, fsync: string): Promise<Store> {
+    // The server is started so that a full disk is an error to it, as on a real one, and not a signal.
+    process.env['CHAOS_REDIS_SERVER'] = findServer({ forTests: true });
+    process.env['GODWIT_TEST_REDIS_SERVER'] = WRAPPER;
+    const args = ['--appendonly', 'yes', '--appendfsync', fsync];
+    const store = new Store(await startRedis({ private: true, dir, args }));
+    await store.answers();
+    return store;
+  }
+
+  get url(): string {
+    return this.server.url;
+  }
+
+  async kill(downMs: number): Promise<void> {
+    await this.server.kill9();
+    await pause(downMs);
+    await this.server.restart();
+    await this.answers();
+  }
+
+  /** Ends it in good order and starts it from its append-only file. */
+  async restart(): Promise<void> {
+    await this.server.restart();
+    await this.answers();
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    process.kill(this.server.pid!, signal);
+  }
+
+  /** From now on, and until it is undone, no file may grow beyond `bytes`: what a write gets to hear is as on a full disk. */
+  limitFiles(bytes: number | 'unlimited'): void {
+    // The hard limit stays, so that the soft one can be raised again without being root.
+    const limit = `--fsize=${bytes}:`;
+    const { status, stderr } = spawnSync('prlimit', ['--pid', String(this.server.pid), limit], {
+      encoding: 'utf8',
+    });
+    if (status !== 0) throw new Error(`prlimit failed: ${stderr}`);
+  }
+
+  /** A field of `INFO`. */
+  async info(section: string, field: string): Promise<string> {
+    const text = await this.control.info(section);
+    return new RegExp(`^${field}:(.*?)\r?$`, 'm').exec(text)?.[1] ?? '';
+  }
+
+  /** Waits until it answers, and whatever it kept back is in its file. */
+  async answers(): Promise<void> {
+    for (;;) {
+      try {
+        const status = await this.info('persistence', 'aof_last_write_status');
+        // ioredis sends INFO also while the connection is not ready for anything else.
+        if (status === 'ok' && this.control.status === 'ready') return;
+      } catch {
+        // Not yet.
+      }
+      await pause(20);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.control.disconnect();
+    await this.server.stop();
+  }
+}

@@ -1,0 +1,253 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { account, MUST_BE_ZERO, type Account } from './ledger/account.js';
+import { History } from './ledger/history.js';
+import { readLedger } from './ledger/reader.js';
+import { LedgerWriter } from './ledger/writer.js';
+import { Fleet, type Role } from './fleet.js';
+import { Gauge, type Sample } from './gauge.js';
+import { Nemesis } from './nemesis.js';
+import type { Options } from './options.js';
+import type { ChildPlan } from './plan.js';
+import { scanQueue, type QueueScan } from './redis/scan.js';
+import { Store } from './redis/store.js';
+import { Table } from './report.js';
+import { makeSchedule } from './schedule.js';
+
+export interface Result {
+  readonly options: Options;
+  readonly startedAt: string;
+  readonly seconds: number;
+  readonly account: Account;
+  /** What the nemesis did, and how often. */
+  readonly acts: Readonly<Record<string, number>>;
+  readonly accidents: readonly string[];
+  readonly keysLeft: readonly string[];
+  readonly samples: readonly Sample[];
+  /** Every broken promise, as a sentence; none: all is well. */
+  readonly violations: readonly string[];
+  /** Where the ledgers are, where they were kept. */
+  readonly ledgers: string | null;
+}
+
+/** The longest that nothing may move, once all faults are healed, before what is left is called stuck. */
+const STUCK_MS = 60_000;
+/** Trims that follow the last job: an empty queue keeps these keys and no others. */
+const KEPT = /:(jobs|dead|failures|attempts|stalls|events|meta|doorbell|stats:[\d-]+|worker:.+|lane:.+)$/;
+
+/** One run from start to verdict. */
+export async function run(options: Options, interrupt: AbortSignal): Promise<Result> {
+  const dir = mkdtempSync(join(tmpdir(), 'godwit-chaos-'));
+  const startedAt = new Date();
+  const store = await Store.start(mkdtempSync(join(dir, 'redis-')), options.fsync);
+  const chaos = new Chaos(options, dir, store, startedAt.getTime());
+  try {
+    const parts = await chaos.run(interrupt);
+    const violations = [...parts.violations, ...chaos.accidents];
+    const keep = options.keep || violations.length > 0;
+    const result: Result = {
+      options,
+      startedAt: startedAt.toISOString(),
+      seconds: Math.round((Date.now() - startedAt.getTime()) / 1000),
+      ...parts,
+      accidents: chaos.accidents,
+      violations,
+      ledgers: keep ? dir : null,
+    };
+    mkdirSync(dirname(options.out), { recursive: true });
+    writeFileSync(options.out, `${JSON.stringify(result, undefined, 2)}\n`);
+    await chaos.close();
+    if (!keep) rmSync(dir, { recursive: true, force: true });
+    return result;
+  } finally {
+    await chaos.close();
+  }
+}
+
+class Chaos {
+  private readonly nemesisLedger: LedgerWriter;
+  private readonly fleet: Fleet;
+  private readonly gauge: Gauge;
+  private ports: readonly number[] = [];
+  private closed = false;
+
+  constructor(
+    private readonly options: Options,
+    private readonly dir: string,
+    private readonly store: Store,
+    private readonly epoch: number,
+  ) {
+    this.nemesisLedger = new LedgerWriter(join(dir, 'nemesis-0.0'), epoch);
+    this.fleet = new Fleet({
+      dir,
+      nemesis: this.nemesisLedger,
+      planFor: (role, slot) => this.planFor(role, slot),
+    });
+    this.gauge = new Gauge(store, this.fleet, options);
+  }
+
+  get accidents(): readonly string[] {
+    return this.fleet.accidents;
+  }
+
+  async run(interrupt: AbortSignal) {
+    const { options, fleet, store } = this;
+    const schedule = makeSchedule(options);
+    writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
+    await this.startAll();
+    const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
+      this.progress(),
+    );
+    const table = new Table(this.gauge, nemesis);
+    try {
+      await this.loaded(interrupt, nemesis);
+      await nemesis.end();
+      await this.settled(interrupt);
+    } finally {
+      await nemesis.end();
+      table.end();
+    }
+    await this.watcherHasSeenAll();
+    // The first scan is of the running system, the others of what its end, and a new server, make of it.
+    const running = await scanQueue(store.control);
+    await fleet.stop('worker');
+    await fleet.stop('producer');
+    await fleet.stop('watcher');
+    const stopped = await scanQueue(store.control);
+    await store.restart();
+    const reloaded = await scanQueue(store.control);
+    const history = new History({
+      dir: this.dir,
+      seed: options.seed,
+      leaseMs: options.leaseMs,
+      stride: options.producers,
+    });
+    const sums = account(history, running);
+    return {
+      account: sums,
+      acts: nemesis.done,
+      keysLeft: reloaded.keys,
+      samples: this.gauge.samples,
+      violations: violationsOf(sums, running, stopped, reloaded),
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.gauge.stop();
+    await this.fleet.killAll();
+    await this.store.stop();
+  }
+
+  private async startAll(): Promise<void> {
+    const { workers, producers } = this.options;
+    const proxy = this.fleet.start('proxy', 0)!;
+    this.ports = (await proxy.ready).ports!;
+    await this.fleet.start('watcher', 0)!.ready;
+    for (let slot = 0; slot < workers; slot++) this.fleet.start('worker', slot);
+    await Promise.all(this.fleet.all('worker').map((child) => child.ready));
+    for (let slot = 0; slot < producers; slot++) this.fleet.start('producer', slot);
+    await Promise.all(this.fleet.all('producer').map((child) => child.ready));
+    this.gauge.start();
+  }
+
+  /** What the next process in this place is to be. */
+  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> | null {
+    const { seed, leaseMs, concurrency, broken, workers, producers, jobs, seconds } = this.options;
+    const common = { url: this.store.url, epoch: this.epoch, seed, leaseMs, concurrency };
+    const through = (line: number) => ({ ...common, url: `redis://127.0.0.1:${this.ports[line]}` });
+    switch (role) {
+      case 'watcher':
+        return common;
+      case 'proxy':
+        return { ...common, proxy: { lines: workers + producers } };
+      case 'worker':
+        return { ...through(slot), ...(broken && { broken }) };
+      case 'producer': {
+        const share = Math.ceil(jobs / producers);
+        const { accepted, next } = this.producedBy(slot);
+        const rate = seconds === 0 ? 0 : jobs / producers / seconds;
+        return {
+          ...through(workers + slot),
+          produce: {
+            first: next ?? slot,
+            stride: producers,
+            jobs: Math.max(0, share - accepted),
+            rate,
+            generatedIds: slot % 2 === 1,
+          },
+        };
+      }
+    }
+  }
+
+  /** What earlier producers in this place have done, by their ledgers. */
+  private producedBy(slot: number): { accepted: number; next: number | undefined } {
+    let accepted = 0;
+    let next: number | undefined;
+    for (const file of readdirSync(this.dir)) {
+      if (!file.startsWith(`producer-${slot}.`) || file.endsWith('.txt')) continue;
+      readLedger(join(this.dir, file), ([letter, first, count]) => {
+        if (letter === 'A') accepted += Number(count);
+        if (letter === 'I')
+          next = Math.max(next ?? 0, Number(first) + Number(count) * this.options.producers);
+      });
+    }
+    return { accepted, next };
+  }
+
+  /** 0 to 1: by the clock where the load is spread over time, else by the jobs that are done. */
+  private progress(): number {
+    const { seconds, jobs } = this.options;
+    if (seconds > 0) return this.gauge.elapsed / seconds;
+    return this.fleet.sum('watcher', 'completed') / jobs;
+  }
+
+  private async loaded(interrupt: AbortSignal, nemesis: Nemesis): Promise<void> {
+    const { jobs } = this.options;
+    const isLoaded = () => this.fleet.all('producer').every((child) => child.done);
+    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1 && this.gauge.backlog + 1 < jobs)) {
+      interrupt.throwIfAborted();
+      await pause(100);
+      if (isLoaded() && this.gauge.idleMs > STUCK_MS) return;
+    }
+  }
+
+  /** Waits until the queue is empty, or nothing has moved for long. */
+  private async settled(interrupt: AbortSignal): Promise<void> {
+    while (!this.gauge.isEmpty && this.gauge.idleMs < STUCK_MS) {
+      interrupt.throwIfAborted();
+      await pause(100);
+    }
+  }
+
+  private async watcherHasSeenAll(): Promise<void> {
+    const watcher = this.fleet.at('watcher');
+    watcher.tell({ do: 'finish' });
+    for (let i = 0; i < 600 && !watcher.done; i++) await pause(50);
+    if (!watcher.done) this.fleet.accidents.push('the watcher did not hear the last event within 30 s');
+  }
+}
+
+function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {
+  const found: string[] = [];
+  for (const figure of MUST_BE_ZERO) if (sums[figure] > 0) found.push(`${figure}: ${sums[figure]}`);
+  if (sums.reruns > sums.rerunBound)
+    found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
+  found.push(...sums.disagreements);
+  for (const [when, scan] of [
+    ['once all had stopped', stopped],
+    ['after a restart of Redis', reloaded],
+  ] as const) {
+    for (const figure of ['dead', 'processed', 'deadCounter'] as const) {
+      if (scan[figure] !== running[figure])
+        found.push(`${figure} ${when}: ${scan[figure]}, before ${running[figure]}`);
+    }
+    found.push(...scan.faults.map((fault) => `${when}: ${fault}`));
+  }
+  for (const key of stopped.keys) if (!KEPT.test(key)) found.push(`once all had stopped, ${key} was left`);
+  return found;
+}

@@ -1,0 +1,69 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { RedisStore } from '#lib/engine/redis-store.js';
+import { auditPage } from '#lib/engine/scripts/audit-page.js';
+import { AUDITED } from '#lib/engine/scripts/audit.js';
+import { useQueue, WORKER } from './support.js';
+import { changingNothing } from './unchanged.js';
+
+const q = useQueue();
+
+/** The engine asks for pages only of very many ids, so the script is run as its store runs it. */
+function pageOf(kind: string, type: string, cursor: string, count: number) {
+  const { store } = q.engine as unknown as { store: RedisStore };
+  const more = kind === 'active' ? [q.keys.active(WORKER)] : [];
+  return changingNothing(q, () =>
+    store.run(auditPage, q.keys.fixed, { kind, type, cursor, count }, {}, more),
+  );
+}
+
+async function all(kind: string, type: string, count: number): Promise<{ ids: string[]; pages: number }> {
+  const ids: string[] = [];
+  let cursor = '0';
+  let pages = 0;
+  do {
+    const page = await pageOf(kind, type, cursor, count);
+    ids.push(...page.ids);
+    ({ cursor } = page);
+    pages += 1;
+  } while (cursor !== '0');
+  return { ids, pages };
+}
+
+const IDS = Array.from({ length: 1_000 }, (_, i) => `id-${i}`);
+
+beforeEach(async () => {
+  for (const kind of ['wait', 'suspects'] as const) await q.admin.rpush(q.key(kind), ...IDS);
+  for (const kind of ['prioritized', 'delayed', 'dead', 'completed'] as const)
+    await q.admin.zadd(q.key(kind), ...IDS.flatMap((id, i) => [i, id]));
+  await q.admin.sadd(q.key('active'), ...IDS);
+  const hashes = AUDITED.filter((kind) => typeOf(kind) === 'hash');
+  for (const kind of hashes)
+    await q.admin.hset(q.key(kind), Object.fromEntries(IDS.map((id) => [id, 'v'.repeat(99)])));
+});
+
+function typeOf(kind: string): string {
+  if (kind === 'wait' || kind === 'suspects') return 'list';
+  if (['prioritized', 'delayed', 'dead', 'completed'].includes(kind)) return 'zset';
+  return kind === 'active' ? 'set' : 'hash';
+}
+
+it.each([...AUDITED, 'active'])('the pages of %s hold each id once, and nothing else', async (kind) => {
+  const { ids, pages } = await all(kind, typeOf(kind), 100);
+  expect(ids.toSorted()).toEqual(IDS.toSorted());
+  expect(pages).toBeGreaterThan(4);
+});
+
+it('the pages of a list are in its order, also where the last one is full', async () => {
+  expect(await all('wait', 'list', 250)).toEqual({ ids: IDS, pages: 5 });
+  expect(await all('wait', 'list', 300)).toEqual({ ids: IDS, pages: 4 });
+});
+
+describe('refused', () => {
+  it.each([...AUDITED, 'active'] as const)('where %s is of another type', async (kind) => {
+    await q.admin.set(q.key(kind), 'not ours');
+    await expect(pageOf(kind, typeOf(kind), '0', 10)).rejects.toMatchObject({
+      code: 'GODWIT_REDIS_REFUSED',
+      reply: 'WRONGTYPE',
+    });
+  });
+});

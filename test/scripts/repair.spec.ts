@@ -1,0 +1,289 @@
+import { describe, expect, it } from 'vitest';
+import type { RepairReport } from '#lib/job/audit-report.js';
+import { repair } from '#lib/engine/scripts/repair.js';
+import { dead, FAILURE, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+const MAX_STALLS = 5;
+
+const run = () => q.engine.repair(QUEUE, MAX_STALLS);
+/** Repairs, expecting that nothing is wrong then and that another repair has nothing to do; what was done, in short. */
+async function mended(): Promise<string[]> {
+  const report = await run();
+  expect((await q.engine.audit(QUEUE)).violations).toEqual([]);
+  const nothing: RepairReport = { ...report, repairs: [], checked: expect.any(Number) as number };
+  expect(await changingNothing(q, run)).toEqual(nothing);
+  for (const { text } of report.repairs) expect(text).toMatch(/^(job|worker) ".+" /);
+  return report.repairs.map(({ did, id, worker }) => `${did} ${id ?? worker}`).toSorted();
+}
+const stateOf = async (id: string) => (await q.engine.get(QUEUE, id))?.state;
+const saidOf = async (id: string) =>
+  (await q.events())
+    .filter((event) => event.id === id)
+    .map(({ type, reason }) => (reason ? `${type} ${reason}` : type));
+
+it('leaves a queue in good order as it is', async () => {
+  await q.hold('a', 'b', 'c');
+  await q.settle(kept('a', 60_000, '1'), dead('b'));
+  await q.add('w', job('r', { priority: 1 }), job('d', { delayMs: 1_000, priority: 2 }));
+  expect(await changingNothing(q, run)).toEqual({ repairs: [], checked: 6 });
+});
+
+describe('a job without a body', () => {
+  const places: Record<string, () => Promise<unknown>> = {
+    wait: () => q.add('x'),
+    prioritized: () => q.add(job('x', { priority: 3 })),
+    delayed: () => q.add(job('x', { delayMs: 60_000, priority: 3 })),
+    async suspects() {
+      await q.add('x');
+      await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
+      await q.admin.hset(q.key('stalls'), 'x', 2);
+    },
+    active: () => q.hold('x'),
+  };
+
+  it.each(Object.keys(places))('in %s is dead as corrupt, and said so', async (kind) => {
+    await q.bury('other');
+    await places[kind]?.();
+    await q.admin.hdel(q.key('jobs'), 'x');
+    expect(await mended()).toEqual(kind === 'delayed' ? ['buried x', 'swept x'] : ['buried x']);
+    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({
+      state: 'dead',
+      body: '',
+      failure: { reason: 'corrupt' },
+    });
+    expect((await saidOf('x')).at(-1)).toBe('dead corrupt');
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 2 });
+    expect(await q.hash('stats')).toMatchObject({ dead: '2' });
+    expect(await q.engine.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
+  });
+
+  it('that has ended stays as it ended', async () => {
+    await q.hold('k', 'd');
+    await q.settle(kept('k', 60_000, '{"n":1}'), dead('d'));
+    const events = await q.events();
+    await q.admin.hdel(q.key('jobs'), 'k', 'd');
+    expect(await mended()).toEqual(['emptied d', 'emptied k']);
+    expect(await q.engine.get(QUEUE, 'k')).toMatchObject({ state: 'completed', body: '', result: '{"n":1}' });
+    expect(await q.engine.get(QUEUE, 'd')).toMatchObject({ state: 'dead', body: '', failure: FAILURE });
+    expect(await q.events()).toEqual(events);
+  });
+
+  it('makes room where more jobs are dead than are kept', async () => {
+    const engine = q.engineWith({ deadMax: 1 });
+    await q.bury('old');
+    await q.add('x');
+    await q.admin.hdel(q.key('jobs'), 'x');
+    await engine.repair(QUEUE, MAX_STALLS);
+    expect(await q.zset('dead')).toEqual(['x']);
+    expect(await saidOf('old')).toContain('removed retention');
+  });
+});
+
+describe('a job in no place', () => {
+  it('is at the head of the line, the oldest first, rings, and is said', async () => {
+    await q.add('c', 'a', 'b', 'z');
+    await q.admin.lrem(q.key('wait'), 0, 'a');
+    await q.admin.lrem(q.key('wait'), 0, 'b');
+    await q.admin.lrem(q.key('wait'), 0, 'c');
+    await q.wasRung();
+    expect(await mended()).toEqual(['lined-up a', 'lined-up b', 'lined-up c']);
+    expect(await q.wasRung()).toBe(true);
+    expect(await saidOf('a')).toEqual(['added', 'added']);
+    expect((await q.events()).at(-1)).toMatchObject({ type: 'added', id: 'c', name: 'work' });
+    expect(await q.claim()).toEqual(['a', 'b', 'c', 'z']);
+  });
+
+  it('is in order also where there are more than one script mends', async () => {
+    const ids = Array.from({ length: 450 }, (_, i) => `j${1_000 + i}`);
+    await q.add(...ids);
+    await q.admin.del(q.key('wait'));
+    expect(await mended()).toEqual(ids.map((id) => `lined-up ${id}`));
+    expect(await q.claim(500)).toEqual(ids);
+  });
+
+  it('is a suspect where it has stalled twice', async () => {
+    await q.add('x');
+    await q.admin.hset(q.key('stalls'), 'x', 2);
+    await q.admin.del(q.key('wait'));
+    expect(await mended()).toEqual(['lined-up x']);
+    expect(await q.list('suspects')).toEqual(['x']);
+  });
+
+  it('that had completed does not run again', async () => {
+    await q.hold('x');
+    await q.settle(kept('x', 60_000, '1'));
+    await q.admin.del(q.key('completed'));
+    expect(await mended()).toEqual(['kept-ended x']);
+    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({ state: 'completed', result: '1' });
+    const keptUntil = Number(await q.admin.zscore(q.key('completed'), 'x'));
+    expect(keptUntil - (await q.now())).toBeGreaterThan(86_000_000);
+    expect(await q.claim()).toEqual([]);
+  });
+
+  it('that had died is dead', async () => {
+    await q.hold('x', 'y');
+    await q.settle(
+      {
+        ...dead('x'),
+        outcome: {
+          kind: 'dead',
+          reason: 'unrecoverable',
+          failure: { ...FAILURE, reason: 'unrecoverable' },
+          counted: true,
+        },
+      },
+      retried('y', { delayMs: 60_000, failure: { ...FAILURE, message: 'no "reason":"at all"' } }),
+    );
+    await q.admin.del(q.key('dead'), q.key('delayed'));
+    expect(await mended()).toEqual(['kept-ended x', 'lined-up y']);
+    expect(await stateOf('x')).toBe('dead');
+    expect(await q.claim()).toEqual(['y']);
+  });
+
+  it('and has nothing in its body is dead as corrupt', async () => {
+    await q.add('x');
+    await q.admin.hset(q.key('jobs'), 'x', '');
+    await q.admin.del(q.key('wait'));
+    expect(await mended()).toEqual(['buried x']);
+    expect((await saidOf('x')).at(-1)).toBe('dead corrupt');
+  });
+});
+
+describe('a job in two places', () => {
+  const put: Record<string, (id: string) => Promise<unknown>> = {
+    completed: async (id) => {
+      await q.admin.zadd(q.key('completed'), (await q.now()) + 60_000, id);
+      await q.admin.hset(q.key('results'), id, '1\n{}');
+    },
+    dead: async (id) => q.admin.zadd(q.key('dead'), await q.now(), id),
+    active: async (id) => {
+      await q.hold('own');
+      await q.admin.sadd(q.key('active'), id);
+    },
+    suspects: (id) => q.admin.rpush(q.key('suspects'), id),
+    wait: (id) => q.admin.rpush(q.key('wait'), id),
+    prioritized: (id) => q.admin.zadd(q.key('prioritized'), 1, id),
+    delayed: (id) => q.admin.zadd(q.key('delayed'), 1, id),
+  };
+  const order = Object.keys(put);
+  const pairs = order.flatMap((first, i) => order.slice(i + 1).map((second) => [first, second] as const));
+
+  it.each(pairs)('%s and %s is in the first only', async (first, second) => {
+    await put[first]?.('x');
+    await put[second]?.('x');
+    await q.admin.hset(q.key('jobs'), 'x', job('x').body);
+    expect(await mended()).toEqual(['kept-one x']);
+    const at: Record<string, string> = { suspects: 'waiting', wait: 'waiting', prioritized: 'waiting' };
+    expect(await stateOf('x')).toBe(at[first] ?? first);
+    const key = first === 'active' ? `active:${WORKER}` : first;
+    expect(JSON.stringify((await q.dump())[key])).toContain('"x"');
+  });
+
+  it('stays with the worker that is known', async () => {
+    await q.hold('x');
+    await q.admin.sadd(q.keys.active('w0'), 'x');
+    expect(await mended()).toEqual(['kept-one x']);
+    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({ state: 'active', worker: WORKER });
+  });
+
+  it.each(['wait', 'suspects'] as const)(
+    'or more than once in %s is there once, where it was first',
+    async (kind) => {
+      await q.add('x', 'y');
+      await q.admin.rpush(q.key('wait'), 'x', 'x');
+      if (kind === 'suspects') await q.admin.rename(q.key('wait'), q.key('suspects'));
+      expect(await mended()).toEqual(['kept-one x']);
+      expect(await q.list(kind)).toEqual(['x', 'y']);
+    },
+  );
+});
+
+describe('what does not belong to a job is removed', () => {
+  it.each(['attempts', 'stalls', 'failures', 'results', 'progress', 'logs', 'priorities'] as const)(
+    'from %s, where the job is gone',
+    async (kind) => {
+      await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
+      await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
+      const strays = kind === 'results' ? ['swept gone', 'swept other'] : ['swept gone'];
+      expect(await mended()).toEqual(strays);
+      expect(Object.keys(await q.hash(kind))).toEqual(kind === 'results' ? [] : ['other']);
+    },
+  );
+
+  it('where its state has no such thing', async () => {
+    await q.hold('k', 'h');
+    await q.settle(kept('k', 60_000, '1'));
+    for (const kind of ['attempts', 'stalls', 'priorities'] as const) await q.admin.hset(q.key(kind), 'k', 1);
+    await q.admin.hset(q.key('results'), 'h', '1\n{}');
+    await q.admin.hset(q.key('priorities'), 'h', 1);
+    expect(await mended()).toEqual(['swept h', 'swept k']);
+    expect(await q.engine.get(QUEUE, 'k')).toMatchObject({ state: 'completed', result: '1' });
+    expect(await q.engine.get(QUEUE, 'h')).toMatchObject({ state: 'active' });
+  });
+});
+
+describe('a worker that holds jobs', () => {
+  const leaseMs = async () => Number(await q.admin.zscore(q.key('workers'), WORKER)) - (await q.now());
+
+  it('and has lost its lease has one again', async () => {
+    await q.hold('x');
+    await q.admin.del(q.key('workers'));
+    expect(await mended()).toEqual([`leased ${WORKER}`]);
+    expect(await leaseMs()).toBeGreaterThan(LEASE_MS - 5_000);
+    expect(await leaseMs()).toBeLessThanOrEqual(LEASE_MS);
+    expect(await stateOf('x')).toBe('active');
+  });
+
+  it('under a lease too far ahead has one of the right length', async () => {
+    await q.hold('x');
+    await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
+    expect(await mended()).toEqual([`leased ${WORKER}`]);
+    expect(await leaseMs()).toBeLessThanOrEqual(LEASE_MS);
+  });
+
+  it.each(['under a lease', 'without a lease'])(
+    'and is not known, %s, loses them to the line',
+    async (how) => {
+      await q.hold('x', 'y', 'z');
+      await q.admin.hset(q.key('stalls'), 'y', 1, 'z', MAX_STALLS);
+      await q.admin.del(q.key('worker'));
+      if (how === 'without a lease') await q.admin.del(q.key('workers'));
+      expect(await mended()).toEqual(['recovered x', 'recovered y', 'recovered z']);
+      expect(await q.list('wait')).toEqual(['x']);
+      expect(await q.list('suspects')).toEqual(['y']);
+      expect(await q.engine.get(QUEUE, 'z')).toMatchObject({ state: 'dead', failure: { reason: 'stalled' } });
+      expect(await q.hash('stalls')).toEqual({ x: '1', y: '2', z: String(MAX_STALLS + 1) });
+      expect((await saidOf('x')).at(-1)).toBe('stalled');
+      expect(await q.admin.exists(q.key('workers'), q.key('worker'), q.key('active'))).toBe(0);
+    },
+  );
+
+  it('whose lease is over is left to be recovered', async () => {
+    await q.hold('x');
+    await q.admin.zadd(q.key('workers'), (await q.now()) - 1, WORKER);
+    await q.admin.del(q.key('worker'));
+    expect(await changingNothing(q, run)).toMatchObject({ repairs: [] });
+  });
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: [...repair.keys, 'active', 'worker'].filter((key) => key !== 'workers') as typeof repair.keys,
+    except: ['events'],
+    async prepare() {
+      await q.hold('x', 'y');
+      await q.admin.hset(q.key('jobs'), 'lost', job('lost').body);
+      await q.admin.hdel(q.key('jobs'), 'y');
+      // What the audit before it finds is of no account here: the script itself must look first.
+      const { auditor } = q.engine as unknown as { auditor: (stalls: number) => Mending };
+      const mending = auditor.call(q.engine, MAX_STALLS);
+      return () => mending.mend(QUEUE, ['x', 'y', 'lost']);
+    },
+  });
+});
+
+interface Mending {
+  mend(queue: string, ids: readonly string[]): Promise<unknown>;
+}

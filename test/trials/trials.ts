@@ -1,0 +1,27 @@
+import { away } from './away.js';
+import { block } from './block.js';
+import { clocks } from './clocks.js';
+import { cuts } from './cuts.js';
+import { halfOpen } from './half-open.js';
+import { maxmemory } from './maxmemory.js';
+import { recovery } from './recovery.js';
+import { tail } from './tail.js';
+import { threeKills } from './three-kills.js';
+import type { Trial } from './trial.js';
+import { volume } from './volume.js';
+import { zombies } from './zombies.js';
+
+/** All there are, those that mostly wait first. */
+export const trials: readonly Trial[] = [
+  away,
+  block,
+  recovery,
+  threeKills,
+  halfOpen,
+  zombies,
+  clocks,
+  maxmemory,
+  cuts,
+  tail,
+  volume,
+];

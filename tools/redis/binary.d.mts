@@ -1,0 +1,1 @@
+export function findServer(options: { readonly forTests: boolean }): string;
