@@ -52,8 +52,11 @@ import { retryDead } from './scripts/retry-dead.js';
 const PROMOTE_LIMIT = 500;
 const RECOVER_LIMIT = 500;
 const LOG_LINES = 100;
-/** A worker's record outlives its lease: until then a late packet of it is recognised. */
-const RECORD_MS = 60_000;
+/**
+ * A worker's record outlives its lease: until then a late packet of it is recognised. Redis counts it by its wall clock, and a
+ * step of that by a minute or two must not make everybody unknown who lives.
+ */
+const RECORD_MS = 600_000;
 
 const CORRUPT = JSON.stringify({
   name: 'CorruptJob',
