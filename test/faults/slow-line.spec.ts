@@ -30,11 +30,11 @@ it('recovers nothing over a line that takes 50 to 500 ms each way', async () => 
     root: { lease: { duration: LEASE_MS } },
     handlers: { none: () => undefined },
   });
-  await near.runtime.pause();
+  near.runtime.pause();
   const ids = Array.from({ length: 10 }, (_, i) => `job-${i}`);
   await near.queue.addBulk(ids.map((id) => ({ name: 'job', data: null, options: { id } })));
   await until(() => runs.size === ids.length, PATIENT);
-  await near.runtime.resume();
+  near.runtime.resume();
 
   const delays = [50, 500, 120, 350, 80];
   const until3Leases = performance.now() + 3 * LEASE_MS;
