@@ -1,10 +1,22 @@
 /** Every kind of fault: its flag, what it is, and how often it happens in a usual run. */
 export const FAULTS = {
-  'worker-kill': { flag: 'worker-kills', usual: 8, what: 'SIGKILL of a worker: any time, behind a handler, or in a settlement' },
+  'worker-kill': {
+    flag: 'worker-kills',
+    usual: 8,
+    what: 'SIGKILL of a worker: any time, behind a handler, or in a settlement',
+  },
   'worker-stop': { flag: 'worker-stops', usual: 3, what: 'SIGSTOP of a worker past its lease, then SIGCONT' },
   'worker-term': { flag: 'worker-terms', usual: 2, what: 'SIGTERM of a worker, as a deployment does' },
-  'producer-kill': { flag: 'producer-kills', usual: 3, what: 'SIGKILL of a producer in the middle of addBulk' },
-  'redis-kill': { flag: 'redis-kills', usual: 2, what: 'SIGKILL of Redis, and a restart from its append-only file' },
+  'producer-kill': {
+    flag: 'producer-kills',
+    usual: 3,
+    what: 'SIGKILL of a producer in the middle of addBulk',
+  },
+  'redis-kill': {
+    flag: 'redis-kills',
+    usual: 2,
+    what: 'SIGKILL of Redis, and a restart from its append-only file',
+  },
   'redis-stall': { flag: 'redis-stalls', usual: 3, what: 'SIGSTOP, CLIENT PAUSE or DEBUG SLEEP of Redis' },
   'client-kill': { flag: 'client-kills', usual: 3, what: 'CLIENT KILL of every connection' },
   cut: { flag: 'cuts', usual: 10, what: 'a connection cut after a random number of bytes, up or down' },

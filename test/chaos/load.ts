@@ -35,7 +35,9 @@ export interface JobPlan {
   readonly priority: number;
 }
 
-const BY_LETTER = new Map<string, Kind>(Object.entries(KINDS).map(([kind, { letter }]) => [letter, kind as Kind]));
+const BY_LETTER = new Map<string, Kind>(
+  Object.entries(KINDS).map(([kind, { letter }]) => [letter, kind as Kind]),
+);
 
 export function letterOf(kind: Kind): string {
   return KINDS[kind].letter;
@@ -59,9 +61,10 @@ export function jobPlan(n: number, seed: number, leaseMs: number): JobPlan {
   if (lot < 50) return { ...plain, kind: 'flaky' };
   if (lot < 60) return { ...plain, kind: 'doomed' };
   if (lot < 65) return { ...plain, kind: 'hopeless' };
-  if (lot < 90) return { ...plain, kind: 'long', ms: leaseMs + ms * 20 };
-  if (lot < 275) return { ...plain, kind: 'quick', delay: 100 + ms * 40 };
-  if (lot < 475) return { ...plain, kind: 'slow', ms, priority: ms };
+  if (lot < 75) return { ...plain, kind: 'long', ms: leaseMs + ms * 10 };
+  if (lot < 175) return { ...plain, kind: 'slow', ms: 100 + ms * 10 };
+  if (lot < 375) return { ...plain, kind: 'quick', delay: 100 + ms * 40 };
+  if (lot < 575) return { ...plain, kind: 'slow', ms, priority: ms };
   if (lot < 2_500) return { ...plain, kind: 'slow', ms };
   return { ...plain, kind: 'quick' };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { FAULTS, type FaultKind } from './faults.js';
 import type { Child, Fleet } from './fleet.js';
+import type { Kind } from './load.js';
 import type { LedgerWriter } from './ledger/writer.js';
 import type { Options } from './options.js';
 import type { Store } from './redis/store.js';
@@ -17,6 +18,8 @@ type Deed = (act: Act, world: World) => Promise<{ said: string; met: string }>;
 
 /** How long a process that was told to kill itself at a certain moment may wait for that moment. */
 const MOMENT_MS = 3_000;
+/** Longer than a producer tries to add a job. */
+const ADD_MS = 8_000;
 
 /** Does what the schedule says, and writes down when and to whom. */
 export class Nemesis {
@@ -36,7 +39,8 @@ export class Nemesis {
     for (const kind of Object.keys(FAULTS) as FaultKind[]) this.done[kind] = 0;
     this.timer = setInterval(() => {
       const now = progress();
-      while (this.next < schedule.length && schedule[this.next]!.at <= now) this.begin(schedule[this.next++]!);
+      while (this.next < schedule.length && schedule[this.next]!.at <= now)
+        this.begin(schedule[this.next++]!);
     }, 20);
   }
 
@@ -66,7 +70,7 @@ export class Nemesis {
       this.news.push(said);
       this.ledger.write(`K ${act.kind} ${from} ${this.ledger.now()} ${met}\n`);
     } catch (error) {
-      this.news.push(`${act.kind} failed: ${(error as Error).message}`);
+      this.world.fleet.accidents.push(`${act.kind} failed: ${(error as Error).message}`);
     }
   }
 }
@@ -121,7 +125,8 @@ const DEEDS: Record<FaultKind, Deed> = {
       await pause(ms);
       store.signal('SIGCONT');
     } else {
-      const words = how === 'pause' ? ['CLIENT', 'PAUSE', String(ms), 'ALL'] : ['DEBUG', 'SLEEP', String(ms / 1000)];
+      const words =
+        how === 'pause' ? ['CLIENT', 'PAUSE', String(ms), 'ALL'] : ['DEBUG', 'SLEEP', String(ms / 1000)];
       await store.control.call(words[0]!, ...words.slice(1)).catch(() => undefined);
       if (how === 'pause') await pause(ms);
     }
@@ -142,7 +147,8 @@ const DEEDS: Record<FaultKind, Deed> = {
     const before = cuts();
     const direction = act.how as 'up' | 'down';
     fleet.at('proxy').tell({ do: 'cut', line, direction, bytes: act.count });
-    for (const end = performance.now() + act.ms; performance.now() < end && cuts() === before;) await pause(50);
+    for (const end = performance.now() + act.ms; performance.now() < end && cuts() === before;)
+      await pause(50);
     fleet.at('proxy').tell({ do: 'heal', line });
     return { said: `cut ${name} after ${act.count} B ${direction}`, met: metOf(act, world) };
   },
@@ -179,24 +185,36 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: `disk full for ${ms} ms`, met: 'redis' };
   },
   poison: async ({ slot }, { fleet }) => {
-    await fleet.at('producer', slot).ready;
-    fleet.at('producer', slot).tell({ do: 'add', kind: 'poison', ms: 0 });
+    await addSpecial(slot, 'poison', 0, fleet);
     return { said: 'a poison job', met: 'nobody' };
   },
   blocker: async ({ slot, ms }, { fleet }) => {
-    await fleet.at('producer', slot).ready;
-    fleet.at('producer', slot).tell({ do: 'add', kind: 'blocker', ms });
+    await addSpecial(slot, 'blocker', ms, fleet);
     return { said: `a job that blocks ${ms} ms`, met: 'nobody' };
   },
 };
 
 /** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
 async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {
-  for (const end = performance.now() + MOMENT_MS; ; ) {
+  for (const end = performance.now() + MOMENT_MS; ;) {
     const child = fleet.at('worker', slot);
     await child.ready.catch(() => undefined);
     if (child.alive && (child.figures.running > 0 || performance.now() > end)) return child;
     await pause(20);
+  }
+}
+
+/** Tells the producer in this place to add such a job, until one has done so: Redis may be away, or the producer killed. */
+async function addSpecial(slot: number, kind: Kind, ms: number, fleet: Fleet): Promise<void> {
+  for (;;) {
+    const child = fleet.at('producer', slot);
+    await child.ready.catch(() => undefined);
+    const { accepted } = child;
+    child.tell({ do: 'add', kind, ms });
+    for (const end = performance.now() + ADD_MS; performance.now() < end && child.alive;) {
+      if (child.accepted > accepted) return;
+      await pause(20);
+    }
   }
 }
 

@@ -122,4 +122,3 @@ function word<W extends string>(
   if (given === undefined || known.includes(given as W)) return given as W | undefined;
   throw new UsageError(`--${flag} must be one of ${known.join(', ')}, got '${given}'`);
 }
-

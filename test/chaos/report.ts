@@ -3,7 +3,20 @@ import type { Nemesis } from './nemesis.js';
 import type { Result } from './run.js';
 
 const ROW_MS = 2_000;
-const COLUMNS = ['time', 'added', 'completed', 'waiting', 'delayed', 'active', 'dead', 'jobs/s', 'redis', 'worker'];
+/** Broken promises that are told; all of them are in the result. */
+const SHOWN = 20;
+const COLUMNS = [
+  'time',
+  'added',
+  'completed',
+  'waiting',
+  'delayed',
+  'active',
+  'dead',
+  'jobs/s',
+  'redis',
+  'worker',
+];
 const number = (value: number) => value.toLocaleString('en');
 const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} M`;
 
@@ -39,7 +52,9 @@ export class Table {
 }
 
 function write(cells: readonly string[]): void {
-  const text = cells.map((cell, i) => (i === cells.length - 1 ? cell : cell.padStart(i === 0 ? 6 : 10))).join('');
+  const text = cells
+    .map((cell, i) => (i === cells.length - 1 ? cell : cell.padStart(i === 0 ? 6 : 10)))
+    .join('');
   process.stdout.write(`${text}\n`);
 }
 
@@ -48,7 +63,8 @@ function clock(seconds: number): string {
 }
 
 /** The figures of a run in one line, then every broken promise in one of its own. */
-export function verdict({ account, violations, options, acts, ledgers }: Result): string {
+export function verdict(result: Result): string {
+  const { account, violations, options, acts, ledgers, slopes, seconds, keysLeft } = result;
   const { dead } = account;
   const reasons = Object.entries(dead).map(([reason, count]) => `${reason} ${number(count)}`);
   const deaths = Object.values(dead).reduce((sum, count) => sum + count, 0);
@@ -72,7 +88,10 @@ export function verdict({ account, violations, options, acts, ledgers }: Result)
     `faults: ${done.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none'}`,
     `adds of unknown outcome: ${account.unknownApplied} applied, ${account.unknownNotApplied} not; stale settlements refused: ${account.staleRefused}; ` +
       `taken back from workers that were dead ${recoveries.dead}, paused ${recoveries.paused}, cut off ${recoveries.cutOff}`,
-    ...violations.map((text) => `BROKEN: ${text}`),
+    `${number(Math.round(account.completed / seconds))} jobs/s over ${seconds} s; per minute: keys ${number(slopes.keys)}, redis ${number(slopes.redisBytes)} B, ` +
+      `largest worker ${number(slopes.workerRss)} B; keys left: ${keysLeft.length}`,
+    ...violations.slice(0, SHOWN).map((text) => `BROKEN: ${text}`),
+    ...(violations.length > SHOWN ? [`and ${violations.length - SHOWN} more`] : []),
     ...(ledgers ? [`ledgers: ${ledgers}`] : []),
     figures.join(' · '),
     '',

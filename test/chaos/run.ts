@@ -15,6 +15,7 @@ import { scanQueue, type QueueScan } from './redis/scan.js';
 import { Store } from './redis/store.js';
 import { Table } from './report.js';
 import { makeSchedule } from './schedule.js';
+import { slopesOf, type Slopes } from './slopes.js';
 
 export interface Result {
   readonly options: Options;
@@ -25,6 +26,7 @@ export interface Result {
   readonly acts: Readonly<Record<string, number>>;
   readonly accidents: readonly string[];
   readonly keysLeft: readonly string[];
+  readonly slopes: Slopes;
   readonly samples: readonly Sample[];
   /** Every broken promise, as a sentence; none: all is well. */
   readonly violations: readonly string[];
@@ -97,7 +99,9 @@ class Chaos {
     const schedule = makeSchedule(options);
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
-    const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () => this.progress());
+    const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
+      this.progress(),
+    );
     const table = new Table(this.gauge, nemesis);
     try {
       await this.loaded(interrupt, nemesis);
@@ -129,6 +133,7 @@ class Chaos {
       account: sums,
       acts: nemesis.done,
       keysLeft: reloaded.keys,
+      slopes: slopesOf(this.gauge.samples),
       samples: this.gauge.samples,
       violations: violationsOf(sums, running, stopped, reloaded),
     };
@@ -192,7 +197,8 @@ class Chaos {
       if (!file.startsWith(`producer-${slot}.`) || file.endsWith('.txt')) continue;
       readLedger(join(this.dir, file), ([letter, first, count]) => {
         if (letter === 'A') accepted += Number(count);
-        if (letter === 'I') next = Math.max(next ?? 0, Number(first) + Number(count) * this.options.producers);
+        if (letter === 'I')
+          next = Math.max(next ?? 0, Number(first) + Number(count) * this.options.producers);
       });
     }
     return { accepted, next };
@@ -248,22 +254,19 @@ async function within(ms: number, isSo: () => boolean): Promise<boolean> {
   return isSo();
 }
 
-function violationsOf(
-  sums: Account,
-  running: QueueScan,
-  stopped: QueueScan,
-  reloaded: QueueScan,
-): string[] {
+function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {
   const found: string[] = [];
   for (const figure of MUST_BE_ZERO) if (sums[figure] > 0) found.push(`${figure}: ${sums[figure]}`);
-  if (sums.reruns > sums.rerunBound) found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
+  if (sums.reruns > sums.rerunBound)
+    found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
   found.push(...sums.disagreements);
   for (const [when, scan] of [
     ['once all had stopped', stopped],
     ['after a restart of Redis', reloaded],
   ] as const) {
     for (const figure of ['dead', 'processed', 'deadCounter'] as const) {
-      if (scan[figure] !== running[figure]) found.push(`${figure} ${when}: ${scan[figure]}, before ${running[figure]}`);
+      if (scan[figure] !== running[figure])
+        found.push(`${figure} ${when}: ${scan[figure]}, before ${running[figure]}`);
     }
     found.push(...scan.faults.map((fault) => `${when}: ${fault}`));
   }

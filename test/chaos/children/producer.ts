@@ -27,7 +27,10 @@ const BULKS = [20, 100, 300, 1_000, 2_300];
 class ProducerApp {}
 
 const { rate, jobs } = plan.produce!;
-const app = await NestFactory.createApplicationContext(ProducerApp, { logger: fileLogger(), abortOnError: false });
+const app = await NestFactory.createApplicationContext(ProducerApp, {
+  logger: fileLogger(),
+  abortOnError: false,
+});
 app.enableShutdownHooks();
 const adder = new Adder(app.get(QueueProducer), ledger, plan);
 const startedAt = performance.now();
@@ -43,7 +46,9 @@ onTold((told) => {
       dieInAdd = told.count;
       return;
     case 'add':
-      void adder.add({ kind: told.kind, ms: told.ms, delay: 0, priority: 0 });
+      void adder.add({ kind: told.kind, ms: told.ms, delay: 0, priority: 0 }).then((accepted) => {
+        if (accepted) say({ say: 'accepted' });
+      });
       return;
     default:
       return;

@@ -17,7 +17,10 @@ import { fileLogger, ledger, onTold, plan, say, tellFigures } from './child.js';
 })
 class WatcherApp {}
 
-const app = await NestFactory.createApplicationContext(WatcherApp, { logger: fileLogger(), abortOnError: false });
+const app = await NestFactory.createApplicationContext(WatcherApp, {
+  logger: fileLogger(),
+  abortOnError: false,
+});
 app.enableShutdownHooks();
 const events = app.get(QueueEvents);
 let lines = '';

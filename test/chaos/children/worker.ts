@@ -67,7 +67,10 @@ class Work {
 })
 class WorkerApp {}
 
-const app = await NestFactory.createApplicationContext(WorkerApp, { logger: fileLogger(), abortOnError: false });
+const app = await NestFactory.createApplicationContext(WorkerApp, {
+  logger: fileLogger(),
+  abortOnError: false,
+});
 app.enableShutdownHooks();
 witness.watch(app.get<QueueEngine>(QUEUE_ENGINE));
 onTold((told) => {

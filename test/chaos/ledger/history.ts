@@ -1,15 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { deathOf, jobPlan, kindOf, ownId, type Kind } from '../load.js';
-import {
-  ACCEPTED,
-  DEAD,
-  DUPLICATE,
-  INTENDED,
-  Nonces,
-  REFUSED,
-  STARTED,
-} from './nonces.js';
+import { ACCEPTED, DEAD, DUPLICATE, INTENDED, Nonces, REFUSED, STARTED } from './nonces.js';
 import { readLedger } from './reader.js';
 
 /** One process as its ledger shows it. */
@@ -66,7 +58,9 @@ export class History {
 
   constructor(readonly terms: LedgerTerms) {
     // What the store says is told by ids, which the workers' ledgers explain.
-    const files = readdirSync(terms.dir).filter((name) => /^(worker|producer|watcher|nemesis)-\d+\.\d+$/.test(name));
+    const files = readdirSync(terms.dir).filter((name) =>
+      /^(worker|producer|watcher|nemesis)-\d+\.\d+$/.test(name),
+    );
     const rank = (name: string) => ['producer', 'worker', 'watcher', 'nemesis'].indexOf(name.split('-')[0]!);
     for (const file of files.toSorted((a, b) => rank(a) - rank(b))) this.read(file);
   }
