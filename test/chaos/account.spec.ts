@@ -212,4 +212,12 @@ describe('the account of recoveries', () => {
   it('measures from the kill to the next run of the last job', () => {
     expect(recovered(['D worker-0.1 5000 kill'], 9_500)).toMatchObject({ longestRecovery: 4_520 });
   });
+
+  it.each([
+    ['Redis was away', ['K redis-kill 4000 6000 redis', 'K redis-stall 5500 7000 redis']],
+    ['no other worker was up', ['K worker-stop 4000 7000 worker-1.2']],
+  ])('leaves the time out in which %s', (_, nemesis) => {
+    const { longestRecovery } = recovered(['D worker-0.1 5000 kill', ...nemesis], 9_500);
+    expect(longestRecovery).toBe(2_520);
+  });
 });

@@ -211,13 +211,13 @@ class Chaos {
     return this.fleet.sum('watcher', 'completed') / jobs;
   }
 
+  /** Waits until all jobs are in and the nemesis has begun its last deed, or nothing moves any more. */
   private async loaded(interrupt: AbortSignal, nemesis: Nemesis): Promise<void> {
-    const { jobs } = this.options;
     const isLoaded = () => this.fleet.all('producer').every((child) => child.done);
-    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1 && this.gauge.backlog + 1 < jobs)) {
+    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1)) {
       interrupt.throwIfAborted();
+      if (this.gauge.idleMs > STUCK_MS) return;
       await pause(100);
-      if (isLoaded() && this.gauge.idleMs > STUCK_MS) return;
     }
   }
 

@@ -1,4 +1,5 @@
 import type { QueueScan } from '../redis/scan.js';
+import { downtime, lengthWithout } from './downtime.js';
 import type { History, ProcessHistory } from './history.js';
 import { ACCEPTED, DEAD, DUPLICATE, INTENDED, QUEUED, REFUSED, STARTED } from './nonces.js';
 
@@ -36,7 +37,10 @@ export interface Account {
   /** Workers whose jobs were taken back: they were dead, paused, cut off, or (false) well. */
   readonly recoveries: { readonly dead: number; readonly paused: number; readonly cutOff: number };
   readonly falseRecoveries: number;
-  /** From the kill of a worker until the last of its running jobs ran again, in ms. */
+  /**
+   * From the kill of a worker until the last of its running jobs ran again, in ms; without the time in which nobody could
+   * have run it, since Redis was away or no worker was up.
+   */
   readonly longestRecovery: number;
   /** The same for jobs that lost several workers, which wait in the line of the suspects, one for each worker. */
   readonly longestOfSuspects: number;
@@ -186,8 +190,9 @@ function longestRecoveries(history: History) {
   const again = history.restarts(died);
   let longestRecovery = 0;
   let longestOfSuspects = 0;
+  const down = downtime(history);
   for (const [n, at] of died) {
-    const took = (again.get(n) ?? at) - at;
+    const took = lengthWithout([at, again.get(n) ?? at], down);
     if ((history.stalls.get(n) ?? 0) >= 2) longestOfSuspects = Math.max(longestOfSuspects, took);
     else longestRecovery = Math.max(longestRecovery, took);
   }

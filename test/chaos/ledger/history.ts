@@ -11,6 +11,8 @@ export interface ProcessHistory {
   readonly names: string[];
   /** Runs that began, and of whose outcome nothing was heard. */
   readonly open: Map<number, { n: number; ended: boolean }>;
+  /** When it first asked for work. */
+  startedAt: number | undefined;
   /** When it ended, and why; undefined while it lives. */
   endedAt: number | undefined;
   cause: string;
@@ -91,7 +93,14 @@ export class History {
   }
 
   private read(file: string): void {
-    const history: ProcessHistory = { file, names: [], open: new Map(), endedAt: undefined, cause: '' };
+    const history: ProcessHistory = {
+      file,
+      names: [],
+      open: new Map(),
+      startedAt: undefined,
+      endedAt: undefined,
+      cause: '',
+    };
     if (file.startsWith('worker')) this.processes.set(file, history);
     readLedger(join(this.terms.dir, file), (words) => this.see(words, history));
   }
@@ -120,6 +129,7 @@ export class History {
         return;
       case 'W':
         history.names.push(first);
+        history.startedAt ??= Number(words[2]);
         return;
       case 'V':
         this.recoveries.push({ name: first, jobs: Number(words[2]), at: Number(words[3]) });
