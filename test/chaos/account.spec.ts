@@ -138,7 +138,16 @@ describe('the account of a run', () => {
       'worker-0.1': [...completed(0, 1), 'S 1 2 100'],
       'watcher-0.2': ['c j0', 'f j1 stalled'],
     };
-    expect(accountOf(files)).toMatchObject({ wrongEnds: 2 });
+    expect(accountOf(files)).toMatchObject({ wrongEnds: 2, unlucky: 0 });
+  });
+
+  it('takes a harmless job that lost six workers for dead as it should be', () => {
+    const stalls = (count: number) => ({
+      'producer-0.0': added(0),
+      'watcher-0.1': [...Array.from({ length: count }, () => 's j0'), 'f j0 stalled'],
+    });
+    expect(accountOf(stalls(6))).toMatchObject({ wrongEnds: 0, unlucky: 1, lost: 0 });
+    expect(accountOf(stalls(5))).toMatchObject({ wrongEnds: 1, unlucky: 0 });
   });
 
   it('sees what was accepted as a duplicate of nothing, missed events, and what nobody caught', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROOT } from '../support/sources.js';
-import { FAULTS } from './faults.js';
+import { FAULTS, type FaultKind } from './faults.js';
 import type { Result } from './run.js';
 
 /*
@@ -58,7 +58,8 @@ describe('a minute of everything that can break', () => {
 
   it('breaks what it is meant to break', () => {
     expect(run.acts).toEqual(run.options.faults);
-    expect(Object.keys(run.acts).toSorted()).toEqual(Object.keys(FAULTS).toSorted());
+    const left = (Object.keys(FAULTS) as FaultKind[]).filter((kind) => run.acts[kind] === 0);
+    expect(left).toEqual(process.platform === 'linux' ? [] : ['full-disk']);
     expect(run.account.recoveries.dead).toBeGreaterThan(0);
     expect(run.account.added).toBeGreaterThanOrEqual(run.options.jobs);
   });

@@ -18,6 +18,8 @@ type Deed = (act: Act, world: World) => Promise<{ said: string; met: string }>;
 
 /** How long a process that was told to kill itself at a certain moment may wait for that moment. */
 const MOMENT_MS = 3_000;
+/** How long a process may take until something can be done to it; it may have to be started first. */
+const VICTIM_MS = 60_000;
 /** Longer than a producer tries to add a job. */
 const ADD_MS = 8_000;
 
@@ -196,19 +198,21 @@ const DEEDS: Record<FaultKind, Deed> = {
 
 /** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
 async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {
-  for (const end = performance.now() + MOMENT_MS; ;) {
+  const begun = performance.now();
+  while (performance.now() < begun + VICTIM_MS) {
     const child = fleet.at('worker', slot);
-    await child.ready.catch(() => undefined);
-    if (child.alive && (child.figures.running > 0 || performance.now() > end)) return child;
+    const isPatient = performance.now() < begun + MOMENT_MS;
+    if (child.up && (child.figures.running > 0 || !isPatient)) return child;
     await pause(20);
   }
+  throw new Error(`worker ${slot} was not up within ${VICTIM_MS} ms`);
 }
 
 /** Tells the producer in this place to add such a job, until one has done so: Redis may be away, or the producer killed. */
 async function addSpecial(slot: number, kind: Kind, ms: number, fleet: Fleet): Promise<void> {
-  for (;;) {
+  for (const late = performance.now() + VICTIM_MS; performance.now() < late; await pause(20)) {
     const child = fleet.at('producer', slot);
-    await child.ready.catch(() => undefined);
+    if (!child.up) continue;
     const { accepted } = child;
     child.tell({ do: 'add', kind, ms });
     for (const end = performance.now() + ADD_MS; performance.now() < end && child.alive;) {
@@ -216,6 +220,7 @@ async function addSpecial(slot: number, kind: Kind, ms: number, fleet: Fleet): P
       await pause(20);
     }
   }
+  throw new Error(`producer ${slot} added no such job within ${VICTIM_MS} ms`);
 }
 
 function lineOf({ slot }: Act, { options }: World): { line: number; name: string } {

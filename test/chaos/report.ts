@@ -87,7 +87,7 @@ export function verdict(result: Result): string {
     '',
     `faults: ${done.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none'}`,
     `adds of unknown outcome: ${account.unknownApplied} applied, ${account.unknownNotApplied} not; stale settlements refused: ${account.staleRefused}; ` +
-      `taken back from workers that were dead ${recoveries.dead}, paused ${recoveries.paused}, cut off ${recoveries.cutOff}`,
+      `taken back from workers that were dead ${recoveries.dead}, paused ${recoveries.paused}, cut off ${recoveries.cutOff}; harmless jobs that lost more than five workers: ${account.unlucky}`,
     `${number(Math.round(account.completed / seconds))} jobs/s over ${seconds} s; per minute: keys ${number(slopes.keys)}, redis ${number(slopes.redisBytes)} B, ` +
       `largest worker ${number(slopes.workerRss)} B; keys left: ${keysLeft.length}`,
     ...violations.slice(0, SHOWN).map((text) => `BROKEN: ${text}`),

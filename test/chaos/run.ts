@@ -149,9 +149,9 @@ class Chaos {
 
   private async startAll(): Promise<void> {
     const { workers, producers } = this.options;
-    const proxy = this.fleet.start('proxy', 0)!;
+    const proxy = this.fleet.start('proxy', 0);
     this.ports = (await proxy.ready).ports!;
-    await this.fleet.start('watcher', 0)!.ready;
+    await this.fleet.start('watcher', 0).ready;
     for (let slot = 0; slot < workers; slot++) this.fleet.start('worker', slot);
     await Promise.all(this.fleet.all('worker').map((child) => child.ready));
     for (let slot = 0; slot < producers; slot++) this.fleet.start('producer', slot);
@@ -160,33 +160,24 @@ class Chaos {
   }
 
   /** What the next process in this place is to be. */
-  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> | null {
+  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> {
     const { seed, leaseMs, concurrency, broken, workers, producers, jobs, seconds } = this.options;
     const common = { url: this.store.url, epoch: this.epoch, seed, leaseMs, concurrency };
     const through = (line: number) => ({ ...common, url: `redis://127.0.0.1:${this.ports[line]}` });
-    switch (role) {
-      case 'watcher':
-        return common;
-      case 'proxy':
-        return { ...common, proxy: { lines: workers + producers } };
-      case 'worker':
-        return { ...through(slot), ...(broken && { broken }) };
-      case 'producer': {
-        const share = Math.ceil(jobs / producers);
-        const { accepted, next } = this.producedBy(slot);
-        const rate = seconds === 0 ? 0 : jobs / producers / seconds;
-        return {
-          ...through(workers + slot),
-          produce: {
-            first: next ?? slot,
-            stride: producers,
-            jobs: Math.max(0, share - accepted),
-            rate,
-            generatedIds: slot % 2 === 1,
-          },
-        };
-      }
-    }
+    if (role === 'watcher') return common;
+    if (role === 'proxy') return { ...common, proxy: { lines: workers + producers } };
+    if (role === 'worker') return { ...through(slot), ...(broken && { broken }) };
+    const { accepted, next } = this.producedBy(slot);
+    return {
+      ...through(workers + slot),
+      produce: {
+        first: next ?? slot,
+        stride: producers,
+        jobs: Math.max(0, Math.ceil(jobs / producers) - accepted),
+        rate: seconds === 0 ? 0 : jobs / producers / seconds,
+        generatedIds: slot % 2 === 1,
+      },
+    };
   }
 
   /** What earlier producers in this place have done, by their ledgers. */

@@ -29,6 +29,8 @@ export interface Account {
   readonly falseDuplicates: number;
   /** Jobs of which a person would say that they ended wrongly: completed instead of dead, or dead for another reason. */
   readonly wrongEnds: number;
+  /** Harmless jobs that are dead as stalled, since they have lost more workers than a job may. */
+  readonly unlucky: number;
   /** Ends of handlers beyond the first of a job, and how many the faults explain. */
   readonly reruns: number;
   readonly rerunBound: number;
@@ -82,6 +84,7 @@ export function account(history: History, scan: QueueScan): Account {
     left: scan.runnable.length,
     torn: torn(history),
     wrongEnds: counts.wrongEnds,
+    unlucky: counts.unlucky,
     rerunBound: [...history.processes.values()].reduce((sum, { open }) => sum + open.size, counts.refused),
     staleRefused: counts.refused,
     stalled: counts.stalled,

@@ -4,6 +4,9 @@ import { deathOf, jobPlan, kindOf, ownId, type Kind } from '../load.js';
 import { ACCEPTED, DEAD, DUPLICATE, INTENDED, Nonces, REFUSED, STARTED } from './nonces.js';
 import { readLedger } from './reader.js';
 
+/** The library's default: a job that loses more workers than this is dead. */
+const MAX_STALLS = 5;
+
 /** One process as its ledger shows it. */
 export interface ProcessHistory {
   readonly file: string;
@@ -48,7 +51,16 @@ export class History {
   readonly deeds: Deed[] = [];
   readonly deaths = new Map<string, number>();
   readonly unhandled: string[] = [];
-  readonly counts = { started: 0, ended: 0, refused: 0, stalled: 0, completed: 0, foreign: 0, wrongEnds: 0 };
+  readonly counts = {
+    started: 0,
+    ended: 0,
+    refused: 0,
+    stalled: 0,
+    completed: 0,
+    foreign: 0,
+    wrongEnds: 0,
+    unlucky: 0,
+  };
   /** Calls of several jobs of which nothing was heard: `n`, how many. */
   readonly unheard = new Map<number, number>();
   /** How often a job was taken back from a worker, by the store's events. */
@@ -197,7 +209,11 @@ export class History {
     } else {
       const must = deathOf(this.kindOf(n));
       this.nonces.count('told', n);
-      if (must !== (letter === 'f' ? reason : undefined)) this.counts.wrongEnds += 1;
+      const end = letter === 'f' ? reason : undefined;
+      // Whoever kills this many workers would kill an innocent job's sixth now and then; it is told to be dead, and why.
+      if (end === 'stalled' && must !== end && (this.stalls.get(n) ?? 0) > MAX_STALLS)
+        this.counts.unlucky += 1;
+      else if (must !== end) this.counts.wrongEnds += 1;
       if (letter === 'c') this.counts.completed += 1;
       else {
         this.nonces.mark(n, DEAD);
