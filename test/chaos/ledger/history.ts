@@ -210,7 +210,7 @@ export class History {
       const must = deathOf(this.kindOf(n));
       this.nonces.count('told', n);
       const end = letter === 'f' ? reason : undefined;
-      // Whoever kills this many workers would kill an innocent job's sixth now and then; it is told to be dead, and why.
+      // Among many kills a harmless job may lose its sixth worker by bad luck, and is then dead as it should be.
       if (end === 'stalled' && must !== end && (this.stalls.get(n) ?? 0) > MAX_STALLS)
         this.counts.unlucky += 1;
       else if (must !== end) this.counts.wrongEnds += 1;
