@@ -11,6 +11,7 @@ import { drainPool } from './drain.js';
 import { Exchanger, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
+import { HeldBell } from './held-bell.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
@@ -52,8 +53,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private buffer: ClaimedJob[] = [];
   private next = 0;
   private suspects = 0;
-  /** A bell has woken us, and no exchange has gone out since. */
-  private holdsBell = false;
+  private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
@@ -198,20 +198,17 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   wake(): boolean {
     if (this.want() <= 0) return false;
-    this.holdsBell = true;
+    this.bell.take();
     this.exchanger.kick();
     return true;
   }
 
   asking(): void {
-    this.holdsBell = false;
+    this.bell.asking(this.maySuspect());
   }
 
-  /** The claim that was on its way when the bell woke us has filled the slots: the bell is for another worker then. */
   nothingToAsk(): void {
-    if (!this.holdsBell) return;
-    this.holdsBell = false;
-    this.parts.doorbell.passOn(this);
+    this.bell.notNeeded();
   }
 
   beaten(worker: string, answer: BeatAnswer): void {

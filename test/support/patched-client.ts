@@ -5,10 +5,19 @@ import { allScripts } from '#lib/engine/script.js';
 /** The text a script is run with instead of its own; the same text where it is left as it is. */
 export type Patch = (name: string, text: string) => string;
 
+/** The name of a script or of a command, its arguments, and what sends it. */
+export type Around = (
+  name: string,
+  send: () => Promise<unknown>,
+  args: readonly unknown[],
+) => Promise<unknown>;
+
 export interface PatchedClientOptions {
   readonly patch?: Patch;
   /** Stands between the caller and Redis, for each call of a script: may call `send` later, drop its answer, or not call it. */
-  readonly around?: (name: string, send: () => Promise<unknown>) => Promise<unknown>;
+  readonly around?: Around;
+  /** Other commands that it stands before too, by their names. */
+  readonly commands?: readonly string[];
   readonly redis?: RedisOptions;
 }
 
@@ -23,14 +32,16 @@ interface Patched {
  * for it, and what is tested is what is published, but for what the patch says.
  */
 export function patchedClient(url: string, options: PatchedClientOptions): (role: string) => Redis {
-  const table = patchTable(options.patch ?? ((_, text) => text));
+  let table: Map<string, Patched> | undefined;
   return (role) => {
     const client = new Redis(url, { connectionName: `patched-${role}`, lazyConnect: true, ...options.redis });
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command: Command, stream) => {
+      table ??= patchTable(options.patch ?? ((_, text) => text));
       const patched = apply(table, command);
-      if (!patched || !options.around) return send(command, stream);
-      return options.around(patched.name, () => send(command, stream) as Promise<unknown>);
+      const name = patched?.name ?? options.commands?.find((known) => known === command.name);
+      if (!name || !options.around) return send(command, stream);
+      return options.around(name, () => send(command, stream) as Promise<unknown>, command.args);
     };
     return client;
   };
@@ -45,7 +56,6 @@ function patchTable(patch: Patch): Map<string, Patched> {
     table.set(sha, entry);
     table.set(text, entry);
   }
-  if (table.size === 0) throw new Error('there are no scripts: import the engine first');
   return table;
 }
 

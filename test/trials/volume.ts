@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { emptied, end, type Lab, type Store } from './lab.js';
+import { emptied, end, sum, type Lab, type Store } from './lab.js';
 import type { Trial } from './trial.js';
 
 const MB = 1024 * 1024;
@@ -88,26 +88,29 @@ function judge(lab: Lab, { before, after, points, twice, never }: Measured): voi
   const grown = (after.used / before.used - 1) * 100;
   lab.judge({ what: `${total}: memory of Redis grown by`, value: grown, unit: '%', atMost: 1 });
   const half = points.slice(points.length / 2);
-  const [rss, heap] = [1, 2].map((column) => slope(half.map((point) => [point[0], point[column]!])));
-  lab.say(`heap of the worker ${half[0]![2].toFixed(1)} -> ${half.at(-1)![2].toFixed(1)} MB`);
+  const [rss, heap] = [1, 2].map((column) => growth(half.map((point) => [point[0], point[column]!])));
+  const mean = sum(half.map((point) => point[1])) / half.length;
+  lab.say(
+    `worker, over the last half: mean ${mean.toFixed(0)} MB resident, heap at the end ${half.at(-1)![2].toFixed(1)} MB`,
+  );
   lab.judge({
-    what: `${total}: resident memory of the worker grows, over the last half`,
-    value: rss!,
-    unit: 'MB per million',
-    atMost: 1,
+    what: `${total}: resident memory of the worker grown by, over the last half`,
+    value: (rss! / mean) * 100,
+    unit: '%',
+    atMost: 5,
   });
   lab.judge({
-    what: `${total}: its heap grows, over the last half`,
+    what: `${total}: its heap grown by, over the last half`,
     value: heap!,
-    unit: 'MB per million',
-    atMost: 0.1,
+    unit: 'MB',
+    atMost: 0.5,
   });
 }
 
-/** Of the straight line that fits best. */
-function slope(points: readonly (readonly [number, number])[]): number {
-  const mean = (at: 0 | 1) => points.reduce((total, point) => total + point[at], 0) / points.length;
+/** How much y rises from the first to the last x, on the straight line that fits best. */
+function growth(points: readonly (readonly [number, number])[]): number {
+  const mean = (at: 0 | 1) => sum(points.map((point) => point[at])) / points.length;
   const [x, y] = [mean(0), mean(1)];
-  const above = points.reduce((total, [px, py]) => total + (px - x) * (py - y), 0);
-  return above / points.reduce((total, [px]) => total + (px - x) ** 2, 0);
+  const slope = sum(points.map(([px, py]) => (px - x) * (py - y))) / sum(points.map(([px]) => (px - x) ** 2));
+  return slope * (points.at(-1)![0] - points[0]![0]);
 }
