@@ -5,7 +5,10 @@ import type { Broken, ChildPlan } from './plan.js';
 /** Settles whatever is said, held or not. */
 const NO_FENCING: readonly (readonly [string, string])[] = [
   [`if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end`, ''],
-  [`if redis.call('SREM', key_active, id) == 1 then return true end`, `redis.call('SREM', key_active, id) do return true end`],
+  [
+    `if redis.call('SREM', key_active, id) == 1 then return true end`,
+    `redis.call('SREM', key_active, id) do return true end`,
+  ],
   [`if member[i] == 0 then all = false break end`, ''],
 ];
 

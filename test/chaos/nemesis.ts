@@ -195,7 +195,7 @@ const DEEDS: Record<FaultKind, Deed> = {
 
 /** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
 async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {
-  for (const end = performance.now() + MOMENT_MS; ; ) {
+  for (const end = performance.now() + MOMENT_MS; ;) {
     const child = fleet.at('worker', slot);
     await child.ready.catch(() => undefined);
     if (child.alive && (child.figures.running > 0 || performance.now() > end)) return child;
