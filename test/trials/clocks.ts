@@ -117,7 +117,7 @@ async function serverClock(lab: Lab, name: string, stepMs: number): Promise<void
   await pause(LEASE_S * 1_000);
   const words = (await producer.ask({ timeout: 30_000 }, 'ebb')) as Record<string, any>;
   await emptied(queue);
-  const runs = await Promise.all(workers.map((one) => one.call('tally', words.made) as Promise<any>));
+  const runs = await Promise.all(workers.map((one) => one.call('tally', words.made)));
   const total = runs.reduce((all, one) => all + one.runs, 0);
   lab.say(
     `Redis ${name}: ${words.made} adds, ${words.stored} stored, ${total} runs, pause ${pauseS.toFixed(2)} s`,
