@@ -15,6 +15,7 @@ const START_MS = 60_000;
 export class Child {
   readonly ready: Promise<Extract<Said, { say: 'ready' }>>;
   readonly exited: Promise<void>;
+  audits: Extract<Said, { say: 'audited' }>[] = [];
   /** It has said that its work is done. */
   done = false;
   figures: Figures = NOTHING;
@@ -40,6 +41,7 @@ export class Child {
       this.process.on('message', (said: Said) => {
         if (said.say === 'figures') this.figures = said.figures;
         else if (said.say === 'done') this.done = true;
+        else if (said.say === 'audited') this.audits.push(said);
         else {
           clearTimeout(late);
           resolve(said);

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { FAULTS, type FaultKind } from './faults.js';
-import type { Fleet } from './fleet.js';
+import type { Child, Fleet } from './fleet.js';
 import type { LedgerWriter } from './ledger/writer.js';
 import type { Options } from './options.js';
 import type { Store } from './redis/store.js';
@@ -74,8 +74,7 @@ export class Nemesis {
 
 const DEEDS: Record<FaultKind, Deed> = {
   'worker-kill': async (act, { fleet }) => {
-    const child = fleet.at('worker', act.slot);
-    await child.ready;
+    const child = await busyWorker(act, fleet);
     child.doom = 'kill';
     if (act.how === 'any-time') await pause(act.ms);
     else child.tell({ do: 'die', when: act.how as 'after-end', count: act.count });
@@ -85,16 +84,14 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: `SIGKILL w${act.slot} ${alone ? act.how : 'any-time'}`, met: child.file };
   },
   'worker-stop': async (act, { fleet }) => {
-    const child = fleet.at('worker', act.slot);
-    await child.ready;
+    const child = await busyWorker(act, fleet);
     child.signal('SIGSTOP');
     await pause(act.ms);
     child.signal('SIGCONT');
     return { said: `SIGSTOP w${act.slot} ${act.ms} ms`, met: child.file };
   },
   'worker-term': async (act, { fleet }) => {
-    const child = fleet.at('worker', act.slot);
-    await child.ready;
+    const child = await busyWorker(act, fleet);
     child.doom = 'term';
     child.signal('SIGTERM');
     if (!(await child.endsWithin(20_000))) {
@@ -195,6 +192,16 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: `a job that blocks ${ms} ms`, met: 'nobody' };
   },
 };
+
+/** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
+async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {
+  for (const end = performance.now() + MOMENT_MS; ;) {
+    const child = fleet.at('worker', slot);
+    await child.ready.catch(() => undefined);
+    if (child.alive && (child.figures.running > 0 || performance.now() > end)) return child;
+    await pause(20);
+  }
+}
 
 function lineOf({ slot }: Act, { options }: World): { line: number; name: string } {
   const { workers } = options;

@@ -32,7 +32,7 @@ export const HELP = `Runs real processes on a Redis of its own, breaks what can 
 usage: npm run chaos -- [options]
 
   --jobs <n>           jobs to be accepted (40000)
-  --seconds <n>        how long they are spread over; 0: as fast as they are worked off (45; with --jobs 0)
+  --seconds <n>        how long they are spread over; 0: as fast as they are worked off (40; with --jobs 0)
   --seed <n>           of everything that looks random: the same one gives the same acts at the same share of the run
   --workers <n>        processes that work (3)        --concurrency <n>   jobs each runs at once (50)
   --producers <n>      processes that add (2)         --backlog <n>       waiting jobs at which they pause (20000)
@@ -65,7 +65,7 @@ export function readOptions(argv: readonly string[]): Options | undefined {
   return {
     seed,
     jobs: number('jobs', 40_000, 1),
-    seconds: number('seconds', flags['jobs'] === undefined ? 45 : 0),
+    seconds: number('seconds', flags['jobs'] === undefined ? 40 : 0),
     workers: number('workers', 3, 1),
     producers: number('producers', 2, 1),
     concurrency: number('concurrency', 50, 1),

@@ -112,12 +112,14 @@ class Chaos {
     await this.watcherHasSeenAll();
     // The first scan is of the running system, the others of what its end, and a new server, make of it.
     const running = await scanQueue(store.control);
+    await this.audit('while all runs');
     await fleet.stop('worker');
     await fleet.stop('producer');
-    await fleet.stop('watcher');
     const stopped = await scanQueue(store.control);
     await store.restart();
     const reloaded = await scanQueue(store.control);
+    await this.audit('after a restart of Redis');
+    await fleet.stop('watcher');
     const history = new History({
       dir: this.dir,
       seed: options.seed,
@@ -227,9 +229,26 @@ class Chaos {
   private async watcherHasSeenAll(): Promise<void> {
     const watcher = this.fleet.at('watcher');
     watcher.tell({ do: 'finish' });
-    for (let i = 0; i < 600 && !watcher.done; i++) await pause(50);
-    if (!watcher.done) this.fleet.accidents.push('the watcher did not hear the last event within 30 s');
+    if (await within(30_000, () => watcher.done)) return;
+    this.fleet.accidents.push('the watcher did not hear the last event within 30 s');
   }
+
+  /** The library's own look at the queue. */
+  private async audit(when: string): Promise<void> {
+    const watcher = this.fleet.at('watcher');
+    const { length } = watcher.audits;
+    watcher.tell({ do: 'audit' });
+    await within(30_000, () => watcher.audits.length > length);
+    const report = watcher.audits[length];
+    if (!report) this.fleet.accidents.push(`the audit ${when} did not end within 30 s`);
+    else this.fleet.accidents.push(...report.violations.map((text) => `audit ${when}: ${text}`));
+  }
+}
+
+/** Waits for what gives no signal; answers whether it came in time. */
+async function within(ms: number, isSo: () => boolean): Promise<boolean> {
+  for (const end = performance.now() + ms; performance.now() < end && !isSo();) await pause(50);
+  return isSo();
 }
 
 function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {

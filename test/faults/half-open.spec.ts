@@ -106,6 +106,6 @@ it('closes while every connection is silent', async () => {
   const since = performance.now();
   await close();
   expect(performance.now() - since).toBeLessThan(MAX_MS);
-  // It could not say goodbye; its record goes by itself after a minute.
+  // It could not say goodbye; its record goes by itself after ten minutes.
   await redis.flush();
 });

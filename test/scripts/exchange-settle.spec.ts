@@ -43,6 +43,12 @@ describe('completed', () => {
     expect(left[4]).toMatch(/^stats:\d{4}-\d\d-\d\d$/);
   });
 
+  it('and said so twice at once, counts once', async () => {
+    await q.hold('a', 'b');
+    await q.settle(completed('a'), completed('a'), completed('b'));
+    expect(await q.hash('stats')).toEqual({ processed: '2' });
+  });
+
   it('and kept, is there with its result until its time is over; attempts and stalls are forgotten', async () => {
     await q.hold('a');
     await leaveTraces('a');

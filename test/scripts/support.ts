@@ -6,6 +6,7 @@ import { QueueKeys, type KeyName } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { FailureRecord, Outcome, SettledRun } from '#lib/job/outcome.js';
 import { atEnd } from '../support/cleanup.js';
+import { connectionTo } from '../support/mutant.js';
 import { useRedis, type TestRedis, type UseRedisOptions } from '../support/redis.js';
 import { dump, type Dump } from './unchanged.js';
 
@@ -66,7 +67,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
 
   const engineWith = (limits: Partial<Limits>) => {
     const engine = new RedisEngine({
-      connection: redis.url,
+      connection: connectionTo(redis.url),
       prefix: redis.prefix,
       leaseMs: LEASE_MS,
       callMs: 5_000,

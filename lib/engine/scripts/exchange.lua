@@ -72,9 +72,9 @@ if completed_last >= completed_first then
     if member[i] == 0 then all = false break end
   end
   if all then
-    redis.call('SREM', key_active, unpack(ARGV, completed_first, completed_last))
+    -- Not `count`: what is said twice of one job counts once.
+    done = redis.call('SREM', key_active, unpack(ARGV, completed_first, completed_last))
     forget(unpack(ARGV, completed_first, completed_last))
-    done = count
   else
     local mine = {}
     for i = completed_first, completed_last do
@@ -261,7 +261,8 @@ if #ids > 0 or held > 0 then
     redis.call('ZREM', key_workers, arg_worker)
   end
 end
-redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'))
+redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'),
+  'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 say(said, events)

@@ -34,7 +34,12 @@ setInterval(flush, 50);
 await events.ready(QUEUE);
 // The mark behind everything that has happened: once it has come by here, all before it has.
 onTold(async (told) => {
-  if (told.do === 'finish') await app.get<Queue>(getQueueToken(QUEUE)).pause();
+  const queue = app.get<Queue>(getQueueToken(QUEUE));
+  if (told.do === 'finish') await queue.pause();
+  if (told.do === 'audit') {
+    const { checked, violations } = await queue.audit();
+    say({ say: 'audited', checked, violations: violations.map(({ text }) => text) });
+  }
 });
 tellFigures(() => ({ completed }));
 say({ say: 'ready' });

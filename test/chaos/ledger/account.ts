@@ -14,10 +14,8 @@ export interface Account {
   readonly dead: Readonly<Record<string, number>>;
   /** Still in the queue. */
   readonly left: number;
-  /** Added, and neither run to its end, nor dead, nor in the queue. */
+  /** Accepted, or seen to run, and in the end neither completed, nor dead, nor in the queue. */
   readonly lost: number;
-  /** Ran, and in the end is nowhere: neither completed, nor dead, nor in the queue. */
-  readonly vanished: number;
   /** Ran, and was never added, or was said not to be. */
   readonly phantom: number;
   /** Ended twice, by the workers' ledgers or by the store's events. */
@@ -52,7 +50,6 @@ export interface Account {
 export const MUST_BE_ZERO = [
   'left',
   'lost',
-  'vanished',
   'phantom',
   'doubleSettled',
   'unwitnessed',
@@ -107,7 +104,6 @@ function sumUp({ nonces }: History) {
     unknownNotApplied: 0,
     completed: 0,
     lost: 0,
-    vanished: 0,
     phantom: 0,
     doubleSettled: 0,
     unwitnessed: 0,
@@ -127,8 +123,7 @@ function sumUp({ nonces }: History) {
       else sums.unknownNotApplied += 1;
     }
     if (settled && !is(DEAD)) sums.completed += 1;
-    if (is(ACCEPTED) && ends === 0 && !is(DEAD) && !is(QUEUED)) sums.lost += 1;
-    else if (ran && !settled && !is(QUEUED)) sums.vanished += 1;
+    if ((is(ACCEPTED) || ran) && !settled && !is(QUEUED)) sums.lost += 1;
     if (ran && (!is(INTENDED) || is(REFUSED))) sums.phantom += 1;
     if (accepted > 1 || told > 1) sums.doubleSettled += 1;
     if (accepted > told) sums.unwitnessed += 1;

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import { run, type OutcomeChoice } from './outcomes.js';
+import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
+import type { Stage } from './stage.js';
+
+/** What the actors were told, to be held against what the store shows. */
+export class Ledger {
+  stored = 0;
+  completed = 0;
+  /** Settlements that were said and never answered: they may have been accepted. */
+  unknown = 0;
+  names = 0;
+}
+
+/** Somebody who plays on the stage with an engine of its own, to the end of its part. */
+export interface Actor {
+  play(engine: QueueEngine, stage: Stage, ledger: Ledger): Promise<void>;
+}
+
+const IDS = ['a', 'b', 'c', 'd', 'e', 'f'];
+const id = fc.constantFrom(...IDS);
+
+// ------------------------------------------------------------------------------------------------------------ producers
+
+const job = fc.record({
+  id,
+  delayMs: fc.constantFrom(0, 0, 0, 1_000, 20_000),
+  priority: fc.constantFrom(0, 0, 1, 5),
+});
+const producer = fc
+  .array(fc.uniqueArray(job, { minLength: 1, maxLength: 3, selector: (one) => one.id }), {
+    minLength: 1,
+    maxLength: 5,
+  })
+  .map((calls): Actor => ({
+    async play(engine, stage, ledger) {
+      const lane = `l${ledger.names++}`;
+      for (const [i, drawn] of calls.entries()) {
+        const jobs = drawn.map(({ id: jobId, delayMs, priority }): EnqueueJob => ({
+          id: jobId,
+          body: `job\nof ${lane}`,
+          name: 'job',
+          ...(delayMs === 0 ? {} : { delayMs }),
+          ...(priority === 0 ? {} : { priority }),
+        }));
+        const call = { lane, seq: i + 1, rememberMs: 600_000, withinMs: 5_000, jobs };
+        const answer = await stage.insist(() => engine.enqueue(QUEUE, call));
+        assert(answer.kind === 'stored', answer.kind);
+        ledger.stored += jobs.length - answer.duplicates.length;
+      }
+    },
+  }));
+
+// -------------------------------------------------------------------------------------------------------------- workers
+
+type WorkerStep =
+  | { readonly kind: 'exchange'; readonly want: number; readonly settle: readonly OutcomeChoice[] }
+  | { readonly kind: 'beat' | 'release' | 'adopt' | 'note' };
+
+const outcome = fc.constantFrom<OutcomeChoice>(
+  'completed',
+  'completed',
+  'completed',
+  'kept briefly',
+  'retried',
+  'retried later by rank',
+  'snoozed',
+  'dead',
+  'released',
+);
+const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('exchange' as const),
+      want: fc.nat({ max: 3 }),
+      settle: fc.array(outcome, { maxLength: 3 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('beat', 'release', 'adopt', 'note') }) },
+);
+
+/** A worker as the library has it: a name, a number, and the jobs it believes to hold. */
+class Worker {
+  name: string;
+  seq = 0;
+  held: string[] = [];
+
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly stage: Stage,
+    private readonly ledger: Ledger,
+  ) {
+    this.name = `w${ledger.names++}`;
+  }
+
+  async exchange(want: number, choices: readonly OutcomeChoice[]): Promise<void> {
+    const settled = choices
+      .slice(0, this.held.length)
+      .map((choice, i) => run(this.held[i]!, choice, 'job', 0));
+    this.held = this.held.slice(settled.length);
+    const { leaseMs } = LIMITS;
+    const call: ExchangeCall = {
+      worker: this.name,
+      seq: this.seq + 1,
+      leaseMs,
+      want,
+      maySuspect: true,
+      settled,
+    };
+    const answer = await this.stage.insist(() => this.engine.exchange(QUEUE, call));
+    const ends = settled.filter((one) => one.outcome.kind === 'completed');
+    if (answer.kind !== 'exchanged') {
+      this.ledger.unknown += ends.length;
+      this.begin();
+      return;
+    }
+    this.seq += 1;
+    this.ledger.completed += ends.filter((one) => !answer.lost.includes(one.id)).length;
+    const again = answer.claimed.filter((one) => this.held.includes(one.id));
+    assert.deepEqual(again, [], 'a job was given out to a worker that holds it');
+    this.held.push(...answer.claimed.map((one) => one.id));
+  }
+
+  async beat(): Promise<void> {
+    const answer = await this.stage.insist(() => this.engine.beat(QUEUE, this.name, LIMITS.leaseMs));
+    if (answer.kind === 'unknown-worker') this.begin();
+  }
+
+  async release(): Promise<void> {
+    const ids = this.held.splice(0, 2);
+    await this.stage.insist(() => this.engine.release(QUEUE, { worker: this.name, ids, leave: false }));
+  }
+
+  async adopt(): Promise<void> {
+    const { unknown, lost } = await this.stage.insist(() => this.engine.adopt(QUEUE, this.name, this.held));
+    assert.deepEqual(unknown, [], 'the store thinks that the worker holds more than it knows');
+    this.held = this.held.filter((one) => !lost.includes(one));
+  }
+
+  async note(): Promise<void> {
+    const [jobId] = this.held;
+    if (jobId === undefined) return;
+    const call = { worker: this.name, id: jobId, name: 'job', attempt: 1, progress: '1', log: 'line' };
+    await this.stage.insist(() => this.engine.note(QUEUE, call));
+  }
+
+  private begin(): void {
+    this.name = `w${this.ledger.names++}`;
+    this.seq = 0;
+    this.held = [];
+  }
+}
+
+const worker = fc.array(workerStep, { minLength: 1, maxLength: 10 }).map((steps): Actor => ({
+  async play(engine, stage, ledger) {
+    const self = new Worker(engine, stage, ledger);
+    for (const step of steps) {
+      if (step.kind === 'exchange') await self.exchange(step.want, step.settle);
+      else await self[step.kind]();
+    }
+  },
+}));
+
+// ---------------------------------------------------------------------------------------------- time, upkeep, and people
+
+const clock = fc
+  .array(fc.constantFrom(1, 1_000, 2_001, 9_000, 9_000, -3_000), { minLength: 1, maxLength: 8 })
+  .map((steps): Actor => ({
+    async play(_, stage) {
+      for (const ms of steps) await stage.advance(ms);
+    },
+  }));
+
+const upkeep = fc
+  .array(fc.constantFrom('sweep', 'sweep', 'promote'), { minLength: 1, maxLength: 6 })
+  .map((steps): Actor => ({
+    async play(engine, stage) {
+      for (const step of steps) {
+        if (step === 'promote') await stage.insist(() => engine.promote(QUEUE, 2));
+        else await sweep(engine, stage);
+      }
+    },
+  }));
+
+async function sweep(engine: QueueEngine, stage: Stage): Promise<void> {
+  const { leaseMs } = LIMITS;
+  for (const { worker: name } of await stage.insist(() => engine.overdue(QUEUE, BEAT_MS)))
+    await stage.insist(() =>
+      engine.recover(QUEUE, { worker: name, beatMs: BEAT_MS, leaseMs, maxStalls: MAX_STALLS }),
+    );
+}
+
+type Act = (engine: QueueEngine, jobId: string) => Promise<unknown>;
+const ACTS: readonly Act[] = [
+  (engine) => engine.pause(QUEUE),
+  (engine) => engine.resume(QUEUE),
+  (engine, jobId) => engine.remove(QUEUE, jobId),
+  (engine, jobId) => engine.retryDead(QUEUE, { ids: [jobId] }),
+  (engine) => engine.retryDead(QUEUE, { limit: 2 }),
+  (engine, jobId) => engine.promoteNow(QUEUE, jobId),
+  (engine, jobId) => engine.get(QUEUE, jobId),
+  (engine) => engine.counts(QUEUE),
+  async (engine) => {
+    const wrong = (await engine.audit(QUEUE)).violations.filter(({ kind }) => kind !== 'lease-ahead');
+    assert.deepEqual(wrong, [], 'the audit');
+  },
+];
+const person = fc
+  .array(fc.record({ act: fc.nat({ max: ACTS.length - 1 }), id }), { minLength: 1, maxLength: 6 })
+  .map((steps): Actor => ({
+    async play(engine, stage) {
+      for (const { act, id: jobId } of steps) await stage.insist(() => ACTS[act]!(engine, jobId));
+    },
+  }));
+
+/** Two to eight at once: at least somebody who adds and somebody who works. */
+export const casts: fc.Arbitrary<readonly Actor[]> = fc
+  .tuple(
+    producer,
+    worker,
+    fc.array(fc.oneof(producer, worker, worker, clock, clock, upkeep, person), { maxLength: 6, size: 'max' }),
+  )
+  .map(([first, second, others]) => [first, second, ...others]);
+
+/** Everything is well again: leases end, delays are over, and one worker does what there is, until nothing is left. */
+export async function heal(engine: QueueEngine, stage: Stage, ledger: Ledger): Promise<void> {
+  await stage.insist(() => engine.resume(QUEUE));
+  const healer = new Worker(engine, stage, ledger);
+  for (
+    let round = 0;
+    stage.countOf('waiting') + stage.countOf('delayed') + stage.countOf('active') > 0;
+    round++
+  ) {
+    assert(round < 60, 'jobs are left that nobody can run');
+    await stage.advance(9_000);
+    await sweep(engine, stage);
+    await stage.insist(() => engine.promote(QUEUE, 500));
+    await healer.exchange(100, []);
+    await healer.exchange(
+      0,
+      healer.held.map((): OutcomeChoice => 'completed'),
+    );
+  }
+}

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { QueueEngine } from '#lib/engine/engine.js';
+import type { AnyScript } from '#lib/engine/script.js';
+import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { exchange } from '#lib/engine/scripts/exchange.js';
+import { promote } from '#lib/engine/scripts/promote.js';
+import { recover } from '#lib/engine/scripts/recover.js';
+import { release } from '#lib/engine/scripts/release.js';
+import { retryDead } from '#lib/engine/scripts/retry-dead.js';
+import { RedisRefusedError } from '#lib/errors.js';
+import type { ModelCommand } from './commands.js';
+import { brokenRules } from './invariants.js';
+import { BEAT_MS, expectSame, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
+import type { Scene } from './scene.js';
+
+type Define = <T>(
+  name: string,
+  drawn: fc.Arbitrary<T>,
+  act: (scene: Scene, drawn: T) => Promise<unknown>,
+) => fc.Arbitrary<ModelCommand>;
+
+/** What operators and evictions do to keys, and the way back. */
+export function corruptions(command: Define): fc.Arbitrary<ModelCommand>[] {
+  const nth = fc.nat({ max: 9 });
+  const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length];
+
+  const deleteBody = command('delete a body', nth, async (scene, n) => {
+    const id = pick([...scene.model.jobs.keys()], n);
+    if (id === undefined) return;
+    await scene.rig.admin.hdel(scene.rig.keyOf('jobs'), id);
+    scene.model.jobs.delete(id);
+    scene.broken = true;
+  });
+  const deleteRecord = command('delete a record', nth, async (scene, n) => {
+    const worker = pick([...scene.model.records.keys()], n);
+    if (worker === undefined) return;
+    await scene.rig.admin.del(scene.rig.keyOf(`worker:${worker}`));
+    scene.model.records.delete(worker);
+    scene.broken = true;
+  });
+  const deleteLease = command('delete a lease', nth, async (scene, n) => {
+    const worker = pick([...scene.model.leases.keys()], n);
+    if (worker === undefined) return;
+    await scene.rig.admin.zrem(scene.rig.keyOf('workers'), worker);
+    scene.model.leases.delete(worker);
+    scene.broken = true;
+  });
+  const lines = ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed', 'active'] as const;
+  const deletePlace = command('delete a place', fc.constantFrom(...lines), async (scene, place) => {
+    const { rig, model } = scene;
+    const key = place === 'active' ? `active:${scene.workers[0]!.name}` : place;
+    await rig.admin.del(rig.keyOf(key));
+    model.load((await rig.snapshot(model.lastEvent)).state);
+    scene.broken = true;
+  });
+  const repair = command('repair', fc.constant(null), (scene) => mend(scene));
+  const wrongType = command('wrong type', fc.record({ kind: fc.constantFrom(...KINDS), nth }), refused);
+  return [
+    deleteBody,
+    deleteRecord,
+    deleteLease,
+    deletePlace,
+    repair,
+    repair,
+    repair,
+    wrongType,
+    wrongType,
+    wrongType,
+  ];
+}
+
+/** Nothing is lost and nothing that ended comes back; then everything is in order, and there is nothing more to do. */
+async function mend(scene: Scene): Promise<void> {
+  const { rig, model } = scene;
+  const ended = new Set([...model.dead.keys(), ...model.completed.keys()]);
+  const everything = new Set([...model.jobs.keys(), ...ended, ...model.wait, ...model.suspects]);
+  for (const ids of [model.prioritized.keys(), model.delayed.keys(), ...model.active.values()])
+    for (const id of ids) everything.add(id);
+  const trimmed = new Set<string>();
+  await rig.engine.repair(QUEUE, MAX_STALLS);
+  const { state, events } = await rig.snapshot(model.lastEvent);
+  for (const { type, id, reason } of events)
+    if (type === 'removed' && reason === 'retention') trimmed.add(id);
+  model.load(state);
+  for (const id of everything) assert(model.jobs.has(id) || trimmed.has(id), `repair has lost ${id}`);
+  const again = (id: string) =>
+    ended.has(id) && !model.dead.has(id) && !model.completed.has(id) && !trimmed.has(id);
+  const back = [...model.jobs.keys()].filter(again);
+  expectSame(back, [], 'repair made what had ended run again');
+  expectSame(
+    brokenRules(state, model.now).filter((text) => !text.includes('without a record of it')),
+    [],
+    'the rules',
+  );
+  expectSame((await rig.engine.audit(QUEUE)).violations, [], 'the audit after a repair');
+  scene.broken = brokenRules(state, model.now).length > 0;
+  const { repairs } = await rig.engine.repair(QUEUE, MAX_STALLS);
+  expectSame(repairs, [], 'the second repair');
+  await scene.compare();
+}
+
+const KINDS = [
+  'meta',
+  'jobs',
+  'wait',
+  'suspects',
+  'prioritized',
+  'delayed',
+  'priorities',
+  'workers',
+  'attempts',
+  'stalls',
+  'failures',
+  'dead',
+  'completed',
+  'results',
+  'progress',
+  'logs',
+  'doorbell',
+] as const;
+
+/** What is written over a key of ours is an error of the next call, and nothing else changes by it. */
+async function refused(
+  scene: Scene,
+  { kind, nth }: { kind: (typeof KINDS)[number]; nth: number },
+): Promise<void> {
+  const { rig, model } = scene;
+  const key = rig.keyOf(kind);
+  const aside = rig.keyOf('aside');
+  await rig.admin.rename(key, aside).catch(() => undefined);
+  await rig.admin.set(key, 'not ours');
+  const before = await rig.snapshot(model.lastEvent);
+  for (const [script, call] of callsOf(rig.engine, scene.workers[nth % 3]!.name)) {
+    if (!(script.keys as readonly string[]).includes(kind)) continue;
+    const error = await call().then(
+      () => assert.fail(`${script.name} went through where ${kind} is of another type`),
+      (thrown: unknown) => thrown,
+    );
+    assert(error instanceof RedisRefusedError && error.reply === 'WRONGTYPE', String(error));
+    assert.equal(error.applied, 'no');
+    expectSame(await rig.snapshot(model.lastEvent), before, 'the state after a refusal');
+  }
+  await rig.admin.del(key);
+  await rig.admin.rename(aside, key).catch(() => undefined);
+  await scene.compare();
+}
+
+/** Calls that would change something here, or in some other state. */
+function callsOf(engine: QueueEngine, worker: string): [AnyScript, () => Promise<unknown>][] {
+  const { leaseMs } = LIMITS;
+  const jobs = [{ id: 'refused', body: 'job\n', name: 'job', delayMs: 5, priority: 1 }];
+  const call = { lane: 'refused', seq: 1, rememberMs: 1_000, withinMs: 5_000, jobs };
+  const fresh = { worker: 'refused', seq: 1, leaseMs, want: 2, maySuspect: true, settled: [] };
+  return [
+    [enqueue, () => engine.enqueue(QUEUE, call)],
+    [exchange, () => engine.exchange(QUEUE, fresh)],
+    [recover, () => engine.recover(QUEUE, { worker, beatMs: BEAT_MS, leaseMs, maxStalls: MAX_STALLS })],
+    [release, () => engine.release(QUEUE, { worker, ids: ['a'], leave: true })],
+    [promote, () => engine.promote(QUEUE, 5)],
+    [retryDead, () => engine.retryDead(QUEUE, { limit: 5 })],
+  ];
+}

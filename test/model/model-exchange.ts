@@ -1,0 +1,193 @@
+import type { ClaimedJob, ExchangeAnswer, ExchangeCall } from '#lib/engine/engine.js';
+import type { SettledRun } from '#lib/job/outcome.js';
+import { CORRUPT } from './model-verbs.js';
+import { sorted, type QueueModel, type Saying } from './queue-model.js';
+
+/** What an exchange should do and answer; with the time by the clock of the store, which goes along. */
+export function exchange(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
+  const now = { now: model.now };
+  return { ...exchanged(model, call), ...now };
+}
+
+function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
+  const record = model.records.get(call.worker);
+  const last = record?.seq;
+  if (last === undefined && call.seq > 1) return { kind: 'unknown-worker' };
+  if (last !== undefined && call.seq < last) return { kind: 'stale' };
+  const held = model.held(call.worker);
+  if (last === call.seq)
+    return answer(
+      model,
+      call,
+      record!.lost!,
+      record!.gave!.filter((id) => held.has(id)),
+    );
+
+  const heldBefore = held.size;
+  const { lost, says } = settle(model, call);
+  model.promoteDue(500);
+  const ids = claim(model, call, says);
+  if (ids.length > 0 || heldBefore > 0) {
+    if (held.size > 0) model.leases.set(call.worker, model.now + call.leaseMs);
+    else model.leases.delete(call.worker);
+  }
+  const doubt = record?.doubt;
+  model.records.set(call.worker, {
+    seq: call.seq,
+    gave: ids,
+    lost,
+    until: model.now + model.limits.recordMs,
+    ...(doubt === undefined ? {} : { doubt }),
+  });
+  model.say(says);
+  return answer(model, call, lost, ids);
+}
+
+function answer(
+  model: QueueModel,
+  call: ExchangeCall,
+  lost: readonly string[],
+  ids: readonly string[],
+): ExchangeAnswer {
+  const others = sorted(model.leases).filter(([worker]) => worker !== call.worker);
+  const claimed = ids
+    .filter((id) => model.jobs.has(id))
+    .map((id): ClaimedJob => ({
+      id,
+      body: model.jobs.get(id)!,
+      failed: model.attempts.get(id) ?? 0,
+      stalls: model.stalls.get(id) ?? 0,
+    }));
+  return {
+    kind: 'exchanged',
+    lost,
+    claimed,
+    paused: model.pausedAt !== null,
+    dueInMs: model.dueInMs(),
+    leaseInMs: others[0] ? Math.max(0, Math.ceil(others[0][1] - model.now)) : null,
+  };
+}
+
+const is = (kind: SettledRun['outcome']['kind'], keep?: boolean) => (run: SettledRun) =>
+  run.outcome.kind === kind && (run.outcome.kind !== 'completed' || Boolean(run.outcome.keep) === keep);
+
+function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: string[]; says: Saying[] } {
+  const held = model.held(worker);
+  const lost: string[] = [];
+  const accept = (run: SettledRun) => {
+    if (held.delete(run.id)) return true;
+    lost.push(run.id);
+    return false;
+  };
+  const plain = settled.filter(is('completed', false));
+  // One answer for all that are held: what is said twice of a job counts once, and none of it was in vain.
+  if (plain.every(({ id }) => held.has(id))) {
+    model.tally('processed', new Set(plain.map(({ id }) => id)).size);
+    for (const { id } of plain) {
+      held.delete(id);
+      model.forget(id);
+    }
+  } else {
+    const accepted = plain.filter(accept);
+    for (const { id } of accepted) model.forget(id);
+    model.tally('processed', accepted.length);
+  }
+  for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
+  if (model.completed.size > 0) sweepCompleted(model);
+  for (const run of settled.filter(is('retried'))) if (accept(run)) retry(model, run);
+  const died = settled.filter(is('dead')).filter(accept);
+  for (const run of died) die(model, run);
+  model.toHead(
+    settled
+      .filter(is('released'))
+      .filter(accept)
+      .map(({ id }) => id),
+  );
+
+  const says: Saying[] = settled.length > lost.length ? sayings(settled, new Set(lost)) : [];
+  if (died.length > 0) says.push(...model.trimDead());
+  return { lost, says };
+}
+
+function keep(model: QueueModel, { id, attempt, durationUs, outcome }: SettledRun): void {
+  const { forMs, result } = (outcome as { keep: { forMs: number; result: string | undefined } }).keep;
+  model.completed.set(id, model.now + forMs);
+  model.results.set(id, `${model.now}\n${JSON.stringify({ attempt, us: durationUs, result })}`);
+  model.attempts.delete(id);
+  model.stalls.delete(id);
+  model.tally('processed', 1);
+}
+
+function sweepCompleted(model: QueueModel): void {
+  for (const [id, until] of model.completed) {
+    if (until > model.now) continue;
+    model.retire(id);
+    model.jobs.delete(id);
+  }
+}
+
+function retry(model: QueueModel, { id, outcome }: SettledRun): void {
+  const { delayMs, failure, priority, counted } = outcome as Extract<typeof outcome, { kind: 'retried' }>;
+  if (counted) count(model, id);
+  if (failure) model.failures.set(id, `${model.now}\n${JSON.stringify(failure)}`);
+  if (delayMs > 0) {
+    model.delayed.set(id, model.now + delayMs);
+    if (priority > 0) model.priorities.set(id, priority);
+  } else if (priority > 0) model.prioritized.set(id, model.nextRank(priority));
+  else model.wait.push(id);
+}
+
+function die(model: QueueModel, { id, outcome }: SettledRun): void {
+  const { failure, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
+  model.bury(id, JSON.stringify(failure));
+  if (counted) count(model, id);
+  model.tally('dead', 1);
+}
+
+function count(model: QueueModel, id: string): void {
+  model.attempts.set(id, (model.attempts.get(id) ?? 0) + 1);
+  model.tally('failed', 1);
+}
+
+/** One event for each run, by outcome; those of a lost job have numbers only. */
+function sayings(runs: readonly SettledRun[], lost: ReadonlySet<string>): Saying[] {
+  const typeOf = ({ outcome }: SettledRun) =>
+    outcome.kind === 'retried' ? (outcome.counted ? 'retrying' : 'delayed') : outcome.kind;
+  return (['completed', 'retrying', 'delayed', 'dead', 'released'] as const).flatMap((type) =>
+    runs
+      .filter((run) => typeOf(run) === type)
+      .map((run): Saying => {
+        const reason = run.outcome.kind === 'dead' ? run.outcome.reason : '';
+        const { id, name, attempt } = run;
+        return { type, id, name, attempt, reason, skipped: lost.has(id) };
+      }),
+  );
+}
+
+function claim(model: QueueModel, { worker, want, maySuspect }: ExchangeCall, says: Saying[]): string[] {
+  const suspects = maySuspect ? model.suspects.length : 0;
+  const left = model.wait.length + model.prioritized.size + suspects;
+  const ids: string[] = [];
+  if (want > 0 && left > 0 && model.pausedAt === null) {
+    if (maySuspect) ids.push(...model.suspects.splice(0, 1));
+    ids.push(...model.wait.splice(0, want - ids.length));
+    for (const [id] of sorted(model.prioritized).slice(0, want - ids.length)) {
+      model.prioritized.delete(id);
+      ids.push(id);
+    }
+  }
+  if (left > ids.length && model.pausedAt === null) model.bell = true;
+  const broken = ids.filter((id) => !model.jobs.has(id));
+  for (const id of broken) {
+    model.jobs.set(id, '');
+    model.bury(id, CORRUPT);
+    says.push({ type: 'dead', id, reason: 'corrupt' });
+  }
+  model.tally('dead', broken.length);
+  const whole = ids.filter((id) => !broken.includes(id));
+  for (const id of whole) {
+    model.held(worker).add(id);
+    says.push({ type: 'active', id, name: model.nameOf(id), attempt: (model.attempts.get(id) ?? 0) + 1 });
+  }
+  return whole;
+}

@@ -1,0 +1,316 @@
+import type {
+  AdoptAnswer,
+  BeatAnswer,
+  EnqueueAnswer,
+  EnqueueCall,
+  NoteCall,
+  RecoverAnswer,
+  RecoverCall,
+  ReleaseCall,
+} from '#lib/engine/engine.js';
+import type { JobCounts, JobState } from '#lib/job/job-state.js';
+import { sorted, type QueueModel, type Saying } from './queue-model.js';
+
+export const CORRUPT = JSON.stringify({
+  name: 'CorruptJob',
+  message: 'the body of this job is missing',
+  attempt: 0,
+  reason: 'corrupt',
+});
+const STALLED = JSON.stringify({
+  name: 'StalledJob',
+  message: 'its worker died or went silent too many times',
+  attempt: 0,
+  reason: 'stalled',
+});
+const LOG_LINES = 100;
+
+export function enqueue(model: QueueModel, call: EnqueueCall): EnqueueAnswer {
+  const before = model.lanes.get(call.lane);
+  if (before && before.seq > call.seq) return { kind: 'stale' };
+  if (before?.seq === call.seq) return { kind: 'stored', duplicates: before.duplicates };
+  const earliest = model.firstOf(model.delayed)?.[1] ?? Infinity;
+  const isLater = (job: (typeof call.jobs)[number]) => Boolean(job.delayMs) || job.dueAt !== undefined;
+  const plain = call.jobs.filter((job) => !isLater(job) && !job.priority);
+  const ranked = call.jobs.filter((job) => !isLater(job) && job.priority);
+  const later = call.jobs.filter(isLater);
+  const duplicates: string[] = [];
+  const fresh = [...plain, ...ranked, ...later].filter(({ id, body }) => {
+    const keptUntil = model.completed.get(id);
+    if (model.jobs.has(id)) {
+      if (keptUntil === undefined || keptUntil > model.now) {
+        duplicates.push(id);
+        return false;
+      }
+      model.retire(id);
+    }
+    model.jobs.set(id, body);
+    return true;
+  });
+  for (const job of fresh) {
+    const due = job.dueAt ?? model.now + (job.delayMs ?? 0);
+    if (!isLater(job)) {
+      model.bell = true;
+      if (job.priority) model.prioritized.set(job.id, model.nextRank(job.priority));
+      else model.wait.push(job.id);
+    } else {
+      model.delayed.set(job.id, due);
+      if (job.priority) model.priorities.set(job.id, job.priority);
+      if (due < earliest) model.bell = true;
+    }
+  }
+  const { lane, seq, rememberMs } = call;
+  model.lanes.set(lane, { seq, duplicates, rememberMs, until: model.now + rememberMs });
+  const saying = (type: 'added' | 'delayed') => (job: (typeof call.jobs)[number]) =>
+    ({ type, id: job.id, name: job.name, skipped: duplicates.includes(job.id) }) satisfies Saying;
+  const now = call.jobs.filter((job) => !isLater(job));
+  if (fresh.length > 0) model.say([...now.map(saying('added')), ...later.map(saying('delayed'))]);
+  return { kind: 'stored', duplicates };
+}
+
+export function beat(model: QueueModel, worker: string, leaseMs: number): BeatAnswer {
+  const record = model.records.get(worker);
+  if (record?.seq === undefined) return { kind: 'unknown-worker' };
+  const held = model.held(worker).size;
+  if (held > 0) model.leases.set(worker, model.now + leaseMs);
+  record.until = model.now + model.limits.recordMs;
+  return { kind: 'alive', held, seq: record.seq };
+}
+
+export function overdue(model: QueueModel, withinMs: number): { worker: string; endsInMs: number }[] {
+  const all = sorted(model.leases);
+  const near = all.filter(([, end]) => end <= model.now + withinMs);
+  const far = all.filter(([, end]) => end > model.now + model.limits.leaseMs).toReversed();
+  return [...near, ...far].map(([worker, end]) => ({ worker, endsInMs: end - model.now }));
+}
+
+export function recover(model: QueueModel, call: RecoverCall): RecoverAnswer {
+  const { worker, beatMs } = call;
+  const { now } = model;
+  const lease = model.leases.get(worker);
+  if (lease === undefined) return { kind: 'alive' };
+  if (lease > now + call.leaseMs) {
+    model.leases.set(worker, now + call.leaseMs);
+    return { kind: 'alive' };
+  }
+  if (lease > now + beatMs) return { kind: 'alive' };
+  const record = model.records.get(worker);
+  const [mark, since] = record?.doubt?.split(' ').map(Number) ?? [];
+  if (mark !== lease || since! > now) {
+    const until = now + model.limits.recordMs;
+    model.records.set(worker, { ...record, doubt: `${lease} ${now}`, until });
+    return { kind: 'doubted', againInMs: Math.max(beatMs, lease - now) };
+  }
+  const waitMs = Math.max(lease - now, since! + beatMs - now);
+  if (waitMs > 0) return { kind: 'doubted', againInMs: waitMs };
+  return takeBack(model, call);
+}
+
+function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): RecoverAnswer {
+  const ids = [...model.held(worker)].toSorted();
+  model.active.delete(worker);
+  model.leases.delete(worker);
+  model.records.delete(worker);
+  if (ids.length === 0) return { kind: 'recovered', waiting: [], suspects: [], dead: [], more: false };
+  const says: Saying[] = ids.map((id) => ({ type: 'stalled', id, name: model.nameOf(id) }));
+  for (const id of ids) model.stalls.set(id, (model.stalls.get(id) ?? 0) + 1);
+  const stallsOf = (id: string) => model.stalls.get(id)!;
+  const dead = ids.filter((id) => stallsOf(id) > maxStalls);
+  const suspects = ids.filter((id) => stallsOf(id) >= 2 && !dead.includes(id));
+  const waiting = ids.filter((id) => stallsOf(id) < 2 && !dead.includes(id));
+  model.wait.unshift(...waiting);
+  model.suspects.push(...suspects);
+  for (const id of dead) {
+    model.bury(id, STALLED);
+    says.push({ type: 'dead', id, name: model.nameOf(id), reason: 'stalled' });
+  }
+  model.tally('dead', dead.length);
+  if (dead.length > 0) says.push(...model.trimDead());
+  if (waiting.length + suspects.length > 0) model.bell = true;
+  model.say(says);
+  return { kind: 'recovered', waiting, suspects, dead, more: false };
+}
+
+export function adopt(model: QueueModel, worker: string, known: readonly string[]): AdoptAnswer {
+  const held = model.held(worker);
+  const unknown = [...held].filter((id) => !known.includes(id)).toSorted();
+  return {
+    lost: known.filter((id) => !held.has(id)),
+    unknown: unknown.map((id) => ({
+      id,
+      body: model.jobs.get(id) ?? '',
+      failed: model.attempts.get(id) ?? 0,
+      stalls: model.stalls.get(id) ?? 0,
+    })),
+  };
+}
+
+export function release(model: QueueModel, { worker, ids, leave }: ReleaseCall): { lost: readonly string[] } {
+  const held = model.held(worker);
+  const lost: string[] = [];
+  const released = ids.filter((id) => {
+    if (held.delete(id)) return true;
+    lost.push(id);
+    return false;
+  });
+  if (released.length > 0) {
+    model.toHead(released);
+    model.bell = true;
+    model.say(released.map((id) => ({ type: 'released', id, name: model.nameOf(id) })));
+  }
+  if (held.size === 0) {
+    model.leases.delete(worker);
+    if (leave) model.records.delete(worker);
+  }
+  return { lost };
+}
+
+export function promote(model: QueueModel, limit: number): { promoted: number; dueInMs: number | null } {
+  const promoted = model.promoteDue(limit);
+  if (promoted > 0) model.bell = true;
+  return { promoted, dueInMs: model.dueInMs() };
+}
+
+export function note(model: QueueModel, call: NoteCall): boolean {
+  if (!model.held(call.worker).has(call.id)) return false;
+  if (call.log) {
+    const lines = [...(model.logs.get(call.id)?.split('\n') ?? []), call.log];
+    model.logs.set(call.id, lines.slice(-LOG_LINES).join('\n'));
+  }
+  if (call.progress) {
+    model.progress.set(call.id, call.progress);
+    model.say([{ type: 'progress', id: call.id, name: call.name, attempt: call.attempt }]);
+  }
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------------ acts of people
+
+export interface BriefJob {
+  readonly state: JobState;
+  readonly body: string;
+  readonly failed: number;
+  readonly stalls: number;
+  readonly dueAt: number | null;
+  readonly worker: string | null;
+  readonly progress: string | null;
+}
+
+export function get(model: QueueModel, id: string): BriefJob | null {
+  const body = model.jobs.get(id);
+  const keptUntil = model.completed.get(id);
+  if (body === undefined || (keptUntil !== undefined && keptUntil <= model.now)) return null;
+  const dueAt = model.delayed.get(id) ?? null;
+  const common = {
+    body,
+    failed: model.attempts.get(id) ?? 0,
+    stalls: model.stalls.get(id) ?? 0,
+    progress: model.progress.get(id) ?? null,
+    dueAt,
+    worker: null,
+  };
+  if (dueAt !== null) return { ...common, state: 'delayed' };
+  if (model.dead.has(id)) return { ...common, state: 'dead' };
+  if (keptUntil !== undefined) return { ...common, state: 'completed' };
+  const holders = sorted(model.leases).filter(([worker]) => model.held(worker).has(id));
+  const worker = holders.at(-1)?.[0];
+  return worker === undefined ? { ...common, state: 'waiting' } : { ...common, state: 'active', worker };
+}
+
+export function counts(model: QueueModel): JobCounts & { paused: boolean } {
+  const kept = [...model.completed.values()].filter((until) => until > model.now);
+  return {
+    waiting: model.wait.length + model.suspects.length + model.prioritized.size,
+    delayed: model.delayed.size,
+    active: [...model.leases.keys()].reduce((sum, worker) => sum + model.held(worker).size, 0),
+    completed: kept.length,
+    dead: model.dead.size,
+    paused: model.pausedAt !== null,
+  };
+}
+
+export function remove(model: QueueModel, id: string): 'removed' | 'not-found' | 'active' {
+  if (!model.jobs.has(id)) return 'not-found';
+  for (const worker of model.leases.keys()) if (model.held(worker).has(id)) return 'active';
+  const name = model.nameOf(id);
+  const zsets = [model.prioritized, model.delayed, model.dead, model.completed];
+  const found = zsets.map((zset) => zset.delete(id)).includes(true);
+  if (!found && !takeOut(model.suspects, id)) takeOut(model.wait, id);
+  model.results.delete(id);
+  model.forget(id);
+  model.say([{ type: 'removed', id, name, reason: 'asked' }]);
+  return 'removed';
+}
+
+function takeOut(line: string[], id: string): boolean {
+  const at = line.indexOf(id);
+  if (at !== -1) line.splice(at, 1);
+  return at !== -1;
+}
+
+export function retryDead(
+  model: QueueModel,
+  which: { ids: readonly string[] } | { limit: number },
+): { retried: readonly string[] } {
+  const asked =
+    'ids' in which
+      ? which.ids
+      : sorted(model.dead)
+          .map(([id]) => id)
+          .slice(0, which.limit);
+  const retried = asked.filter((id) => model.jobs.get(id) && model.dead.delete(id));
+  for (const id of retried) {
+    model.forgetTraces(id);
+    model.wait.push(id);
+    model.bell = true;
+  }
+  model.say(retried.map((id) => ({ type: 'added', id, name: model.nameOf(id) })));
+  return { retried };
+}
+
+export function promoteNow(model: QueueModel, id: string): 'promoted' | 'not-found' | 'not-delayed' {
+  if (!model.jobs.has(id)) return 'not-found';
+  if (!model.delayed.delete(id)) return 'not-delayed';
+  const priority = model.priorities.get(id);
+  model.priorities.delete(id);
+  if (priority === undefined) model.wait.push(id);
+  else model.prioritized.set(id, model.nextRank(priority));
+  model.bell = true;
+  return 'promoted';
+}
+
+export function pause(model: QueueModel): boolean {
+  if (model.pausedAt !== null) return false;
+  model.pausedAt = model.now;
+  model.say([{ type: 'paused', id: '' }]);
+  return true;
+}
+
+export function resume(model: QueueModel): boolean {
+  if (model.pausedAt === null) return false;
+  model.pausedAt = null;
+  model.bell = true;
+  model.say([{ type: 'resumed', id: '' }]);
+  return true;
+}
+
+/** What expires by itself stays: lanes, counters, and the records of workers without a lease. */
+export function obliterate(model: QueueModel, force: boolean): 'obliterated' | 'active' {
+  const leased = [...model.leases.keys()];
+  if (!force && leased.some((worker) => model.held(worker).size > 0)) return 'active';
+  for (const worker of leased) {
+    model.active.delete(worker);
+    model.records.delete(worker);
+  }
+  const { jobs, prioritized, delayed, priorities, attempts, stalls, failures, dead, completed } = model;
+  for (const map of [jobs, prioritized, delayed, priorities, attempts, stalls, failures, dead, completed])
+    map.clear();
+  for (const map of [model.results, model.progress, model.logs, model.leases]) map.clear();
+  model.wait = [];
+  model.suspects = [];
+  model.bell = false;
+  model.pausedAt = null;
+  model.ranks = 0;
+  model.lastEvent = 0;
+  return 'obliterated';
+}

@@ -1,0 +1,295 @@
+import type { RawEvent } from '#lib/engine/engine.js';
+import { byFirst, roundUp, type State } from './state.js';
+
+export interface ModelLimits {
+  readonly leaseMs: number;
+  readonly recordMs: number;
+  readonly deadMax: number;
+  readonly deadAgeMs: number;
+}
+
+export interface Lane {
+  readonly seq: number;
+  readonly duplicates: readonly string[];
+  readonly rememberMs: number;
+  readonly until: number;
+}
+
+/** What is remembered of a worker. Without `seq` it is not known any more. */
+export interface WorkerRecord {
+  seq?: number;
+  gave?: readonly string[];
+  lost?: readonly string[];
+  doubt?: string;
+  until: number;
+}
+
+export type ModelEvent = Pick<RawEvent, 'number' | 'type' | 'id' | 'name' | 'attempt' | 'reason'>;
+export interface Saying {
+  readonly type: RawEvent['type'];
+  readonly id: string;
+  readonly name?: string;
+  readonly attempt?: number;
+  readonly reason?: string;
+  /** It has a number, but did not happen. */
+  readonly skipped?: boolean;
+}
+
+const RANKS = 4_294_967_296;
+
+/** What a queue should be: plain collections, and the moves that several verbs share. */
+export class QueueModel {
+  now = 1_900_000_000_000;
+  pausedAt: number | null = null;
+  jobs = new Map<string, string>();
+  wait: string[] = [];
+  suspects: string[] = [];
+  prioritized = new Map<string, number>();
+  delayed = new Map<string, number>();
+  priorities = new Map<string, number>();
+  attempts = new Map<string, number>();
+  stalls = new Map<string, number>();
+  failures = new Map<string, string>();
+  dead = new Map<string, number>();
+  completed = new Map<string, number>();
+  results = new Map<string, string>();
+  progress = new Map<string, string>();
+  logs = new Map<string, string>();
+  active = new Map<string, Set<string>>();
+  leases = new Map<string, number>();
+  records = new Map<string, WorkerRecord>();
+  lanes = new Map<string, Lane>();
+  bell = false;
+  tallies = new Map<string, number>();
+  ranks = 0;
+  lastEvent = 0;
+  /** Said since they were last taken. */
+  said: ModelEvent[] = [];
+
+  constructor(readonly limits: ModelLimits) {}
+
+  held(worker: string): Set<string> {
+    let ids = this.active.get(worker);
+    if (!ids) this.active.set(worker, (ids = new Set()));
+    return ids;
+  }
+
+  // ------------------------------------------------------------------------------------------------------ shared moves
+
+  nextRank(priority: number): number {
+    this.ranks += 1;
+    return priority * RANKS + (this.ranks % RANKS);
+  }
+
+  firstOf(zset: Map<string, number>): [string, number] | undefined {
+    return sorted(zset)[0];
+  }
+
+  dueInMs(): number | null {
+    const first = this.firstOf(this.delayed);
+    return first ? Math.max(0, Math.ceil(first[1] - this.now)) : null;
+  }
+
+  promoteDue(limit: number): number {
+    const due = sorted(this.delayed)
+      .filter(([, at]) => at <= this.now)
+      .slice(0, limit);
+    for (const [id] of due) {
+      this.delayed.delete(id);
+      const priority = this.priorities.get(id);
+      this.priorities.delete(id);
+      if (priority === undefined) this.wait.push(id);
+      else this.prioritized.set(id, this.nextRank(priority));
+    }
+    return due.length;
+  }
+
+  toHead(ids: readonly string[]): void {
+    const isSuspect = (id: string) => (this.stalls.get(id) ?? 0) >= 2;
+    this.wait.unshift(...ids.filter((id) => !isSuspect(id)));
+    this.suspects.unshift(...ids.filter(isSuspect));
+  }
+
+  bury(id: string, failure: string): void {
+    this.dead.set(id, this.now);
+    this.failures.set(id, `${this.now}\n${failure}`);
+  }
+
+  /** Dead jobs that are too old, else those that are too many. */
+  trimDead(): Saying[] {
+    const all = sorted(this.dead);
+    let gone = all.filter(([, at]) => at <= this.now - this.limits.deadAgeMs);
+    if (gone.length === 0) gone = all.slice(0, Math.max(0, all.length - this.limits.deadMax));
+    const says = gone.map(([id]): Saying => ({
+      type: 'removed',
+      id,
+      name: this.nameOf(id),
+      reason: 'retention',
+    }));
+    for (const [id] of gone) {
+      this.dead.delete(id);
+      this.jobs.delete(id);
+      for (const map of [this.attempts, this.stalls, this.failures, this.progress, this.logs]) map.delete(id);
+    }
+    return says;
+  }
+
+  forgetTraces(id: string): void {
+    const { attempts, stalls, failures, progress, logs, priorities } = this;
+    for (const map of [attempts, stalls, failures, progress, logs, priorities]) map.delete(id);
+  }
+
+  forget(id: string): void {
+    this.jobs.delete(id);
+    this.forgetTraces(id);
+  }
+
+  /** A completed job whose retention is over. */
+  retire(id: string): void {
+    for (const map of [this.completed, this.results, this.failures, this.progress, this.logs]) map.delete(id);
+  }
+
+  tally(field: string, count: number): void {
+    if (count > 0) this.tallies.set(field, (this.tallies.get(field) ?? 0) + count);
+  }
+
+  nameOf(id: string): string {
+    const body = this.jobs.get(id);
+    return body?.includes('\n') ? body.slice(0, body.indexOf('\n')) : '';
+  }
+
+  say(says: readonly Saying[]): void {
+    for (const { type, id, name = '', attempt = 1, reason = '', skipped } of says) {
+      this.lastEvent += 1;
+      if (!skipped) this.said.push({ number: this.lastEvent, type, id, name, attempt, reason });
+    }
+  }
+
+  takeSaid(): ModelEvent[] {
+    const { said } = this;
+    this.said = [];
+    return said;
+  }
+
+  /** Moves the clock; what had a time to live ends. Answers the keys that end. */
+  advance(ms: number): string[] {
+    this.now += ms;
+    const over: string[] = [];
+    for (const [lane, { until }] of this.lanes) if (until <= this.now) over.push(`lane:${lane}`);
+    for (const [worker, { until }] of this.records) if (until <= this.now) over.push(`worker:${worker}`);
+    for (const key of over) {
+      const name = key.slice(key.indexOf(':') + 1);
+      if (key.startsWith('lane:')) this.lanes.delete(name);
+      else this.records.delete(name);
+    }
+    return over;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ states
+
+  state(): State {
+    const out: Record<string, unknown> = {};
+    const hash = (name: string, map: Map<string, string | number>) => {
+      if (map.size > 0)
+        out[name] = { hash: [...map].map(([k, v]): [string, string] => [k, String(v)]).toSorted(byFirst) };
+    };
+    const zset = (name: string, map: Map<string, number>) => {
+      if (map.size > 0) out[name] = { zset: sorted(map).map(([k, v]) => [k, String(v)]) };
+    };
+    const { jobs, attempts, stalls, failures, results, progress, logs, priorities, tallies } = this;
+    for (const [worker, ids] of this.active)
+      if (ids.size > 0) out[`active:${worker}`] = { set: [...ids].toSorted() };
+    for (const [name, map] of Object.entries({
+      attempts,
+      failures,
+      jobs,
+      logs,
+      priorities,
+      progress,
+      results,
+      stalls,
+    }))
+      hash(name, map);
+    const { completed, dead, delayed, prioritized, leases } = this;
+    for (const [name, map] of Object.entries({ completed, dead, delayed, prioritized, workers: leases }))
+      zset(name, map);
+    if (this.bell) out['doorbell'] = { zset: [['work', '0']] };
+    for (const [lane, { seq, duplicates, rememberMs }] of this.lanes)
+      out[`lane:${lane}`] = { string: [`${seq}\n${duplicates.join('\n')}`], until: roundUp(rememberMs) };
+    const meta = new Map<string, number>();
+    if (this.lastEvent > 0) meta.set('events', this.lastEvent);
+    if (this.ranks > 0) meta.set('ranks', this.ranks);
+    if (this.pausedAt !== null) meta.set('paused', this.pausedAt);
+    hash('meta', meta);
+    for (const line of ['suspects', 'wait'] as const)
+      if (this[line].length > 0) out[line] = { list: this[line] };
+    for (const [worker, record] of this.records) out[`worker:${worker}`] = this.recordState(record);
+    hash('stats', tallies);
+    return Object.fromEntries(
+      Object.keys(out)
+        .toSorted()
+        .map((key) => [key, out[key]]),
+    );
+  }
+
+  private recordState({ seq, gave, lost, doubt }: WorkerRecord): unknown {
+    const fields: [string, string][] = [];
+    if (doubt !== undefined) fields.push(['doubt', doubt]);
+    if (seq !== undefined)
+      fields.push(['gave', gave!.join('\n')], ['lost', lost!.join('\n')], ['seq', String(seq)]);
+    return { hash: fields, until: roundUp(this.limits.recordMs) };
+  }
+
+  /** Takes over what is there: after keys were deleted by hand and what is broken was mended. */
+  load(state: State): void {
+    const hash = (name: string) =>
+      new Map((state[name] as { hash?: [string, string][] } | undefined)?.hash ?? []);
+    const numbers = (name: string) => new Map([...hash(name)].map(([k, v]) => [k, Number(v)]));
+    const zset = (name: string) =>
+      new Map(
+        (state[name] as { zset?: [string, string][] } | undefined)?.zset?.map(([k, v]) => [k, Number(v)]) ??
+          [],
+      );
+    const list = (name: string) => [...((state[name] as { list?: string[] } | undefined)?.list ?? [])];
+    for (const name of ['jobs', 'failures', 'results', 'progress', 'logs'] as const) this[name] = hash(name);
+    for (const name of ['attempts', 'stalls', 'priorities'] as const) this[name] = numbers(name);
+    for (const name of ['prioritized', 'delayed', 'dead', 'completed'] as const) this[name] = zset(name);
+    this.wait = list('wait');
+    this.suspects = list('suspects');
+    this.leases = zset('workers');
+    this.bell = 'doorbell' in state;
+    this.tallies = numbers('stats');
+    const meta = numbers('meta');
+    this.ranks = meta.get('ranks') ?? 0;
+    this.lastEvent = meta.get('events') ?? 0;
+    this.pausedAt = meta.get('paused') ?? null;
+    this.said = [];
+    this.active = new Map();
+    const before = this.records;
+    this.records = new Map();
+    for (const key of Object.keys(state)) {
+      const name = key.slice(key.indexOf(':') + 1);
+      if (key.startsWith('active:')) this.active.set(name, new Set((state[key] as { set: string[] }).set));
+      if (key.startsWith('worker:'))
+        this.records.set(
+          name,
+          readRecord(hash(key), before.get(name)?.until ?? this.now + this.limits.recordMs),
+        );
+    }
+  }
+}
+
+function readRecord(fields: Map<string, string>, until: number): WorkerRecord {
+  const ids = (name: string) => (fields.get(name) ?? '').split('\n').filter(Boolean);
+  const doubt = fields.get('doubt');
+  return {
+    until,
+    ...(doubt === undefined ? {} : { doubt }),
+    ...(fields.has('seq') ? { seq: Number(fields.get('seq')), gave: ids('gave'), lost: ids('lost') } : {}),
+  };
+}
+
+/** As a sorted set has them: by score, then by member. */
+export function sorted(zset: ReadonlyMap<string, number>): [string, number][] {
+  return [...zset].toSorted((a, b) => a[1] - b[1] || byFirst(a, b));
+}

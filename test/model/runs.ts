@@ -1,0 +1,39 @@
+import type { Parameters } from 'fast-check';
+
+/** So many sequences in all where nothing else is said; `npm run test:model` sets these. */
+const { MODEL_RUNS = '2000', MODEL_SEED = '20260101', MODEL_PATH, MODEL_REPLAY } = process.env;
+
+export interface Runs {
+  readonly parameters: Parameters<unknown>;
+  /** Of the test, in ms. */
+  readonly timeout: number;
+  /** For `fc.commands`, to go again through what has failed. */
+  readonly replayPath: string | undefined;
+  /** To be called once for each sequence: says from time to time how far it is. */
+  tick(): void;
+}
+
+/** How often one driver plays: its share of all sequences. What fails is told with its seed and path. */
+export function runsOf(driver: string, share: number): Runs {
+  const numRuns = Math.max(1, Math.round(Number(MODEL_RUNS) * share));
+  const every = Math.max(1_000, Math.ceil(numRuns / 20));
+  const began = performance.now();
+  let played = 0;
+  return {
+    parameters: {
+      numRuns,
+      seed: Number(MODEL_SEED),
+      ...(MODEL_PATH === undefined ? {} : { path: MODEL_PATH }),
+    },
+    timeout: 60_000 + numRuns * 250,
+    replayPath: MODEL_REPLAY,
+    tick() {
+      played += 1;
+      if (played % every !== 0 || numRuns < 5_000) return;
+      const seconds = ((performance.now() - began) / 1000).toFixed(0);
+      process.stderr.write(
+        `${driver}: ${played} of ${numRuns} sequences in ${seconds} s, seed ${MODEL_SEED}\n`,
+      );
+    },
+  };
+}

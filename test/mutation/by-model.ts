@@ -1,0 +1,78 @@
+import { appendFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
+import { sequences } from '../model/commands.js';
+import { Rig } from '../model/rig.js';
+import { Scene } from '../model/scene.js';
+import { allMutants, type Mutant } from './mutants.js';
+
+// One share of the mutants against the model, each until a sequence fails. Writes a line for each to a file; `main.mjs` starts
+// this, gives what survives to the specs of the scripts, and adds up.
+const { MUTATION_SHARD = '0/1', MUTATION_OUT = '/dev/stdout', MUTATION_ONLY } = process.env;
+const [shard, shards] = MUTATION_SHARD.split('/').map(Number) as [number, number];
+
+const SEQUENCES = 80;
+const COMMANDS = 30;
+const SEED = 4242;
+/** A mutant may go round in circles: that is found too. */
+const LIMIT_MS = 12_000;
+const ONE_MS = 15_000;
+
+/** What it was killed by, or null. */
+async function play(url: string, mutant: Mutant): Promise<string | null> {
+  const rig = await Rig.open(url, { patch: mutant.patch, callMs: 5_000 });
+  try {
+    const property = fc.asyncProperty(sequences(COMMANDS), async (commands) => {
+      const setup = async () => {
+        const scene = new Scene(rig);
+        await rig.reset(scene.model.now);
+        return { model: scene, real: rig };
+      };
+      await within(ONE_MS, fc.asyncModelRun(setup, commands));
+    });
+    const limits = { numRuns: SEQUENCES, seed: SEED, endOnFailure: true, interruptAfterTimeLimit: LIMIT_MS };
+    const { failed, numRuns } = await fc.check(property, limits);
+    return failed ? `model, sequence ${numRuns}` : null;
+  } finally {
+    await within(5_000, rig.close()).catch(() => undefined);
+  }
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done in ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A script that does not end keeps its server: then the next mutant gets another one. */
+async function tryOne(redis: RunningRedis, mutant: Mutant): Promise<string | null> {
+  const began = performance.now();
+  const outcome = await play(redis.url, mutant).catch(
+    (error: Error) => `model, ${error.message.split('\n')[0]}`,
+  );
+  if (performance.now() - began > ONE_MS / 3) {
+    await redis.kill9();
+    await redis.restart();
+  }
+  return outcome;
+}
+
+it('tries its share of the mutants', { timeout: 0 }, async () => {
+  const redis = await startRedis({ private: true });
+  const mine = allMutants().filter(({ id }, i) =>
+    MUTATION_ONLY ? id === MUTATION_ONLY : i % shards === shard,
+  );
+  for (const mutant of mine) {
+    const killedBy = await tryOne(redis, mutant);
+    appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, code: mutant.code, killedBy })}\n`);
+  }
+  await redis.stop();
+  expect(mine).not.toHaveLength(0);
+});

@@ -1,0 +1,141 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Patch } from '../support/patched-client.js';
+
+/** One small mistake in one script. */
+export interface Mutant {
+  /** `exchange:47:2:drop`: file, line, which call of that line, and what is done to it. */
+  readonly id: string;
+  readonly file: string;
+  readonly line: number;
+  readonly kind: 'drop' | 'swap';
+  /** The line it is in. */
+  readonly code: string;
+  readonly patch: Patch;
+}
+
+const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
+
+/** In place of a command: answers as if there were nothing, or does something else instead. */
+const HELPERS = `
+local function dropped_(command, key, ...)
+  local many = { ZRANGE = 1, LRANGE = 1, SMEMBERS = 1, HKEYS = 1, SPOP = 1, LPOP = 1, ZPOPMIN = 1, XINFO = 1, LPOS = 1 }
+  if command == 'LPOS' and select('#', ...) == 1 then return false end
+  if many[command] then return {} end
+  if command == 'HMGET' then local none = {} for i = 1, select('#', ...) do none[i] = false end return none end
+  if command == 'SMISMEMBER' then local none = {} for i = 1, select('#', ...) do none[i] = 0 end return none end
+  if command == 'HGET' or command == 'GET' or command == 'ZSCORE' then return false end
+  if string.find(command, 'SCAN', 1, true) then return { '0', {} } end
+  if command == 'TIME' then return { '0', '0' } end
+  return 0
+end
+local function swapped_(command, key, ...)
+  local other = { LPUSH = 'RPUSH', RPUSH = 'LPUSH', LPOP = 'RPOP', ZPOPMIN = 'ZPOPMAX', SADD = 'SREM', HSET = 'HSETNX' }
+  local args = { ... }
+  if command == 'HSET' and #args > 2 then args[2] = args[2] .. '~' return redis.call(command, key, unpack(args)) end
+  if command == 'SPOP' then return redis.call('SRANDMEMBER', key, unpack(args)) end
+  if command == 'SREM' then
+    local there = 0
+    for i = 1, #args do there = there + redis.call('SISMEMBER', key, args[i]) end
+    return there
+  end
+  if command == 'ZREM' then
+    local there = 0
+    for i = 1, #args do if redis.call('ZSCORE', key, args[i]) then there = there + 1 end end
+    return there
+  end
+  if command == 'HDEL' then
+    local there = 0
+    for i = 1, #args do there = there + redis.call('HEXISTS', key, args[i]) end
+    return there
+  end
+  if command == 'ZADD' then args[1] = tonumber(args[1]) + 1 return redis.call(command, key, unpack(args)) end
+  if command == 'HINCRBY' then args[2] = args[2] + 1 return redis.call(command, key, unpack(args)) end
+  if command == 'LREM' then args[1] = -args[1] return redis.call(command, key, unpack(args)) end
+  if command == 'PEXPIRE' or command == 'EXPIRE' then args[1] = args[1] * 3 return redis.call(command, key, unpack(args)) end
+  if command == 'SET' then args[3] = args[3] * 3 return redis.call(command, key, unpack(args)) end
+  if command == 'ZREMRANGEBYRANK' then args[2] = args[2] + 1 return redis.call(command, key, unpack(args)) end
+  if command == 'UNLINK' or command == 'DEL' then return redis.call(command, 'none' .. key) end
+  if other[command] then return redis.call(other[command], key, unpack(args)) end
+  local answer = redis.call(command, key, unpack(args))
+  if type(answer) == 'number' then
+    if command == 'SISMEMBER' or command == 'HEXISTS' then return 1 - answer end
+    return answer + 1
+  end
+  if type(answer) == 'table' and #answer > 0 then
+    if command == 'HMGET' or command == 'SMISMEMBER' then
+      local first = table.remove(answer, 1)
+      answer[#answer + 1] = first
+      if #answer == 1 then answer[1] = command == 'SMISMEMBER' and 1 - first or not first and '9' or false end
+    elseif string.find(command, 'SCAN', 1, true) then
+      table.remove(answer[2])
+    else
+      table.remove(answer)
+    end
+    return answer
+  end
+  if answer == false then return '9' end
+  if type(answer) == 'string' then return false end
+  return answer
+end
+`;
+
+/** Reads that stand alone check a type, so their answer cannot be wrong. */
+const READS = /^(H(GET|LEN|MGET|EXISTS)|LLEN|ZCARD|SCARD|ZRANGE|GET)$/;
+
+/** Every mutant there is: each call of Redis in each script left out, and each done wrongly. */
+export function allMutants(): Mutant[] {
+  const files = [
+    ...luaIn('').map((name) => ({ name, file: name })),
+    ...luaIn('shared/').map((name) => ({ name: `shared/${name}`, file: `shared/${name}` })),
+  ];
+  return files.flatMap(({ file }) =>
+    mutantsOf(file, readFileSync(new URL(`${file}.lua`, SCRIPTS), 'utf8').trimEnd()),
+  );
+}
+
+/** `none` is no mistake, but another text: with it every test must pass. */
+const NONE: Mutant = {
+  id: 'none',
+  file: '',
+  line: 0,
+  kind: 'drop',
+  code: '',
+  patch: (_, whole) => whole.replace('\n', () => `\n${HELPERS}`),
+};
+
+export function mutantOf(id: string): Mutant {
+  if (id === NONE.id) return NONE;
+  const found = allMutants().find((mutant) => mutant.id === id);
+  if (!found) throw new Error(`there is no mutant ${id}`);
+  return found;
+}
+
+function luaIn(folder: string): string[] {
+  return readdirSync(new URL(folder === '' ? './' : folder, SCRIPTS))
+    .filter((name) => name.endsWith('.lua'))
+    .map((name) => name.slice(0, -'.lua'.length));
+}
+
+function mutantsOf(file: string, text: string): Mutant[] {
+  const mutants: Mutant[] = [];
+  const seen = new Map<number, number>();
+  for (const match of text.matchAll(/redis\.p?call\('(\w+)'/g)) {
+    const at = match.index;
+    const command = match[1]!;
+    const line = text.slice(0, at).split('\n').length;
+    const nth = (seen.get(line) ?? 0) + 1;
+    seen.set(line, nth);
+    const code = text.split('\n')[line - 1]!.trim();
+    const opening = match[0].indexOf('(');
+    const stands = /(^|then|do|else)\s*$/.test(text.slice(text.lastIndexOf('\n', at) + 1, at));
+    const kinds: Mutant['kind'][] = stands && READS.test(command) ? ['drop'] : ['drop', 'swap'];
+    for (const kind of kinds) {
+      const helper = kind === 'drop' ? 'dropped_' : 'swapped_';
+      const mutated = text.slice(0, at) + helper + text.slice(at + opening);
+      const patch: Patch = (_, whole) =>
+        whole.includes(text) ? whole.replace(text, () => mutated).replace('\n', () => `\n${HELPERS}`) : whole;
+      mutants.push({ id: `${file}:${line}:${nth}:${kind}`, file, line, kind, code, patch });
+    }
+  }
+  return mutants;
+}

@@ -1,0 +1,9 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/mutation/by-model.ts'],
+    pool: 'forks',
+    server: { deps: { external: [/\/dist\//] } },
+  },
+});
