@@ -198,12 +198,8 @@ const DEEDS: Record<FaultKind, Deed> = {
 
 /** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
 async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {
-<<<<<<< HEAD
   const begun = performance.now();
   while (performance.now() < begun + VICTIM_MS) {
-=======
-  for (const end = performance.now() + MOMENT_MS; ;) {
->>>>>>> main
     const child = fleet.at('worker', slot);
     const isPatient = performance.now() < begun + MOMENT_MS;
     if (child.up && (child.figures.running > 0 || !isPatient)) return child;
