@@ -248,8 +248,10 @@ async function within(ms: number, isSo: () => boolean): Promise<boolean> {
 function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {
   const found: string[] = [];
   for (const figure of MUST_BE_ZERO) if (sums[figure] > 0) found.push(`${figure}: ${sums[figure]}`);
-  if (sums.reruns > sums.rerunBound)
-    found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
+  for (const figure of ['reruns', 'unheardEnds'] as const) {
+    if (sums[figure] > sums.rerunBound)
+      found.push(`${figure}: ${sums[figure]}, of which faults explain ${sums.rerunBound}`);
+  }
   found.push(...sums.disagreements);
   for (const [when, scan] of [
     ['once all had stopped', stopped],
