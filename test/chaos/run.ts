@@ -14,7 +14,7 @@ import type { ChildPlan } from './plan.js';
 import { scanQueue, type QueueScan } from './redis/scan.js';
 import { Store } from './redis/store.js';
 import { Table } from './report.js';
-import { makeSchedule } from './schedule.js';
+import { makeSchedule, type Act } from './schedule.js';
 import { slopesOf, type Slopes } from './slopes.js';
 
 export interface Result {
@@ -22,7 +22,9 @@ export interface Result {
   readonly startedAt: string;
   readonly seconds: number;
   readonly account: Account;
-  /** What the nemesis did, and how often. */
+  /** What the nemesis was to do, and when. */
+  readonly schedule: readonly Act[];
+  /** What it did, and how often. */
   readonly acts: Readonly<Record<string, number>>;
   readonly accidents: readonly string[];
   readonly keysLeft: readonly string[];
@@ -97,6 +99,7 @@ class Chaos {
   async run(interrupt: AbortSignal) {
     const { options, fleet, store } = this;
     const schedule = makeSchedule(options);
+    // Already now, for whoever looks into a run that never came to its result.
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
     const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
@@ -131,6 +134,7 @@ class Chaos {
     const sums = account(history, running);
     return {
       account: sums,
+      schedule,
       acts: nemesis.done,
       keysLeft: reloaded.keys,
       slopes: slopesOf(this.gauge.samples),
