@@ -26,9 +26,14 @@ const DEFAULTS = {
   maxLoadingRetryTime: 500,
   keepAlive: 10_000,
   failoverDetector: true,
+  // A connection that is given up is made anew; a silent server would hold that up.
+  disconnectTimeout: 20,
   // Else a sentinel that has gone silent is waited for without end.
   sentinelCommandTimeout: 1000,
 } as const satisfies RedisOptions;
+
+/** While there is no primary nobody tells when there is one, so sentinels are asked again soon. */
+const askOften = (tries: number) => Math.min(retryDelay(tries), 200);
 
 const PATH = 'forRoot().connection';
 
@@ -64,7 +69,7 @@ export class Clients {
     const name = this.named(role);
     if (typeof connection === 'string') return new Redis(connection, { ...DEFAULTS, ...name, ...OURS });
     const { url, ...options } = connection as RedisOptions & { url?: string };
-    const finding = options.sentinels ? { Connector: SENTINELS } : {};
+    const finding = options.sentinels ? { Connector: SENTINELS, retryStrategy: askOften } : {};
     const merged: RedisOptions = { ...DEFAULTS, ...finding, ...name, ...options, ...OURS };
     return url === undefined ? new Redis(merged) : new Redis(url, merged);
   }

@@ -24,6 +24,7 @@ import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
+import { CORRUPT, STALLED } from './dead-records.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
@@ -57,19 +58,6 @@ const LOG_LINES = 100;
  * step of that by a minute or two must not make everybody unknown who lives.
  */
 const RECORD_MS = 600_000;
-
-const CORRUPT = JSON.stringify({
-  name: 'CorruptJob',
-  message: 'the body of this job is missing',
-  attempt: 0,
-  reason: 'corrupt',
-});
-const STALLED = JSON.stringify({
-  name: 'StalledJob',
-  message: 'its worker died or went silent too many times',
-  attempt: 0,
-  reason: 'stalled',
-});
 
 /**
  * The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read; on Redis

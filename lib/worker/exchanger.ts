@@ -74,6 +74,11 @@ export class Exchanger {
     return this.settled.length + (this.inFlight ? this.onItsWay.length : 0);
   }
 
+  /** The ids of those. */
+  unconfirmedIds(): string[] {
+    return [...this.settled, ...this.onItsWay].map(({ id }) => id);
+  }
+
   /** An exchange soon: with whatever else ends in this tick. */
   kick(): void {
     if (this.inFlight) {

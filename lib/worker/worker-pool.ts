@@ -17,6 +17,7 @@ import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
 import { Prefetch } from './prefetch.js';
 import { Run, type RunVoice } from './run.js';
+import { Strays } from './strays.js';
 import { RELEASED, unrunnable } from './verdict.js';
 
 export interface WorkerPoolParts {
@@ -57,6 +58,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
+  private readonly strays: Strays;
   private dueTimer: NodeJS.Timeout | undefined;
   private hoardTimer: NodeJS.Timeout | undefined;
   private startedSinceLook = 0;
@@ -70,6 +72,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.leaseMs = parts.leaseMs;
     this.maxPayloadBytes = parts.queue.maxPayloadBytes;
     this.exchanger = new Exchanger(parts.engine, this);
+    this.strays = new Strays(parts.engine, this);
     this.executor = new Executor(parts.queue, (run) => this.ended(run), this.logger);
   }
 
@@ -147,8 +150,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.suspects === 0;
   }
 
+  holding(): number {
+    return this.runs.size + this.buffered + this.exchanger.unconfirmed();
+  }
+
   holdsAny(): boolean {
-    return this.runs.size > 0 || this.buffered > 0 || this.exchanger.unconfirmed() > 0;
+    return this.holding() > 0;
   }
 
   exchanged(answer: Exchanged, asked: number): void {
@@ -160,6 +167,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
+    this.strays.compare(answer.held);
     if (this.state !== 'running') {
       this.releaseBuffer();
     } else if (asked > 0 && !saturated) {
@@ -167,6 +175,11 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     } else if (this.want() > 0 && asked > 0) {
       this.exchanger.kick();
     }
+  }
+
+  known(): string[] {
+    const ids = [...this.runs, ...this.buffer.slice(this.next)].map(({ id }) => id);
+    return ids.concat(this.exchanger.unconfirmedIds());
   }
 
   renamed(): void {
@@ -219,8 +232,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       return;
     }
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
-    const known = this.runs.size + this.buffered + this.exchanger.unconfirmed();
-    this.mismatches = settledFully && answer.held !== known ? this.mismatches + 1 : 0;
+    this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
     // Once may be a settlement that crossed the beat.
     if (this.mismatches >= 2) void this.reconcile();
   }
@@ -365,10 +377,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private async reconcile(): Promise<void> {
     this.mismatches = 0;
     const { worker } = this;
-    const known = [...this.runs]
-      .map((run) => run.id)
-      .concat(this.buffer.slice(this.next).map((job) => job.id));
     try {
+      const known = this.known();
       const answer = await this.parts.engine.adopt(this.queue, worker, known);
       if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
       const lost = new Set(answer.lost);

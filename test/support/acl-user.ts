@@ -23,8 +23,8 @@ export async function addUser(admin: Redis, prefix: string, rights: Rights): Pro
 }
 
 /** Options with which a server of its own starts, so that the user is there again after a restart. */
-export function ownerArgs(): string[] {
-  const commands = aclRules({ prefix: '' }).filter((rule) => rule.startsWith('+'));
+export function ownerArgs(cluster = false): string[] {
+  const commands = aclRules({ prefix: '', cluster }).filter((rule) => rule.startsWith('+'));
   return ['--user', OWNER, 'on', `>${PASSWORD}`, '~{*', ...commands];
 }
 

@@ -58,6 +58,7 @@ function claimedJobs(jobs: readonly Pick<ClaimedJob, 'id' | 'stalls'>[]): Exchan
     paused: false,
     dueInMs: null,
     leaseInMs: null,
+    held: jobs.length,
   };
 }
 

@@ -31,7 +31,7 @@ local function answer(lost, ids, bodies)
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
   return { 'exchanged', now, paused and 1 or 0, delayed > 0 and next_due() or -1, lease_of_another(),
-    lost, ids, bodies, failed, stalled }
+    redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
 end
 
 local function split(text)
