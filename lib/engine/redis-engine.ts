@@ -24,6 +24,7 @@ import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
+import { CORRUPT, STALLED } from './dead-records.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
@@ -52,21 +53,11 @@ import { retryDead } from './scripts/retry-dead.js';
 const PROMOTE_LIMIT = 500;
 const RECOVER_LIMIT = 500;
 const LOG_LINES = 100;
-/** A worker's record outlives its lease: until then a late packet of it is recognised. */
-const RECORD_MS = 60_000;
-
-const CORRUPT = JSON.stringify({
-  name: 'CorruptJob',
-  message: 'the body of this job is missing',
-  attempt: 0,
-  reason: 'corrupt',
-});
-const STALLED = JSON.stringify({
-  name: 'StalledJob',
-  message: 'its worker died or went silent too many times',
-  attempt: 0,
-  reason: 'stalled',
-});
+/**
+ * A worker's record outlives its lease: until then a late packet of it is recognised. Redis counts it by its wall clock, and a
+ * step of that by a minute or two must not make everybody unknown who lives.
+ */
+const RECORD_MS = 600_000;
 
 /**
  * The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read; on Redis

@@ -82,9 +82,15 @@ export function readOptions(argv: readonly string[]): Options | undefined {
 function readFaults(flags: Record<string, string | boolean | undefined>): Record<FaultKind, number> {
   const chosen = kinds.some((kind) => flags[flagOf(kind)] !== undefined);
   const rest = flags['none'] === true || (chosen && flags['all'] !== true);
+  const usual = (kind: FaultKind) => (rest || !isPossible(kind) ? 0 : FAULTS[kind].usual);
   return Object.fromEntries(
-    kinds.map((kind) => [kind, whole(flagOf(kind), flags[flagOf(kind)], rest ? 0 : FAULTS[kind].usual, 0)]),
+    kinds.map((kind) => [kind, whole(flagOf(kind), flags[flagOf(kind)], usual(kind), 0)]),
   ) as Record<FaultKind, number>;
+}
+
+/** The limit on the size of files of a process that runs already can be set on Linux only. */
+function isPossible(kind: FaultKind): boolean {
+  return kind !== 'full-disk' || process.platform === 'linux';
 }
 
 function parse(argv: readonly string[]) {

@@ -52,6 +52,8 @@ export type Said =
   | { readonly say: 'ready'; readonly ports?: readonly number[] }
   | { readonly say: 'figures'; readonly figures: Figures }
   | { readonly say: 'audited'; readonly checked: number; readonly violations: readonly string[] }
+  /** The job it was told to add is in. */
+  | { readonly say: 'accepted' }
   | { readonly say: 'done' };
 
 /** How far a process is, for the table that people watch; what counts is in the ledger. */

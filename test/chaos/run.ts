@@ -15,6 +15,7 @@ import { scanQueue, type QueueScan } from './redis/scan.js';
 import { Store } from './redis/store.js';
 import { Table } from './report.js';
 import { makeSchedule } from './schedule.js';
+import { slopesOf, type Slopes } from './slopes.js';
 
 export interface Result {
   readonly options: Options;
@@ -25,6 +26,7 @@ export interface Result {
   readonly acts: Readonly<Record<string, number>>;
   readonly accidents: readonly string[];
   readonly keysLeft: readonly string[];
+  readonly slopes: Slopes;
   readonly samples: readonly Sample[];
   /** Every broken promise, as a sentence; none: all is well. */
   readonly violations: readonly string[];
@@ -131,6 +133,7 @@ class Chaos {
       account: sums,
       acts: nemesis.done,
       keysLeft: reloaded.keys,
+      slopes: slopesOf(this.gauge.samples),
       samples: this.gauge.samples,
       violations: violationsOf(sums, running, stopped, reloaded),
     };
@@ -146,9 +149,9 @@ class Chaos {
 
   private async startAll(): Promise<void> {
     const { workers, producers } = this.options;
-    const proxy = this.fleet.start('proxy', 0)!;
+    const proxy = this.fleet.start('proxy', 0);
     this.ports = (await proxy.ready).ports!;
-    await this.fleet.start('watcher', 0)!.ready;
+    await this.fleet.start('watcher', 0).ready;
     for (let slot = 0; slot < workers; slot++) this.fleet.start('worker', slot);
     await Promise.all(this.fleet.all('worker').map((child) => child.ready));
     for (let slot = 0; slot < producers; slot++) this.fleet.start('producer', slot);
@@ -157,33 +160,24 @@ class Chaos {
   }
 
   /** What the next process in this place is to be. */
-  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> | null {
+  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> {
     const { seed, leaseMs, concurrency, broken, workers, producers, jobs, seconds } = this.options;
     const common = { url: this.store.url, epoch: this.epoch, seed, leaseMs, concurrency };
     const through = (line: number) => ({ ...common, url: `redis://127.0.0.1:${this.ports[line]}` });
-    switch (role) {
-      case 'watcher':
-        return common;
-      case 'proxy':
-        return { ...common, proxy: { lines: workers + producers } };
-      case 'worker':
-        return { ...through(slot), ...(broken && { broken }) };
-      case 'producer': {
-        const share = Math.ceil(jobs / producers);
-        const { accepted, next } = this.producedBy(slot);
-        const rate = seconds === 0 ? 0 : jobs / producers / seconds;
-        return {
-          ...through(workers + slot),
-          produce: {
-            first: next ?? slot,
-            stride: producers,
-            jobs: Math.max(0, share - accepted),
-            rate,
-            generatedIds: slot % 2 === 1,
-          },
-        };
-      }
-    }
+    if (role === 'watcher') return common;
+    if (role === 'proxy') return { ...common, proxy: { lines: workers + producers } };
+    if (role === 'worker') return { ...through(slot), ...(broken && { broken }) };
+    const { accepted, next } = this.producedBy(slot);
+    return {
+      ...through(workers + slot),
+      produce: {
+        first: next ?? slot,
+        stride: producers,
+        jobs: Math.max(0, Math.ceil(jobs / producers) - accepted),
+        rate: seconds === 0 ? 0 : jobs / producers / seconds,
+        generatedIds: slot % 2 === 1,
+      },
+    };
   }
 
   /** What earlier producers in this place have done, by their ledgers. */
@@ -208,13 +202,13 @@ class Chaos {
     return this.fleet.sum('watcher', 'completed') / jobs;
   }
 
+  /** Waits until all jobs are in and the nemesis has begun its last deed, or nothing moves any more. */
   private async loaded(interrupt: AbortSignal, nemesis: Nemesis): Promise<void> {
-    const { jobs } = this.options;
     const isLoaded = () => this.fleet.all('producer').every((child) => child.done);
-    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1 && this.gauge.backlog + 1 < jobs)) {
+    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1)) {
       interrupt.throwIfAborted();
+      if (this.gauge.idleMs > STUCK_MS) return;
       await pause(100);
-      if (isLoaded() && this.gauge.idleMs > STUCK_MS) return;
     }
   }
 

@@ -89,7 +89,7 @@ const DRAFTS: Record<FaultKind, (random: Random, options: Options, i: number) =>
     count: random.int(0, 99),
     ms: random.int(1_000, 8_000),
   }),
-  'script-flush': () => ({ lane: 'scripts' }),
+  'script-flush': () => ({ lane: 'redis' }),
   'full-memory': (random) => ({ lane: 'redis', ms: random.int(500, 3_000) }),
   'full-disk': (random) => ({ lane: 'redis', ms: random.int(500, 3_000) }),
   poison: (random, options) => ({ slot: producer(random, options).slot, lane: 'jobs' }),

@@ -5,8 +5,9 @@ import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
-import { startServerWithClock } from './support/server-clock.js';
 import { spawnApp } from './support/spawn.js';
+import { SkewedClock } from '../trials/support/skewed-clock.js';
+import { startRedis } from '../../tools/redis.mjs';
 
 const HOUR = 3_600_000;
 const DELAY_MS = 1_000;
@@ -22,7 +23,7 @@ describe.each([
 
   it('runs delayed jobs neither early nor late, and lets none expire', async () => {
     const { queue } = await bootWorking({ ...rootOf(), role: 'producer' });
-    const worker = await spawnApp({ root: rootOf(), concurrency: 10, clockMs });
+    const worker = await spawnApp({ root: rootOf(), concurrency: 10, env: new SkewedClock(clockMs).env });
     const since = Date.now();
     await queue.add('quick', null, { id: 'delay', delay: DELAY_MS });
     await queue.add('quick', null, { id: 'runAt', runAt: since + DELAY_MS });
@@ -40,7 +41,7 @@ describe.each([
 
   it('adds jobs that are due when they should be, and are not too old when they come', async () => {
     const app = await bootWorking(rootOf());
-    const producer = await spawnApp({ root: rootOf(), clockMs });
+    const producer = await spawnApp({ root: rootOf(), env: new SkewedClock(clockMs).env });
     const since = Date.now();
     await producer.call('add', 'quick', null, { id: 'delay', delay: DELAY_MS });
     await producer.call('add', 'quick', null, { id: 'fresh', expiresIn: '10m' });
@@ -59,19 +60,21 @@ describe('a step of the clock of Redis', () => {
   const LEASE_MS = 1_000;
 
   async function start() {
-    const { server, step } = await startServerWithClock();
+    const clock = new SkewedClock();
+    const server = await startRedis({ private: true, env: clock.env });
+    atEnd(() => server.stop());
     const admin = new Redis(server.url);
     atEnd(() => admin.disconnect());
     const root = { connection: server.url, prefix: 'clocks', lease: { duration: LEASE_MS } };
     const now = async () => Number((await admin.time())[0]) * 1_000;
-    return { step, admin, root, now };
+    return { clock, admin, root, now };
   }
 
   it.each([
     ['forward', 90_000],
     ['back', -HOUR],
   ])('%s loses nothing, and recovers nothing from workers that live', async (_, ms) => {
-    const { step, admin, root, now } = await start();
+    const { clock, admin, root, now } = await start();
     const gate = latch('the gate');
     const apps = [
       await bootWorking(root, () => gate.promise),
@@ -84,7 +87,7 @@ describe('a step of the clock of Redis', () => {
     await until(() => ids.every((id) => runs(id) === 1) && apps.every((app) => app.runs.size > 0));
 
     const before = await now();
-    step(ms);
+    clock.set(ms);
     const after = await now();
     expect(Math.abs(after - before - ms)).toBeLessThan(10_000);
     // Time enough for three leases to end, and for whoever would be recovered.
@@ -117,7 +120,7 @@ describe('a step of the clock of Redis', () => {
   });
 
   it('back does not keep the jobs of a dead worker for the hour that is gained', async () => {
-    const { step, root } = await start();
+    const { clock, root } = await start();
     const heir = await bootWorking({ ...root, autoStart: false });
     const dead = await spawnApp({ root, concurrency: 5 });
     const ids = Array.from({ length: 5 }, (_, i) => `job-${i}`);
@@ -125,7 +128,7 @@ describe('a step of the clock of Redis', () => {
     await dead.take(5, 'started');
     dead.kill('SIGKILL');
     await dead.exit();
-    step(-HOUR);
+    clock.set(-HOUR);
     const since = performance.now();
     await heir.start();
     await until(() => heir.runs.size === 5, { timeout: 15_000 });

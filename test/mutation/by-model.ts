@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { it } from 'vitest';
+import { expect, it } from 'vitest';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
 import { sequences } from '../model/commands.js';
 import { Rig } from '../model/rig.js';
@@ -74,4 +74,5 @@ it('tries its share of the mutants', { timeout: 0 }, async () => {
     appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, code: mutant.code, killedBy })}\n`);
   }
   await redis.stop();
+  expect(mine).not.toHaveLength(0);
 });

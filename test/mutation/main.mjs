@@ -21,7 +21,7 @@ const only = args.includes('--only') ? args[args.indexOf('--only') + 1] : undefi
 const children = new Set();
 const temp = mkdtempSync(join(tmpdir(), 'godwit-mutation-'));
 process.on('exit', () => {
-  for (const child of children) process.kill(-child.pid, 'SIGKILL');
+  for (const child of children) process.kill(-Number(child.pid), 'SIGKILL');
   rmSync(temp, { recursive: true, force: true });
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
@@ -41,7 +41,7 @@ function vitest(more, env) {
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (text += data));
     // A mutant that goes round in circles is noticed too.
     const late = setTimeout(
-      () => process.kill(-child.pid, 'SIGKILL'),
+      () => process.kill(-Number(child.pid), 'SIGKILL'),
       env.GODWIT_MUTANT ? 240_000 : 2_147_483_647,
     );
     child.on('exit', (code) => {

@@ -261,7 +261,8 @@ if #ids > 0 or held > 0 then
     redis.call('ZREM', key_workers, arg_worker)
   end
 end
-redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'))
+redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'),
+  'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 say(said, events)

@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { QueueEvents, QueueModule, getQueueToken, type Queue, type QueueEvent } from '#lib/index.js';

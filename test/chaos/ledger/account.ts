@@ -1,4 +1,5 @@
 import type { QueueScan } from '../redis/scan.js';
+import { downtime, lengthWithout } from './downtime.js';
 import type { History, ProcessHistory } from './history.js';
 import { ACCEPTED, DEAD, DUPLICATE, INTENDED, QUEUED, REFUSED, STARTED } from './nonces.js';
 
@@ -28,6 +29,8 @@ export interface Account {
   readonly falseDuplicates: number;
   /** Jobs of which a person would say that they ended wrongly: completed instead of dead, or dead for another reason. */
   readonly wrongEnds: number;
+  /** Harmless jobs that are dead as stalled, since they have lost more workers than a job may. */
+  readonly unlucky: number;
   /** Ends of handlers beyond the first of a job, and how many the faults explain. */
   readonly reruns: number;
   readonly rerunBound: number;
@@ -36,7 +39,10 @@ export interface Account {
   /** Workers whose jobs were taken back: they were dead, paused, cut off, or (false) well. */
   readonly recoveries: { readonly dead: number; readonly paused: number; readonly cutOff: number };
   readonly falseRecoveries: number;
-  /** From the kill of a worker until the last of its running jobs ran again, in ms. */
+  /**
+   * From the kill of a worker until the last of its running jobs ran again, in ms; without the time in which nobody could
+   * have run it, since Redis was away or no worker was up.
+   */
   readonly longestRecovery: number;
   /** The same for jobs that lost several workers, which wait in the line of the suspects, one for each worker. */
   readonly longestOfSuspects: number;
@@ -78,6 +84,7 @@ export function account(history: History, scan: QueueScan): Account {
     left: scan.runnable.length,
     torn: torn(history),
     wrongEnds: counts.wrongEnds,
+    unlucky: counts.unlucky,
     rerunBound: [...history.processes.values()].reduce((sum, { open }) => sum + open.size, counts.refused),
     staleRefused: counts.refused,
     stalled: counts.stalled,
@@ -186,8 +193,9 @@ function longestRecoveries(history: History) {
   const again = history.restarts(died);
   let longestRecovery = 0;
   let longestOfSuspects = 0;
+  const down = downtime(history);
   for (const [n, at] of died) {
-    const took = (again.get(n) ?? at) - at;
+    const took = lengthWithout([at, again.get(n) ?? at], down);
     if ((history.stalls.get(n) ?? 0) >= 2) longestOfSuspects = Math.max(longestOfSuspects, took);
     else longestRecovery = Math.max(longestRecovery, took);
   }
