@@ -231,8 +231,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     }
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
     this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
-    // Once may be a settlement that crossed the beat.
-    if (this.mismatches >= 2) void this.reconcile();
+    if (this.mismatches >= 2) void this.reconcile(); // once may be a settlement that crossed the beat
   }
 
   async note(run: Run, what: { progress?: string; log?: string }): Promise<void> {
