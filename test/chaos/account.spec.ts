@@ -111,6 +111,11 @@ describe('the account of a run', () => {
     expect(accountOf(files)).toMatchObject({ unwitnessed: 1 });
   });
 
+  it('sees an end of which no worker was told', () => {
+    const files = { 'producer-0.0': added(0), 'worker-0.1': ran(0, 1), 'watcher-0.2': ['c j0'] };
+    expect(accountOf(files)).toMatchObject({ unheardEnds: 1, rerunBound: 1, lost: 0 });
+  });
+
   it('splits what nobody heard of into what was applied and what was not, and sees a call applied in part', () => {
     const files = (runs: readonly number[]) => ({
       'producer-0.0': ['I 0 3'],

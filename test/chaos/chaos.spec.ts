@@ -53,7 +53,8 @@ describe('a minute of everything that can break', () => {
   let run: Run;
 
   beforeAll(async () => {
-    run = await chaos('all');
+    // With everysec Redis holds answered writes back while a slow disk syncs, and a SIGKILL would lose them: not our loss.
+    run = await chaos('all', '--fsync', 'no');
   }, RUN_MS + 10_000);
 
   it('breaks what it is meant to break', () => {

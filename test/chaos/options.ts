@@ -37,7 +37,8 @@ usage: npm run chaos -- [options]
   --workers <n>        processes that work (3)        --concurrency <n>   jobs each runs at once (50)
   --producers <n>      processes that add (2)         --backlog <n>       waiting jobs at which they pause (20000)
   --lease <ms>         lease of the workers (4000; the library's default is 8000)
-  --fsync <word>       appendfsync of Redis: always, everysec, no (everysec)
+  --fsync <word>       appendfsync of Redis: always, everysec, no (everysec, with which Redis itself may lose what it
+                       has answered for, if it is killed while a slow disk syncs; with no it loses nothing by SIGKILL)
   --out <file>         where the result goes, as JSON (.tmp/chaos-<seed>.json)
   --keep               keep the ledgers also when all is well
 

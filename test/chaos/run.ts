@@ -14,7 +14,7 @@ import type { ChildPlan } from './plan.js';
 import { scanQueue, type QueueScan } from './redis/scan.js';
 import { Store } from './redis/store.js';
 import { Table } from './report.js';
-import { makeSchedule } from './schedule.js';
+import { makeSchedule, type Act } from './schedule.js';
 import { slopesOf, type Slopes } from './slopes.js';
 
 export interface Result {
@@ -22,7 +22,9 @@ export interface Result {
   readonly startedAt: string;
   readonly seconds: number;
   readonly account: Account;
-  /** What the nemesis did, and how often. */
+  /** What the nemesis was to do, and when. */
+  readonly schedule: readonly Act[];
+  /** What it did, and how often. */
   readonly acts: Readonly<Record<string, number>>;
   readonly accidents: readonly string[];
   readonly keysLeft: readonly string[];
@@ -97,6 +99,7 @@ class Chaos {
   async run(interrupt: AbortSignal) {
     const { options, fleet, store } = this;
     const schedule = makeSchedule(options);
+    // Already now, for whoever looks into a run that never came to its result.
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
     const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
@@ -131,6 +134,7 @@ class Chaos {
     const sums = account(history, running);
     return {
       account: sums,
+      schedule,
       acts: nemesis.done,
       keysLeft: reloaded.keys,
       slopes: slopesOf(this.gauge.samples),
@@ -248,8 +252,10 @@ async function within(ms: number, isSo: () => boolean): Promise<boolean> {
 function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {
   const found: string[] = [];
   for (const figure of MUST_BE_ZERO) if (sums[figure] > 0) found.push(`${figure}: ${sums[figure]}`);
-  if (sums.reruns > sums.rerunBound)
-    found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
+  for (const figure of ['reruns', 'unheardEnds'] as const) {
+    if (sums[figure] > sums.rerunBound)
+      found.push(`${figure}: ${sums[figure]}, of which faults explain ${sums.rerunBound}`);
+  }
   found.push(...sums.disagreements);
   for (const [when, scan] of [
     ['once all had stopped', stopped],

@@ -34,6 +34,8 @@ export interface Account {
   /** Ends of handlers beyond the first of a job, and how many the faults explain. */
   readonly reruns: number;
   readonly rerunBound: number;
+  /** Completed by the store's events, while no worker was told so; at most as many as the re-runs that faults explain. */
+  readonly unheardEnds: number;
   readonly staleRefused: number;
   readonly stalled: number;
   /** Workers whose jobs were taken back: they were dead, paused, cut off, or (false) well. */
@@ -116,6 +118,7 @@ function sumUp({ nonces }: History) {
     unwitnessed: 0,
     falseDuplicates: 0,
     reruns: 0,
+    unheardEnds: 0,
   };
   for (let n = 0; n < nonces.size; n++) {
     const is = (flag: number) => nonces.is(n, flag);
@@ -134,6 +137,7 @@ function sumUp({ nonces }: History) {
     if (ran && (!is(INTENDED) || is(REFUSED))) sums.phantom += 1;
     if (accepted > 1 || told > 1) sums.doubleSettled += 1;
     if (accepted > told) sums.unwitnessed += 1;
+    if (told > 0 && accepted === 0 && !is(DEAD)) sums.unheardEnds += 1;
     if (is(DUPLICATE)) sums.falseDuplicates += 1;
     sums.reruns += Math.max(0, ends - 1);
   }
