@@ -369,7 +369,8 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   const often = [
     add(4),
     exchanged('claim', 3, 0),
-    exchanged('settle', 3, 4),
+    exchanged('settle', 4, 4),
+    exchanged('settle', 1, 3),
     advance(1, 500, 2_000, 6_001, 9_000),
   ];
   const rare = fc.oneof(
@@ -395,10 +396,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   ];
   return fc.commands(
     [
-      ...often,
-      ...often,
-      ...often,
-      ...often,
+      ...Array.from({ length: 8 }, () => often).flat(),
       ...usual,
       sweep,
       sweep,

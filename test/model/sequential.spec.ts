@@ -16,8 +16,8 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-const COMMANDS = 30;
-const runs = runsOf('sequential', 0.8);
+const COMMANDS = 40;
+const runs = runsOf('sequential', 0.9);
 
 it(
   'does and answers what the model does, whatever is lost, repeated, late, or broken by hand',

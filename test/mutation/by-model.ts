@@ -13,7 +13,7 @@ const { MUTATION_SHARD = '0/1', MUTATION_OUT = '/dev/stdout', MUTATION_ONLY } = 
 const [shard, shards] = MUTATION_SHARD.split('/').map(Number) as [number, number];
 
 const SEQUENCES = 80;
-const COMMANDS = 30;
+const COMMANDS = 40;
 const SEED = 4242;
 /** A mutant may go round in circles: that is found too. */
 const LIMIT_MS = 12_000;
