@@ -33,7 +33,10 @@ function specsOf(id: string): readonly string[] {
   const [file = ''] = id.split(':');
   if (!file.startsWith('shared/')) {
     const own = ALL.filter((name) => name === file || (file === 'exchange' && name.startsWith('exchange-')));
-    return [...own, 'events'];
+    const more = ['audit', 'counts', 'get', 'obliterate', 'remove', 'repair'].includes(file)
+      ? ['undeclared-workers']
+      : [];
+    return [...more, ...own, 'events'];
   }
   const specs = OF_SHARED[file.slice('shared/'.length)];
   if (!specs) throw new Error(`say which specs look at ${file}.lua`);
