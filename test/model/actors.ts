@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
 import { run, type OutcomeChoice } from './outcomes.js';
 import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Patch } from '../support/patched-client.js';
 import { useServer } from '../support/server.js';
@@ -13,10 +13,11 @@ it(
   async () => {
     const play = await Interleaving.open(server.url);
     try {
-      await fc.assert(
+      const playing = fc.assert(
         play.property(() => runs.tick()),
         runs.parameters as never,
       );
+      await expect(playing).resolves.toBeUndefined();
     } finally {
       await play.close();
     }

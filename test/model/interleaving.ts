@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fc, { type IAsyncPropertyWithHooks, type Scheduler } from 'fast-check';
+import * as fc from 'fast-check';
 import type { Patch } from '../support/patched-client.js';
 import { casts, heal, Ledger, type Actor } from './actors.js';
 import { expectSame, QUEUE, Rig, type Fate } from './rig.js';
@@ -38,14 +38,14 @@ export class Interleaving {
     return this.rig.close();
   }
 
-  property(tick: () => void): IAsyncPropertyWithHooks<[Scheduler, readonly Actor[], fc.Stream<Fate>]> {
+  property(tick: () => void): fc.IAsyncPropertyWithHooks<[fc.Scheduler, readonly Actor[], fc.Stream<Fate>]> {
     return fc.asyncProperty(fc.scheduler(), casts, fates, async (scheduler, cast, drawn) => {
       tick();
       await this.play(scheduler, cast, () => drawn.next().value ?? 'answered');
     });
   }
 
-  private async play(scheduler: Scheduler, cast: readonly Actor[], nextFate: () => Fate): Promise<void> {
+  private async play(scheduler: fc.Scheduler, cast: readonly Actor[], nextFate: () => Fate): Promise<void> {
     const { rig } = this;
     const ledger = new Ledger();
     const stage = new Stage(rig, scheduler, nextFate);

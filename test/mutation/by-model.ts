@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
-import fc from 'fast-check';
-import { it } from 'vitest';
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
 import { sequences } from '../model/commands.js';
 import { Rig } from '../model/rig.js';
@@ -68,6 +68,7 @@ it('tries its share of the mutants', { timeout: 0 }, async () => {
   const mine = allMutants().filter(({ id }, i) =>
     MUTATION_ONLY ? id === MUTATION_ONLY : i % shards === shard,
   );
+  expect(mine).not.toEqual([]);
   for (const mutant of mine) {
     const killedBy = await tryOne(redis, mutant);
     appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, code: mutant.code, killedBy })}\n`);

@@ -18,7 +18,6 @@ import {
   useQueue,
   WORKER,
 } from './support.js';
-import { changingNothing } from './unchanged.js';
 
 // What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
 const q = useQueue({ server: useServer() });
