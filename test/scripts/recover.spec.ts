@@ -25,6 +25,23 @@ async function loseAndRecover(more: Partial<RecoverCall> = {}) {
   return answer;
 }
 
+it('suspects line up behind those there, the oldest first', async () => {
+  await q.hold('a', 'b', 'c');
+  await q.admin.rpush(q.key('suspects'), 's');
+  await q.admin.hset(q.key('stalls'), 'a', 1, 'b', 1);
+  expect(await loseAndRecover()).toMatchObject({ waiting: ['c'], suspects: ['a', 'b'] });
+  expect(await q.list('suspects')).toEqual(['s', 'a', 'b']);
+});
+
+it('a doubt of before does not stand in the way of another', async () => {
+  await q.hold('a');
+  const lease = (await q.now()) - 10_000;
+  await q.admin.zadd(q.key('workers'), lease, WORKER);
+  await q.admin.hset(q.key('worker'), 'doubt', '1 2');
+  expect(await again()).toMatchObject({ kind: 'doubted' });
+  expect(await q.admin.hget(q.key('worker'), 'doubt')).toMatch(new RegExp(`^${lease} \\d+$`));
+});
+
 describe('a worker that may be alive', () => {
   it('is alive without a lease: it holds nothing', async () => {
     await q.exchange();
