@@ -3,7 +3,6 @@
 local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
 local doubt = redis.call('HGET', key_worker, 'doubt')
 redis.call('HGET', key_meta, 'events')
-redis.call('SCARD', key_active)
 redis.call('LLEN', key_wait)
 redis.call('LLEN', key_suspects)
 redis.call('ZCARD', key_dead)
