@@ -14,7 +14,7 @@ export { getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 
 // Options.
-export type { ConnectionOption } from './options/connection.js';
+export type { ClusterConnection, ConnectionOption } from './options/connection.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {

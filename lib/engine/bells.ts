@@ -1,46 +1,34 @@
-import { randomBytes } from 'node:crypto';
-import { privateBell } from './keys.js';
-import type { Link } from './link.js';
+import { BellPerQueue } from './bell-per-queue.js';
+import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
+import { SharedBell } from './shared-bell.js';
 
-/** What a block may take beyond its time before its connection counts as silent. */
-const MARGIN_MS = 2000;
-/** A private bell that nobody hears any more goes by itself. */
-const PRIVATE_BELL_MS = 10_000;
+/** How the bells of several queues are listened for at once. */
+export interface Listening {
+  await(queues: readonly string[], maxMs: number): Promise<string | null>;
+  interrupt(): void;
+  close(): Promise<void>;
+}
 
 /**
- * Waking: one blocking connection for all idle queues of the process. A bell is a hint, never the truth: whoever wakes asks
- * the lists themselves, and so does whoever has not been woken for a while (`anyWork`).
+ * Waking. A bell is a hint, never the truth: whoever wakes asks the lists themselves, and so does whoever has not been woken
+ * for a while (`anyWork`).
  */
 export class Bells {
-  private readonly own: string;
+  private chosen: Listening | undefined;
 
   constructor(
-    prefix: string,
+    private readonly prefix: string,
     private readonly store: RedisStore,
-    private readonly blocking: Link,
-  ) {
-    this.own = privateBell(prefix, randomBytes(6).toString('hex'));
-  }
+    private readonly links: QueueLinks,
+  ) {}
 
-  async await(queues: readonly string[], maxMs: number): Promise<string | null> {
-    const bells = queues.map((queue) => this.store.keysOf(queue).fixed.doorbell);
-    const seconds = Math.max(0.001, maxMs / 1000);
-    const rung = (await this.blocking.send(
-      'awaitBell',
-      'bzpopmin',
-      [...bells, this.own, seconds],
-      maxMs + MARGIN_MS,
-    )) as [string, string, string] | null;
-    return rung === null || rung[0] === this.own ? null : (queues[bells.indexOf(rung[0])] ?? null);
+  await(queues: readonly string[], maxMs: number): Promise<string | null> {
+    return this.listening().await(queues, maxMs);
   }
 
   interrupt(): void {
-    const { commands, callMs } = this.store;
-    const deadline = performance.now() + callMs;
-    // Both may fail where Redis is away; then the block has ended too.
-    commands.write('interruptBell', 'zadd', [this.own, 0, 'up'], deadline).catch(() => undefined);
-    commands.write('interruptBell', 'pexpire', [this.own, PRIVATE_BELL_MS], deadline).catch(() => undefined);
+    this.chosen?.interrupt();
   }
 
   async ring(queue: string): Promise<void> {
@@ -53,17 +41,28 @@ export class Bells {
       const { wait, suspects, prioritized, delayed, workers } = this.store.keysOf(queue).fixed;
       return [wait, suspects, prioritized, delayed, workers];
     });
-    // One command tells that everything is quiet, however many queues there are.
-    if ((await this.exists(keys.flat())) === 0) return [];
-    if (queues.length === 1) return queues;
-    const found = await Promise.all(keys.map((group) => this.exists(group)));
+    if (!this.links.perQueue) {
+      // One command tells that everything is quiet, however many queues there are.
+      if ((await this.exists(keys.flat())) === 0) return [];
+      if (queues.length === 1) return queues;
+    }
+    // Of a queue whose master cannot be asked nothing is known, so it is looked at; the others are not kept waiting.
+    const found = await Promise.all(
+      keys.map((group) => (this.links.perQueue ? this.exists(group).catch(() => 1) : this.exists(group))),
+    );
     return queues.filter((_, i) => found[i]! > 0);
   }
 
   async close(): Promise<void> {
-    if (this.store.commands.isUp)
-      await this.store.command('close', 'unlink', [this.own]).catch(() => undefined);
-    await this.blocking.close();
+    await this.chosen?.close();
+    await this.links.close();
+  }
+
+  private listening(): Listening {
+    this.chosen ??= this.links.perQueue
+      ? new BellPerQueue(this.store, this.links, (queue) => this.ring(queue))
+      : new SharedBell(this.prefix, this.store, this.links);
+    return this.chosen;
   }
 
   private exists(keys: string[]): Promise<number> {

@@ -167,6 +167,8 @@ export type ExchangeAnswer =
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */
       readonly leaseInMs: number | null;
+      /** Jobs under this worker from now on, as the store counts them. */
+      readonly held: number;
     }
   | { readonly kind: 'stale' }
   /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */

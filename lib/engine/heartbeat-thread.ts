@@ -1,8 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { RedisRefusedError } from '../errors.js';
-import { clientFactory } from './clients.js';
+import { Connections } from './connections.js';
 import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
-import { Link } from './link.js';
 import { beat } from './scripts/beat.js';
 
 /*
@@ -14,20 +13,15 @@ const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
 const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
-const make = clientFactory(start.connection, start.prefix);
 /** A beat that has no answer by the next one is lost with its socket, so that a new one still comes within the lease. */
 const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs));
-const link = new Link(
-  'heartbeat',
-  () => make('heartbeat'),
-  ({ state, error }) => {
-    say({ kind: 'link', state, ...(error && { message: error.message }) });
-    // The beats of the connection before may not have arrived.
-    if (state === 'up' && !error) beatAll();
-  },
-  undefined,
-  callMs / 10,
-);
+const connections = new Connections(start.connection, start.prefix, 'heartbeat', callMs / 10);
+connections.onLink(({ state, error }) => {
+  say({ kind: 'link', state, ...(error && { message: error.message }) });
+  // The beats of the connection before may not have arrived.
+  if (state === 'up' && !error) beatAll();
+});
+const link = connections.commands();
 
 let lastTick = -1;
 let movedAt = performance.now();
@@ -45,7 +39,7 @@ port.on('message', (message: ToThread) => {
       return;
     case 'close':
       clearInterval(timer);
-      void link.close().then(() => port.close());
+      void connections.close().then(() => port.close());
   }
 });
 

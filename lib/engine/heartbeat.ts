@@ -1,12 +1,13 @@
 import { Worker } from 'node:worker_threads';
 import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from './engine.js';
+import { DEFAULT_CONNECTION, type ConnectionOption } from '../options/connection.js';
 import type { EngineSettings } from './clients.js';
 import type { QueueKeys } from './keys.js';
 import { beat } from './scripts/beat.js';
 
 /** What the thread is started with; everything in it can be cloned. */
 export interface HeartbeatStart {
-  readonly connection: Exclude<EngineSettings['connection'], (...args: never[]) => unknown>;
+  readonly connection: Exclude<ConnectionOption, (...args: never[]) => unknown>;
   readonly prefix: string;
   readonly leaseMs: number;
   readonly beatMs: number;
@@ -44,7 +45,7 @@ export function openHeartbeatThread(
   keysOf: (queue: string) => QueueKeys,
   tell: (event: LinkEvent) => void,
 ): Heartbeat | null {
-  const { connection, prefix, callMs } = settings;
+  const { connection = DEFAULT_CONNECTION, prefix, callMs } = settings;
   if (typeof connection === 'function') return null;
   const shared = new SharedArrayBuffer(4 * (1 + MAX_SLOTS));
   const { leaseMs, beatMs, maxBlockMs } = plan;

@@ -1,4 +1,4 @@
-import { Command, type Cluster, type Redis } from 'ioredis';
+import { Command, type Redis } from 'ioredis';
 import {
   RedisRefusedError,
   RedisUnavailableError,
@@ -31,7 +31,7 @@ interface Pending {
  * up is replaced, and every failure says whether the call may have reached Redis.
  */
 export class Link {
-  private client: Redis | Cluster | null = null;
+  private client: Redis | null = null;
   private readonly pending = new Set<Pending>();
   private watch: NodeJS.Timeout | null = null;
   private readonly waiters = new Set<() => void>();
@@ -46,15 +46,22 @@ export class Link {
 
   constructor(
     private readonly role: LinkEvent['role'],
-    private readonly make: () => Redis | Cluster,
+    private readonly make: () => Redis,
     private readonly tell: (event: LinkEvent) => void,
     /** Runs on every new connection before it is called up; what it throws is an error of the connection. */
     private readonly greet?: (link: Link) => Promise<void>,
+    /** Told the first word and the text of every refusal. */
+    private readonly refused?: (reply: string, message: string) => void,
     private readonly watchMs = WATCH_MS,
   ) {}
 
   get isUp(): boolean {
     return this.up;
+  }
+
+  /** Whether the server is one that must not be worked with. */
+  get isRefused(): boolean {
+    return this.refusal !== null;
   }
 
   open(): void {
@@ -81,6 +88,18 @@ export class Link {
     return this.write(verb, name, args, deadline);
   }
 
+  /** As `send`, to a node of a cluster that is about to own the slot: it serves such calls one at a time. */
+  async sendAsking(verb: string, name: string, args: Value[], withinMs: number): Promise<any> {
+    const deadline = performance.now() + withinMs;
+    if (!this.up) await this.whenUp(verb, deadline);
+    // The two leave in one go, so nothing comes between them.
+    const [, reply] = await Promise.all([
+      this.write(verb, 'asking', [], deadline),
+      this.write(verb, name, args, deadline),
+    ]);
+    return reply;
+  }
+
   /** As `send`, on whatever state the connection is in. */
   write(verb: string, name: string, args: Value[], deadline: number): Promise<any> {
     const client = this.client;
@@ -104,10 +123,8 @@ export class Link {
 
   /** Destroys the socket, so that whatever waits on it ends now and a new one is made. */
   drop(why: string): void {
-    const client = this.client as (Redis & { stream?: { destroy(error?: Error): void } }) | null;
-    if (!client) return;
-    if (client.stream && client.status === 'ready') client.stream.destroy(new Error(why));
-    else if (client.isCluster) client.disconnect(true);
+    const { client } = this;
+    if (client?.status === 'ready') client.stream?.destroy(new Error(why));
   }
 
   async close(): Promise<void> {
@@ -118,13 +135,15 @@ export class Link {
     this.up = false;
     if (this.watch) clearInterval(this.watch);
     this.watch = null;
-    for (const pending of this.pending) pending.reject(new NotRunningError(pending.verb));
+    for (const { verb, reject } of this.pending) {
+      reject(new RedisUnavailableError(verb, 'unknown', 'the connection was closed before the answer came'));
+    }
     this.pending.clear();
     this.wake();
     if (client) await end(client);
   }
 
-  private async ready(client: Redis | Cluster): Promise<void> {
+  private async ready(client: Redis): Promise<void> {
     if (client !== this.client) return;
     try {
       await this.greet?.(this);
@@ -145,21 +164,21 @@ export class Link {
   }
 
   /** Whatever kept the greeting from ending, only a new connection can try again; not at once, since this one is well. */
-  private greetLater(client: Redis | Cluster): void {
-    const { stream } = client as Redis;
+  private greetLater(client: Redis): void {
+    const { stream } = client;
     setTimeout(() => {
-      if (client === this.client && stream === (client as Redis).stream) this.drop('the greeting failed');
+      if (client === this.client && stream === client.stream) this.drop('the greeting failed');
     }, retryDelay(++this.failedGreetings)).unref();
   }
 
-  private down(client: Redis | Cluster): void {
+  private down(client: Redis): void {
     if (client !== this.client || !this.up) return;
     this.up = false;
     this.tell({ role: this.role, state: 'down', error: this.lastError });
   }
 
   /** A client in its terminal state never comes back by itself. */
-  private replace(client: Redis | Cluster): void {
+  private replace(client: Redis): void {
     if (this.closed || client !== this.client) return;
     this.down(client);
     this.client = null;
@@ -224,7 +243,7 @@ export class Link {
   }
 
   private checkSetup(): void {
-    const client = this.client as Redis | null;
+    const { client } = this;
     if (client?.status !== 'connect' || !client.stream) {
       this.setup = null;
       return;
@@ -247,6 +266,7 @@ export class Link {
       const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
       // A primary that became a replica keeps its sockets; only a new connection finds the new primary.
       if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
+      this.refused?.(word, message);
       // Types are checked before a script writes, so only what a script may not run can fail behind a write of it.
       const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('script: ');
       return new RedisRefusedError(verb, word, message, { cause: error }, midway ? 'unknown' : 'no');
@@ -265,7 +285,7 @@ function withoutCommand(error: Error & { command?: unknown }): void {
   if (error.command !== undefined) delete error.command;
 }
 
-function end(client: Redis | Cluster): Promise<void> {
+function end(client: Redis): Promise<void> {
   return new Promise((resolve) => {
     // ioredis says no 'end' for a client that has no socket at the moment.
     const isConnected = !['wait', 'close', 'reconnecting', 'end'].includes(client.status);
@@ -278,6 +298,6 @@ function end(client: Redis | Cluster): Promise<void> {
     client.disconnect();
     if (!isConnected) return ended();
     // Else a silent socket would be given two seconds to end by itself; whoever wanted an answer has been told.
-    (client as Partial<Redis>).stream?.destroy();
+    client.stream?.destroy();
   });
 }

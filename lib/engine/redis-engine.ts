@@ -1,5 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts } from '../job/job-state.js';
+import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -21,12 +22,13 @@ import type {
 } from './engine.js';
 import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
-import { clientFactory, type EngineSettings } from './clients.js';
+import type { EngineSettings } from './clients.js';
+import { Connections } from './connections.js';
+import { CORRUPT, STALLED } from './dead-records.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
-import { Link } from './link.js';
-import { Replicator } from './replicator.js';
+import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
@@ -51,47 +53,41 @@ import { retryDead } from './scripts/retry-dead.js';
 const PROMOTE_LIMIT = 500;
 const RECOVER_LIMIT = 500;
 const LOG_LINES = 100;
-/** A worker's record outlives its lease: until then a late packet of it is recognised. */
-const RECORD_MS = 60_000;
+/**
+ * A worker's record outlives its lease: until then a late packet of it is recognised. Redis counts it by its wall clock, and a
+ * step of that by a minute or two must not make everybody unknown who lives.
+ */
+const RECORD_MS = 600_000;
 
-const CORRUPT = JSON.stringify({
-  name: 'CorruptJob',
-  message: 'the body of this job is missing',
-  attempt: 0,
-  reason: 'corrupt',
-});
-const STALLED = JSON.stringify({
-  name: 'StalledJob',
-  message: 'its worker died or went silent too many times',
-  attempt: 0,
-  reason: 'stalled',
-});
-
-/** The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read. */
+/**
+ * The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read; on Redis
+ * Cluster one for commands to each master, and the other two for each queue.
+ */
 export class RedisEngine implements QueueEngine {
+  private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
   private readonly streams: EventStreams;
-  private readonly replicator: Replicator;
-  private readonly listeners = new Set<(event: LinkEvent) => void>();
+  private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
 
   constructor(private readonly settings: EngineSettings) {
-    const { prefix, callMs, leaseMs } = settings;
-    const make = clientFactory(settings.connection, prefix);
-    const tell = (event: LinkEvent) => this.tell(event);
+    const { connection = DEFAULT_CONNECTION, prefix, callMs, leaseMs } = settings;
+    const connections = new Connections(connection, prefix, 'command');
+    const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
     this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
+    this.connections = connections;
     this.warnings = new ServerWarnings(settings.replicasAsked);
     this.store = new RedisStore(
       prefix,
       callMs,
       (info) => this.warnings.check(info),
-      (greet) => new Link('command', () => make('command'), tell, greet),
+      (greet) => connections.commands(greet),
     );
-    this.bells = new Bells(prefix, this.store, new Link('blocking', () => make('blocking'), tell));
-    this.replicator = new Replicator(new Link('replicated', () => make('replicated'), tell), callMs);
-    this.streams = new EventStreams(this.store, () => new Link('events', () => make('events'), tell));
+    this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
+    this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
@@ -101,13 +97,13 @@ export class RedisEngine implements QueueEngine {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.bells.close(), this.streams.close(), this.replicator.close()]);
+    await Promise.all([this.bells.close(), this.streams.close(), this.replicators.close()]);
     await this.store.close();
+    await this.connections.close();
   }
 
   onLink(listener: (event: LinkEvent) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    return this.connections.onLink(listener);
   }
 
   onWarning(listener: (warning: ServerWarning) => void): () => void {
@@ -131,7 +127,7 @@ export class RedisEngine implements QueueEngine {
     );
     if (replication === undefined)
       return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
-    const { raw, replicas } = await this.replicator.run({
+    const { raw, replicas } = await this.replicators.of(queue).run({
       verb: enqueue.name,
       script: enqueue,
       values,
@@ -184,7 +180,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
-    const tell = (event: LinkEvent) => this.tell(event);
+    const { tell } = this.connections;
     return openHeartbeatThread(plan, this.settings, this.recordMs, (queue) => this.store.keysOf(queue), tell);
   }
 
@@ -389,9 +385,5 @@ export class RedisEngine implements QueueEngine {
       corrupt: CORRUPT,
       recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
     });
-  }
-
-  private tell(event: LinkEvent): void {
-    for (const listener of this.listeners) listener(event);
   }
 }

@@ -1,5 +1,6 @@
-import { RedisRefusedError } from '../errors.js';
+import { NotRunningError, RedisRefusedError } from '../errors.js';
 import { QueueKeys, type KeyName } from './keys.js';
+import type { CommandLink } from './connections.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
 import { isPassing } from './waiting.js';
@@ -9,7 +10,8 @@ const SCAN_STEP = 1000;
 
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
-  readonly commands: Link;
+  private link: CommandLink | undefined;
+  private closed = false;
   private readonly keys = new Map<string, QueueKeys>();
   private clockOffset = 0;
   private day = { until: 0, text: '' };
@@ -20,9 +22,16 @@ export class RedisStore {
     readonly callMs: number,
     /** Told what each server says of itself before it is used; what it throws refuses the server. */
     private readonly onInfo: (info: string) => void,
-    makeLink: (greet: (link: Link) => Promise<void>) => Link,
-  ) {
-    this.commands = makeLink((link) => this.greet(link));
+    private readonly makeLink: (greet: (link: Link) => Promise<void>) => CommandLink,
+  ) {}
+
+  /** Made at the first use: what a factory makes may connect at once. */
+  get commands(): CommandLink {
+    if (!this.link) {
+      if (this.closed) throw new NotRunningError('connect');
+      this.link = this.makeLink((link) => this.greet(link));
+    }
+    return this.link;
   }
 
   /** Whether it is there already. */
@@ -37,8 +46,9 @@ export class RedisStore {
     return true;
   }
 
-  close(): Promise<void> {
-    return this.commands.close();
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.link?.close();
   }
 
   /** One attempt. A script the server has forgotten is sent in full, once. */
@@ -71,8 +81,9 @@ export class RedisStore {
     return script.reply(raw);
   }
 
-  command(verb: string, name: string, args: Value[]): Promise<any> {
-    return this.commands.send(verb, name, args, this.callMs);
+  /** @param near a key on whose server to run a command that names none. */
+  async command(verb: string, name: string, args: Value[], near?: string): Promise<any> {
+    return this.commands.send(verb, name, args, this.callMs, near);
   }
 
   /** Active sets must be declared, so the workers are asked first; a script that sees others says so. */
@@ -95,7 +106,7 @@ export class RedisStore {
     let cursor = '0';
     do {
       const args = [cursor, 'MATCH', keys.everyActive, 'COUNT', SCAN_STEP];
-      const [next, page] = (await this.command('audit', 'scan', args)) as [string, string[]];
+      const [next, page] = (await this.command('audit', 'scan', args, keys.fixed.jobs)) as [string, string[]];
       for (const key of page) if (!key.includes('\n')) found.add(keys.workerOf(key));
       cursor = next;
     } while (cursor !== '0');

@@ -60,10 +60,6 @@ export class Replicator {
     });
   }
 
-  close(): Promise<void> {
-    return this.link.close();
-  }
-
   private expire(pending: Pending): void {
     const at = this.pending.indexOf(pending);
     if (at < 0) return;

@@ -15,6 +15,9 @@ const PASSING = new Set([
   'MISCONF',
 ]);
 
+/** What a blocking call may take beyond its time before its connection counts as silent. */
+export const BLOCK_MARGIN_MS = 2000;
+
 /** Whether the same call may succeed when it is made again a little later. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof RedisUnavailableError || error instanceof NotReplicatedError) return true;

@@ -18,14 +18,15 @@ export class Recoverer {
   /** While a lease is in doubt every exchange reports it as over; looking before the doubt can end is in vain. */
   private readonly notBefore = new Map<string, number>();
   private readonly logger = new Logger('QueueWorker');
-  private readonly beatMs: number;
+  /** Two beats: where all leases end at once, by a step of the clock, one beat of a living worker may just have been missed. */
+  private readonly doubtMs: number;
   private stopped = false;
 
   constructor(
     private readonly engine: QueueEngine,
     private readonly limits: RecovererLimits,
   ) {
-    this.beatMs = limits.leaseMs / 4;
+    this.doubtMs = limits.leaseMs / 2;
   }
 
   /** In this queue the first lease of another worker than ours ends in `leaseInMs`. */
@@ -33,7 +34,9 @@ export class Recoverer {
     this.own.set(queue, worker);
     if (leaseInMs === null) return;
     const inDoubtMs = (this.notBefore.get(queue) ?? 0) - performance.now();
-    this.lookIn(queue, Math.max(0, leaseInMs - this.beatMs, inDoubtMs));
+    // Where it seems to end later than a lease can, the clock of Redis was stepped back, and somebody has to see it.
+    const endsInMs = Math.min(leaseInMs, this.limits.leaseMs);
+    this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs, inDoubtMs));
   }
 
   stop(): void {
@@ -53,7 +56,7 @@ export class Recoverer {
       this.timers.delete(queue);
       this.look(queue).catch((error: Error) => {
         this.logger.debug(`queue '${queue}': looking for silent workers failed, trying on: ${error.message}`);
-        this.lookIn(queue, this.beatMs);
+        this.lookIn(queue, this.doubtMs);
       });
     }, ms);
     this.timers.set(queue, { at, timer });
@@ -65,8 +68,8 @@ export class Recoverer {
     for (const { worker, endsInMs } of await this.engine.overdue(queue, leaseMs)) {
       if (this.stopped) return;
       if (worker === this.own.get(queue)) continue;
-      const isSure = endsInMs > this.beatMs && endsInMs <= leaseMs;
-      nextMs = Math.min(nextMs, isSure ? endsInMs - this.beatMs : await this.recover(queue, worker));
+      const isSure = endsInMs > this.doubtMs && endsInMs <= leaseMs;
+      nextMs = Math.min(nextMs, isSure ? endsInMs - this.doubtMs : await this.recover(queue, worker));
     }
     if (nextMs < Infinity) this.lookIn(queue, nextMs);
   }
@@ -74,8 +77,8 @@ export class Recoverer {
   /** Answers after how many ms to look again. */
   private async recover(queue: string, worker: string): Promise<number> {
     for (;;) {
-      const answer = await this.engine.recover(queue, { worker, beatMs: this.beatMs, ...this.limits });
-      if (answer.kind === 'alive') return this.beatMs;
+      const answer = await this.engine.recover(queue, { worker, beatMs: this.doubtMs, ...this.limits });
+      if (answer.kind === 'alive') return this.doubtMs;
       if (answer.kind === 'doubted') {
         this.notBefore.set(queue, performance.now() + answer.againInMs);
         return answer.againInMs;

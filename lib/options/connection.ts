@@ -1,10 +1,26 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
+import { unknownField } from '../job/unknown-field.js';
 
-/** How to reach Redis: a URL, ioredis options (also with `url`), or a factory that makes a client. */
+/** A Redis Cluster, as plain data. */
+export interface ClusterConnection {
+  /** Nodes to ask for all others; some of them suffice. User, password and TLS of their URLs hold for every node. */
+  readonly cluster: readonly (string | { readonly host: string; readonly port?: number })[];
+  /** For the connections to every node: password, `tls`, timeouts. They win over what the URLs say. */
+  readonly redisOptions?: RedisOptions;
+  /** Where nodes are reached, by the `host:port` they know themselves as. */
+  readonly natMap?: Readonly<Record<string, { readonly host: string; readonly port: number }>>;
+}
+
+/**
+ * How to reach Redis: a URL; ioredis options, also with `url`, or with `sentinels` and `name`; a cluster; or a factory that
+ * makes a client. Of a `Cluster` from a factory only nodes and options are taken, and it is disconnected: the connections
+ * to its nodes are made here. With a factory, leases are kept by a timer and not by a thread.
+ */
 export type ConnectionOption =
   | string
   | (RedisOptions & { readonly url?: string })
+  | ClusterConnection
   | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
 export const DEFAULT_CONNECTION = 'redis://localhost:6379';
@@ -34,7 +50,8 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
       `${path} is an ioredis client; give a function that makes one, since several are needed and are closed at the end`,
     );
   }
-  return checkOptions(value as Record<string, unknown>, path);
+  const options = value as Record<string, unknown>;
+  return 'cluster' in options ? checkCluster(options, path) : checkOptions(options, path);
 }
 
 /** ioredis puts its prefix before the keys of commands only: scripts would miss it on every key they are told in words. */
@@ -57,6 +74,77 @@ function checkOptions(options: Record<string, unknown>, path: string): Connectio
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(options)) if (key !== '__proto__') copy[key] = options[key];
   return copy;
+}
+
+const CLUSTER_FIELDS = ['cluster', 'redisOptions', 'natMap'];
+
+function checkCluster(options: Record<string, unknown>, path: string): ConnectionOption {
+  refuseKeyPrefix(options, path);
+  for (const key of Object.keys(options)) {
+    if (!CLUSTER_FIELDS.includes(key)) throw unknownField(path, key, CLUSTER_FIELDS);
+  }
+  const { cluster, redisOptions, natMap } = options;
+  if (!Array.isArray(cluster) || cluster.length === 0) {
+    throw new InvalidOptionError(`${path}.cluster`, 'a list of nodes: URLs or { host, port }', undefined);
+  }
+  const nodes = cluster.map((node: unknown, i) => checkNode(node, `${path}.cluster[${i}]`));
+  const checked: { -readonly [K in keyof ClusterConnection]: ClusterConnection[K] } = { cluster: nodes };
+  if (redisOptions !== undefined)
+    checked.redisOptions = checkNodeOptions(redisOptions, `${path}.redisOptions`);
+  if (natMap !== undefined) checked.natMap = checkNatMap(natMap, `${path}.natMap`);
+  return checked;
+}
+
+function checkNode(node: unknown, path: string): string | { host: string; port: number } {
+  if (typeof node === 'string') {
+    checkUrl(node, path);
+    checkClusterDb(/^\/[1-9]/.test(new URL(node).pathname), path);
+    return node;
+  }
+  if (typeof node !== 'object' || node === null) {
+    throw new InvalidOptionError(path, 'a redis:// or rediss:// URL, or { host, port }', node);
+  }
+  return checkAddress(node, path);
+}
+
+function checkAddress(value: unknown, path: string): { host: string; port: number } {
+  const { host, port = 6379, ...others } = Object(value) as Record<string, unknown>;
+  // Values are not shown: what does not belong here may be a password.
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw unknownField(path, other, ['host', 'port']);
+  if (typeof host !== 'string' || host === '') {
+    throw new InvalidOptionError(`${path}.host`, 'the name or address of a host', host);
+  }
+  checkNumber(port, 65_535, `${path}.port`);
+  return { host, port: Number(port) };
+}
+
+function checkNodeOptions(options: unknown, path: string): RedisOptions {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new InvalidOptionError(path, 'ioredis options', undefined);
+  }
+  const checked = checkOptions(options as Record<string, unknown>, path) as RedisOptions;
+  checkClusterDb(Number(checked.db ?? 0) !== 0, `${path}.db`);
+  for (const field of ['host', 'port', 'path', 'url', 'sentinels']) {
+    if (field in checked) throw leaveOut(`${path}.${field}`, 'nodes are named by `cluster`');
+  }
+  return checked;
+}
+
+function checkClusterDb(isAnother: boolean, path: string): void {
+  if (isAnother) throw leaveOut(path, 'a cluster has no other database than 0');
+}
+
+function leaveOut(path: string, why: string): InvalidOptionError {
+  return new InvalidOptionError(path, 'left out', undefined, `${path} must be left out: ${why}`);
+}
+
+function checkNatMap(map: unknown, path: string): NonNullable<ClusterConnection['natMap']> {
+  if (typeof map !== 'object' || map === null || Array.isArray(map)) {
+    throw new InvalidOptionError(path, 'an object of { host, port } by host:port', undefined);
+  }
+  const entries = Object.entries(map).map(([from, to]) => [from, checkAddress(to, `${path}['${from}']`)]);
+  return Object.fromEntries(entries) as NonNullable<ClusterConnection['natMap']>;
 }
 
 /** ioredis takes digits in a string too. */

@@ -61,5 +61,7 @@ export class Lane {
 function honest(error: unknown, applied: Applied): unknown {
   if (applied === 'no' || !(error instanceof RedisUnavailableError || error instanceof RedisRefusedError))
     return error;
-  return new RedisUnavailableError('add', 'unknown', error.message, { cause: error });
+  // The words of the last failure would say that nothing was changed.
+  const why = 'an earlier try was not answered, the last one failed';
+  return new RedisUnavailableError('add', 'unknown', why, { cause: error });
 }

@@ -29,7 +29,7 @@ export interface ExchangeSide {
 }
 
 /** A worker that has not spoken for this long may have been forgotten; it begins anew before it asks for work. */
-const FRESH_MS = 30_000;
+const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
 /** Bounded, so that one script never takes long and fits what Lua can unpack. */
 const MAX_SETTLED = 500;
@@ -72,6 +72,11 @@ export class Exchanger {
   /** Ids that have an outcome the store has not confirmed. */
   unconfirmed(): number {
     return this.settled.length + (this.inFlight ? this.onItsWay.length : 0);
+  }
+
+  /** The ids of those. */
+  unconfirmedIds(): string[] {
+    return [...this.settled, ...this.onItsWay].map(({ id }) => id);
   }
 
   /** An exchange soon: with whatever else ends in this tick. */

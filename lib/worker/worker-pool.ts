@@ -6,16 +6,19 @@ import type { Outcome, SettledRun } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { Claims } from './claims.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
 import { drainPool } from './drain.js';
 import { Exchanger, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
+import { HeldBell } from './held-bell.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
 import { Prefetch } from './prefetch.js';
 import { Run, type RunVoice } from './run.js';
+import { Strays } from './strays.js';
 import { RELEASED, unrunnable } from './verdict.js';
 
 export interface WorkerPoolParts {
@@ -48,15 +51,13 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly runs = new Set<Run>();
   readonly exchanger: Exchanger;
   readonly logger = new Logger('QueueWorker');
-  /** Claimed, not started; taken from the front. */
-  private buffer: ClaimedJob[] = [];
-  private next = 0;
+  private readonly claims = new Claims();
   private suspects = 0;
-  /** A bell has woken us, and no exchange has gone out since. */
-  private holdsBell = false;
+  private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
+  private readonly strays: Strays;
   private dueTimer: NodeJS.Timeout | undefined;
   private hoardTimer: NodeJS.Timeout | undefined;
   private startedSinceLook = 0;
@@ -70,6 +71,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.leaseMs = parts.leaseMs;
     this.maxPayloadBytes = parts.queue.maxPayloadBytes;
     this.exchanger = new Exchanger(parts.engine, this);
+    this.strays = new Strays(parts.engine, this);
     this.executor = new Executor(parts.queue, (run) => this.ended(run), this.logger);
   }
 
@@ -94,7 +96,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'running') return;
     this.state = 'paused';
     this.parts.doorbell.leave(this);
-    this.releaseBuffer();
+    this.releaseClaims();
   }
 
   resume(): void {
@@ -116,7 +118,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.doorbell.leave(this);
     if (this.dueTimer) clearTimeout(this.dueTimer);
     if (this.hoardTimer) clearTimeout(this.hoardTimer);
-    this.releaseBuffer();
+    this.releaseClaims();
   }
 
   /** Resolves at the next end of a run. */
@@ -140,15 +142,19 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   want(): number {
     if (this.state !== 'running') return 0;
     const { jobs, most } = this.prefetch;
-    return Math.min(most, this.concurrency + jobs - this.runs.size - this.buffered);
+    return Math.min(most, this.concurrency + jobs - this.runs.size - this.claims.size);
   }
 
   maySuspect(): boolean {
     return this.suspects === 0;
   }
 
+  holding(): number {
+    return this.runs.size + this.claims.size + this.exchanger.unconfirmed();
+  }
+
   holdsAny(): boolean {
-    return this.runs.size > 0 || this.buffered > 0 || this.exchanger.unconfirmed() > 0;
+    return this.holding() > 0;
   }
 
   exchanged(answer: Exchanged, asked: number): void {
@@ -160,8 +166,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
+    this.strays.compare(answer.held);
     if (this.state !== 'running') {
-      this.releaseBuffer();
+      this.releaseClaims();
     } else if (asked > 0 && !saturated) {
       this.sleepUntil(answer.dueInMs);
     } else if (this.want() > 0 && asked > 0) {
@@ -169,14 +176,18 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     }
   }
 
+  known(): string[] {
+    const ids = [...this.runs, ...this.claims.all()].map(({ id }) => id);
+    return ids.concat(this.exchanger.unconfirmedIds());
+  }
+
   renamed(): void {
     this.parts.leases.renamed(this);
   }
 
   leaseLost(settled: readonly SettledRun[]): void {
-    const held = this.runs.size + this.buffered + settled.length;
-    this.next = 0;
-    this.buffer = [];
+    const held = this.runs.size + this.claims.size + settled.length;
+    this.claims.clear();
     for (const run of this.runs) this.lose(run);
     this.suspects = 0;
     if (held > 0) {
@@ -198,20 +209,17 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   wake(): boolean {
     if (this.want() <= 0) return false;
-    this.holdsBell = true;
+    this.bell.take();
     this.exchanger.kick();
     return true;
   }
 
   asking(): void {
-    this.holdsBell = false;
+    this.bell.asking(this.maySuspect());
   }
 
-  /** The claim that was on its way when the bell woke us has filled the slots: the bell is for another worker then. */
   nothingToAsk(): void {
-    if (!this.holdsBell) return;
-    this.holdsBell = false;
-    this.parts.doorbell.passOn(this);
+    this.bell.notNeeded();
   }
 
   beaten(worker: string, answer: BeatAnswer): void {
@@ -222,10 +230,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       return;
     }
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
-    const known = this.runs.size + this.buffered + this.exchanger.unconfirmed();
-    this.mismatches = settledFully && answer.held !== known ? this.mismatches + 1 : 0;
-    // Once may be a settlement that crossed the beat.
-    if (this.mismatches >= 2) void this.reconcile();
+    this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
+    if (this.mismatches >= 2) void this.reconcile(); // once may be a settlement that crossed the beat
   }
 
   async note(run: Run, what: { progress?: string; log?: string }): Promise<void> {
@@ -250,18 +256,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   // --------------------------------------------------------------------------------------------------------- the slots
 
-  private get buffered(): number {
-    return this.buffer.length - this.next;
-  }
-
   private take(claimed: readonly ClaimedJob[]): void {
-    if (this.buffered === 0) {
-      this.buffer = claimed as ClaimedJob[];
-      this.next = 0;
-    } else {
-      this.buffer = this.buffer.slice(this.next).concat(claimed);
-      this.next = 0;
-    }
+    this.claims.put(claimed);
     let chars = 0;
     for (const job of claimed) {
       chars += job.body.length;
@@ -273,18 +269,11 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   /** Starts what fits. */
   private fill(): void {
-    while (this.next < this.buffer.length && this.runs.size < this.concurrency && this.state === 'running') {
-      const job = this.buffer[this.next]!;
-      this.next += 1;
+    while (this.claims.size > 0 && this.runs.size < this.concurrency && this.state === 'running') {
       this.startedSinceLook += 1;
-      this.begin(job);
+      this.begin(this.claims.take());
     }
-    if (this.buffered === 0) {
-      this.buffer = [];
-      this.next = 0;
-    } else {
-      this.hoardTimer ??= setTimeout(() => this.lookAtHoard(), HOARD_MS);
-    }
+    if (this.claims.size > 0) this.hoardTimer ??= setTimeout(() => this.lookAtHoard(), HOARD_MS);
   }
 
   private begin(job: ClaimedJob): void {
@@ -318,7 +307,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.prefetch.count();
     this.leaveSlot(run);
     this.exchanger.settle(run);
-    if (this.next < this.buffer.length) this.fill();
+    if (this.claims.size > 0) this.fill();
   }
 
   private leaveSlot(run: Run): void {
@@ -333,11 +322,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
 
-  private releaseBuffer(): void {
-    const rest = this.buffer.slice(this.next);
-    this.buffer = [];
-    this.next = 0;
-    for (const job of rest) {
+  private releaseClaims(): void {
+    for (const job of this.claims.clear()) {
       const name = decodeBody(job.body)?.name ?? '';
       if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });
@@ -346,10 +332,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   private lookAtHoard(): void {
     this.hoardTimer = undefined;
-    if (this.buffered === 0) return;
+    if (this.claims.size === 0) return;
     if (this.startedSinceLook === 0) {
       this.prefetch.forget();
-      this.releaseBuffer();
+      this.releaseClaims();
     } else {
       this.startedSinceLook = 0;
       this.hoardTimer = setTimeout(() => this.lookAtHoard(), HOARD_MS);
@@ -368,16 +354,13 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private async reconcile(): Promise<void> {
     this.mismatches = 0;
     const { worker } = this;
-    const known = [...this.runs]
-      .map((run) => run.id)
-      .concat(this.buffer.slice(this.next).map((job) => job.id));
     try {
+      const known = this.known();
       const answer = await this.parts.engine.adopt(this.queue, worker, known);
       if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
       const lost = new Set(answer.lost);
       for (const run of this.runs) if (lost.has(run.id)) this.lose(run);
-      this.buffer = this.buffer.slice(this.next).filter((job) => !lost.has(job.id));
-      this.next = 0;
+      this.claims.drop(lost);
       const held = new Set(known);
       this.take(answer.unknown.filter((job) => !held.has(job.id)));
     } catch (error) {

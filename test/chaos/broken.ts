@@ -1,5 +1,4 @@
 import type { ConnectionOption } from '#lib/index.js';
-import { exchange } from '#lib/engine/scripts/exchange.js';
 import { patchedClient } from '../support/patched-client.js';
 import type { Broken, ChildPlan } from './plan.js';
 
@@ -27,13 +26,15 @@ const PATCHES: Record<Broken, readonly (readonly [string, string])[]> = {
 /** The connection of the library under test; for a run that must be found out, one that makes its engine a worse one. */
 export function connectionOf({ url, broken }: ChildPlan): ConnectionOption {
   if (!broken) return url;
-  const worsen = (text: string): string => {
-    let worse = text;
-    for (const [good, bad] of PATCHES[broken]) {
-      if (!worse.includes(good)) throw new Error(`exchange.lua does not say '${good}' any more`);
-      worse = worse.replace(good, () => bad);
-    }
-    return worse;
-  };
-  return patchedClient(url, { patch: (name, text) => (name === exchange.name ? worsen(text) : text) });
+  return patchedClient(url, {
+    patch: (name, text) => (name === 'exchange' ? replaceAll(text, PATCHES[broken]) : text),
+  });
+}
+
+function replaceAll(text: string, patches: readonly (readonly [string, string])[]): string {
+  for (const [good, bad] of patches) {
+    if (!text.includes(good)) throw new Error(`exchange.lua does not say '${good}' any more`);
+    text = text.replace(good, () => bad);
+  }
+  return text;
 }

@@ -15,10 +15,15 @@ const START_MS = 60_000;
 export class Child {
   readonly ready: Promise<Extract<Said, { say: 'ready' }>>;
   readonly exited: Promise<void>;
+  readonly audits: Extract<Said, { say: 'audited' }>[] = [];
+  /** Jobs it was told to add, and has. */
+  accepted = 0;
   /** It has said that its work is done. */
   done = false;
   figures: Figures = NOTHING;
   alive = true;
+  /** It has said that it is ready, and has not ended. */
+  up = false;
   /** Why it is meant to end; an end without a reason is a violation. */
   doom: string | undefined;
   private readonly process: ChildProcess;
@@ -40,8 +45,11 @@ export class Child {
       this.process.on('message', (said: Said) => {
         if (said.say === 'figures') this.figures = said.figures;
         else if (said.say === 'done') this.done = true;
+        else if (said.say === 'accepted') this.accepted += 1;
+        else if (said.say === 'audited') this.audits.push(said);
         else {
           clearTimeout(late);
+          this.up = true;
           resolve(said);
         }
       });
@@ -50,6 +58,7 @@ export class Child {
     this.ready.catch(() => undefined);
     this.exited = once(this.process, 'exit').then(([code, signal]) => {
       this.alive = false;
+      this.up = false;
       this.figures = { ...this.figures, running: 0, rss: 0 };
       ended(this, String(signal ?? `code ${code}`));
     });
@@ -80,8 +89,8 @@ export class Child {
 export interface FleetPlan {
   readonly dir: string;
   readonly nemesis: LedgerWriter;
-  /** What the next process in this place is told to be; null: it is not needed any more. */
-  readonly planFor: (role: Role, slot: number) => Omit<ChildPlan, 'ledger'> | null;
+  /** What the next process in this place is told to be. */
+  readonly planFor: (role: Role, slot: number) => Omit<ChildPlan, 'ledger'>;
 }
 
 /** All processes of a run, each in its place: whoever ends is replaced by another, until it is time to stop. */
@@ -95,9 +104,8 @@ export class Fleet {
 
   constructor(private readonly plan: FleetPlan) {}
 
-  start(role: Role, slot: number): Child | null {
+  start(role: Role, slot: number): Child {
     const plan = this.plan.planFor(role, slot);
-    if (!plan) return null;
     const file = `${role}-${slot}.${this.children.length}`;
     const ledger = join(this.plan.dir, file);
     const child = new Child(role, slot, file, { ...plan, ledger }, (ended, how) => this.ended(ended, how));

@@ -104,7 +104,7 @@ export class Gauge {
     const { control } = this.store;
     const { fixed } = keys;
     const workers = await control.zrange(fixed.workers, '0', '-1');
-    const numbers = (await Promise.all([
+    const [wait, suspects, prioritized, delayed, dead, count, ...held] = await Promise.all([
       control.llen(fixed.wait),
       control.llen(fixed.suspects),
       control.zcard(fixed.prioritized),
@@ -112,8 +112,7 @@ export class Gauge {
       control.zcard(fixed.dead),
       control.dbsize(),
       ...workers.map((worker) => control.scard(keys.active(worker))),
-    ])) as [number, number, number, number, number, number, ...number[]];
-    const [wait, suspects, prioritized, delayed, dead, count, ...held] = numbers;
+    ]);
     return {
       at: Math.round(this.elapsed * 10) / 10,
       added: this.fleet.sum('producer', 'added'),

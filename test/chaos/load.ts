@@ -61,9 +61,10 @@ export function jobPlan(n: number, seed: number, leaseMs: number): JobPlan {
   if (lot < 50) return { ...plain, kind: 'flaky' };
   if (lot < 60) return { ...plain, kind: 'doomed' };
   if (lot < 65) return { ...plain, kind: 'hopeless' };
-  if (lot < 75) return { ...plain, kind: 'long', ms: leaseMs + ms * 20 };
-  if (lot < 275) return { ...plain, kind: 'quick', delay: 100 + ms * 40 };
-  if (lot < 475) return { ...plain, kind: 'slow', ms, priority: ms };
+  if (lot < 75) return { ...plain, kind: 'long', ms: leaseMs + ms * 10 };
+  if (lot < 175) return { ...plain, kind: 'slow', ms: 100 + ms * 10 };
+  if (lot < 375) return { ...plain, kind: 'quick', delay: 100 + ms * 40 };
+  if (lot < 575) return { ...plain, kind: 'slow', ms, priority: ms };
   if (lot < 2_500) return { ...plain, kind: 'slow', ms };
   return { ...plain, kind: 'quick' };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { FAULTS, type FaultKind } from './faults.js';
-import type { Fleet } from './fleet.js';
+import type { Child, Fleet } from './fleet.js';
+import type { Kind } from './load.js';
 import type { LedgerWriter } from './ledger/writer.js';
 import type { Options } from './options.js';
 import type { Store } from './redis/store.js';
@@ -17,6 +18,10 @@ type Deed = (act: Act, world: World) => Promise<{ said: string; met: string }>;
 
 /** How long a process that was told to kill itself at a certain moment may wait for that moment. */
 const MOMENT_MS = 3_000;
+/** How long a process may take until something can be done to it; it may have to be started first. */
+const VICTIM_MS = 60_000;
+/** Longer than a producer tries to add a job. */
+const ADD_MS = 8_000;
 
 /** Does what the schedule says, and writes down when and to whom. */
 export class Nemesis {
@@ -67,15 +72,14 @@ export class Nemesis {
       this.news.push(said);
       this.ledger.write(`K ${act.kind} ${from} ${this.ledger.now()} ${met}\n`);
     } catch (error) {
-      this.news.push(`${act.kind} failed: ${(error as Error).message}`);
+      this.world.fleet.accidents.push(`${act.kind} failed: ${(error as Error).message}`);
     }
   }
 }
 
 const DEEDS: Record<FaultKind, Deed> = {
   'worker-kill': async (act, { fleet }) => {
-    const child = fleet.at('worker', act.slot);
-    await child.ready;
+    const child = await busyWorker(act, fleet);
     child.doom = 'kill';
     if (act.how === 'any-time') await pause(act.ms);
     else child.tell({ do: 'die', when: act.how as 'after-end', count: act.count });
@@ -85,16 +89,14 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: `SIGKILL w${act.slot} ${alone ? act.how : 'any-time'}`, met: child.file };
   },
   'worker-stop': async (act, { fleet }) => {
-    const child = fleet.at('worker', act.slot);
-    await child.ready;
+    const child = await busyWorker(act, fleet);
     child.signal('SIGSTOP');
     await pause(act.ms);
     child.signal('SIGCONT');
     return { said: `SIGSTOP w${act.slot} ${act.ms} ms`, met: child.file };
   },
   'worker-term': async (act, { fleet }) => {
-    const child = fleet.at('worker', act.slot);
-    await child.ready;
+    const child = await busyWorker(act, fleet);
     child.doom = 'term';
     child.signal('SIGTERM');
     if (!(await child.endsWithin(20_000))) {
@@ -185,16 +187,41 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: `disk full for ${ms} ms`, met: 'redis' };
   },
   poison: async ({ slot }, { fleet }) => {
-    await fleet.at('producer', slot).ready;
-    fleet.at('producer', slot).tell({ do: 'add', kind: 'poison', ms: 0 });
+    await addSpecial(slot, 'poison', 0, fleet);
     return { said: 'a poison job', met: 'nobody' };
   },
   blocker: async ({ slot, ms }, { fleet }) => {
-    await fleet.at('producer', slot).ready;
-    fleet.at('producer', slot).tell({ do: 'add', kind: 'blocker', ms });
+    await addSpecial(slot, 'blocker', ms, fleet);
     return { said: `a job that blocks ${ms} ms`, met: 'nobody' };
   },
 };
+
+/** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
+async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {
+  const begun = performance.now();
+  while (performance.now() < begun + VICTIM_MS) {
+    const child = fleet.at('worker', slot);
+    const isPatient = performance.now() < begun + MOMENT_MS;
+    if (child.up && (child.figures.running > 0 || !isPatient)) return child;
+    await pause(20);
+  }
+  throw new Error(`worker ${slot} was not up within ${VICTIM_MS} ms`);
+}
+
+/** Tells the producer in this place to add such a job, until one has done so: Redis may be away, or the producer killed. */
+async function addSpecial(slot: number, kind: Kind, ms: number, fleet: Fleet): Promise<void> {
+  for (const late = performance.now() + VICTIM_MS; performance.now() < late; await pause(20)) {
+    const child = fleet.at('producer', slot);
+    if (!child.up) continue;
+    const { accepted } = child;
+    child.tell({ do: 'add', kind, ms });
+    for (const end = performance.now() + ADD_MS; performance.now() < end && child.alive;) {
+      if (child.accepted > accepted) return;
+      await pause(20);
+    }
+  }
+  throw new Error(`producer ${slot} added no such job within ${VICTIM_MS} ms`);
+}
 
 function lineOf({ slot }: Act, { options }: World): { line: number; name: string } {
   const { workers } = options;

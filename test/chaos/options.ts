@@ -32,12 +32,13 @@ export const HELP = `Runs real processes on a Redis of its own, breaks what can 
 usage: npm run chaos -- [options]
 
   --jobs <n>           jobs to be accepted (40000)
-  --seconds <n>        how long they are spread over; 0: as fast as they are worked off (45; with --jobs 0)
+  --seconds <n>        how long they are spread over; 0: as fast as they are worked off (40; with --jobs 0)
   --seed <n>           of everything that looks random: the same one gives the same acts at the same share of the run
   --workers <n>        processes that work (3)        --concurrency <n>   jobs each runs at once (50)
   --producers <n>      processes that add (2)         --backlog <n>       waiting jobs at which they pause (20000)
   --lease <ms>         lease of the workers (4000; the library's default is 8000)
-  --fsync <word>       appendfsync of Redis: always, everysec, no (everysec)
+  --fsync <word>       appendfsync of Redis: always, everysec, no (everysec, with which Redis itself may lose what it
+                       has answered for, if it is killed while a slow disk syncs; with no it loses nothing by SIGKILL)
   --out <file>         where the result goes, as JSON (.tmp/chaos-<seed>.json)
   --keep               keep the ledgers also when all is well
 
@@ -65,7 +66,7 @@ export function readOptions(argv: readonly string[]): Options | undefined {
   return {
     seed,
     jobs: number('jobs', 40_000, 1),
-    seconds: number('seconds', flags['jobs'] === undefined ? 45 : 0),
+    seconds: number('seconds', flags['jobs'] === undefined ? 40 : 0),
     workers: number('workers', 3, 1),
     producers: number('producers', 2, 1),
     concurrency: number('concurrency', 50, 1),
@@ -82,9 +83,15 @@ export function readOptions(argv: readonly string[]): Options | undefined {
 function readFaults(flags: Record<string, string | boolean | undefined>): Record<FaultKind, number> {
   const chosen = kinds.some((kind) => flags[flagOf(kind)] !== undefined);
   const rest = flags['none'] === true || (chosen && flags['all'] !== true);
+  const usual = (kind: FaultKind) => (rest || !isPossible(kind) ? 0 : FAULTS[kind].usual);
   return Object.fromEntries(
-    kinds.map((kind) => [kind, whole(flagOf(kind), flags[flagOf(kind)], rest ? 0 : FAULTS[kind].usual, 0)]),
+    kinds.map((kind) => [kind, whole(flagOf(kind), flags[flagOf(kind)], usual(kind), 0)]),
   ) as Record<FaultKind, number>;
+}
+
+/** The limit on the size of files of a process that runs already can be set on Linux only. */
+function isPossible(kind: FaultKind): boolean {
+  return kind !== 'full-disk' || process.platform === 'linux';
 }
 
 function parse(argv: readonly string[]) {

@@ -38,7 +38,7 @@ export type Told =
   | { readonly do: 'die'; readonly when: 'after-end' | 'mid-settle' | 'mid-add'; readonly count: number }
   | { readonly do: 'add'; readonly kind: Kind; readonly ms: number }
   | { readonly do: 'flow'; readonly open: boolean }
-  | { readonly do: 'finish' }
+  | { readonly do: 'finish' | 'audit' }
   | LineAct;
 
 /** What the proxy does to the line with this number. */
@@ -51,7 +51,10 @@ export type LineAct =
 export type Said =
   | { readonly say: 'ready'; readonly ports?: readonly number[] }
   | { readonly say: 'figures'; readonly figures: Figures }
-  | { readonly say: 'done'; readonly note?: string };
+  | { readonly say: 'audited'; readonly checked: number; readonly violations: readonly string[] }
+  /** The job it was told to add is in. */
+  | { readonly say: 'accepted' }
+  | { readonly say: 'done' };
 
 /** How far a process is, for the table that people watch; what counts is in the ledger. */
 export interface Figures {

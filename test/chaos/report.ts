@@ -3,6 +3,8 @@ import type { Nemesis } from './nemesis.js';
 import type { Result } from './run.js';
 
 const ROW_MS = 2_000;
+/** Broken promises that are told; all of them are in the result. */
+const SHOWN = 20;
 const COLUMNS = [
   'time',
   'added',
@@ -61,7 +63,8 @@ function clock(seconds: number): string {
 }
 
 /** The figures of a run in one line, then every broken promise in one of its own. */
-export function verdict({ account, violations, options, acts, ledgers }: Result): string {
+export function verdict(result: Result): string {
+  const { account, violations, options, acts, ledgers, slopes, seconds, keysLeft } = result;
   const { dead } = account;
   const reasons = Object.entries(dead).map(([reason, count]) => `${reason} ${number(count)}`);
   const deaths = Object.values(dead).reduce((sum, count) => sum + count, 0);
@@ -84,8 +87,11 @@ export function verdict({ account, violations, options, acts, ledgers }: Result)
     '',
     `faults: ${done.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none'}`,
     `adds of unknown outcome: ${account.unknownApplied} applied, ${account.unknownNotApplied} not; stale settlements refused: ${account.staleRefused}; ` +
-      `taken back from workers that were dead ${recoveries.dead}, paused ${recoveries.paused}, cut off ${recoveries.cutOff}`,
-    ...violations.map((text) => `BROKEN: ${text}`),
+      `taken back from workers that were dead ${recoveries.dead}, paused ${recoveries.paused}, cut off ${recoveries.cutOff}; harmless jobs that lost more than five workers: ${account.unlucky}`,
+    `${number(Math.round(account.completed / seconds))} jobs/s over ${seconds} s; per minute: keys ${number(slopes.keys)}, redis ${number(slopes.redisBytes)} B, ` +
+      `largest worker ${number(slopes.workerRss)} B; keys left: ${keysLeft.length}`,
+    ...violations.slice(0, SHOWN).map((text) => `BROKEN: ${text}`),
+    ...(violations.length > SHOWN ? [`and ${violations.length - SHOWN} more`] : []),
     ...(ledgers ? [`ledgers: ${ledgers}`] : []),
     figures.join(' · '),
     '',

@@ -14,17 +14,21 @@ import type { ChildPlan } from './plan.js';
 import { scanQueue, type QueueScan } from './redis/scan.js';
 import { Store } from './redis/store.js';
 import { Table } from './report.js';
-import { makeSchedule } from './schedule.js';
+import { makeSchedule, type Act } from './schedule.js';
+import { slopesOf, type Slopes } from './slopes.js';
 
 export interface Result {
   readonly options: Options;
   readonly startedAt: string;
   readonly seconds: number;
   readonly account: Account;
-  /** What the nemesis did, and how often. */
+  /** What the nemesis was to do, and when. */
+  readonly schedule: readonly Act[];
+  /** What it did, and how often. */
   readonly acts: Readonly<Record<string, number>>;
   readonly accidents: readonly string[];
   readonly keysLeft: readonly string[];
+  readonly slopes: Slopes;
   readonly samples: readonly Sample[];
   /** Every broken promise, as a sentence; none: all is well. */
   readonly violations: readonly string[];
@@ -95,6 +99,7 @@ class Chaos {
   async run(interrupt: AbortSignal) {
     const { options, fleet, store } = this;
     const schedule = makeSchedule(options);
+    // Already now, for whoever looks into a run that never came to its result.
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
     const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
@@ -112,12 +117,14 @@ class Chaos {
     await this.watcherHasSeenAll();
     // The first scan is of the running system, the others of what its end, and a new server, make of it.
     const running = await scanQueue(store.control);
+    await this.audit('while all runs');
     await fleet.stop('worker');
     await fleet.stop('producer');
-    await fleet.stop('watcher');
     const stopped = await scanQueue(store.control);
     await store.restart();
     const reloaded = await scanQueue(store.control);
+    await this.audit('after a restart of Redis');
+    await fleet.stop('watcher');
     const history = new History({
       dir: this.dir,
       seed: options.seed,
@@ -127,8 +134,10 @@ class Chaos {
     const sums = account(history, running);
     return {
       account: sums,
+      schedule,
       acts: nemesis.done,
       keysLeft: reloaded.keys,
+      slopes: slopesOf(this.gauge.samples),
       samples: this.gauge.samples,
       violations: violationsOf(sums, running, stopped, reloaded),
     };
@@ -144,9 +153,9 @@ class Chaos {
 
   private async startAll(): Promise<void> {
     const { workers, producers } = this.options;
-    const proxy = this.fleet.start('proxy', 0)!;
+    const proxy = this.fleet.start('proxy', 0);
     this.ports = (await proxy.ready).ports!;
-    await this.fleet.start('watcher', 0)!.ready;
+    await this.fleet.start('watcher', 0).ready;
     for (let slot = 0; slot < workers; slot++) this.fleet.start('worker', slot);
     await Promise.all(this.fleet.all('worker').map((child) => child.ready));
     for (let slot = 0; slot < producers; slot++) this.fleet.start('producer', slot);
@@ -155,33 +164,24 @@ class Chaos {
   }
 
   /** What the next process in this place is to be. */
-  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> | null {
+  private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> {
     const { seed, leaseMs, concurrency, broken, workers, producers, jobs, seconds } = this.options;
     const common = { url: this.store.url, epoch: this.epoch, seed, leaseMs, concurrency };
     const through = (line: number) => ({ ...common, url: `redis://127.0.0.1:${this.ports[line]}` });
-    switch (role) {
-      case 'watcher':
-        return common;
-      case 'proxy':
-        return { ...common, proxy: { lines: workers + producers } };
-      case 'worker':
-        return { ...through(slot), ...(broken && { broken }) };
-      case 'producer': {
-        const share = Math.ceil(jobs / producers);
-        const { accepted, next } = this.producedBy(slot);
-        const rate = seconds === 0 ? 0 : jobs / producers / seconds;
-        return {
-          ...through(workers + slot),
-          produce: {
-            first: next ?? slot,
-            stride: producers,
-            jobs: Math.max(0, share - accepted),
-            rate,
-            generatedIds: slot % 2 === 1,
-          },
-        };
-      }
-    }
+    if (role === 'watcher') return common;
+    if (role === 'proxy') return { ...common, proxy: { lines: workers + producers } };
+    if (role === 'worker') return { ...through(slot), ...(broken && { broken }) };
+    const { accepted, next } = this.producedBy(slot);
+    return {
+      ...through(workers + slot),
+      produce: {
+        first: next ?? slot,
+        stride: producers,
+        jobs: Math.max(0, Math.ceil(jobs / producers) - accepted),
+        rate: seconds === 0 ? 0 : jobs / producers / seconds,
+        generatedIds: slot % 2 === 1,
+      },
+    };
   }
 
   /** What earlier producers in this place have done, by their ledgers. */
@@ -206,13 +206,13 @@ class Chaos {
     return this.fleet.sum('watcher', 'completed') / jobs;
   }
 
+  /** Waits until all jobs are in and the nemesis has begun its last deed, or nothing moves any more. */
   private async loaded(interrupt: AbortSignal, nemesis: Nemesis): Promise<void> {
-    const { jobs } = this.options;
     const isLoaded = () => this.fleet.all('producer').every((child) => child.done);
-    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1 && this.gauge.backlog + 1 < jobs)) {
+    while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1)) {
       interrupt.throwIfAborted();
+      if (this.gauge.idleMs > STUCK_MS) return;
       await pause(100);
-      if (isLoaded() && this.gauge.idleMs > STUCK_MS) return;
     }
   }
 
@@ -227,16 +227,35 @@ class Chaos {
   private async watcherHasSeenAll(): Promise<void> {
     const watcher = this.fleet.at('watcher');
     watcher.tell({ do: 'finish' });
-    for (let i = 0; i < 600 && !watcher.done; i++) await pause(50);
-    if (!watcher.done) this.fleet.accidents.push('the watcher did not hear the last event within 30 s');
+    if (await within(30_000, () => watcher.done)) return;
+    this.fleet.accidents.push('the watcher did not hear the last event within 30 s');
   }
+
+  /** The library's own look at the queue. */
+  private async audit(when: string): Promise<void> {
+    const watcher = this.fleet.at('watcher');
+    const { length } = watcher.audits;
+    watcher.tell({ do: 'audit' });
+    await within(30_000, () => watcher.audits.length > length);
+    const report = watcher.audits[length];
+    if (!report) this.fleet.accidents.push(`the audit ${when} did not end within 30 s`);
+    else this.fleet.accidents.push(...report.violations.map((text) => `audit ${when}: ${text}`));
+  }
+}
+
+/** Waits for what gives no signal; answers whether it came in time. */
+async function within(ms: number, isSo: () => boolean): Promise<boolean> {
+  for (const end = performance.now() + ms; performance.now() < end && !isSo();) await pause(50);
+  return isSo();
 }
 
 function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, reloaded: QueueScan): string[] {
   const found: string[] = [];
   for (const figure of MUST_BE_ZERO) if (sums[figure] > 0) found.push(`${figure}: ${sums[figure]}`);
-  if (sums.reruns > sums.rerunBound)
-    found.push(`${sums.reruns} re-runs, of which faults explain ${sums.rerunBound}`);
+  for (const figure of ['reruns', 'unheardEnds'] as const) {
+    if (sums[figure] > sums.rerunBound)
+      found.push(`${figure}: ${sums[figure]}, of which faults explain ${sums.rerunBound}`);
+  }
   found.push(...sums.disagreements);
   for (const [when, scan] of [
     ['once all had stopped', stopped],

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import { latch, until } from '../support/wait.js';
 import { atEnd } from '../support/cleanup.js';
 import { startCut } from '../support/cut.js';
@@ -8,15 +9,17 @@ import { bootWorking } from './support/app.js';
 const redis = useRedis();
 /** From the moment a connection goes silent until work goes on. */
 const MAX_MS = 10_000;
+/** What the answer to a call may take before its connection counts as silent; more than a short lease has to give. */
+const CALL_MS = 2_000;
 
 type Role = 'command' | 'blocking' | 'heartbeat';
 
 /** An application whose connections can go silent one by one, known by the names the library gives them. */
-async function bootBehindCut(run?: Parameters<typeof bootWorking>[1]) {
+async function bootBehindCut(run?: Parameters<typeof bootWorking>[1], root: QueueModuleOptions = {}) {
   const cut = await startCut(redis.url);
   const found = (role: Role) => cut.carrying(`godwit:${redis.prefix}:${role}`, { timeout: 15_000 });
   const finding = Promise.all([found('command'), found('blocking'), found('heartbeat')]);
-  const app = await bootWorking({ connection: cut.url, prefix: redis.prefix }, (job) => {
+  const app = await bootWorking({ ...root, connection: cut.url, prefix: redis.prefix }, (job) => {
     if (job.name === 'ping') pinged[Number(job.data)]!.open();
     return job.name === 'ping' ? undefined : run?.(job);
   });
@@ -72,6 +75,19 @@ it('keeps the lease of a running job though the heartbeat connection goes silent
   expect(runs.get(id)).toBe(1);
 });
 
+it('notices sooner that the heartbeat connection went silent where the lease is short', async () => {
+  const end = latch('the end of the job');
+  const lease = { duration: 500 };
+  const { connections, queue, engine, troubles } = await bootBehindCut(() => end.promise, { lease });
+  atEnd(() => end.open());
+  await queue.add('long', null);
+  await until(async () => (await engine.overdue('work', 60_000)).length > 0);
+  connections.heartbeat.blackhole();
+  const since = performance.now();
+  await until(() => troubles('heartbeat').length > 0);
+  expect(performance.now() - since).toBeLessThan(CALL_MS);
+});
+
 it('gives up a new connection that goes silent before it is ready', async () => {
   const { cut, secondsToRun, troubles, runs } = await bootBehindCut();
   const next = cut.carrying(`godwit:${redis.prefix}:command`);
@@ -90,6 +106,6 @@ it('closes while every connection is silent', async () => {
   const since = performance.now();
   await close();
   expect(performance.now() - since).toBeLessThan(MAX_MS);
-  // It could not say goodbye; its record goes by itself after a minute.
+  // It could not say goodbye; its record goes by itself after ten minutes.
   await redis.flush();
 });

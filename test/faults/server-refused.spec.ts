@@ -2,16 +2,17 @@ import { mkdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LoggerService } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RedisRefusedError, UnsupportedRedisError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
 import { startFakeServer } from './support/fake-server.js';
 
-const redis = useRedis();
+const redis = useRedis({ refusals: true });
 
 interface Line {
   readonly level: string;
@@ -128,4 +129,83 @@ it('says that the user may not touch the keys, to whoever adds and in the log', 
   await expect(queue.add('one', null)).rejects.toMatchObject({ reply: 'NOPERM', applied: 'no' });
   const said = await until(() => lines.find(({ text }) => text.includes('cannot claim or settle for now')));
   expect(said).toMatchObject({ level: 'error', text: expect.stringContaining('NOPERM') });
+});
+
+describe('rights that are taken away while it works, and given back', () => {
+  const CANARY = 'canary-in-the-data';
+
+  async function bootAndRun() {
+    const { lines, logger } = listen();
+    const gate = latch('the gate');
+    atEnd(() => gate.open());
+    const options = { connection: redis.url, prefix: redis.prefix, enqueueTimeout: '1s' };
+    const run = (job: Job) => (job.name === 'slow' ? gate.promise : undefined);
+    const app = await bootWorking(options, run, { logger });
+    const { username, password } = new URL(redis.url);
+    const change = (...rules: string[]) => redis.admin.call('ACL', 'SETUSER', username, ...rules);
+    await app.queue.add('slow', CANARY, { id: 'running' });
+    await until(() => app.runs.has('running'));
+    /** How often the server has said no to this user. */
+    const refused = async () => {
+      const log = (await redis.admin.call('ACL', 'LOG', 128)) as (string | number)[][];
+      const entries = log.map((flat) => new Map(flat.map((value, i) => [value, flat[i + 1]])));
+      const own = entries.filter((entry) => entry.get('username') === username);
+      return own.reduce((sum, entry) => sum + Number(entry.get('count')), 0);
+    };
+    const complaints = () => lines.filter(({ level }) => level !== 'log').map(({ text }) => text);
+    const goesOn = async () => {
+      await until(() => app.queue.add('one', CANARY, { id: 'after' }), { timeout: 10_000 });
+      await until(() => app.runs.has('after'), { timeout: 10_000 });
+      await until(async () => Object.values(await app.queue.counts()).every((count) => count === 0));
+      expect([...app.runs]).toEqual([
+        ['running', 1],
+        ['after', 1],
+      ]);
+      const secrets = JSON.stringify([lines, app.links.map(({ error }) => [error, error?.stack])]);
+      expect(secrets).not.toContain(CANARY);
+      expect(secrets).not.toContain(`"${password}"`);
+    };
+    return { ...app, gate, complaints, username, password, change, refused, goesOn };
+  }
+
+  it('of scripts: what ends meanwhile is settled later, and the log says it once', async () => {
+    const { queue, gate, complaints, change, refused, goesOn } = await bootAndRun();
+    await change('-evalsha', '-eval');
+    gate.open();
+    const failure = await queue.add('one', CANARY).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'GODWIT_REDIS_REFUSED', reply: 'NOPERM', applied: 'no' });
+    expect(String(failure)).not.toContain(CANARY);
+    await until(async () => (await refused()) >= 6, {
+      timeout: 15_000,
+      what: 'it has tried again and again',
+    });
+    expect(complaints().filter((text) => text.includes('NOPERM'))).toEqual([
+      expect.stringMatching(/^queue 'work': cannot claim or settle for now, trying on: .*'evalsha' command/),
+    ]);
+    await change('+evalsha', '+eval');
+    await goesOn();
+  });
+
+  it('of the connection: it says so once for each, and comes back by itself', async () => {
+    const { queue, gate, links, complaints, username, password, change, refused, goesOn } =
+      await bootAndRun();
+    await change('resetpass', '>another');
+    await redis.admin.call('CLIENT', 'KILL', 'USER', username);
+    // What is sent before the client knows that it was cut off may have arrived.
+    await until(() => complaints().some((text) => text.startsWith('the command connection')));
+    gate.open();
+    await expect(queue.add('one', CANARY)).rejects.toMatchObject({ reply: 'WRONGPASS', applied: 'no' });
+    await until(async () => (await refused()) >= 9, {
+      timeout: 15_000,
+      what: 'it has tried again and again',
+    });
+    const lost = complaints().filter((text) => text.endsWith('reconnecting'));
+    expect(new Set(lost.map((text) => text.split(' ')[1]))).toEqual(
+      new Set(['blocking', 'command', 'heartbeat']),
+    );
+    expect(lost).toHaveLength(3);
+    expect(links.filter(({ error }) => error?.message.startsWith('WRONGPASS')).length).toBeGreaterThan(3);
+    await change(`>${password}`);
+    await goesOn();
+  });
 });

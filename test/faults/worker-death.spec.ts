@@ -20,7 +20,7 @@ let ledger: Ledger;
 let events: QueueEvents;
 
 beforeEach(async () => {
-  // Killed processes leave their records, which go by themselves after a minute.
+  // Killed processes leave their records, which go by themselves after ten minutes.
   atEnd(() => redis.flush());
   ledger = new Ledger();
   const root = QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix, role: 'producer' });

@@ -74,4 +74,5 @@ it('tries its share of the mutants', { timeout: 0 }, async () => {
     appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, code: mutant.code, killedBy })}\n`);
   }
   await redis.stop();
+  expect(mine).not.toHaveLength(0);
 });

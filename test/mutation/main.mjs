@@ -18,7 +18,7 @@ const only = process.argv[2];
 const children = new Set();
 const temp = mkdtempSync(join(tmpdir(), 'godwit-mutation-'));
 process.on('exit', () => {
-  for (const child of children) process.kill(-child.pid, 'SIGKILL');
+  for (const child of children) process.kill(-Number(child.pid), 'SIGKILL');
   rmSync(temp, { recursive: true, force: true });
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));

@@ -63,6 +63,17 @@ describe('a worker that may be alive', () => {
     expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
   });
 
+  it('keeps a lease that is longer than ours, as long as it is no longer than its own', async () => {
+    await q.add('a');
+    await q.exchange({ want: 1, leaseMs: 60_000 });
+    expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
+    await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
+    expect(await again()).toEqual({ kind: 'alive' });
+    const lease = Number(await q.admin.zscore(q.key('workers'), WORKER));
+    expect(lease).toBeLessThanOrEqual((await q.now()) + 60_000);
+    expect(lease).toBeGreaterThan((await q.now()) + 50_000);
+  });
+
   it('is only doubted when its lease is first seen to be over, however long ago that was', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);

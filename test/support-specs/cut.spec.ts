@@ -12,7 +12,7 @@ import { until, within } from '../support/wait.js';
 const GIVEN_UP = /max retries per request|Connection is closed/;
 
 describe('the proxy that breaks the line', () => {
-  const redis = useRedis();
+  const redis = useRedis({ rights: 'all' });
   const key = () => `{${redis.prefix}:mail}:jobs`;
 
   async function viaCut(options: RedisOptions = {}) {

@@ -28,7 +28,7 @@ describe('a server of the spec’s own', () => {
 });
 
 describe('the shared server', () => {
-  const redis = useRedis();
+  const redis = useRedis({ refusals: true });
 
   it('shows the connections of this test only', async () => {
     expect(await redis.clients()).toEqual([]);

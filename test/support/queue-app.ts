@@ -52,7 +52,10 @@ export interface QueueApp extends BootedApp {
 }
 
 /** A Nest application with one queue named `work` on the Redis of the test, up and running. */
-export async function bootQueue(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
+export async function bootQueue(
+  redis: Pick<TestRedis, 'url' | 'prefix'>,
+  options: QueueAppOptions = {},
+): Promise<QueueApp> {
   const { queue, queues = [], root, handlers, concurrency, providers = [], imports = [] } = options;
   const logs = options.logs ?? new Logs();
   const worker = handlers && processorOf('work', handlers, concurrency === undefined ? {} : { concurrency });

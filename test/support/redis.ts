@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, inject, type TestContext } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, type TestContext } from 'vitest';
 import type { RunningRedis } from '../../tools/redis.mjs';
+import { addUser, ownerOf, refusals, type Rights } from './acl-user.js';
 import { runCleanup } from './cleanup.js';
 import { until } from './wait.js';
 
@@ -12,13 +13,17 @@ export interface UseRedisOptions {
    * only clients; on the shared server it may touch no key but its own, flush nothing and configure nothing.
    */
   readonly server?: RunningRedis;
+  /** What the user named by `url` may do. Whatever the server refuses it fails the test, unless `refusals` are expected. */
+  readonly rights?: Rights;
+  /** A test of this spec takes rights away, or connects elsewhere. */
+  readonly refusals?: boolean;
   /** Kinds of keys that a test of this spec may leave behind beside `DATA`: `['active', 'worker', 'workers']`. */
   readonly leaves?: readonly string[];
 }
 
 /** What the running test has of Redis; fresh for each test. */
 export interface TestRedis {
-  /** For the code under test. On the shared server it names a user who may touch only keys of this prefix. */
+  /** For the code under test. It names a user who has no rights but those the library needs. */
   readonly url: string;
   /** Unique; also `${prefix}-b` and the like are the test's own. */
   readonly prefix: string;
@@ -59,8 +64,9 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
 
   beforeEach(async (context) => {
     const prefix = uniquePrefix(context);
-    if (options.server) current = { url: options.server.url, prefix, user: 'default' };
-    else current = { ...(await addUser(admin, prefix)), prefix };
+    if (!options.server) current = { ...(await addUser(admin, prefix, options.rights ?? 'library')), prefix };
+    else if (options.rights === 'all') current = { url: options.server.url, prefix, user: 'default' };
+    else current = { ...ownerOf(options.server.url), prefix };
   });
 
   const redis: TestRedis = {
@@ -77,8 +83,9 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
     clients: async () => {
       const own = await admin.client('ID');
       return (await clientList(admin)).filter(
-        // A replica of the server is no client of the test.
-        ({ user, id, flags }) => user === current.user && id !== String(own) && !flags!.includes('S'),
+        // On a server of its own every client is the test's, but a replica is none.
+        ({ user, id, flags }) =>
+          (options.server ? !flags!.includes('S') : user === current.user) && id !== String(own),
       );
     },
     flush: async () => {
@@ -92,6 +99,7 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
       await runCleanup();
       await expectNoClients(redis);
       expectOnlyData(await redis.keys(), current.prefix, [...DATA, ...(options.leaves ?? [])]);
+      if (!options.refusals) expect(await refusals(admin, current.user)).toEqual([]);
     } finally {
       await redis.flush();
       // Deleting the user also ends its connections, so a test that fails here does not disturb the next one.
@@ -108,36 +116,6 @@ function uniquePrefix({ task }: Readonly<TestContext>): string {
     names.push(at.name);
   const test = createHash('sha1').update(names.join('\n')).digest('hex').slice(0, 8);
   return `${file.replace(/[^A-Za-z0-9._-]/g, '').slice(0, 24)}-${test}-${randomBytes(4).toString('hex')}`;
-}
-
-/** A user per test tells its connections from those of spec files that run beside it, also from threads and children. */
-async function addUser(admin: Redis, prefix: string): Promise<{ url: string; user: string }> {
-  const user = `test-${prefix}`;
-  const forbidden = [
-    'flushall',
-    'flushdb',
-    'swapdb',
-    'shutdown',
-    'debug',
-    'failover',
-    'replicaof',
-    'config|set',
-  ];
-  await admin.call(
-    'ACL',
-    'SETUSER',
-    user,
-    'on',
-    '>secret',
-    `~{${prefix}*`,
-    '&*',
-    '+@all',
-    ...forbidden.map((c) => `-${c}`),
-  );
-  const url = new URL(`redis://${admin.options.host}:${admin.options.port}`);
-  url.username = user;
-  url.password = 'secret';
-  return { url: url.href, user };
 }
 
 async function scan(admin: Redis, prefix: string): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
+import { ownerArgs } from './acl-user.js';
 import { startRedis, type RunningRedis, type StartRedisOptions } from '../../tools/redis.mjs';
 
 /**
@@ -9,7 +10,7 @@ import { startRedis, type RunningRedis, type StartRedisOptions } from '../../too
 export function useServer(options: Omit<StartRedisOptions, 'private'> = {}): RunningRedis {
   let server: RunningRedis;
   beforeAll(async () => {
-    server = await startRedis({ ...options, private: true });
+    server = await startRedis({ ...options, args: [...ownerArgs(), ...(options.args ?? [])], private: true });
   });
   afterAll(() => server.stop());
   return {

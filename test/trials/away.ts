@@ -1,6 +1,7 @@
 import { createConnection } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AppProcess } from '../faults/support/spawn.js';
+import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 import { emptied, end, secondsSince, sum, worst, type Lab, type Store } from './lab.js';
 import type { Trial } from './trial.js';
@@ -117,6 +118,7 @@ async function growing(app: AppProcess): Promise<() => number> {
       () => undefined,
     );
   const timer = setInterval(look, 1_000);
+  atEnd(() => clearInterval(timer));
   return () => {
     clearInterval(timer);
     return (most - before) / MB;

@@ -15,10 +15,14 @@ const WRONG = [
   [2, -2],
 ] as const;
 const DELAY_S = 3;
+/** Redis judges by whole milliseconds. */
+const TICK_S = 0.001;
 /** What a due job may wait for its worker on a busy machine. */
 const LATE_S = 0.5;
 const LEASE_S = 8;
 const JOBS = 30;
+/** Jobs that are held when a worker is killed, and the slots of each. */
+const HELD = 40;
 
 /** That no process' clock matters but that of Redis, and that one may step. */
 export const clocks: Trial = {
@@ -32,7 +36,7 @@ export const clocks: Trial = {
       what: 'clocks ±2 h wrong: delayed jobs and retries early by',
       value: early,
       unit: 's',
-      equals: 0,
+      atMost: TICK_S,
     });
     const late = worst(rounds.map(({ late: s }) => s));
     lab.judge({ what: 'clocks ±2 h wrong: late by', value: late, unit: 's', atMost: LATE_S });
@@ -72,7 +76,7 @@ async function ownClocks(lab: Lab, producerHours: number, workerHours: number) {
   await worker.first('started', (said) => said.id === lasting.id, { timeout: 30_000 });
   await Promise.all(delayed);
   const [first, second] = await runs;
-  waits.push(secondsSince(first!.at, second!.at) - DELAY_S);
+  waits.push((second!.ms - first!.ms) / 1_000 - DELAY_S);
   await emptied(queue);
   await queue.pause();
   const expiring = await add('quick', { expiresIn: 1_000 });
@@ -82,7 +86,6 @@ async function ownClocks(lab: Lab, producerHours: number, workerHours: number) {
   const job = await queue.get(expiring.id);
   const isExpiryRight = job?.state === 'dead' && job.failure?.reason === 'expired';
   await end(producer, worker);
-  // An answer of the store and its hearing here take a moment each: less than a tenth of a second is none.
   const early = Math.max(0, ...waits.map((wait) => -wait));
   const late = Math.max(0, ...waits);
   lab.say(
@@ -99,8 +102,8 @@ async function serverClock(lab: Lab, name: string, stepMs: number): Promise<void
   const stalled = collect(events.ofType('work', 'stalled'));
   await events.ready('work');
   const workers = [
-    await lab.worker(store, { concurrency: 40 }),
-    await lab.worker(store, { concurrency: 40 }),
+    await lab.worker(store, { concurrency: HELD }),
+    await lab.worker(store, { concurrency: HELD }),
   ];
   const producer = await lab.worker(store, { root: { role: 'producer' } });
   const slow = Array.from({ length: 20 }, () => ({ name: 'sleep', data: 3_000 }));
@@ -114,7 +117,7 @@ async function serverClock(lab: Lab, name: string, stepMs: number): Promise<void
   await pause(LEASE_S * 1_000);
   const words = (await producer.ask({ timeout: 30_000 }, 'ebb')) as Record<string, any>;
   await emptied(queue);
-  const runs = await Promise.all(workers.map((one) => one.call('tally', words.made) as Promise<any>));
+  const runs = await Promise.all(workers.map((one) => one.call('tally', words.made)));
   const total = runs.reduce((all, one) => all + one.runs, 0);
   lab.say(
     `Redis ${name}: ${words.made} adds, ${words.stored} stored, ${total} runs, pause ${pauseS.toFixed(2)} s`,
@@ -125,7 +128,7 @@ async function serverClock(lab: Lab, name: string, stepMs: number): Promise<void
     equals: 0,
   });
   lab.judge({ what: `Redis ${name}: false recoveries`, value: stalled.values.length });
-  lab.judge({ what: `Redis ${name}: the longest pause of work`, value: pauseS, unit: 's' });
+  lab.judge({ what: `Redis ${name}: the longest pause of work above 0.4 s`, value: pauseS, unit: 's' });
   await recoversAfter(lab, name, queue, workers);
   await end(producer, ...workers);
 }
@@ -144,16 +147,18 @@ async function recoversAfter(
   lab: Lab,
   name: string,
   queue: { addBulk(jobs: { name: string; data: unknown }[]): Promise<unknown> },
-  [victim, heir]: readonly AppProcess[],
+  workers: readonly AppProcess[],
 ): Promise<void> {
-  await queue.addBulk(Array.from({ length: 40 }, () => ({ name: 'hold', data: null })));
-  const held = () => [victim!, heir!].map((one) => one.all('started').length - one.all('ended').length);
-  await until(() => held()[0]! + held()[1]! === 40, { timeout: 30_000 });
-  const [lost] = held();
+  await queue.addBulk(Array.from({ length: HELD }, () => ({ name: 'hold', data: null })));
+  const held = (one: AppProcess) => one.all('started').length - one.all('ended').length;
+  const all = () => workers.reduce((total, one) => total + held(one), 0);
+  await until(() => all() === HELD, { timeout: 30_000 });
+  const [victim, heir] = workers.toSorted((a, b) => held(b) - held(a));
+  const lost = held(victim!);
   const since = performance.now();
   victim!.kill('SIGKILL');
-  await until(() => held()[1]! === 40, {
-    timeout: 4_000_000,
+  await until(() => held(heir!) === HELD, {
+    timeout: 300_000,
     what: 'the jobs of the killed worker run again',
   });
   lab.judge({

@@ -3,8 +3,9 @@ import { until } from '../support/wait.js';
 import { emptied, end, repeat, secondsSince, sum, worst, type Lab, type Store } from './lab.js';
 import type { Trial } from './trial.js';
 
-const LEASE_MS = 2_000;
-const BEAT_S = LEASE_MS / 4 / 1_000;
+/** The default, and how often a worker speaks within it. */
+const LEASE_MS = 8_000;
+const BEAT_S = 2;
 /** Of the jobs of a round; the others end while their worker is stopped, and are settled when it goes on. */
 const STILL_RUNNING = 0.2;
 const AT_ONCE = 4;
@@ -45,16 +46,16 @@ async function round(lab: Lab, store: Store, i: number) {
   const jobs = Math.ceil(lab.jobs / lab.times);
   const running = Math.ceil(jobs * STILL_RUNNING);
   const options = { retention: '1h' };
-  const plan = { queue: name, concurrency: jobs, root: { lease: { duration: LEASE_MS } } };
+  const plan = { queue: name, concurrency: jobs };
   const zombie = await lab.worker(store, { ...plan, as: { ends: 'sleep' } });
   await queue.addBulk(Array.from({ length: running }, () => ({ name: 'hold', data: null, options })));
   await queue.addBulk(
     Array.from({ length: jobs - running }, () => ({ name: 'ends', data: LEASE_MS, options })),
   );
-  const started = await zombie.take(jobs, 'started', () => true, { timeout: 30_000 });
+  const started = await zombie.take(jobs, 'started', () => true, { timeout: 60_000 });
   zombie.kill('SIGSTOP');
   const heir = await lab.worker(store, { ...plan, as: { ends: 'hold' } });
-  await heir.take(jobs, 'started', () => true, { timeout: 60_000 });
+  await heir.take(jobs, 'started', () => true, { timeout: 120_000 });
   // Those that end have ended by now, and their worker has not said it.
   await pause(Math.max(0, started.at(-1)!.at + LEASE_MS + 500 - performance.now()));
   const since = performance.now();
@@ -65,7 +66,7 @@ async function round(lab: Lab, store: Store, i: number) {
   const ended = await zombie.take(jobs, 'ended', () => true, { timeout: 60_000 });
   const stale = ended.filter(({ at }) => at >= since).length;
   // Whatever it had to say has been said when it has looked for work again.
-  await pause(2 * LEASE_MS);
+  await pause(LEASE_MS / 2);
   const { completed: accepted, active } = await queue.counts();
   await heir.call('release');
   await emptied(queue);

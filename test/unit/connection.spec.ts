@@ -105,6 +105,47 @@ describe('checkConnection', () => {
     expect(inspect(refusalOf({ password, port: -1 }))).not.toContain('hunter2');
   });
 
+  it('takes a cluster as plain data', () => {
+    const connection = {
+      cluster: ['redis://a:6379', 'rediss://user:x@b', { host: 'c', port: 7000 }],
+      redisOptions: { password: 'x', tls: { ca: 'y' } },
+      natMap: { '10.0.0.1:6379': { host: 'd', port: 1 } },
+    };
+    expect(check(connection)).toEqual(connection);
+    expect(structuredClone(check(connection))).toEqual(connection);
+    expect(check({ cluster: [{ host: 'c' }] })).toEqual({ cluster: [{ host: 'c', port: 6379 }] });
+  });
+
+  it.each([
+    [{ cluster: [] }, 'forRoot().connection.cluster must be a list of nodes: URLs or { host, port }'],
+    [{ cluster: 'redis://a' }, 'forRoot().connection.cluster must be a list of nodes'],
+    [{ cluster: ['a:6379'] }, 'forRoot().connection.cluster[0] must be a redis:// or rediss:// URL'],
+    [{ cluster: ['redis://a', 7000] }, 'forRoot().connection.cluster[1] must be a redis:// or rediss:// URL'],
+    [
+      { cluster: [{ port: 1 }] },
+      'forRoot().connection.cluster[0].host must be the name or address of a host',
+    ],
+    [{ cluster: [{ host: 'a', port: -1 }] }, 'forRoot().connection.cluster[0].port must be an integer'],
+    [
+      { cluster: [{ host: 'a', password: 'hunter2' }] },
+      'forRoot().connection.cluster[0].password is not an option; the options are host, port',
+    ],
+    [{ cluster: ['redis://a/2'] }, 'cluster[0] must be left out: a cluster has no other database than 0'],
+    [{ cluster: ['redis://a'], redisOptions: { db: 1 } }, 'redisOptions.db must be left out'],
+    [{ cluster: ['redis://a'], redisOptions: { host: 'b' } }, 'redisOptions.host must be left out'],
+    [{ cluster: ['redis://a'], redisOptions: 5 }, 'redisOptions must be ioredis options'],
+    [{ cluster: ['redis://a'], redisOption: {} }, 'redisOption is not an option; did you mean redisOptions?'],
+    [{ cluster: ['redis://a'], natMap: [] }, 'natMap must be an object of { host, port } by host:port'],
+    [{ cluster: ['redis://a'], natMap: { x: { port: 1 } } }, "natMap['x'].host must be the name"],
+    [{ cluster: ['redis://a'], keyPrefix: 'a' }, 'forRoot().connection.keyPrefix: use `prefix`'],
+    [{ cluster: ['redis://a?keyPrefix=a'] }, 'cluster[0].keyPrefix: use `prefix`'],
+    [{ cluster: ['redis://a'], redisOptions: { keyPrefix: 'a' } }, 'redisOptions.keyPrefix: use `prefix`'],
+  ])('refuses the cluster %j', (value, message) => {
+    const error = refusalOf(value);
+    expect(error.message).toContain(message);
+    expect(inspect(error, { depth: 9 })).not.toContain('hunter2');
+  });
+
   it('keeps no __proto__', () => {
     const checked = check(JSON.parse('{"host":"x","__proto__":{"polluted":1}}')) as object as Record<
       string,

@@ -41,24 +41,29 @@ class SlowEngine {
 }
 
 function claimed(...ids: string[]): ExchangeAnswer {
-  const job = (id: string): ClaimedJob => ({
+  return claimedJobs(ids.map((id) => ({ id, stalls: 0 })));
+}
+
+function claimedJobs(jobs: readonly Pick<ClaimedJob, 'id' | 'stalls'>[]): ExchangeAnswer {
+  const job = ({ id, stalls }: Pick<ClaimedJob, 'id' | 'stalls'>): ClaimedJob => ({
     id,
     body: encodeBody('job', 1, {}, '1'),
     failed: 0,
-    stalls: 0,
+    stalls,
   });
   return {
     kind: 'exchanged',
     lost: [],
-    claimed: ids.map(job),
+    claimed: jobs.map(job),
     paused: false,
     dueInMs: null,
     leaseInMs: null,
+    held: jobs.length,
   };
 }
 
-/** A pool with one slot and a job that does not end, which has found its line empty and sleeps. */
-async function sleeping(): Promise<SlowEngine> {
+/** A pool whose jobs do not end, which has found its line empty and sleeps. */
+async function sleeping(concurrency = 1): Promise<SlowEngine> {
   const engine = new SlowEngine();
   const queueEngine = engine as unknown as QueueEngine;
   const doorbell = new Doorbell(queueEngine);
@@ -66,7 +71,7 @@ async function sleeping(): Promise<SlowEngine> {
   const pool = new WorkerPool({
     engine: queueEngine,
     queue: resolveQueueOptions({ name: 'work' }, resolveModuleOptions()),
-    concurrency: 1,
+    concurrency,
     find: () => ({ label: 'Test.job', run: () => gate.promise }),
     leaseMs: 8000,
     doorbell,
@@ -126,4 +131,22 @@ it('passes a bell on and waits no more while its slots are full', async () => {
   await new Promise(setImmediate);
   expect(engine.blocks).toHaveLength(2);
   expect(engine.exchanges).toHaveLength(2);
+});
+
+it('passes on a bell that may tell of a suspect while it holds one, but not the one it rings itself', async () => {
+  const engine = await sleeping(3);
+  const wakes = async (blocks: number, answer: ExchangeAnswer) => {
+    engine.blocks[blocks - 1]!.open('work');
+    await until(() => engine.exchanges.length === blocks + 1);
+    const { call, answer: latched } = engine.exchanges[blocks]!;
+    latched.open(answer);
+    await until(() => engine.blocks.length === blocks + 1);
+    return call.maySuspect;
+  };
+  expect(await wakes(1, claimedJobs([{ id: 'a', stalls: 2 }]))).toBe(true);
+  expect(engine.rings).toEqual([]);
+  expect(await wakes(2, claimed())).toBe(false);
+  expect(engine.rings).toEqual(['work']);
+  expect(await wakes(3, claimed())).toBe(false);
+  expect(engine.rings).toEqual(['work']);
 });

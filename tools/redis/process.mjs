@@ -101,7 +101,9 @@ async function answering({ binary, port, pid, exited, log }) {
     if (ended) break;
     if (reply.startsWith('-NOAUTH')) return;
     // Another server may have been faster on this port; only the process number proves that ours answers.
-    if (reply.includes(`process_id:${pid}\r\n`) && reply.includes('loading:0\r\n')) return;
+    // A sentinel has nothing to load and does not say so.
+    const isReady = reply.includes('loading:0\r\n') || reply.includes('redis_mode:sentinel\r\n');
+    if (reply.includes(`process_id:${pid}\r\n`) && isReady) return;
     await pause(10);
   }
   if (!ended) process.kill(pid, 'SIGKILL');

@@ -84,13 +84,17 @@ end
 local later
 later, places = fresh(later_first, later_last, 5)
 local sooner = false
+local scores = {}
 for i = 1, #later do
   local at = places[i]
   local due = ARGV[at + 2] == '' and now + tonumber(ARGV[at + 3]) or tonumber(ARGV[at + 2])
-  redis.call('ZADD', key_delayed, due, later[i])
+  scores[#scores + 1] = due
+  scores[#scores + 1] = later[i]
   if due < earliest then sooner = true end
   if ARGV[at + 4] ~= '0' then redis.call('HSET', key_priorities, later[i], ARGV[at + 4]) end
 end
+
+if #scores > 0 then redis.call('ZADD', key_delayed, unpack(scores)) end
 
 -- A new first due time wakes somebody too: an idle worker sleeps until the one it knows of.
 if #plain > 0 or #ranked > 0 or sooner then ring() end

@@ -31,7 +31,7 @@ local function answer(lost, ids, bodies)
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
   return { 'exchanged', now, paused and 1 or 0, delayed > 0 and next_due() or -1, lease_of_another(),
-    lost, ids, bodies, failed, stalled }
+    redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
 end
 
 local function split(text)
@@ -261,7 +261,8 @@ if #ids > 0 or held > 0 then
     redis.call('ZREM', key_workers, arg_worker)
   end
 end
-redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'))
+redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'),
+  'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 say(said, events)

@@ -1,7 +1,8 @@
 -- Takes the jobs of a worker whose lease is over back to the line, a bounded number per call. A stall is counted for each,
 -- apart from attempts: a crash cannot say which of them was guilty.
 local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
-local doubt = redis.call('HGET', key_worker, 'doubt')
+local record = redis.call('HMGET', key_worker, 'doubt', 'lease')
+local doubt = record[1]
 redis.call('HGET', key_meta, 'events')
 redis.call('LLEN', key_wait)
 redis.call('LLEN', key_suspects)
@@ -13,9 +14,10 @@ for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_pro
 end
 if lease == nil then return { 'alive' } end
 
--- The clock of Redis was stepped back: no lease may be longer than one lease.
-if lease > now + arg_leaseMs then
-  redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
+-- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
+local longest = tonumber(record[2]) or arg_leaseMs
+if lease > now + longest then
+  redis.call('ZADD', key_workers, now + longest, arg_worker)
   return { 'alive' }
 end
 if lease > now + arg_beatMs then return { 'alive' } end

@@ -21,15 +21,17 @@ export class Adder {
     this.stride = plan.produce!.stride;
   }
 
-  /** One job; of another kind than the seed says, where it is told. Never rejects. */
-  async add(special?: JobPlan): Promise<void> {
+  /** One job; of another kind than the seed says, where it is told. Answers whether it was accepted; never rejects. */
+  async add(special?: JobPlan): Promise<boolean> {
     const n = this.take(1);
     const { name, data, options } = this.jobOf(n, special);
     this.ledger.write(`I ${n} 1${special ? ` ${letterOf(special.kind)}` : ''}\n`);
     try {
       this.isIn([await this.producer.add(QUEUE, name, data, options)], n);
+      return true;
     } catch (error) {
       await this.failed(error, n, 1);
+      return false;
     }
   }
 

@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -46,7 +45,9 @@ onTold((told) => {
       dieInAdd = told.count;
       return;
     case 'add':
-      void adder.add({ kind: told.kind, ms: told.ms, delay: 0, priority: 0 });
+      void adder.add({ kind: told.kind, ms: told.ms, delay: 0, priority: 0 }).then((accepted) => {
+        if (accepted) say({ say: 'accepted' });
+      });
       return;
     default:
       return;

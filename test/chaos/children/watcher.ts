@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { QueueEvents, QueueModule, getQueueToken, type Queue, type QueueEvent } from '#lib/index.js';
@@ -34,7 +33,12 @@ setInterval(flush, 50);
 await events.ready(QUEUE);
 // The mark behind everything that has happened: once it has come by here, all before it has.
 onTold(async (told) => {
-  if (told.do === 'finish') await app.get<Queue>(getQueueToken(QUEUE)).pause();
+  const queue = app.get<Queue>(getQueueToken(QUEUE));
+  if (told.do === 'finish') await queue.pause();
+  if (told.do === 'audit') {
+    const { checked, violations } = await queue.audit();
+    say({ say: 'audited', checked, violations: violations.map(({ text }) => text) });
+  }
 });
 tellFigures(() => ({ completed }));
 say({ say: 'ready' });

@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

@@ -1,4 +1,5 @@
 import type { QueueScan } from '../redis/scan.js';
+import { downtime, lengthWithout } from './downtime.js';
 import type { History, ProcessHistory } from './history.js';
 import { ACCEPTED, DEAD, DUPLICATE, INTENDED, QUEUED, REFUSED, STARTED } from './nonces.js';
 
@@ -14,10 +15,8 @@ export interface Account {
   readonly dead: Readonly<Record<string, number>>;
   /** Still in the queue. */
   readonly left: number;
-  /** Added, and neither run to its end, nor dead, nor in the queue. */
+  /** Accepted, or seen to run, and in the end neither completed, nor dead, nor in the queue. */
   readonly lost: number;
-  /** Ran, and in the end is nowhere: neither completed, nor dead, nor in the queue. */
-  readonly vanished: number;
   /** Ran, and was never added, or was said not to be. */
   readonly phantom: number;
   /** Ended twice, by the workers' ledgers or by the store's events. */
@@ -30,15 +29,22 @@ export interface Account {
   readonly falseDuplicates: number;
   /** Jobs of which a person would say that they ended wrongly: completed instead of dead, or dead for another reason. */
   readonly wrongEnds: number;
+  /** Harmless jobs that are dead as stalled, since they have lost more workers than a job may. */
+  readonly unlucky: number;
   /** Ends of handlers beyond the first of a job, and how many the faults explain. */
   readonly reruns: number;
   readonly rerunBound: number;
+  /** Completed by the store's events, while no worker was told so; at most as many as the re-runs that faults explain. */
+  readonly unheardEnds: number;
   readonly staleRefused: number;
   readonly stalled: number;
   /** Workers whose jobs were taken back: they were dead, paused, cut off, or (false) well. */
   readonly recoveries: { readonly dead: number; readonly paused: number; readonly cutOff: number };
   readonly falseRecoveries: number;
-  /** From the kill of a worker until the last of its running jobs ran again, in ms. */
+  /**
+   * From the kill of a worker until the last of its running jobs ran again, in ms; without the time in which nobody could
+   * have run it, since Redis was away or no worker was up.
+   */
   readonly longestRecovery: number;
   /** The same for jobs that lost several workers, which wait in the line of the suspects, one for each worker. */
   readonly longestOfSuspects: number;
@@ -52,7 +58,6 @@ export interface Account {
 export const MUST_BE_ZERO = [
   'left',
   'lost',
-  'vanished',
   'phantom',
   'doubleSettled',
   'unwitnessed',
@@ -81,6 +86,7 @@ export function account(history: History, scan: QueueScan): Account {
     left: scan.runnable.length,
     torn: torn(history),
     wrongEnds: counts.wrongEnds,
+    unlucky: counts.unlucky,
     rerunBound: [...history.processes.values()].reduce((sum, { open }) => sum + open.size, counts.refused),
     staleRefused: counts.refused,
     stalled: counts.stalled,
@@ -107,12 +113,12 @@ function sumUp({ nonces }: History) {
     unknownNotApplied: 0,
     completed: 0,
     lost: 0,
-    vanished: 0,
     phantom: 0,
     doubleSettled: 0,
     unwitnessed: 0,
     falseDuplicates: 0,
     reruns: 0,
+    unheardEnds: 0,
   };
   for (let n = 0; n < nonces.size; n++) {
     const is = (flag: number) => nonces.is(n, flag);
@@ -127,11 +133,11 @@ function sumUp({ nonces }: History) {
       else sums.unknownNotApplied += 1;
     }
     if (settled && !is(DEAD)) sums.completed += 1;
-    if (is(ACCEPTED) && ends === 0 && !is(DEAD) && !is(QUEUED)) sums.lost += 1;
-    else if (ran && !settled && !is(QUEUED)) sums.vanished += 1;
+    if ((is(ACCEPTED) || ran) && !settled && !is(QUEUED)) sums.lost += 1;
     if (ran && (!is(INTENDED) || is(REFUSED))) sums.phantom += 1;
     if (accepted > 1 || told > 1) sums.doubleSettled += 1;
     if (accepted > told) sums.unwitnessed += 1;
+    if (told > 0 && accepted === 0 && !is(DEAD)) sums.unheardEnds += 1;
     if (is(DUPLICATE)) sums.falseDuplicates += 1;
     sums.reruns += Math.max(0, ends - 1);
   }
@@ -191,8 +197,9 @@ function longestRecoveries(history: History) {
   const again = history.restarts(died);
   let longestRecovery = 0;
   let longestOfSuspects = 0;
+  const down = downtime(history);
   for (const [n, at] of died) {
-    const took = (again.get(n) ?? at) - at;
+    const took = lengthWithout([at, again.get(n) ?? at], down);
     if ((history.stalls.get(n) ?? 0) >= 2) longestOfSuspects = Math.max(longestOfSuspects, took);
     else longestRecovery = Math.max(longestRecovery, took);
   }

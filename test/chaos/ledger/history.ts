@@ -4,6 +4,9 @@ import { deathOf, jobPlan, kindOf, ownId, type Kind } from '../load.js';
 import { ACCEPTED, DEAD, DUPLICATE, INTENDED, Nonces, REFUSED, STARTED } from './nonces.js';
 import { readLedger } from './reader.js';
 
+/** The library's default: a job that loses more workers than this is dead. */
+const MAX_STALLS = 5;
+
 /** One process as its ledger shows it. */
 export interface ProcessHistory {
   readonly file: string;
@@ -11,6 +14,8 @@ export interface ProcessHistory {
   readonly names: string[];
   /** Runs that began, and of whose outcome nothing was heard. */
   readonly open: Map<number, { n: number; ended: boolean }>;
+  /** When it first asked for work. */
+  startedAt: number | undefined;
   /** When it ended, and why; undefined while it lives. */
   endedAt: number | undefined;
   cause: string;
@@ -46,7 +51,16 @@ export class History {
   readonly deeds: Deed[] = [];
   readonly deaths = new Map<string, number>();
   readonly unhandled: string[] = [];
-  readonly counts = { started: 0, ended: 0, refused: 0, stalled: 0, completed: 0, foreign: 0, wrongEnds: 0 };
+  readonly counts = {
+    started: 0,
+    ended: 0,
+    refused: 0,
+    stalled: 0,
+    completed: 0,
+    foreign: 0,
+    wrongEnds: 0,
+    unlucky: 0,
+  };
   /** Calls of several jobs of which nothing was heard: `n`, how many. */
   readonly unheard = new Map<number, number>();
   /** How often a job was taken back from a worker, by the store's events. */
@@ -91,7 +105,14 @@ export class History {
   }
 
   private read(file: string): void {
-    const history: ProcessHistory = { file, names: [], open: new Map(), endedAt: undefined, cause: '' };
+    const history: ProcessHistory = {
+      file,
+      names: [],
+      open: new Map(),
+      startedAt: undefined,
+      endedAt: undefined,
+      cause: '',
+    };
     if (file.startsWith('worker')) this.processes.set(file, history);
     readLedger(join(this.terms.dir, file), (words) => this.see(words, history));
   }
@@ -120,6 +141,7 @@ export class History {
         return;
       case 'W':
         history.names.push(first);
+        history.startedAt ??= Number(words[2]);
         return;
       case 'V':
         this.recoveries.push({ name: first, jobs: Number(words[2]), at: Number(words[3]) });
@@ -187,7 +209,11 @@ export class History {
     } else {
       const must = deathOf(this.kindOf(n));
       this.nonces.count('told', n);
-      if (must !== (letter === 'f' ? reason : undefined)) this.counts.wrongEnds += 1;
+      const end = letter === 'f' ? reason : undefined;
+      // Among many kills a harmless job may lose its sixth worker by bad luck, and is then dead as it should be.
+      if (end === 'stalled' && must !== end && (this.stalls.get(n) ?? 0) > MAX_STALLS)
+        this.counts.unlucky += 1;
+      else if (must !== end) this.counts.wrongEnds += 1;
       if (letter === 'c') this.counts.completed += 1;
       else {
         this.nonces.mark(n, DEAD);

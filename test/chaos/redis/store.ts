@@ -7,6 +7,9 @@ import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
 
 const WRAPPER = fileURLToPath(new URL('../../../test/chaos/redis/server.sh', import.meta.url));
 
+/** A large append-only file takes a while to load. */
+const ANSWER_MS = 120_000;
+
 /** The Redis of a run, with an append-only file, and what can be done to it. */
 export class Store {
   /** The controller's own connection, past every proxy. It may fail while Redis is broken. */
@@ -73,7 +76,7 @@ export class Store {
 
   /** Waits until it answers, and whatever it kept back is in its file. */
   async answers(): Promise<void> {
-    for (;;) {
+    for (const end = performance.now() + ANSWER_MS; performance.now() < end; await pause(20)) {
       try {
         const status = await this.info('persistence', 'aof_last_write_status');
         // ioredis sends INFO also while the connection is not ready for anything else.
@@ -81,8 +84,8 @@ export class Store {
       } catch {
         // Not yet.
       }
-      await pause(20);
     }
+    throw new Error(`Redis did not answer within ${ANSWER_MS} ms of its fault`);
   }
 
   async stop(): Promise<void> {

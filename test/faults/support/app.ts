@@ -6,7 +6,9 @@ import type { Job } from '#lib/job/job.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
+import { QueueRuntime } from '#lib/queue.runtime.js';
 import { bootApp, type BootOptions } from '../../support/app.js';
+import { until } from '../../support/wait.js';
 
 export interface WorkingApp {
   readonly queue: Queue;
@@ -15,6 +17,8 @@ export interface WorkingApp {
   readonly runs: ReadonlyMap<string, number>;
   /** What the connections had to say. */
   readonly links: readonly LinkEvent[];
+  /** Starts the workers, where `autoStart: false` has kept them. */
+  readonly start: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -22,10 +26,10 @@ export interface WorkingApp {
 export async function bootWorking(
   root: QueueModuleOptions,
   run: (job: Job) => unknown = () => undefined,
-  boot: Pick<BootOptions, 'logger'> = {},
+  { queue = 'work', ...boot }: Pick<BootOptions, 'logger'> & { readonly queue?: string } = {},
 ): Promise<WorkingApp> {
   const runs = new Map<string, number>();
-  @Processor('work')
+  @Processor(queue)
   class Counting {
     @Handle()
     run(job: Job) {
@@ -33,10 +37,18 @@ export async function bootWorking(
       return run(job);
     }
   }
-  const imports = [QueueModule.forRoot(root), QueueModule.registerQueue({ name: 'work' })];
+  const imports = [QueueModule.forRoot(root), QueueModule.registerQueue({ name: queue })];
   const { get, close } = await bootApp({ imports, providers: [Counting], ...boot });
   const engine = get<QueueEngine>(QUEUE_ENGINE);
+  const start = () => get(QueueRuntime).start();
   const links: LinkEvent[] = [];
   engine.onLink((event) => links.push(event));
-  return { queue: get<Queue>(getQueueToken('work')), engine, runs, links, close };
+  return { queue: get<Queue>(getQueueToken(queue)), engine, runs, links, start, close };
 }
+
+/** Resolves when nothing waits, runs or is kept. */
+export const drained = ({ queue }: Pick<WorkingApp, 'queue'>): Promise<unknown> =>
+  until(async () => Object.values(await queue.counts()).every((count) => count === 0), {
+    timeout: 15_000,
+    what: 'everything is done',
+  });

@@ -56,9 +56,12 @@ class Doer {
   async run(job) {
     const deed = as[job.name] ?? job.name;
     // Jobs by the million are counted, not told one by one.
-    if (more.deeds?.[deed]) return deeds[deed](job);
+    if (more.deeds?.[deed]) {
+      await deeds[deed](job);
+      return;
+    }
     note('S', job);
-    tell({ kind: 'started', id: job.id, attempt: job.attempt });
+    tell({ kind: 'started', id: job.id, attempt: job.attempt, ms: performance.now() });
     void aborted(job).then(() =>
       tell({ kind: 'aborted', id: job.id, reason: job.signal.reason.reason, attempt: job.attempt }),
     );

@@ -8,7 +8,7 @@ import { collect, within, type WaitOptions } from '../../support/wait.js';
 
 const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
 /** A process that must start Node and Nest, perhaps beside many others. */
-const START_MS = 30_000;
+const START_MS = 120_000;
 
 /** What a process is told to be; it must survive JSON. */
 export interface AppPlan {
@@ -34,7 +34,7 @@ export type Said = Saying extends infer One ? One & { readonly at: number } : ne
 
 type Saying =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'started'; readonly id: string; readonly attempt: number; readonly ms: number }
   | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'aborted'; readonly id: string; readonly reason: string }
   | { readonly kind: 'log'; readonly level: string; readonly text: string }
@@ -132,6 +132,7 @@ export class AppProcess {
   /** As `call`, for what takes its time. */
   async ask(options: WaitOptions, verb: string, ...args: unknown[]): Promise<any> {
     const call = ++this.calls;
+    if (!this.child.connected) throw new Error(`${verb} of a process that has ended`);
     this.child.send({ call, verb, args });
     const { value, error } = await this.first('answer', (answer) => answer.call === call, options);
     if (error !== undefined) throw new Error(`${verb} in the process: ${error}`);

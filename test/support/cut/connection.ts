@@ -179,8 +179,8 @@ export class CutConnection {
 }
 
 class Fence {
-  readonly before = echo();
-  readonly behind = echo();
+  readonly before = ping();
+  readonly behind = ping();
   private seen = Buffer.alloc(0);
   private passed = false;
 
@@ -200,7 +200,7 @@ class Fence {
   }
 }
 
-function echo(): { request: Buffer; reply: Buffer } {
+function ping(): { request: Buffer; reply: Buffer } {
   const token = randomUUID();
-  return { request: encodeRequest(['ECHO', token]), reply: Buffer.from(`$${token.length}\r\n${token}\r\n`) };
+  return { request: encodeRequest(['PING', token]), reply: Buffer.from(`$${token.length}\r\n${token}\r\n`) };
 }

@@ -20,7 +20,7 @@ static long long offset_ms(void) {
     known = 1;
   }
   if (!path) return 0;
-  int file = syscall(SYS_open, path, O_RDONLY);
+  int file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
   if (file < 0) return 0;
   long length = syscall(SYS_read, file, text, sizeof text - 1);
   syscall(SYS_close, file);

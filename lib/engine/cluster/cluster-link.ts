@@ -1,0 +1,288 @@
+import { NotRunningError, RedisRefusedError, RedisUnavailableError } from '../../errors.js';
+import type { ClientRole, ClusterPlan } from '../clients.js';
+import type { LinkEvent } from '../engine.js';
+import { Link } from '../link.js';
+import type { Value } from '../script.js';
+import { pause, retryDelay } from '../waiting.js';
+import { nameOf, readRedirection, slotOf, SlotMap, type Address, type SlotRange } from './slot-map.js';
+
+/** How long one node may take to tell the slots. */
+const ASK_MS = 1000;
+/** Longest pause between two looks at the slots while a master cannot be reached: a failover takes seconds. */
+const LOOK_MS = 250;
+/** A call is not made again with less time than this: its node would seem to be silent. */
+const LEAST_MS = 250;
+/** A call that is sent on more often than this is in a circle, or the slots move faster than we can follow. */
+const MAX_REDIRECTS = 5;
+/** Answers of a node that cannot serve a slot for the moment. */
+const PASSING = new Set(['TRYAGAIN', 'CLUSTERDOWN', 'MASTERDOWN']);
+
+interface Node {
+  readonly address: Address;
+  readonly link: Link;
+}
+
+/**
+ * The commands of one process to a Redis Cluster: a link to every master, so that all that a link promises holds for each of
+ * them, and each call to the master of its key. Who owns which slot is looked up when a master cannot be reached,
+ * and learnt from `MOVED`; a call that was sent on has not been run where it was before.
+ */
+export class ClusterLink {
+  private slots = new SlotMap();
+  private readonly nodes = new Map<string, Node>();
+  private readonly waiters = new Set<() => void>();
+  private looking = false;
+  private timer: NodeJS.Timeout | undefined;
+  private looks = 0;
+  private opened = false;
+  private closed = false;
+  private lastError: Error | undefined;
+
+  constructor(
+    private readonly role: ClientRole,
+    private readonly plan: ClusterPlan,
+    private readonly tell: (event: LinkEvent) => void,
+    private readonly greet?: (link: Link) => Promise<void>,
+    private readonly watchMs?: number,
+  ) {}
+
+  /** Whether every master can be reached. */
+  get isUp(): boolean {
+    return !this.slots.isEmpty && this.reachable().length === this.slots.masters().length;
+  }
+
+  open(): void {
+    if (this.opened || this.closed) return;
+    this.opened = true;
+    void this.look();
+  }
+
+  /** As `Link.send`. A call without a key goes to any master, once all of them can be reached, or the time is over. */
+  async send(verb: string, name: string, args: Value[], withinMs: number, near?: string): Promise<any> {
+    const deadline = performance.now() + withinMs;
+    const slot = near === undefined ? slotOf(name, args) : slotOf('get', [near]);
+    let redirects = 0;
+    for (let tries = 1; ; tries++) {
+      const node = await this.nodeFor(verb, slot, deadline);
+      try {
+        return await node.link.send(verb, name, args, Math.max(0, deadline - performance.now()));
+      } catch (error) {
+        // The node is no master any more, and the call was not sent to it.
+        if (error instanceof NotRunningError && !this.closed) continue;
+        if (!(error instanceof RedisRefusedError)) throw error;
+        const next = this.redirected(node, error);
+        const left = deadline - performance.now();
+        const delay = PASSING.has(error.reply) ? Math.min(retryDelay(tries), LOOK_MS) : 0;
+        if (left - delay < LEAST_MS) throw error;
+        if (next) return next.link.sendAsking(verb, name, args, left);
+        if (delay > 0) {
+          this.lookSoon();
+          await pause(delay);
+        } else if (error.reply !== 'MOVED' || ++redirects > MAX_REDIRECTS) throw error;
+      }
+    }
+  }
+
+  write(verb: string, name: string, args: Value[], deadline: number): Promise<any> {
+    return this.send(verb, name, args, deadline - performance.now());
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    clearTimeout(this.timer);
+    const nodes = [...this.nodes.values()];
+    this.nodes.clear();
+    this.wake();
+    await Promise.all(nodes.map(({ link }) => link.close()));
+  }
+
+  // --------------------------------------------------------------------------------------------- for links of queues
+
+  /** The master of a slot, or any node, which will say where to go. */
+  addressOf(slot: number): Address {
+    const nodes = this.slots.nodes();
+    return this.slots.owner(slot) ?? anyOf(nodes.length > 0 ? nodes : this.plan.seeds);
+  }
+
+  /** A node refused something: what it says of the slots is believed at once. */
+  learn(message: string, asked: Address): void {
+    const redirection = readRedirection(message, asked);
+    if (redirection?.kind === 'MOVED') this.move(redirection.slot, this.plan.reach(redirection.to));
+    this.lookSoon();
+  }
+
+  /** Looks at the slots in a moment, unless that is under way. */
+  lookSoon(): void {
+    if (this.closed || this.looking || this.timer || !this.opened) return;
+    this.timer = setTimeout(() => void this.look(), Math.min(retryDelay(this.looks), LOOK_MS)).unref();
+  }
+
+  // ------------------------------------------------------------------------------------------------ where a call goes
+
+  private async nodeFor(verb: string, slot: number | null, deadline: number): Promise<Node> {
+    this.open();
+    for (;;) {
+      if (this.closed) throw new NotRunningError(verb);
+      const isLate = performance.now() >= deadline;
+      const owner = slot === null ? this.anyMaster(isLate) : this.slots.owner(slot);
+      if (owner) return this.nodeAt(owner);
+      if (isLate) throw this.unreachable(verb);
+      this.lookSoon();
+      await this.change(deadline);
+    }
+  }
+
+  private anyMaster(isLate: boolean): Address | undefined {
+    const masters = this.slots.masters();
+    const up = this.reachable();
+    // One that cannot be reached says why.
+    if (isLate) return up[0] ?? masters[0];
+    const refusing = masters.find((master) => this.nodes.get(nameOf(master))?.link.isRefused);
+    return refusing ?? (up.length === masters.length ? up[0] : undefined);
+  }
+
+  private reachable(): Address[] {
+    return this.slots.masters().filter((master) => this.nodes.get(nameOf(master))?.link.isUp);
+  }
+
+  /** The node to which an `ASK` is sent on; null where the slots have changed, or nothing was said of them. */
+  private redirected({ address }: Node, error: RedisRefusedError): Node | null {
+    const redirection = readRedirection((error.cause as Error).message, address);
+    if (!redirection) return null;
+    const to = this.plan.reach(redirection.to);
+    if (redirection.kind === 'ASK') return this.nodeAt(to);
+    this.move(redirection.slot, to);
+    this.lookSoon();
+    return null;
+  }
+
+  private move(slot: number, to: Address): void {
+    this.slots.assign(slot, to);
+    this.nodeAt(to);
+    this.wake();
+  }
+
+  private nodeAt(address: Address): Node {
+    const name = nameOf(address);
+    const known = this.nodes.get(name);
+    if (known) return known;
+    const make = () => this.plan.makeNode(address, this.role, true);
+    const tell = (event: LinkEvent) => this.heard(event);
+    const link = new Link(this.role, make, tell, this.greet, undefined, this.watchMs);
+    const node = { address, link };
+    this.nodes.set(name, node);
+    if (this.closed) void link.close();
+    else link.open();
+    return node;
+  }
+
+  private heard(event: LinkEvent): void {
+    if (this.closed) return;
+    this.tell(event);
+    if (event.state === 'down') this.lookSoon();
+    this.wake();
+  }
+
+  // ------------------------------------------------------------------------------------------------------- the slots
+
+  private async look(): Promise<void> {
+    this.timer = undefined;
+    if (this.closed || this.looking) return;
+    this.looking = true;
+    try {
+      this.apply(await this.ask());
+      this.lastError = undefined;
+    } catch (error) {
+      this.lastError = error as Error;
+      if (!this.closed) this.tell({ role: this.role, state: 'down', error: this.lastError });
+    }
+    this.looking = false;
+    if (this.closed) return;
+    this.wake();
+    this.looks = this.isUp ? 0 : this.looks + 1;
+    if (this.looks > 0) this.lookSoon();
+  }
+
+  /** One master that can be reached is asked first, then all that are known at once. */
+  private async ask(): Promise<SlotMap> {
+    const up = this.reachable();
+    if (up.length > 0) {
+      try {
+        return await this.askOver(this.nodeAt(anyOf(up)));
+      } catch {
+        // Others may know more.
+      }
+    }
+    const others = [...this.slots.nodes(), ...this.plan.seeds];
+    const unique = [...new Map(others.map((address) => [nameOf(address), address])).values()];
+    try {
+      return await Promise.any(unique.map((address) => this.askOnce(address)));
+    } catch (error) {
+      throw error instanceof AggregateError ? error.errors.at(-1) : error;
+    }
+  }
+
+  /** Over a connection of its own: the node may be a replica, or one that has left. */
+  private async askOnce(address: Address): Promise<SlotMap> {
+    const make = () => this.plan.makeNode(address, this.role, true);
+    const link = new Link(this.role, make, () => undefined);
+    try {
+      return await this.askOver({ address, link });
+    } finally {
+      void link.close();
+    }
+  }
+
+  private async askOver({ address, link }: Node): Promise<SlotMap> {
+    const ranges = (await link.send('findSlots', 'cluster', ['SLOTS'], ASK_MS)) as SlotRange[];
+    if (ranges.length === 0) {
+      throw new RedisUnavailableError('findSlots', 'no', `no slot is assigned, says node ${nameOf(address)}`);
+    }
+    return new SlotMap(ranges, address, (one) => this.plan.reach(one));
+  }
+
+  private apply(slots: SlotMap): void {
+    this.slots = slots;
+    const masters = new Set(slots.masters().map(nameOf));
+    for (const [name, { link }] of this.nodes) {
+      if (masters.has(name)) continue;
+      this.nodes.delete(name);
+      void link.close();
+    }
+    for (const master of slots.masters()) this.nodeAt(master);
+  }
+
+  // --------------------------------------------------------------------------------------------------------- waiting
+
+  private change(deadline: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.waiters.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, Math.max(0, deadline - performance.now()));
+      this.waiters.add(done);
+    });
+  }
+
+  private wake(): void {
+    for (const waiter of this.waiters) waiter();
+  }
+
+  private unreachable(verb: string): Error {
+    const { lastError } = this;
+    if (lastError instanceof RedisRefusedError) {
+      return new RedisRefusedError(verb, lastError.reply, (lastError.cause as Error).message, {
+        cause: lastError,
+      });
+    }
+    const why = `no node of the cluster could be reached in time${lastError ? ` (${lastError.message})` : ''}`;
+    return new RedisUnavailableError(verb, 'no', why, { cause: lastError });
+  }
+}
+
+function anyOf(addresses: readonly Address[]): Address {
+  return addresses[Math.floor(Math.random() * addresses.length)]!;
+}

@@ -1,0 +1,139 @@
+import fc from 'fast-check';
+import { Command } from 'ioredis';
+import { expect, it } from 'vitest';
+import { QueueKeys } from '#lib/engine/keys.js';
+import type { Job } from '#lib/job/job.js';
+import { useCluster } from '../support/cluster.js';
+import { bootQueue, processorOf, PATIENT } from '../support/queue-app.js';
+import { collect, latch, until } from '../support/wait.js';
+
+const cluster = useCluster();
+
+/** An application with a queue on every master, and a processor for each. */
+async function bootEverywhere(run: (job: Job<any>) => unknown = () => undefined) {
+  const names = cluster.queuePerMaster();
+  const runs = new Map<string, number>();
+  const handler = (job: Job) => {
+    runs.set(job.id, (runs.get(job.id) ?? 0) + 1);
+    return run(job);
+  };
+  const { close, events, logs, producer, queueOf } = await bootQueue(
+    { url: '', prefix: cluster.prefix },
+    {
+      root: { connection: cluster.connection },
+      queues: names.map((name) => ({ name })),
+      providers: names.map((name) => processorOf(name, { '*': handler })),
+      watch: false,
+    },
+  );
+  return { close, events, logs, producer, queueOf, names, runs };
+}
+
+it('boots, adds, runs, waits and drains with a queue on every master', async () => {
+  const { names, runs, producer, queueOf, close, logs } = await bootEverywhere((job) => `done ${job.name}`);
+  const results = await Promise.all(
+    names.flatMap((name) => [
+      queueOf(name).addAndWait('one', null, { waitTimeout: '15s' }),
+      queueOf(name).addAndWait('two', null, { delay: 20, waitTimeout: '15s' }),
+    ]),
+  );
+  expect(results).toEqual(names.flatMap(() => ['done one', 'done two']));
+  await Promise.all(
+    names.map((name) =>
+      queueOf(name).addBulk(Array.from({ length: 300 }, () => ({ name: 'bulk', data: 1 }))),
+    ),
+  );
+  await until(() => runs.size === names.length * 302, PATIENT);
+  await producer.add(names[0]!, 'late', null);
+  await close();
+  expect([...runs.values()].every((times) => times === 1)).toBe(true);
+  expect(logs.complaints.filter((text) => !text.includes('append-only'))).toEqual([]);
+});
+
+it('wakes idle workers of every queue at once', async () => {
+  const { names, runs, queueOf } = await bootEverywhere();
+  for (let round = 0; round < 20; round++) {
+    for (const name of names) {
+      const { id } = await queueOf(name).add('one', null);
+      // Without its bell a worker would look after five seconds only.
+      await until(() => runs.has(id), { timeout: 4_000 });
+    }
+  }
+  expect([...runs.values()].every((times) => times === 1)).toBe(true);
+});
+
+it('tells the events of every queue in their order', async () => {
+  const { names, queueOf, events } = await bootEverywhere();
+  const all = names.map((name) => collect(events.of(name)));
+  await Promise.all(names.map((name) => events.ready(name)));
+  for (let i = 0; i < 50; i++) {
+    await Promise.all(names.map((name) => queueOf(name).add('one', null, { id: `${name}-${i}` })));
+  }
+  for (const [at, name] of names.entries()) {
+    await all[at]!.take(50, ({ type }) => type === 'completed', PATIENT);
+    const added = all[at]!.values.filter(({ type }) => type === 'added').map(({ jobId }) => jobId);
+    expect(added).toEqual(Array.from({ length: 50 }, (_, i) => `${name}-${i}`));
+  }
+});
+
+it('serves every act of people', async () => {
+  const gate = latch('the gate');
+  const { names, queueOf } = await bootEverywhere((job) => (job.name === 'held' ? gate.promise : undefined));
+  for (const name of names) {
+    const queue = queueOf(name);
+    await queue.pause();
+    await queue.add('held', null, { id: 'a' });
+    await queue.add('later', null, { id: 'b', delay: '1h' });
+    expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 1 });
+    expect(await queue.get('b')).toMatchObject({ id: 'b', state: 'delayed' });
+    await queue.remove('b');
+    await queue.resume();
+    await until(async () => (await queue.counts()).active === 1, PATIENT);
+  }
+  gate.open();
+  for (const name of names) {
+    await until(async () => (await queueOf(name).counts()).active === 0, PATIENT);
+    await queueOf(name).obliterate();
+  }
+});
+
+it('puts every key of a queue into one slot, whatever it is called', () => {
+  const name = fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/);
+  fc.assert(
+    fc.property(name, fc.stringMatching(/^[A-Za-z0-9._-]{1,64}$/), (queue, prefix) => {
+      const keys = new QueueKeys(prefix, queue);
+      const all = [
+        ...Object.values(keys.fixed),
+        keys.active('w'),
+        keys.worker('w'),
+        keys.lane('l'),
+        keys.stats('d'),
+      ];
+      expect(new Set(all.map((key) => new Command('get', [key]).getSlot())).size).toBe(1);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+it('says what to do to whoever connects to one node as if it were alone', async () => {
+  const [, elsewhere] = cluster.queuePerMaster();
+  const { queueOf } = await bootQueue(
+    { url: cluster.running.urls[0]!, prefix: cluster.prefix },
+    { root: { enqueueTimeout: '300ms' }, queues: [{ name: elsewhere! }], watch: false },
+  );
+  await expect(queueOf(elsewhere!).add('one', null)).rejects.toMatchObject({
+    reply: 'MOVED',
+    applied: 'no',
+    message: expect.stringContaining('name its nodes in the connection, as { cluster: [...] }'),
+  });
+});
+
+it('keeps the queues whole and their adds confirmed by replicas, at whatever master', async () => {
+  const { names, queueOf, runs } = await bootEverywhere();
+  for (const name of names) {
+    const queue = queueOf(name);
+    await queue.add('one', null, { durability: { replicas: 1, timeout: '5s' } });
+    expect(await queue.audit()).toMatchObject({ violations: [] });
+  }
+  await until(() => runs.size === names.length, PATIENT);
+});

@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startSentinel, type RunningSentinel } from '../../tools/redis/sentinel.mjs';
+import { bootWorking } from '../faults/support/app.js';
+import { atEnd } from '../support/cleanup.js';
+import { latch, until } from '../support/wait.js';
+
+let sentinel: RunningSentinel;
+beforeAll(async () => {
+  sentinel = await startSentinel();
+});
+afterAll(() => sentinel.stop());
+
+it('finds the primary by its sentinels, with every connection and from the thread', async () => {
+  const end = latch('the end of the job');
+  atEnd(() => end.open());
+  const lease = { duration: '1s' };
+  const { engine, queue } = await bootWorking({ connection: sentinel.connection, lease }, () => end.promise);
+  const leaseMs = async () => (await engine.overdue('work', 60_000))[0]?.endsInMs;
+  await queue.add('long', null);
+  await until(leaseMs);
+  for (const until = performance.now() + 2_000; performance.now() < until;);
+  expect(await leaseMs()).toBeGreaterThan(0);
+  end.open();
+  await until(async () => (await queue.counts()).active === 0);
+});
+
+it('finds it where some sentinels are silent, and writes nothing to standard error', async () => {
+  const written = vi.spyOn(console, 'error');
+  atEnd(() => written.mockRestore());
+  const [first, second] = sentinel.sentinels;
+  for (const { process: one } of [first!, second!]) {
+    process.kill(one.pid, 'SIGSTOP');
+    atEnd(() => process.kill(one.pid, 'SIGCONT'));
+  }
+  const app = await bootWorking({ connection: sentinel.connection, enqueueTimeout: '20s' });
+  await app.queue.add('one', null);
+  await until(() => app.runs.size === 1, { timeout: 15_000 });
+  expect(written).not.toHaveBeenCalled();
+});

@@ -1,0 +1,81 @@
+import { Redis } from 'ioredis';
+import { startSentinel, type RunningSentinel } from '../../tools/redis/sentinel.mjs';
+import { atEnd } from '../support/cleanup.js';
+import { until } from '../support/wait.js';
+import type { Account } from './history.js';
+import { Load, type Finish } from './load.js';
+
+/** What ends the reign of the primary. */
+export type Blow = 'planned' | 'killed' | 'stopped';
+
+export interface Failover {
+  /** From the moment the sentinels name another primary until adds are stored and run there; 0: before that. */
+  readonly resumedMs: number;
+  /** From the blow to the switch. */
+  readonly switchedMs: number;
+  readonly local: Account;
+  readonly replicated: Account;
+  readonly finish: Finish;
+}
+
+/** How long the load goes on after work has resumed. */
+const AFTER_MS = 2_000;
+
+/** A failover by Sentinel under load of adds and work, on servers of its own. */
+export async function sentinelFailover(blow: Blow): Promise<Failover> {
+  const sentinel = await startSentinel();
+  atEnd(() => sentinel.stop());
+  const { primary } = await sentinel.roles();
+  const switches = await watchSwitches(sentinel);
+  const load = await Load.start({
+    root: { connection: sentinel.connection },
+    queues: [{ name: 'local' }, { name: 'replicated', durability: 'replicated' }],
+  });
+
+  const struckAt = Date.now();
+  if (blow === 'killed') await primary.kill9();
+  if (blow === 'stopped') process.kill(primary.pid!, 'SIGSTOP');
+  if (blow === 'planned') await sentinel.failover();
+  const switchedAt = await until(() => switches.at(-1), { timeout: 30_000, what: 'a failover' });
+  // Until its connection has come up anew it may still be served by the old primary.
+  const back = await until(
+    () => {
+      const history = load.history();
+      const up = history.upAt('command') ?? 0;
+      return up > struckAt && history.resumedAt('local', up);
+    },
+    { timeout: 30_000, what: 'work goes on' },
+  );
+
+  // The old primary comes back and becomes a replica, so that adds can be confirmed again.
+  if (blow === 'stopped') process.kill(primary.pid!, 'SIGCONT');
+  if (blow === 'killed') await primary.restart();
+  await until(() => load.history().resumedAt('replicated', switchedAt), {
+    timeout: 40_000,
+    what: 'replicated adds go on',
+  });
+  await until(() => Date.now() - back > AFTER_MS, { timeout: AFTER_MS * 2 });
+  const finish = await load.finish();
+  const history = load.history();
+  return {
+    resumedMs: Math.max(0, back - switchedAt),
+    switchedMs: switchedAt - struckAt,
+    local: history.account('local'),
+    replicated: history.account('replicated'),
+    finish,
+  };
+}
+
+/** The moments at which a sentinel told of a new primary. */
+async function watchSwitches({ sentinels }: RunningSentinel): Promise<readonly number[]> {
+  const moments: number[] = [];
+  for (const { port } of sentinels) {
+    const client = new Redis(port, '127.0.0.1', { lazyConnect: true });
+    client.on('error', () => undefined);
+    client.on('message', () => moments.push(Date.now()));
+    atEnd(() => client.disconnect());
+    await client.connect();
+    await client.subscribe('+switch-master');
+  }
+  return moments;
+}

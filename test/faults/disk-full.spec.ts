@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { expect, it } from 'vitest';
+import { RedisRefusedError, RedisUnavailableError } from '#lib/errors.js';
+import { atEnd } from '../support/cleanup.js';
+import { latch, until } from '../support/wait.js';
+import { bootWorking, drained } from './support/app.js';
+import { onceEach } from './support/ledger.js';
+import { startWrapped } from './support/wrapped.js';
+
+/** Files of the process may grow no further: what a write gets then is an error, as on a disk that is full. */
+function limitFiles(pid: number, bytes: number | 'unlimited'): void {
+  execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
+}
+
+/** Bytes of the files that the server writes, the largest of them. */
+function largestFile(dir: string): number {
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Math.max(
+    ...files
+      .filter(({ name }) => name.endsWith('.aof'))
+      .map(({ name, parentPath }) => statSync(join(parentPath, name)).size),
+  );
+}
+
+it('claims nothing while the disk is full, keeps what is finished, and says it all once there is room', async () => {
+  // Without the trap the kernel would end the server where it now refuses its writes.
+  const server = await startWrapped("trap '' XFSZ", ['--appendonly', 'yes']);
+  const admin = new Redis(server.url);
+  admin.on('error', () => undefined);
+  atEnd(() => admin.disconnect());
+  const gate = latch('the gate');
+  const app = await bootWorking({ connection: server.url, enqueueTimeout: '500ms' }, () => gate.promise);
+  const held = Array.from({ length: 10 }, (_, i) => `held-${i}`);
+  const waiting = Array.from({ length: 30 }, (_, i) => `waiting-${i}`);
+  await app.queue.addBulk([...held, ...waiting].map((id) => ({ name: 'job', data: null, options: { id } })));
+  await until(() => app.runs.size === held.length);
+
+  limitFiles(server.pid!, largestFile(server.dir!) + 100);
+  atEnd(() => server.pid !== undefined && limitFiles(server.pid, 'unlimited'));
+  await until(
+    () =>
+      admin.set('filler', 'x'.repeat(200)).then(
+        () => false,
+        (error: Error) => error.message.startsWith('MISCONF'),
+      ),
+    { what: 'Redis finds its disk full' },
+  );
+  const refused = await app.queue.add('job', null, { id: 'refused' }).catch((error: unknown) => error);
+  expect([RedisRefusedError, RedisUnavailableError].some((kind) => refused instanceof kind)).toBe(true);
+  expect(refused).toMatchObject({
+    applied: 'no',
+    reply: 'MISCONF',
+    message: expect.stringContaining('disk'),
+  });
+  gate.open();
+  const fullUntil = performance.now() + 1_500;
+  await until(() => performance.now() > fullUntil);
+  // They have ended, and nobody was told; no other has begun.
+  expect(app.runs).toEqual(onceEach(held));
+
+  limitFiles(server.pid!, 'unlimited');
+  await drained(app);
+  expect(app.runs).toEqual(onceEach([...held, ...waiting]));
+  // The file is whole: a server that starts from it has nothing to do.
+  await server.restart();
+  await drained(app);
+  expect(app.runs).toEqual(onceEach([...held, ...waiting]));
+});

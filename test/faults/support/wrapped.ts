@@ -1,0 +1,28 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
+import { findServer } from '../../../tools/redis/binary.mjs';
+import { atEnd } from '../../support/cleanup.js';
+
+/**
+ * A server that a few lines of shell prepare before they become it: `trap '' XFSZ`, `export LD_PRELOAD=…`. Stopped at the end
+ * of the test.
+ */
+export async function startWrapped(lines: string, args: readonly string[]): Promise<RunningRedis> {
+  const dir = mkdtempSync(join(tmpdir(), 'godwit-wrapped-'));
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  const program = join(dir, 'server');
+  writeFileSync(program, `#!/bin/sh\n${lines}\nexec '${findServer({ forTests: true })}' "$@"\n`);
+  chmodSync(program, 0o755);
+  const before = process.env['GODWIT_TEST_REDIS_SERVER'];
+  process.env['GODWIT_TEST_REDIS_SERVER'] = program;
+  try {
+    const server = await startRedis({ private: true, args });
+    atEnd(() => server.stop());
+    return server;
+  } finally {
+    if (before === undefined) delete process.env['GODWIT_TEST_REDIS_SERVER'];
+    else process.env['GODWIT_TEST_REDIS_SERVER'] = before;
+  }
+}

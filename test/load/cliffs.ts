@@ -1,0 +1,165 @@
+// How long the scripts hold Redis on very large queues, by the clock of Redis itself (SLOWLOG):
+//   npm run test:cliffs -- [--jobs 1000000] [--active 100000]
+// Ends with 1 where a script of the hot path has a p99 above the limit.
+import { parseArgs } from 'node:util';
+import { Redis } from 'ioredis';
+import type { EnqueueJob } from '#lib/engine/engine.js';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { exchange } from '#lib/engine/scripts/exchange.js';
+import { recover } from '#lib/engine/scripts/recover.js';
+import type { SettledRun } from '#lib/job/outcome.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { startRedis } from '../../tools/redis.mjs';
+
+const { values } = parseArgs({
+  options: { jobs: { type: 'string', default: '1000000' }, active: { type: 'string', default: '100000' } },
+});
+const JOBS = Number(values.jobs);
+const ACTIVE = Number(values.active);
+const QUEUE = 'cliffs';
+const LEASE_MS = 30_000;
+const BATCH = 500;
+/** Looked at per measurement; the queue stays about as large as it was. */
+const CALLS = 200;
+/** Most of it is for a machine that does other things too: alone, a script of a full batch takes about 5 ms. */
+const LIMIT_MS = 25;
+
+const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
+const admin = new Redis(server.url);
+const engine = new RedisEngine({
+  connection: server.url,
+  prefix: 'cliffs',
+  leaseMs: LEASE_MS,
+  callMs: 60_000,
+  replicasAsked: () => 0,
+  limitsOf: () => ({ maxEvents: 10_000, deadMax: 10_000, deadAgeMs: 90 * 86_400_000 }),
+});
+const names = new Map([enqueue, exchange, recover].flatMap(({ name, sha }) => [[sha, name] as const]));
+let isSlow = false;
+
+class Worker {
+  private seq = 0;
+  held: string[] = [];
+
+  constructor(readonly name: string) {}
+
+  /** Settles what it holds, up to a batch, and claims as many. */
+  async exchange(want: number, settle = true): Promise<void> {
+    const ids = settle ? this.held.splice(0, BATCH) : [];
+    const settled = ids.map((id): SettledRun => ({
+      id,
+      name: 'job',
+      attempt: 1,
+      durationUs: 1,
+      outcome: { kind: 'completed' },
+    }));
+    const answer = await engine.exchange(QUEUE, {
+      worker: this.name,
+      seq: ++this.seq,
+      leaseMs: LEASE_MS,
+      want,
+      maySuspect: true,
+      settled,
+    });
+    if (answer.kind !== 'exchanged') throw new Error(`no exchange was made: ${answer.kind}`);
+    this.held.push(...answer.claimed.map(({ id }) => id));
+  }
+}
+
+try {
+  await engine.open();
+  await waiting();
+  await active();
+  await dueAtOnce();
+} finally {
+  await engine.close();
+  admin.disconnect();
+  await server.stop();
+}
+process.exitCode = isSlow ? 1 : 0;
+
+/** What Redis needed for each call of a script that `run` makes. */
+async function measured(what: string, run: () => Promise<unknown>): Promise<void> {
+  await admin.config('SET', 'slowlog-log-slower-than', 0);
+  await admin.call('SLOWLOG', 'RESET');
+  await run();
+  await admin.config('SET', 'slowlog-log-slower-than', -1);
+  const entries = (await admin.call('SLOWLOG', 'GET', -1)) as [number, number, number, string[]][];
+  const times = new Map<string, number[]>();
+  for (const [, , us, [command, sha]] of entries) {
+    if (!/^evalsha$/i.test(command!)) continue;
+    const name = names.get(sha!) ?? 'others';
+    times.set(name, [...(times.get(name) ?? []), us / 1_000]);
+  }
+  for (const [name, all] of times) {
+    all.sort((a, b) => a - b);
+    const at = (part: number) => all[Math.min(all.length - 1, Math.floor(all.length * part))]!;
+    if (at(0.99) > LIMIT_MS) isSlow = true;
+    const figures = [at(0.5), at(0.99), at(1)].map((ms) => ms.toFixed(2).padStart(8)).join(' ');
+    console.log(`${what.padEnd(48)} ${name.padEnd(9)} ${String(all.length).padStart(6)} ${figures}`);
+  }
+}
+
+async function add(count: number, more: Partial<EnqueueJob> = {}): Promise<void> {
+  const lane = `lane-${Math.random()}`;
+  for (let from = 0, seq = 1; from < count; from += 1_000, seq++) {
+    const jobs = Array.from({ length: Math.min(1_000, count - from) }, (_, i) => {
+      const body = encodeBody('job', Date.now(), {}, JSON.stringify({ to: 'somebody', n: from + i }));
+      return { id: `${lane.slice(-8)}-${from + i}`, name: 'job', body, ...more };
+    });
+    await engine.enqueue(QUEUE, { lane, seq, rememberMs: 10_000, withinMs: 60_000, jobs });
+  }
+}
+
+async function waiting(): Promise<void> {
+  console.log(`${'ms in Redis'.padEnd(48)} ${'script'.padEnd(9)}  calls      p50      p99      max`);
+  await measured(`add 1,000 at a time, up to ${JOBS}`, () => add(JOBS));
+  const worker = new Worker('w1');
+  await measured(`settle and claim ${BATCH} with ${JOBS} waiting`, async () => {
+    for (let i = 0; i < CALLS; i++) await worker.exchange(BATCH);
+  });
+  await measured('add one', async () => {
+    for (let i = 0; i < CALLS; i++) await add(1);
+  });
+  await worker.exchange(0);
+}
+
+async function active(): Promise<void> {
+  const workers = Array.from({ length: Math.ceil(ACTIVE / 5_000) }, (_, i) => new Worker(`a${i}`));
+  await measured(`claim ${BATCH} up to ${ACTIVE} active`, async () => {
+    for (const worker of workers) for (let i = 0; i < 10; i++) await worker.exchange(BATCH, false);
+  });
+  await measured(`settle and claim ${BATCH} with ${ACTIVE} active`, async () => {
+    for (let i = 0; i < CALLS; i++) await workers[i % workers.length]!.exchange(BATCH);
+  });
+  await measured(`counts, beat and get with ${ACTIVE} active`, async () => {
+    for (let i = 0; i < CALLS; i++) {
+      const worker = workers[i % workers.length]!;
+      await engine.counts(QUEUE);
+      await engine.beat(QUEUE, worker.name, LEASE_MS);
+      await engine.get(QUEUE, worker.held[0]!);
+    }
+  });
+  const [dead] = workers;
+  await measured('take 5,000 back from a dead worker', async () => {
+    const lease = Date.now() - 60_000;
+    await admin.zadd('{cliffs:cliffs}:workers', lease, dead!.name);
+    await admin.hset(`{cliffs:cliffs}:worker:${dead!.name}`, 'doubt', `${lease} ${lease + 1}`);
+    const call = { worker: dead!.name, beatMs: LEASE_MS / 4, leaseMs: LEASE_MS, maxStalls: 5 };
+    for (;;) {
+      const answer = await engine.recover(QUEUE, call);
+      if (answer.kind !== 'recovered' || !answer.more) break;
+    }
+  });
+  await engine.obliterate(QUEUE, true);
+}
+
+async function dueAtOnce(): Promise<void> {
+  const dueAt = Date.now() + 1_000;
+  await measured(`add 1,000 delayed at a time, up to ${JOBS}`, () => add(JOBS, { dueAt }));
+  const worker = new Worker('d1');
+  await measured(`${JOBS} delayed, all due at once: promote, claim ${BATCH}`, async () => {
+    for (let i = 0; i < CALLS * 2; i++) await worker.exchange(BATCH);
+  });
+}

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { Command } from 'ioredis';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import type { ConnectionOption } from '#lib/options/connection.js';
+import { startCluster, type RunningCluster, type StartClusterOptions } from '../../tools/redis/cluster.mjs';
+
+export interface TestCluster {
+  readonly running: RunningCluster;
+  /** For the code under test. */
+  readonly connection: Extract<ConnectionOption, { cluster: unknown }>;
+  /** Another for each test. */
+  readonly prefix: string;
+  /** A queue name for each master, in the order of `running.nodes`. */
+  queuePerMaster(): readonly string[];
+  /** The slot of all keys of a queue. */
+  slotOf(queue: string): number;
+}
+
+const MASTERS = 3;
+
+/** A Redis Cluster for one spec file alone. Call it at the top of the file. */
+export function useCluster(options: StartClusterOptions = {}): TestCluster {
+  let running: RunningCluster;
+  let prefix: string;
+  beforeAll(async () => {
+    running = await startCluster({ ...options, masters: MASTERS });
+  });
+  afterAll(() => running.stop());
+  beforeEach(() => {
+    prefix = `test-${randomBytes(4).toString('hex')}`;
+  });
+  const slotOf = (queue: string) => new Command('get', [`{${prefix}:${queue}}:meta`]).getSlot();
+  return {
+    get running() {
+      return running;
+    },
+    get connection() {
+      return { cluster: running.urls.slice(0, MASTERS) };
+    },
+    get prefix() {
+      return prefix;
+    },
+    slotOf,
+    queuePerMaster: () =>
+      Array.from({ length: MASTERS }, (_, master) => {
+        for (let i = 0; ; i++) {
+          const name = `queue-${i}`;
+          if (Math.floor(slotOf(name) / Math.ceil(16_384 / MASTERS)) === master) return name;
+        }
+      }),
+  };
+}
