@@ -89,8 +89,9 @@ export function recover(model: QueueModel, call: RecoverCall): RecoverAnswer {
   const { now } = model;
   const lease = model.leases.get(worker);
   if (lease === undefined) return { kind: 'alive' };
-  if (lease > now + call.leaseMs) {
-    model.leases.set(worker, now + call.leaseMs);
+  const longest = model.records.get(worker)?.leaseMs ?? call.leaseMs;
+  if (lease > now + longest) {
+    model.leases.set(worker, now + longest);
     return { kind: 'alive' };
   }
   if (lease > now + beatMs) return { kind: 'alive' };

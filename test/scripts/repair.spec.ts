@@ -264,7 +264,7 @@ describe('a worker that holds jobs', () => {
 
   it('or holds none, is left alone, known or not', async () => {
     await q.admin.zadd(q.key('workers'), (await q.now()) + 5_000, 'idle');
-    await changingNothing(q, () => mending().mend(QUEUE, []));
+    expect(await changingNothing(q, () => mending().mend(QUEUE, []))).toEqual([]);
   });
 
   it('whose lease is over is left to be recovered', async () => {

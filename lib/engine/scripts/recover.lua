@@ -4,7 +4,6 @@ local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
 local record = redis.call('HMGET', key_worker, 'doubt', 'lease')
 local doubt = record[1]
 redis.call('HGET', key_meta, 'events')
-redis.call('SCARD', key_active)
 redis.call('LLEN', key_wait)
 redis.call('LLEN', key_suspects)
 redis.call('ZCARD', key_dead)
