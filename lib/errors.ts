@@ -380,6 +380,9 @@ function adviceFor(reply: string): string {
     case 'NOAUTH':
     case 'WRONGPASS':
       return ' (check the user, password and ACL of the connection)';
+    case 'MOVED':
+    case 'CROSSSLOT':
+      return ' (this Redis is a node of a cluster: name its nodes in the connection, as { cluster: [...] })';
     case 'MISCONF':
       return ' (Redis cannot write to its disk)';
     default:

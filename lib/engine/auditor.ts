@@ -19,7 +19,6 @@ const PASSED = 1_000_000;
 const KEEP_MS = 86_400_000;
 
 export interface AuditorSettings extends Pick<EngineSettings, 'leaseMs' | 'limitsOf'> {
-  readonly recordMs: number;
   /** What is written to a job that has no body any more. */
   readonly corrupt: string;
   /** Takes the jobs of a worker whose lease is over. */
@@ -107,7 +106,7 @@ export class Auditor {
   }
 
   private async mend(queue: string, ids: readonly string[]): Promise<Repair[]> {
-    const { leaseMs, recordMs, corrupt } = this.settings;
+    const { leaseMs, corrupt } = this.settings;
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { acts, orphans } = await this.withHolders(queue, (workers, keys, more) =>
       this.store.run(
@@ -117,7 +116,6 @@ export class Auditor {
           workers: workers.join('\n'),
           leaseMs,
           beatMs: leaseMs / 4,
-          recordMs,
           keepMs: KEEP_MS,
           maxEvents,
           deadMax,

@@ -382,7 +382,6 @@ export class RedisEngine implements QueueEngine {
     return new Auditor(this.store, {
       leaseMs,
       limitsOf,
-      recordMs: this.recordMs,
       corrupt: CORRUPT,
       recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
     });

@@ -32,8 +32,10 @@ export class Executor {
     const { definition } = handler;
     if (!definition?.schema) return this.call(run, handler);
     let checked: unknown;
+    let later: PromiseLike<unknown> | undefined;
     try {
       checked = validatePayload(definition, run.data);
+      if (isThenable(checked)) later = checked;
     } catch (error) {
       return this.failed(run, error, handler);
     }
@@ -41,8 +43,8 @@ export class Executor {
       run.data = data;
       this.call(run, handler);
     };
-    if (!isThenable(checked)) return use(checked);
-    checked.then(use, (error: unknown) => this.failed(run, error, handler));
+    if (!later) return use(checked);
+    later.then(use, (error: unknown) => this.failed(run, error, handler));
   }
 
   private call(run: Run, handler: HandlerEntry): void {
@@ -173,11 +175,12 @@ function obeys(run: Run, error: unknown): boolean {
   return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
 }
 
-// Looking at a field can throw, as of a lazy relation or a revoked proxy; such a value is only a value.
+/** Throws what a getter of it throws, as `await` does. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof read(value, 'then') === 'function';
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }
 
+/** Looking at a field can throw, as of a lazy relation or a revoked proxy; such a value is only a value. */
 function isObservable(value: unknown): value is ObservableLike {
   return typeof read(value, 'subscribe') === 'function' && typeof read(value, 'pipe') === 'function';
 }

@@ -6,6 +6,7 @@ import type { Outcome, SettledRun } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-policy.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { Claims } from './claims.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
 import { drainPool } from './drain.js';
 import { Exchanger, type ExchangeSide } from './exchanger.js';
@@ -50,9 +51,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly runs = new Set<Run>();
   readonly exchanger: Exchanger;
   readonly logger = new Logger('QueueWorker');
-  /** Claimed, not started; taken from the front. */
-  private buffer: ClaimedJob[] = [];
-  private next = 0;
+  private readonly claims = new Claims();
   private suspects = 0;
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
@@ -97,7 +96,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'running') return;
     this.state = 'paused';
     this.parts.doorbell.leave(this);
-    this.releaseBuffer();
+    this.releaseClaims();
   }
 
   resume(): void {
@@ -119,7 +118,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.doorbell.leave(this);
     if (this.dueTimer) clearTimeout(this.dueTimer);
     if (this.hoardTimer) clearTimeout(this.hoardTimer);
-    this.releaseBuffer();
+    this.releaseClaims();
   }
 
   /** Resolves at the next end of a run. */
@@ -143,7 +142,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   want(): number {
     if (this.state !== 'running') return 0;
     const { jobs, most } = this.prefetch;
-    return Math.min(most, this.concurrency + jobs - this.runs.size - this.buffered);
+    return Math.min(most, this.concurrency + jobs - this.runs.size - this.claims.size);
   }
 
   maySuspect(): boolean {
@@ -151,7 +150,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   holding(): number {
-    return this.runs.size + this.buffered + this.exchanger.unconfirmed();
+    return this.runs.size + this.claims.size + this.exchanger.unconfirmed();
   }
 
   holdsAny(): boolean {
@@ -169,7 +168,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
     this.strays.compare(answer.held);
     if (this.state !== 'running') {
-      this.releaseBuffer();
+      this.releaseClaims();
     } else if (asked > 0 && !saturated) {
       this.sleepUntil(answer.dueInMs);
     } else if (this.want() > 0 && asked > 0) {
@@ -178,7 +177,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   known(): string[] {
-    const ids = [...this.runs, ...this.buffer.slice(this.next)].map(({ id }) => id);
+    const ids = [...this.runs, ...this.claims.all()].map(({ id }) => id);
     return ids.concat(this.exchanger.unconfirmedIds());
   }
 
@@ -187,9 +186,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   leaseLost(settled: readonly SettledRun[]): void {
-    const held = this.runs.size + this.buffered + settled.length;
-    this.next = 0;
-    this.buffer = [];
+    const held = this.runs.size + this.claims.size + settled.length;
+    this.claims.clear();
     for (const run of this.runs) this.lose(run);
     this.suspects = 0;
     if (held > 0) {
@@ -233,8 +231,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     }
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
     this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
-    // Once may be a settlement that crossed the beat.
-    if (this.mismatches >= 2) void this.reconcile();
+    if (this.mismatches >= 2) void this.reconcile(); // once may be a settlement that crossed the beat
   }
 
   async note(run: Run, what: { progress?: string; log?: string }): Promise<void> {
@@ -259,18 +256,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   // --------------------------------------------------------------------------------------------------------- the slots
 
-  private get buffered(): number {
-    return this.buffer.length - this.next;
-  }
-
   private take(claimed: readonly ClaimedJob[]): void {
-    if (this.buffered === 0) {
-      this.buffer = claimed as ClaimedJob[];
-      this.next = 0;
-    } else {
-      this.buffer = this.buffer.slice(this.next).concat(claimed);
-      this.next = 0;
-    }
+    this.claims.put(claimed);
     let chars = 0;
     for (const job of claimed) {
       chars += job.body.length;
@@ -282,18 +269,11 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   /** Starts what fits. */
   private fill(): void {
-    while (this.next < this.buffer.length && this.runs.size < this.concurrency && this.state === 'running') {
-      const job = this.buffer[this.next]!;
-      this.next += 1;
+    while (this.claims.size > 0 && this.runs.size < this.concurrency && this.state === 'running') {
       this.startedSinceLook += 1;
-      this.begin(job);
+      this.begin(this.claims.take());
     }
-    if (this.buffered === 0) {
-      this.buffer = [];
-      this.next = 0;
-    } else {
-      this.hoardTimer ??= setTimeout(() => this.lookAtHoard(), HOARD_MS);
-    }
+    if (this.claims.size > 0) this.hoardTimer ??= setTimeout(() => this.lookAtHoard(), HOARD_MS);
   }
 
   private begin(job: ClaimedJob): void {
@@ -327,7 +307,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.prefetch.count();
     this.leaveSlot(run);
     this.exchanger.settle(run);
-    if (this.next < this.buffer.length) this.fill();
+    if (this.claims.size > 0) this.fill();
   }
 
   private leaveSlot(run: Run): void {
@@ -342,11 +322,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
 
-  private releaseBuffer(): void {
-    const rest = this.buffer.slice(this.next);
-    this.buffer = [];
-    this.next = 0;
-    for (const job of rest) {
+  private releaseClaims(): void {
+    for (const job of this.claims.clear()) {
       const name = decodeBody(job.body)?.name ?? '';
       if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });
@@ -355,10 +332,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   private lookAtHoard(): void {
     this.hoardTimer = undefined;
-    if (this.buffered === 0) return;
+    if (this.claims.size === 0) return;
     if (this.startedSinceLook === 0) {
       this.prefetch.forget();
-      this.releaseBuffer();
+      this.releaseClaims();
     } else {
       this.startedSinceLook = 0;
       this.hoardTimer = setTimeout(() => this.lookAtHoard(), HOARD_MS);
@@ -383,8 +360,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
       const lost = new Set(answer.lost);
       for (const run of this.runs) if (lost.has(run.id)) this.lose(run);
-      this.buffer = this.buffer.slice(this.next).filter((job) => !lost.has(job.id));
-      this.next = 0;
+      this.claims.drop(lost);
       const held = new Set(known);
       this.take(answer.unknown.filter((job) => !held.has(job.id)));
     } catch (error) {

@@ -114,3 +114,26 @@ it('puts every key of a queue into one slot, whatever it is called', () => {
     { numRuns: 1_000 },
   );
 });
+
+it('says what to do to whoever connects to one node as if it were alone', async () => {
+  const [, elsewhere] = cluster.queuePerMaster();
+  const { queueOf } = await bootQueue(
+    { url: cluster.running.urls[0]!, prefix: cluster.prefix },
+    { root: { enqueueTimeout: '300ms' }, queues: [{ name: elsewhere! }], watch: false },
+  );
+  await expect(queueOf(elsewhere!).add('one', null)).rejects.toMatchObject({
+    reply: 'MOVED',
+    applied: 'no',
+    message: expect.stringContaining('name its nodes in the connection, as { cluster: [...] }'),
+  });
+});
+
+it('keeps the queues whole and their adds confirmed by replicas, at whatever master', async () => {
+  const { names, queueOf, runs } = await bootEverywhere();
+  for (const name of names) {
+    const queue = queueOf(name);
+    await queue.add('one', null, { durability: { replicas: 1, timeout: '5s' } });
+    expect(await queue.audit()).toMatchObject({ violations: [] });
+  }
+  await until(() => runs.size === names.length, PATIENT);
+});

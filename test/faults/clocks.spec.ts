@@ -57,7 +57,8 @@ describe.each([
 });
 
 describe('a step of the clock of Redis', () => {
-  const LEASE_MS = 1_000;
+  // Long enough that two beats of a living worker are not missed on a busy machine.
+  const LEASE_MS = 3_000;
 
   async function start() {
     const clock = new SkewedClock();
@@ -88,16 +89,18 @@ describe('a step of the clock of Redis', () => {
 
     const before = await now();
     clock.set(ms);
+    await until(async () => Math.abs((await now()) - before - ms) < 10_000, {
+      what: 'the server sees the step',
+    });
     const after = await now();
-    expect(Math.abs(after - before - ms)).toBeLessThan(10_000);
-    // Time enough for three leases to end, and for whoever would be recovered.
-    await until(async () => (await now()) > after + 3 * LEASE_MS, { timeout: 10_000 });
+    // Time enough for two leases to end, and for whoever would be recovered.
+    await until(async () => (await now()) > after + 2 * LEASE_MS, { timeout: 15_000 });
     const ends = (await admin.zrange('{clocks:work}:workers', '0', '-1', 'WITHSCORES')).filter(
       (_unused, i) => i % 2 === 1,
     );
     expect(ends).toHaveLength(2);
     for (const end of ends) {
-      expect(Number(end)).toBeGreaterThan(after + 2 * LEASE_MS);
+      expect(Number(end)).toBeGreaterThan(after + 2 * LEASE_MS - 1_000);
       // None is trusted for longer than a lease.
       expect(Number(end)).toBeLessThan((await now()) + 2 * LEASE_MS);
     }

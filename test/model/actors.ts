@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
 import { run, type OutcomeChoice } from './outcomes.js';
 import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
@@ -154,7 +154,7 @@ class Worker {
   }
 }
 
-const worker = fc.array(workerStep, { minLength: 1, maxLength: 10 }).map((steps): Actor => ({
+const worker = fc.array(workerStep, { minLength: 1, maxLength: 8, size: 'max' }).map((steps): Actor => ({
   async play(engine, stage, ledger) {
     const self = new Worker(engine, stage, ledger);
     for (const step of steps) {
@@ -175,15 +175,32 @@ const clock = fc
   }));
 
 const upkeep = fc
-  .array(fc.constantFrom('sweep', 'sweep', 'promote'), { minLength: 1, maxLength: 6 })
+  .array(fc.constantFrom('sweep', 'recovery', 'recovery', 'hasty', 'promote'), { minLength: 1, maxLength: 4 })
   .map((steps): Actor => ({
     async play(engine, stage) {
       for (const step of steps) {
         if (step === 'promote') await stage.insist(() => engine.promote(QUEUE, 2));
         else await sweep(engine, stage);
+        if (step === 'recovery') await patiently(engine, stage);
+        if (step === 'hasty') await hastily(engine, stage);
       }
     },
   }));
+
+/** Until the leases of all who say nothing meanwhile are over beyond doubt. */
+async function patiently(engine: QueueEngine, stage: Stage): Promise<void> {
+  await stage.advance(LIMITS.leaseMs);
+  await sweep(engine, stage);
+  await stage.advance(BEAT_MS);
+  await sweep(engine, stage);
+}
+
+/** Twice, shortly before leases end. */
+async function hastily(engine: QueueEngine, stage: Stage): Promise<void> {
+  await stage.advance(LIMITS.leaseMs - BEAT_MS / 2);
+  await sweep(engine, stage);
+  await sweep(engine, stage);
+}
 
 async function sweep(engine: QueueEngine, stage: Stage): Promise<void> {
   const { leaseMs } = LIMITS;
@@ -216,12 +233,15 @@ const person = fc
     },
   }));
 
-/** Two to eight at once: at least somebody who adds and somebody who works. */
+/** Two to seven at once: at least somebody who adds and somebody who works. */
 export const casts: fc.Arbitrary<readonly Actor[]> = fc
   .tuple(
     producer,
     worker,
-    fc.array(fc.oneof(producer, worker, worker, clock, clock, upkeep, person), { maxLength: 6, size: 'max' }),
+    fc.array(fc.oneof(producer, worker, worker, clock, upkeep, upkeep, person), {
+      maxLength: 6,
+      size: 'max',
+    }),
   )
   .map(([first, second, others]) => [first, second, ...others]);
 

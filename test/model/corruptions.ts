@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { QueueEngine } from '#lib/engine/engine.js';
 import type { AnyScript } from '#lib/engine/script.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
@@ -9,7 +9,7 @@ import { recover } from '#lib/engine/scripts/recover.js';
 import { release } from '#lib/engine/scripts/release.js';
 import { retryDead } from '#lib/engine/scripts/retry-dead.js';
 import { RedisRefusedError } from '#lib/errors.js';
-import type { ModelCommand } from './commands.js';
+import type { ModelCommand } from './command.js';
 import { brokenRules } from './invariants.js';
 import { BEAT_MS, expectSame, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Scene } from './scene.js';

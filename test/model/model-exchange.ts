@@ -36,6 +36,7 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
     seq: call.seq,
     gave: ids,
     lost,
+    leaseMs: call.leaseMs,
     until: model.now + model.limits.recordMs,
     ...(doubt === undefined ? {} : { doubt }),
   });

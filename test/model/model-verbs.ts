@@ -89,14 +89,15 @@ export function recover(model: QueueModel, call: RecoverCall): RecoverAnswer {
   const { now } = model;
   const lease = model.leases.get(worker);
   if (lease === undefined) return { kind: 'alive' };
-  if (lease > now + call.leaseMs) {
-    model.leases.set(worker, now + call.leaseMs);
+  const longest = model.records.get(worker)?.leaseMs ?? call.leaseMs;
+  if (lease > now + longest) {
+    model.leases.set(worker, now + longest);
     return { kind: 'alive' };
   }
   if (lease > now + beatMs) return { kind: 'alive' };
   const record = model.records.get(worker);
   const [mark, since] = record?.doubt?.split(' ').map(Number) ?? [];
-  if (mark !== lease || since! > now) {
+  if (mark !== lease || since! > now || now - since! > 2 * call.leaseMs) {
     const until = now + model.limits.recordMs;
     model.records.set(worker, { ...record, doubt: `${lease} ${now}`, until });
     return { kind: 'doubted', againInMs: Math.max(beatMs, lease - now) };

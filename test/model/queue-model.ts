@@ -21,6 +21,8 @@ export interface WorkerRecord {
   gave?: readonly string[];
   lost?: readonly string[];
   doubt?: string;
+  /** How long its leases are. */
+  leaseMs?: number;
   until: number;
 }
 
@@ -232,11 +234,13 @@ export class QueueModel {
     );
   }
 
-  private recordState({ seq, gave, lost, doubt }: WorkerRecord): unknown {
+  private recordState({ seq, gave, lost, doubt, leaseMs }: WorkerRecord): unknown {
     const fields: [string, string][] = [];
     if (doubt !== undefined) fields.push(['doubt', doubt]);
     if (seq !== undefined)
       fields.push(['gave', gave!.join('\n')], ['lost', lost!.join('\n')], ['seq', String(seq)]);
+    if (leaseMs !== undefined) fields.push(['lease', String(leaseMs)]);
+    fields.sort(byFirst);
     return { hash: fields, until: roundUp(this.limits.recordMs) };
   }
 
@@ -285,6 +289,7 @@ function readRecord(fields: Map<string, string>, until: number): WorkerRecord {
   return {
     until,
     ...(doubt === undefined ? {} : { doubt }),
+    ...(fields.has('lease') ? { leaseMs: Number(fields.get('lease')) } : {}),
     ...(fields.has('seq') ? { seq: Number(fields.get('seq')), gave: ids('gave'), lost: ids('lost') } : {}),
   };
 }

@@ -51,6 +51,7 @@ export class Stage {
   /** What a look found; the caller of the call it came from would take it for an error of the connection. */
   private failure: unknown;
   private places: ReadonlyMap<string, Place> = new Map();
+  private leases: ReadonlyMap<string, number> = new Map();
 
   constructor(
     readonly rig: Rig,
@@ -118,6 +119,8 @@ export class Stage {
       this.moved(name, worker, id, this.places.get(id), after.get(id));
     }
     this.places = after;
+    const { zset = [] } = (state['workers'] ?? {}) as { zset?: [string, string][] };
+    this.leases = new Map(zset.map(([holder, end]) => [holder, Number(end)]));
   }
 
   private moved(
@@ -136,6 +139,7 @@ export class Stage {
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
     if (from?.state === 'delayed' && !['promote-now', 'remove'].includes(name))
       assert(from.at! <= this.now, `${what}, too early`);
+    if (name === 'recover' && worker) assert(this.leases.get(worker)! <= this.now, `${what}, too early`);
     const isRetired = from?.state === 'completed' && name !== 'remove';
     if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
     if (to && (!from || from.state === 'completed')) this.born += 1;

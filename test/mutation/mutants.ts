@@ -29,9 +29,9 @@ local function dropped_(command, key, ...)
   return 0
 end
 local function swapped_(command, key, ...)
-  local other = { LPUSH = 'RPUSH', RPUSH = 'LPUSH', LPOP = 'RPOP', ZPOPMIN = 'ZPOPMAX', SADD = 'SREM', HSET = 'HSETNX' }
+  local other = { LPUSH = 'RPUSH', RPUSH = 'LPUSH', LPOP = 'RPOP', ZPOPMIN = 'ZPOPMAX', SADD = 'SREM' }
   local args = { ... }
-  if command == 'HSET' and #args > 2 then args[2] = args[2] .. '~' return redis.call(command, key, unpack(args)) end
+  if command == 'HSET' then args[2] = args[2] .. '~' return redis.call(command, key, unpack(args)) end
   if command == 'SPOP' then return redis.call('SRANDMEMBER', key, unpack(args)) end
   if command == 'SREM' then
     local there = 0
@@ -48,8 +48,9 @@ local function swapped_(command, key, ...)
     for i = 1, #args do there = there + redis.call('HEXISTS', key, args[i]) end
     return there
   end
-  if command == 'ZADD' then args[1] = tonumber(args[1]) + 1 return redis.call(command, key, unpack(args)) end
+  if command == 'ZADD' then args[1] = tonumber(args[1]) == 0 and 1 or -tonumber(args[1]) return redis.call(command, key, unpack(args)) end
   if command == 'HINCRBY' then args[2] = args[2] + 1 return redis.call(command, key, unpack(args)) end
+  if command == 'XADD' then args[#args] = args[#args] .. '~' return redis.call(command, key, unpack(args)) end
   if command == 'LREM' then args[1] = -args[1] return redis.call(command, key, unpack(args)) end
   if command == 'PEXPIRE' or command == 'EXPIRE' then args[1] = args[1] * 3 return redis.call(command, key, unpack(args)) end
   if command == 'SET' then args[3] = args[3] * 3 return redis.call(command, key, unpack(args)) end
@@ -67,7 +68,7 @@ local function swapped_(command, key, ...)
       answer[#answer + 1] = first
       if #answer == 1 then answer[1] = command == 'SMISMEMBER' and 1 - first or not first and '9' or false end
     elseif string.find(command, 'SCAN', 1, true) then
-      table.remove(answer[2])
+      table.remove(answer[2], 1)
     else
       table.remove(answer)
     end

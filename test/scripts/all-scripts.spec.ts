@@ -3,10 +3,6 @@ import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { allScripts, type AnyScript } from '#lib/engine/script.js';
-import { counts } from '#lib/engine/scripts/counts.js';
-import { get } from '#lib/engine/scripts/get.js';
-import { obliterate } from '#lib/engine/scripts/obliterate.js';
-import { remove } from '#lib/engine/scripts/remove.js';
 import { aclRules } from '../../tools/acl.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { refusals } from '../support/acl-user.js';
@@ -24,7 +20,6 @@ import {
   useQueue,
   WORKER,
 } from './support.js';
-import { changingNothing } from './unchanged.js';
 
 // What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
 const q = useQueue({ server: useServer() });
@@ -91,17 +86,6 @@ it.each(all)('%s uses every key it declares', (_, { text, keys, name }) => {
   const unused = keys.filter((key) => (text.match(new RegExp(`\\bkey_${key}\\b`, 'g')) ?? []).length < 2);
   expect(unused).toEqual([]);
 });
-
-it.each([counts, get, remove, obliterate])(
-  '$name asks again where a worker came in between',
-  async (script) => {
-    await q.hold('a');
-    const args = { id: 'a', workers: '', maxEvents: 0, force: 1 };
-    const [numberOfKeys, ...rest] = script.encode(q.keys.fixed, args, {}, []);
-    const answer = await changingNothing(q, () => q.admin.eval(script.text, Number(numberOfKeys), ...rest));
-    expect(script.reply(answer)).toBe('again');
-  },
-);
 
 /** One call of every verb that runs a script, each with something to do. */
 function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {

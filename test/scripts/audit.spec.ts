@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { RedisStore } from '#lib/engine/redis-store.js';
 import { audit } from '#lib/engine/scripts/audit.js';
 import { dead, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing } from './unchanged.js';
@@ -191,6 +192,25 @@ describe('of very many jobs, where pages are read', () => {
     await worked;
     expect(violations).toEqual([]);
     expect((await q.engine.counts(QUEUE)).dead).toBeGreaterThan(0);
+  });
+});
+
+describe('what is too much for one script', () => {
+  const PLACES = ['jobs', 'wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const;
+  const fill = async (kind: (typeof PLACES)[number], ids: readonly string[]) => {
+    const key = q.key(kind);
+    if (kind === 'jobs') await q.admin.hset(key, ...ids.flatMap((id) => [id, 'body']));
+    else if (kind === 'wait' || kind === 'suspects') await q.admin.rpush(key, ...ids);
+    else await q.admin.zadd(key, ...ids.flatMap((id) => [1, id]));
+  };
+
+  it.each(PLACES)('is told by what lies in %s alone', async (kind) => {
+    const { store } = q.engine as unknown as { store: RedisStore };
+    const asking = () => store.run(audit, q.keys.fixed, { workers: '', all: 1, max: 3 }, { ids: [] }, []);
+    await fill(kind, ['a', 'b', 'c']);
+    expect(await asking()).toMatchObject({ holders: [] });
+    await fill(kind, ['d']);
+    expect(await asking()).toBe('large');
   });
 });
 

@@ -1,10 +1,26 @@
 import { describe, expect, it } from 'vitest';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { until } from '../support/wait.js';
-import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue } from './support.js';
+import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
 const q = useQueue();
+
+it('a job whose retention is over is gone: its id is new, and nothing of it is left', async () => {
+  await q.hold('x', 'y');
+  const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
+  for (const id of ['x', 'y']) {
+    await q.engine.note(QUEUE, { ...note, id });
+    await q.admin.hset(q.key('failures'), id, '1\n{}');
+  }
+  await q.settle(kept('x', 60_000, '1'), kept('y', 60_000, '1'));
+  await q.admin.zadd(q.key('completed'), (await q.now()) - 1, 'x');
+  expect(await q.add('x', 'y')).toEqual(['y']);
+  expect(await q.zset('completed')).toEqual(['y']);
+  for (const kind of ['results', 'failures', 'progress', 'logs'] as const)
+    expect(Object.keys(await q.hash(kind))).toEqual(['y']);
+  expect(await q.list('wait')).toEqual(['x']);
+});
 
 describe('where jobs go', () => {
   it('plain ones to the end of the line, in the order given', async () => {

@@ -145,6 +145,18 @@ describe('heal by themselves', () => {
     ]);
   });
 
+  it('where the counter is no number and the stream is gone: they are numbered from 1 again', async () => {
+    await q.add('a', 'b');
+    await q.admin.hset(q.key('meta'), 'events', 'no number');
+    await q.admin.del(q.key('events'));
+    await q.add('c');
+    await q.add('d');
+    expect((await q.events()).map(({ number, id }) => [number, id])).toEqual([
+      [1, 'c'],
+      [2, 'd'],
+    ]);
+  });
+
   it('where something else lies at the key of the stream: jobs go through', async () => {
     await q.admin.set(q.key('events'), 'not ours');
     await q.hold('a', 'b');

@@ -25,6 +25,23 @@ async function loseAndRecover(more: Partial<RecoverCall> = {}) {
   return answer;
 }
 
+it('suspects line up behind those there, the oldest first', async () => {
+  await q.hold('a', 'b', 'c');
+  await q.admin.rpush(q.key('suspects'), 's');
+  await q.admin.hset(q.key('stalls'), 'a', 1, 'b', 1);
+  expect(await loseAndRecover()).toMatchObject({ waiting: ['c'], suspects: ['a', 'b'] });
+  expect(await q.list('suspects')).toEqual(['s', 'a', 'b']);
+});
+
+it('a doubt of before does not stand in the way of another', async () => {
+  await q.hold('a');
+  const lease = (await q.now()) - 10_000;
+  await q.admin.zadd(q.key('workers'), lease, WORKER);
+  await q.admin.hset(q.key('worker'), 'doubt', '1 2');
+  expect(await again()).toMatchObject({ kind: 'doubted' });
+  expect(await q.admin.hget(q.key('worker'), 'doubt')).toMatch(new RegExp(`^${lease} \\d+$`));
+});
+
 describe('a worker that may be alive', () => {
   it('is alive without a lease: it holds nothing', async () => {
     await q.exchange();
@@ -96,6 +113,15 @@ describe('a worker that may be alive', () => {
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) + 3_600_000}`);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+  });
+
+  it('is doubted anew where the mark is older than two leases: it was made before the clock was stepped forward', async () => {
+    await q.hold('a');
+    const lease = (await q.now()) - 10_000;
+    await q.admin.zadd(q.key('workers'), lease, WORKER);
+    await q.admin.hset(q.key('worker'), 'doubt', `${lease} ${(await q.now()) - 2 * LEASE_MS - 1}`);
+    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
   });
 
   it('is recovered when a beat has passed in doubt', async () => {

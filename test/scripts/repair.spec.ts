@@ -183,7 +183,9 @@ describe('a job in two places', () => {
 
   it('stays with the worker that is known', async () => {
     await q.hold('x');
+    // Before the other in whatever order workers are looked at: its lease ends first.
     await q.admin.sadd(q.keys.active('w0'), 'x');
+    await q.admin.zadd(q.key('workers'), (await q.now()) + 1_000, 'w0');
     expect(await mended()).toEqual(['kept-one x']);
     expect(await q.engine.get(QUEUE, 'x')).toMatchObject({ state: 'active', worker: WORKER });
   });
@@ -260,6 +262,11 @@ describe('a worker that holds jobs', () => {
     },
   );
 
+  it('or holds none, is left alone, known or not', async () => {
+    await q.admin.zadd(q.key('workers'), (await q.now()) + 5_000, 'idle');
+    expect(await changingNothing(q, () => mending().mend(QUEUE, []))).toEqual([]);
+  });
+
   it('whose lease is over is left to be recovered', async () => {
     await q.hold('x');
     await q.admin.zadd(q.key('workers'), (await q.now()) - 1, WORKER);
@@ -276,13 +283,30 @@ describe('refused', () => {
       await q.hold('x', 'y');
       await q.admin.hset(q.key('jobs'), 'lost', job('lost').body);
       await q.admin.hdel(q.key('jobs'), 'y');
-      // What the audit before it finds is of no account here: the script itself must look first.
-      const { auditor } = q.engine as unknown as { auditor: (stalls: number) => Mending };
-      const mending = auditor.call(q.engine, MAX_STALLS);
-      return () => mending.mend(QUEUE, ['x', 'y', 'lost']);
+      return () => mending().mend(QUEUE, ['x', 'y', 'lost']);
     },
   });
+
+  it('changes nothing where the active set of the last worker is of another type', async () => {
+    const now = await q.now();
+    await q.admin.zadd(q.key('workers'), now + 3_600_000, 'w1', now + 7_200_000, 'w2');
+    await q.admin.sadd(q.keys.active('w1'), 'x');
+    await q.admin.hset(q.keys.worker('w1'), 'seq', 1);
+    await q.admin.set(q.keys.active('w2'), 'not ours');
+    await changingNothing(q, () =>
+      expect(mending().mend(QUEUE, [])).rejects.toMatchObject({
+        code: 'GODWIT_REDIS_REFUSED',
+        reply: 'WRONGTYPE',
+      }),
+    );
+  });
 });
+
+/** The script without the audit before it: it must look for itself. */
+function mending(): Mending {
+  const { auditor } = q.engine as unknown as { auditor: (stalls: number) => Mending };
+  return auditor.call(q.engine, MAX_STALLS);
+}
 
 interface Mending {
   mend(queue: string, ids: readonly string[]): Promise<unknown>;

@@ -8,7 +8,7 @@ import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { startCut, type Cut } from '../support/cut.js';
-import { until } from '../support/wait.js';
+import { collect, until } from '../support/wait.js';
 import { PREFIX, emptied, end, repeat, sum, type Lab } from './lab.js';
 import type { Trial } from './trial.js';
 
@@ -97,7 +97,10 @@ async function cutAdds(lab: Lab): Promise<void> {
 
 async function cutExchanges(lab: Lab): Promise<void> {
   const store = await lab.store();
-  const direct = (await lab.producer(store, 'work')).queue('work');
+  const { queue: handle, events } = await lab.producer(store, 'work');
+  const direct = handle('work');
+  const stalled = collect(events.ofType('work', 'stalled'));
+  await events.ready('work');
   const runs = new Uint8Array(lab.jobs);
   for (let first = 0; first < lab.jobs; first += CHUNK) {
     const length = Math.min(CHUNK, lab.jobs - first);
@@ -123,7 +126,9 @@ async function cutExchanges(lab: Lab): Promise<void> {
   for (const { cut } of lines) await cut.heal();
   const day = new Date().toISOString().slice(0, 10);
   const settled = Number(await store.admin.hget(new QueueKeys(PREFIX, 'work').stats(day), 'processed'));
-  lab.say(`exchanges: ${sum(lines.map(({ cut }) => cut.counters.cuts))} cuts`);
+  lab.say(
+    `exchanges: ${sum(lines.map(({ cut }) => cut.counters.cuts))} cuts, ${stalled.values.length} false recoveries`,
+  );
   const claims = runs.filter((times) => times !== 1).length;
   lab.judge({ what: `of ${lab.jobs} claims cut: jobs run twice or never`, value: claims, equals: 0 });
   lab.judge({

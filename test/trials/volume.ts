@@ -43,28 +43,38 @@ export const volume: Trial = {
       twice: number;
       never: number;
     };
-    lab.say(
-      `${lab.jobs} jobs in ${seconds.toFixed(0)} s; keys ${before.keys.join(' ')} -> ${after.keys.join(' ')}; ` +
-        `Redis ${before.used} -> ${after.used} bytes`,
-    );
+    lab.say(`${lab.jobs} jobs in ${seconds.toFixed(0)} s`);
+    for (const [when, { keys, used, clients }] of Object.entries({ before, after })) {
+      const sizes = keys.map(([key, bytes]) => `${key} ${bytes}`).join(', ');
+      lab.say(`Redis ${when}: ${used} bytes, of it for connections ${clients}; ${sizes}`);
+    }
     judge(lab, { before, after, points, twice, never });
     await end(worker, producer);
   },
 };
 
 interface AtRest {
-  readonly keys: readonly string[];
+  /** With the bytes of each. */
+  readonly keys: readonly (readonly [key: string, bytes: number])[];
   readonly used: number;
+  /** Of it, what is kept for connections. */
+  readonly clients: number;
 }
 
 /** What is in Redis while nothing happens, and the memory it takes once freed pages are given back. */
 async function atRest({ admin }: Store): Promise<AtRest> {
   // Longer than a repetition of an add is recognised: the records of the producer's last calls go by themselves.
   await pause(15_000);
+  // On a busy machine many calls are slow, and Redis remembers the last of them with their arguments.
+  await admin.call('SLOWLOG', 'RESET');
   await admin.call('MEMORY', 'PURGE');
-  const keys = (await admin.keys('*')).toSorted();
+  const keys: [string, number][] = [];
+  for (const key of (await admin.keys('*')).toSorted()) {
+    keys.push([key, Number(await admin.call('MEMORY', 'USAGE', key, 'SAMPLES', '0'))]);
+  }
   const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1]);
-  return { keys, used };
+  const clients = Number(/mem_clients_normal:(\d+)/.exec(await admin.info('memory'))![1]);
+  return { keys, used, clients };
 }
 
 interface Measured {

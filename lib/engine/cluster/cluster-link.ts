@@ -9,7 +9,9 @@ import { nameOf, readRedirection, slotOf, SlotMap, type Address, type SlotRange 
 /** How long one node may take to tell the slots. */
 const ASK_MS = 1000;
 /** Longest pause between two looks at the slots while a master cannot be reached: a failover takes seconds. */
-const LOOK_MS = 500;
+const LOOK_MS = 250;
+/** A call is not made again with less time than this: its node would seem to be silent. */
+const LEAST_MS = 250;
 /** A call that is sent on more often than this is in a circle, or the slots move faster than we can follow. */
 const MAX_REDIRECTS = 5;
 /** Answers of a node that cannot serve a slot for the moment. */
@@ -69,11 +71,13 @@ export class ClusterLink {
         if (error instanceof NotRunningError && !this.closed) continue;
         if (!(error instanceof RedisRefusedError)) throw error;
         const next = this.redirected(node, error);
-        if (next) return next.link.sendAsking(verb, name, args, Math.max(0, deadline - performance.now()));
         const left = deadline - performance.now();
-        if (PASSING.has(error.reply) && left > LOOK_MS) {
+        const delay = PASSING.has(error.reply) ? Math.min(retryDelay(tries), LOOK_MS) : 0;
+        if (left - delay < LEAST_MS) throw error;
+        if (next) return next.link.sendAsking(verb, name, args, left);
+        if (delay > 0) {
           this.lookSoon();
-          await pause(Math.min(retryDelay(tries), LOOK_MS));
+          await pause(delay);
         } else if (error.reply !== 'MOVED' || ++redirects > MAX_REDIRECTS) throw error;
       }
     }

@@ -11,7 +11,6 @@ if seen then
   end
 end
 redis.call('HMGET', key_meta, 'events')
-redis.call('HLEN', key_jobs)
 redis.call('LLEN', key_wait)
 redis.call('ZCARD', key_prioritized)
 redis.call('HLEN', key_priorities)

@@ -1,5 +1,4 @@
 redis.call('HGET', key_meta, 'events')
-redis.call('ZCARD', key_delayed)
 redis.call('LLEN', key_wait)
 redis.call('ZCARD', key_prioritized)
 redis.call('ZCARD', key_doorbell)

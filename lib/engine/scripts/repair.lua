@@ -1,11 +1,9 @@
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
--- is well, or was mended meanwhile, is left as it is.
+-- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
 for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities }) do
   redis.call('HLEN', key)
 end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
-redis.call('LLEN', key_wait)
-redis.call('LLEN', key_suspects)
 redis.call('HLEN', key_stats)
 redis.call('HGET', key_meta, 'events')
 local workers = redis.call('ZRANGE', key_workers, 0, -1)
@@ -49,9 +47,9 @@ local function places_of(id)
   return found, holder
 end
 
--- Takes an id out of every place but one, and there the second and later times out of a line.
+-- Takes an id out of every place but one, and there the second and later times out of a line. Never out of `completed`: it
+-- comes before all others.
 local function keep_only(place, id, holder)
-  if place ~= 'completed' then redis.call('ZREM', key_completed, id) end
   if place ~= 'dead' then redis.call('ZREM', key_dead, id) end
   for i = more_first, more_last, 2 do
     if place ~= 'active' or i ~= holder then redis.call('SREM', KEYS[i], id) end
@@ -144,7 +142,6 @@ for i = more_first, more_last, 2 do
   if redis.call('SCARD', KEYS[i]) > 0 and not is_known and (lease == nil or lease > now) then
     redis.call('ZADD', key_workers, now, worker)
     redis.call('HSET', KEYS[i + 1], 'doubt', string.format('%.0f %.0f', now, now - arg_beatMs))
-    redis.call('PEXPIRE', KEYS[i + 1], arg_recordMs)
     orphans[#orphans + 1] = worker
   elseif (lease == nil and redis.call('SCARD', KEYS[i]) > 0) or (lease and lease > now + arg_leaseMs) then
     redis.call('ZADD', key_workers, now + arg_leaseMs, worker)

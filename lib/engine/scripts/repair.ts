@@ -29,7 +29,6 @@ export const repair = defineScript({
     workers: 'text',
     leaseMs: 'int',
     beatMs: 'int',
-    recordMs: 'int',
     keepMs: 'int',
     maxEvents: 'int',
     deadMax: 'int',

@@ -8,7 +8,7 @@ import { collect, within, type WaitOptions } from '../../support/wait.js';
 
 const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
 /** A process that must start Node and Nest, perhaps beside many others. */
-const START_MS = 30_000;
+const START_MS = 120_000;
 
 /** What a process is told to be; it must survive JSON. */
 export interface AppPlan {

@@ -1,0 +1,129 @@
+import * as fc from 'fast-check';
+import { command, fate, id, speaker } from './command.js';
+import * as verbs from './model-verbs.js';
+import type { QueueModel } from './queue-model.js';
+import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
+import type { Scene } from './scene.js';
+
+// ---------------------------------------------------------------------------------------------------------- as time goes
+
+/** As the recoverer of any process does: it looks, and takes back what it may. */
+export const sweep = command(
+  'sweep',
+  fc.record({ withinMs: fc.constantFrom(0, BEAT_MS), fate }),
+  async (scene, drawn) => {
+    const found = await scene.both(
+      async (engine) => [...(await engine.overdue(QUEUE, drawn.withinMs))],
+      (model) => verbs.overdue(model, drawn.withinMs),
+    );
+    for (const { worker } of found) await recoverOf(scene, worker, drawn.fate);
+  },
+);
+
+/** Also of workers that are alive. */
+export const recover = command('recover', fc.record({ worker: speaker, fate }), (scene, drawn) =>
+  recoverOf(scene, scene.workers[drawn.worker]!.name, drawn.fate),
+);
+
+async function recoverOf(scene: Scene, worker: string, drawnFate: Fate): Promise<void> {
+  const call = { worker, beatMs: BEAT_MS, leaseMs: LIMITS.leaseMs, maxStalls: MAX_STALLS };
+  await scene.both(
+    (engine) => engine.recover(QUEUE, call),
+    (model) => verbs.recover(model, call),
+    { fate: drawnFate },
+  );
+}
+
+export const promote = command(
+  'promote',
+  fc.record({ limit: fc.constantFrom(0, 1, 2, 500), fate }),
+  (scene, drawn) =>
+    scene.both(
+      (engine) => engine.promote(QUEUE, drawn.limit),
+      (model) => verbs.promote(model, drawn.limit),
+      { fate: drawn.fate },
+    ),
+);
+
+export const advance = (...steps: number[]) =>
+  command('advance', fc.constantFrom(...steps), async (scene, ms) => {
+    for (const key of scene.model.advance(ms)) await scene.rig.admin.del(scene.rig.keyOf(key));
+    await scene.rig.setClock(scene.model.now);
+    await scene.compare();
+  });
+
+/** A worker woken by the bell takes it away. */
+export const wake = command('wake', fc.constant(null), async (scene) => {
+  await scene.rig.admin.zpopmin(scene.rig.keyOf('doorbell'));
+  scene.model.bell = false;
+});
+
+export const flushScripts = command('flush scripts', fc.constant(null), (scene) =>
+  scene.rig.admin.script('FLUSH'),
+);
+
+/** Redis writes everything to disk and reads it again, as it does when it starts. */
+export const reload = command('reload', fc.constant(null), async (scene) => {
+  await scene.rig.admin.call('DEBUG', 'RELOAD');
+  await scene.compare();
+});
+
+// ------------------------------------------------------------------------------------------------------- acts of people
+
+export const pause = command('pause', fate, (scene, drawn) =>
+  scene.both((engine) => engine.pause(QUEUE), verbs.pause, { fate: drawn }),
+);
+export const resume = command('resume', fate, (scene, drawn) =>
+  scene.both((engine) => engine.resume(QUEUE), verbs.resume, { fate: drawn }),
+);
+export const look = command('get', id, (scene, jobId) =>
+  scene.both(
+    async (engine) => {
+      const found = await engine.get(QUEUE, jobId);
+      if (!found) return null;
+      const { state, body, failed, stalls, dueAt, worker, progress } = found;
+      return { state, body, failed, stalls, dueAt, worker, progress };
+    },
+    (model) => verbs.get(model, jobId),
+  ),
+);
+export const count = command('counts', fc.constant(null), (scene) =>
+  scene.both((engine) => engine.counts(QUEUE), verbs.counts),
+);
+export const remove = command('remove', fc.record({ id, fate }), (scene, drawn) =>
+  scene.both(
+    (engine) => engine.remove(QUEUE, drawn.id),
+    (model) => verbs.remove(model, drawn.id),
+    { fate: drawn.fate },
+  ),
+);
+export const retryDead = command(
+  'retryDead',
+  fc.record({
+    which: fc.oneof(
+      fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
+      fc.record({ limit: fc.constantFrom(1, 2, 100) }),
+    ),
+    fate,
+  }),
+  (scene, drawn) =>
+    scene.both(
+      (engine) => engine.retryDead(QUEUE, drawn.which),
+      (model) => verbs.retryDead(model, drawn.which),
+      { fate: drawn.fate },
+    ),
+);
+export const promoteNow = command('promoteNow', fc.record({ id, fate }), (scene, drawn) =>
+  scene.both(
+    (engine) => engine.promoteNow(QUEUE, drawn.id),
+    (model: QueueModel) => verbs.promoteNow(model, drawn.id),
+    { fate: drawn.fate },
+  ),
+);
+export const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
+  scene.both(
+    (engine) => engine.obliterate(QUEUE, drawn.force),
+    (model) => verbs.obliterate(model, drawn.force),
+    { fate: drawn.fate },
+  ),
+);
