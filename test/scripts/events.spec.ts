@@ -101,6 +101,19 @@ it('are not written where they are off, by any verb', async () => {
   expect(await engine.counts(QUEUE)).toMatchObject({ waiting: 2, active: 0, dead: 1 });
 });
 
+it('a job that was settled in vain and found without a body in one exchange is said to be dead', async () => {
+  await q.add('a');
+  await q.admin.hdel(q.key('jobs'), 'a');
+  expect(await q.exchanged({ settled: [completed('a')], want: 1 })).toMatchObject({
+    lost: ['a'],
+    claimed: [],
+  });
+  expect((await q.events()).map(({ type, id, reason }) => [type, id, reason])).toEqual([
+    ['added', 'a', ''],
+    ['dead', 'a', 'corrupt'],
+  ]);
+});
+
 describe('heal by themselves', () => {
   it('where the stream was deleted: the numbers go on', async () => {
     await q.add('a', 'b');
