@@ -14,6 +14,8 @@ import { retryDelay } from './waiting.js';
 const WATCH_MS = 200;
 /** How long a new connection may say nothing while it is set up: `connectTimeout` ends with the TCP handshake. */
 const SETUP_MS = 3000;
+/** A look that comes so much later than it should found the event loop blocked. */
+const BLOCKED_MS = 100;
 /** With these words a server refuses the caller and not the call: the connection option must be mended, or the server. */
 const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
 /** How long the end of a client is waited for. */
@@ -41,6 +43,7 @@ export class Link {
   /** Set while the server is one we must not work with. */
   private refusal: GodwitError | null = null;
   private failedGreetings = 0;
+  private lookedAt = performance.now();
   /** What a connection that is being set up had said when it was last looked at, and since when it says no more. */
   private setup: { readonly bytes: number; readonly since: number } | null = null;
 
@@ -69,10 +72,7 @@ export class Link {
     const client = this.make();
     this.client = client;
     // The socket keeps the process alive as long as somebody waits for it.
-    this.watch ??= setInterval(() => {
-      this.checkDeadlines();
-      this.checkSetup();
-    }, this.watchMs).unref();
+    this.watch ??= setInterval(() => this.look(), this.watchMs).unref();
     client.on('error', (error: Error) => this.report(error));
     client.on('ready', () => void this.ready(client));
     client.on('close', () => this.down(client));
@@ -227,8 +227,17 @@ export class Link {
     this.pending.delete(pending);
   }
 
-  private checkDeadlines(): void {
+  /** After a handler that blocked the event loop timers come first: answers may lie unread in the socket. So it looks once more. */
+  private look(): void {
     const now = performance.now();
+    const wasBlocked = now - this.lookedAt > this.watchMs * 2 + BLOCKED_MS;
+    this.lookedAt = now;
+    if (wasBlocked) return;
+    this.checkDeadlines(now);
+    this.checkSetup(now);
+  }
+
+  private checkDeadlines(now: number): void {
     let late = false;
     for (const pending of this.pending) {
       if (pending.deadline > now) continue;
@@ -242,13 +251,12 @@ export class Link {
     }
   }
 
-  private checkSetup(): void {
+  private checkSetup(now: number): void {
     const { client } = this;
     if (client?.status !== 'connect' || !client.stream) {
       this.setup = null;
       return;
     }
-    const now = performance.now();
     const bytes = client.stream.bytesRead;
     if (this.setup?.bytes !== bytes) {
       this.setup = { bytes, since: now };

@@ -117,8 +117,12 @@ const DEEDS: Record<FaultKind, Deed> = {
     await child.exited;
     return { said: `SIGKILL p${act.slot} ${alone ? 'mid-add' : 'any-time'}`, met: child.file };
   },
-  'redis-kill': async ({ ms }, { store }) => {
-    await store.kill(ms);
+  'redis-kill': async ({ ms }, { store, fleet }) => {
+    const forgotten = await store.kill(ms);
+    if (forgotten > 0)
+      fleet.accidents.push(
+        `Redis forgot ${forgotten} writes that it had answered for (see --fsync): a loss of its own`,
+      );
     return { said: `SIGKILL redis, back after ${ms} ms`, met: 'redis' };
   },
   'redis-stall': async ({ how, ms }, { store }) => {

@@ -103,20 +103,18 @@ it('makes one harmless line of whatever is logged', async () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [Symbol('s'), 'Symbol(s)'],
+    // Nothing makes a text of it.
+    [Object.create(null), '{} (object)'],
   ];
-  let refused: unknown;
   const handlers: Handlers = {
     job: async (job: Job) => {
       for (const [line] of lines) await job.log(line as string);
-      refused = await job.log(Object.create(null)).catch((error: unknown) => error);
-      void job.log(Object.create(null));
     },
   };
   const { queue, ended } = await bootQueue(redis, { handlers, queue: KEPT });
   const { id } = await queue.add('job', 1);
   expect((await ended(id)).type).toBe('completed');
   expect((await queue.get(id))!.logs).toEqual(lines.flatMap(([, line]) => (line === null ? [] : [line])));
-  expect(refused).toBeInstanceOf(TypeError);
 });
 
 it('keeps the log over retries, and hears nothing of a run that is over', async () => {

@@ -115,6 +115,15 @@ describe('a worker that may be alive', () => {
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
   });
 
+  it('is doubted anew where the mark is older than two leases: it was made before the clock was stepped forward', async () => {
+    await q.hold('a');
+    const lease = (await q.now()) - 10_000;
+    await q.admin.zadd(q.key('workers'), lease, WORKER);
+    await q.admin.hset(q.key('worker'), 'doubt', `${lease} ${(await q.now()) - 2 * LEASE_MS - 1}`);
+    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
+    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
+  });
+
   it('is recovered when a beat has passed in doubt', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);

@@ -24,10 +24,11 @@ if lease > now + arg_beatMs then return { 'alive' } end
 
 -- A stall of Redis, or a clock stepped forward, makes every lease look over at once. So a lease is over only when Redis
 -- has been seen answering for one beat since it was first in doubt, and the worker has not used that time.
+-- A mark that is much older was made before such a step, or by somebody who did not come back.
 local mark, since = string.match(doubt or '', '^([^ ]+) (.+)$')
 local lease_text = string.format('%.0f', lease)
 since = mark == lease_text and tonumber(since) or nil
-if since == nil or since > now then
+if since == nil or since > now or now - since > 2 * longest then
   redis.call('HSET', key_worker, 'doubt', lease_text .. ' ' .. string.format('%.0f', now))
   redis.call('PEXPIRE', key_worker, arg_recordMs)
   return { 'doubted', math.max(arg_beatMs, lease - now) }

@@ -7,6 +7,8 @@ import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
 
 const WRAPPER = fileURLToPath(new URL('../../../test/chaos/redis/server.sh', import.meta.url));
 
+/** A key of no queue, written to at the moment of a kill: what becomes of it is Redis' doing alone. */
+const CANARY = 'chaos:canary';
 /** A large append-only file takes a while to load. */
 const ANSWER_MS = 120_000;
 
@@ -41,11 +43,27 @@ export class Store {
     return this.server.url;
   }
 
-  async kill(downMs: number): Promise<void> {
+  /** Answers how many writes it had answered for and does not know of any more; those it lost without our doing. */
+  async kill(downMs: number): Promise<number> {
+    const counted = this.countUp();
     await this.server.kill9();
+    const answered = await counted;
     await pause(downMs);
     await this.server.restart();
     await this.answers();
+    const kept = Number(await this.control.getdel(CANARY));
+    return Math.max(0, answered - kept);
+  }
+
+  /** Writes until it breaks; answers the last number that was answered. */
+  private async countUp(): Promise<number> {
+    for (let last = 0; ;) {
+      try {
+        last = await this.control.incr(CANARY);
+      } catch {
+        return last;
+      }
+    }
   }
 
   /** Ends it in good order and starts it from its append-only file. */
