@@ -93,7 +93,7 @@ it('are not written where they are off, by any verb', async () => {
   await engine.pause(QUEUE);
   await engine.resume(QUEUE);
   await q.admin.zadd(q.key('workers'), 1, WORKER);
-  await q.admin.hset(q.key('worker'), 'doubt', '1 2');
+  await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) - 10}`);
   const call = { worker: WORKER, beatMs: 1, leaseMs: LEASE_MS, maxStalls: 0 };
   expect(await engine.recover(QUEUE, call)).toMatchObject({ kind: 'recovered', dead: ['e'] });
   expect(await q.admin.exists(q.key('events'))).toBe(0);
