@@ -5,7 +5,8 @@ import type { Value } from './script.js';
 /**
  * How the events of one script call stand in one stream entry: columns, not rows. A field named by the type holds the ids,
  * one per line, and opens a group; `<type>.<column>` holds one value per line, or a single one that stands for all.
- * `lost` and `skip` name ids whose move did not happen: settled without the lease, or added although there already.
+ * `lost` and `skip` name ids whose move did not happen: settled without the lease, in the groups before it, or added although
+ * there already.
  */
 export class EventColumns {
   private readonly ids: string[] = [];
@@ -45,7 +46,6 @@ export function fold(values: readonly Value[]): Value {
 }
 
 const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
-const SETTLED: ReadonlySet<string> = new Set(['completed', 'retrying', 'dead', 'released', 'delayed']);
 
 interface Group {
   readonly type: EventType;
@@ -59,6 +59,8 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   let at = 0;
   let count = 0;
   let lost: ReadonlySet<string> = new Set();
+  /** The same exchange may go on with a job that was lost: these groups are what was settled. */
+  let settledGroups = 0;
   let skip: ReadonlySet<string> = new Set();
   const groups: Group[] = [];
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -68,8 +70,10 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
       groups.push({ type: field as EventType, ids: value.split('\n'), columns: new Map() });
     else if (field === 'at') at = Number(value);
     else if (field === 'n') count = Number(value);
-    else if (field === 'lost') lost = new Set(value.split('\n'));
-    else if (field === 'skip') skip = new Set(value.split('\n'));
+    else if (field === 'lost') {
+      lost = new Set(value.split('\n'));
+      settledGroups = groups.length;
+    } else if (field === 'skip') skip = new Set(value.split('\n'));
     else {
       const group = groups.at(-1);
       if (group && field.startsWith(`${group.type}.`)) {
@@ -79,8 +83,8 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   }
   const events: RawEvent[] = [];
   let number = last - count;
-  for (const group of groups) {
-    const settled = SETTLED.has(group.type);
+  for (const [place, group] of groups.entries()) {
+    const settled = place < settledGroups;
     for (let i = 0; i < group.ids.length; i++) {
       const id = group.ids[i]!;
       number += 1;

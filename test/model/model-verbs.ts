@@ -97,7 +97,7 @@ export function recover(model: QueueModel, call: RecoverCall): RecoverAnswer {
   if (lease > now + beatMs) return { kind: 'alive' };
   const record = model.records.get(worker);
   const [mark, since] = record?.doubt?.split(' ').map(Number) ?? [];
-  if (mark !== lease || since! > now || now - since! > 2 * call.leaseMs) {
+  if (mark !== lease || since! > now || now - since! > 2 * longest) {
     const until = now + model.limits.recordMs;
     model.records.set(worker, { ...record, doubt: `${lease} ${now}`, until });
     return { kind: 'doubted', againInMs: Math.max(beatMs, lease - now) };

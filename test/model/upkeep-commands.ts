@@ -11,14 +11,24 @@ import type { Scene } from './scene.js';
 export const sweep = command(
   'sweep',
   fc.record({ withinMs: fc.constantFrom(0, BEAT_MS), fate }),
-  async (scene, drawn) => {
-    const found = await scene.both(
-      async (engine) => [...(await engine.overdue(QUEUE, drawn.withinMs))],
-      (model) => verbs.overdue(model, drawn.withinMs),
-    );
-    for (const { worker } of found) await recoverOf(scene, worker, drawn.fate);
-  },
+  (scene, drawn) => sweepOf(scene, drawn.withinMs, drawn.fate),
 );
+
+async function sweepOf(scene: Scene, withinMs: number, drawnFate: Fate): Promise<void> {
+  const found = await scene.both(
+    async (engine) => [...(await engine.overdue(QUEUE, withinMs))],
+    (model) => verbs.overdue(model, withinMs),
+  );
+  for (const { worker } of found) await recoverOf(scene, worker, drawnFate);
+}
+
+/** Until the leases of all are over beyond doubt. */
+export const recovery = command('recovery', fate, async (scene, drawn) => {
+  for (const ms of [LIMITS.leaseMs, BEAT_MS]) {
+    await pass(scene, ms);
+    await sweepOf(scene, BEAT_MS, drawn);
+  }
+});
 
 /** Also of workers that are alive. */
 export const recover = command('recover', fc.record({ worker: speaker, fate }), (scene, drawn) =>
@@ -45,12 +55,13 @@ export const promote = command(
     ),
 );
 
-export const advance = (...steps: number[]) =>
-  command('advance', fc.constantFrom(...steps), async (scene, ms) => {
-    for (const key of scene.model.advance(ms)) await scene.rig.admin.del(scene.rig.keyOf(key));
-    await scene.rig.setClock(scene.model.now);
-    await scene.compare();
-  });
+export const advance = (...steps: number[]) => command('advance', fc.constantFrom(...steps), pass);
+
+async function pass(scene: Scene, ms: number): Promise<void> {
+  for (const key of scene.model.advance(ms)) await scene.rig.admin.del(scene.rig.keyOf(key));
+  await scene.rig.setClock(scene.model.now);
+  await scene.compare();
+}
 
 /** A worker woken by the bell takes it away. */
 export const wake = command('wake', fc.constant(null), async (scene) => {

@@ -65,14 +65,12 @@ async function tryOne(redis: RunningRedis, mutant: Mutant): Promise<string | nul
 
 it('tries its share of the mutants', { timeout: 0 }, async () => {
   const redis = await startRedis({ private: true });
-  const mine = allMutants().filter(({ id }, i) =>
-    MUTATION_ONLY ? id === MUTATION_ONLY : i % shards === shard,
-  );
+  const isAsked = (id: string) => !MUTATION_ONLY || id.startsWith(`${MUTATION_ONLY}:`);
+  const mine = allMutants().filter(({ id }, i) => i % shards === shard && isAsked(id));
   expect(mine).not.toEqual([]);
   for (const mutant of mine) {
     const killedBy = await tryOne(redis, mutant);
     appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, code: mutant.code, killedBy })}\n`);
   }
   await redis.stop();
-  expect(mine).not.toHaveLength(0);
 });

@@ -93,12 +93,25 @@ it('are not written where they are off, by any verb', async () => {
   await engine.pause(QUEUE);
   await engine.resume(QUEUE);
   await q.admin.zadd(q.key('workers'), 1, WORKER);
-  await q.admin.hset(q.key('worker'), 'doubt', '1 2');
+  await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) - 10}`);
   const call = { worker: WORKER, beatMs: 1, leaseMs: LEASE_MS, maxStalls: 0 };
   expect(await engine.recover(QUEUE, call)).toMatchObject({ kind: 'recovered', dead: ['e'] });
   expect(await q.admin.exists(q.key('events'))).toBe(0);
   expect(await engine.lastEvent(QUEUE)).toBe(0);
   expect(await engine.counts(QUEUE)).toMatchObject({ waiting: 2, active: 0, dead: 1 });
+});
+
+it('a job that was settled in vain and found without a body in one exchange is said to be dead', async () => {
+  await q.add('a');
+  await q.admin.hdel(q.key('jobs'), 'a');
+  expect(await q.exchanged({ settled: [completed('a')], want: 1 })).toMatchObject({
+    lost: ['a'],
+    claimed: [],
+  });
+  expect((await q.events()).map(({ type, id, reason }) => [type, id, reason])).toEqual([
+    ['added', 'a', ''],
+    ['dead', 'a', 'corrupt'],
+  ]);
 });
 
 describe('heal by themselves', () => {
@@ -130,7 +143,7 @@ describe('heal by themselves', () => {
     await q.admin.xtrim(q.key('events'), 'MAXLEN', 0);
     await q.admin.hset(q.key('meta'), 'events', 1);
     await q.add('d');
-    expect((await q.events()).map(({ number, id }) => [number, id])).toEqual([[4, 'd']]);
+    expect(await q.events()).toMatchObject([{ number: 4, id: 'd', name: 'work' }]);
   });
 
   it('where the counter is no number: jobs go through', async () => {
@@ -150,6 +163,7 @@ describe('heal by themselves', () => {
     await q.admin.hset(q.key('meta'), 'events', 'no number');
     await q.admin.del(q.key('events'));
     await q.add('c');
+    expect(await q.engine.lastEvent(QUEUE)).toBe(1);
     await q.add('d');
     expect((await q.events()).map(({ number, id }) => [number, id])).toEqual([
       [1, 'c'],

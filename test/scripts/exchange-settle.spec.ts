@@ -232,6 +232,14 @@ describe('released', () => {
     expect(await q.list('wait')).toEqual(['a', 'once']);
     expect(await q.list('suspects')).toEqual(['twice']);
   });
+
+  it('wakes somebody for a suspect alone, too', async () => {
+    await q.hold('twice');
+    await q.admin.hset(q.key('stalls'), 'twice', 2);
+    await q.wasRung();
+    await q.settle(released('twice'));
+    expect(await q.wasRung()).toBe(true);
+  });
 });
 
 describe('not held any more', () => {

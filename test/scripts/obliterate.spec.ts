@@ -53,6 +53,12 @@ it('refuses while a job is active, whoever holds it', async () => {
   expect(await changingNothing(q, () => obliterating())).toBe('active');
 });
 
+it('does not mind a lease of a worker that holds nothing', async () => {
+  await fill();
+  await q.admin.zadd(q.key('workers'), (await q.now()) + 5_000, 'idle');
+  expect(await obliterating()).toBe('obliterated');
+});
+
 it('removes active jobs where it is forced; their workers lose them', async () => {
   await q.add('a', 'b');
   await q.claim(1, 'w1');

@@ -138,7 +138,9 @@ describe('a job in no place', () => {
     );
     await q.admin.del(q.key('dead'), q.key('delayed'));
     expect(await mended()).toEqual(['kept-ended x', 'lined-up y']);
-    expect(await stateOf('x')).toBe('dead');
+    const stored = await q.engine.get(QUEUE, 'x');
+    expect(stored).toMatchObject({ state: 'dead' });
+    expect(stored!.endedAt).toBeGreaterThan((await q.now()) - 60_000);
     expect(await q.claim()).toEqual(['y']);
   });
 
