@@ -14,6 +14,8 @@ const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
 /** What is known of a worker beside the ids it holds. */
 export interface HolderFacts {
   readonly leaseAt: number | null;
+  /** How long its leases are, where it has said so. */
+  readonly leaseMs: number | null;
   /** Whether it has a record, so that what it says is heard. */
   readonly known: boolean;
   readonly held: number;
@@ -98,7 +100,7 @@ export class AuditFacts {
   }
 
   private *ofWorkers(now: number, leaseMs: number): Generator<Violation> {
-    for (const [worker, { leaseAt, known, held }] of this.workers) {
+    for (const [worker, { leaseAt, leaseMs: ownMs, known, held }] of this.workers) {
       const about = (kind: Violation['kind'], where: readonly string[], text: string): Violation => ({
         kind,
         id: null,
@@ -107,11 +109,12 @@ export class AuditFacts {
         text: `worker ${JSON.stringify(worker)} ${text}`,
       });
       const active = `active:${worker}`;
-      if (leaseAt !== null && leaseAt > now + leaseMs)
+      const longestMs = ownMs ?? leaseMs;
+      if (leaseAt !== null && leaseAt > now + longestMs)
         yield about(
           'lease-ahead',
           ['workers'],
-          `has a lease for ${leaseAt - now} ms, more than ${leaseMs} ms`,
+          `has a lease for ${leaseAt - now} ms, more than ${longestMs} ms`,
         );
       if (held === 0) continue;
       if (leaseAt === null)

@@ -188,9 +188,14 @@ const TYPES: Partial<Record<AuditedKey, string>> = {
 function readFacts({ holders, ids }: RawFacts, workers: readonly string[]): AuditFacts {
   const facts = new AuditFacts();
   AUDITED.forEach((key, i) => facts.see(key, ids[i]!));
-  holders.forEach(([lease, known, held, heldIds], i) => {
+  holders.forEach(([lease, known, leaseMs, held, heldIds], i) => {
     facts.seeHeld(workers[i]!, heldIds);
-    facts.seeWorker(workers[i]!, { leaseAt: lease === '' ? null : Number(lease), known: known === 1, held });
+    facts.seeWorker(workers[i]!, {
+      leaseAt: lease === '' ? null : Number(lease),
+      leaseMs: leaseMs === '' ? null : Number(leaseMs),
+      known: known === 1,
+      held,
+    });
   });
   return facts;
 }

@@ -142,6 +142,14 @@ describe('finds', () => {
     await q.admin.zadd(q.key('workers'), (await q.now()) + LEASE_MS + 60_000, 'w2');
     expect(await faults()).toEqual(['lease-ahead w2: workers']);
   });
+
+  it('but not one that is as long as its worker takes them', async () => {
+    await q.add('a');
+    await q.exchange({ want: 1, leaseMs: LEASE_MS * 10 });
+    expect(await faults()).toEqual([]);
+    await q.admin.zadd(q.key('workers'), (await q.now()) + LEASE_MS * 11, WORKER);
+    expect(await faults()).toEqual([`lease-ahead ${WORKER}: workers`]);
+  });
 });
 
 describe('of very many jobs, where pages are read', () => {

@@ -247,6 +247,15 @@ describe('a worker that holds jobs', () => {
     expect(await leaseMs()).toBeLessThanOrEqual(LEASE_MS);
   });
 
+  it('and takes longer leases than others has one of its own length again', async () => {
+    await q.add('x');
+    await q.exchange({ want: 1, leaseMs: LEASE_MS * 10 });
+    await q.admin.del(q.key('workers'));
+    expect(await mended()).toEqual([`leased ${WORKER}`]);
+    expect(await leaseMs()).toBeGreaterThan(LEASE_MS * 9);
+    expect(await stateOf('x')).toBe('active');
+  });
+
   it.each(['under a lease', 'without a lease'])(
     'and is not known, %s, loses them to the line',
     async (how) => {

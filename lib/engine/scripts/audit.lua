@@ -57,7 +57,7 @@ local holders = {}
 local at = 1
 for i = more_first, more_last, 2 do
   holders[at] = { redis.call('ZSCORE', key_workers, names[at]) or '', redis.call('HEXISTS', KEYS[i + 1], 'seq'),
-    redis.call('SCARD', KEYS[i]), held(KEYS[i]) }
+    redis.call('HGET', KEYS[i + 1], 'lease') or '', redis.call('SCARD', KEYS[i]), held(KEYS[i]) }
   at = at + 1
 end
 return { 'facts', now, holders, hashed(key_jobs), listed(key_wait), listed(key_suspects), ranked(key_prioritized),

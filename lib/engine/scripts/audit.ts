@@ -1,7 +1,10 @@
 import { defineScript } from '../script.js';
 
-/** A worker's lease end (empty: none), whether it is known, how many jobs it holds, and which of those asked for. */
-export type RawHolder = readonly [string, number, number, readonly string[]];
+/**
+ * A worker's lease end, whether it is known, how long its leases are (empty: not known), how many jobs it holds, and which of
+ * those asked for.
+ */
+export type RawHolder = readonly [string, number, string, number, readonly string[]];
 
 type Raw =
   | readonly ['again']

@@ -139,12 +139,14 @@ for i = more_first, more_last, 2 do
   local worker = names[(i - more_first) / 2 + 1]
   local lease = tonumber(redis.call('ZSCORE', key_workers, worker))
   local is_known = redis.call('HEXISTS', KEYS[i + 1], 'seq') == 1
+  -- As long as its worker takes them: another process may be set up otherwise.
+  local longest = tonumber(redis.call('HGET', KEYS[i + 1], 'lease')) or arg_leaseMs
   if redis.call('SCARD', KEYS[i]) > 0 and not is_known and (lease == nil or lease > now) then
     redis.call('ZADD', key_workers, now, worker)
     redis.call('HSET', KEYS[i + 1], 'doubt', string.format('%.0f %.0f', now, now - arg_beatMs))
     orphans[#orphans + 1] = worker
-  elseif (lease == nil and redis.call('SCARD', KEYS[i]) > 0) or (lease and lease > now + arg_leaseMs) then
-    redis.call('ZADD', key_workers, now + arg_leaseMs, worker)
+  elseif (lease == nil and redis.call('SCARD', KEYS[i]) > 0) or (lease and lease > now + longest) then
+    redis.call('ZADD', key_workers, now + longest, worker)
     tell('leased', worker)
   end
 end
