@@ -9,6 +9,8 @@ export default defineConfig({
     setupFiles: ['test/support/setup.ts'],
     // One process per file: what a spec leaves behind can then be told from what its neighbours use.
     pool: 'forks',
+    // Most specs wait for something; left to itself Vitest would leave the second core of two idle.
+    maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // dist is loaded by Node itself and not transformed: what is tested is what is published.
