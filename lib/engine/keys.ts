@@ -43,6 +43,9 @@ const SUFFIXES = {
 
 export type QueueKeyName = keyof typeof SUFFIXES;
 
+/** All of them, for scripts that look at a queue as a whole. */
+export const QUEUE_KEYS = Object.keys(SUFFIXES) as QueueKeyName[];
+
 /** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
 export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
 

@@ -1,3 +1,4 @@
+import { QUEUE_KEYS } from '#lib/engine/keys.js';
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { QueueEngine } from '#lib/engine/engine.js';
@@ -100,25 +101,8 @@ async function mend(scene: Scene): Promise<void> {
   await scene.compare();
 }
 
-const KINDS = [
-  'meta',
-  'jobs',
-  'wait',
-  'suspects',
-  'prioritized',
-  'delayed',
-  'priorities',
-  'workers',
-  'attempts',
-  'stalls',
-  'failures',
-  'dead',
-  'completed',
-  'results',
-  'progress',
-  'logs',
-  'doorbell',
-] as const;
+/** A stream that cannot be written must fail nothing. */
+const KINDS = QUEUE_KEYS.filter((kind) => kind !== 'events');
 
 /** What is written over a key of ours is an error of the next call, and nothing else changes by it. */
 async function refused(

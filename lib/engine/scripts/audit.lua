@@ -1,14 +1,7 @@
 -- Where every id stands, or only those asked for; what is wrong with it the caller judges. Exact, since nothing moves
 -- meanwhile, and so only for what is few: of many ids the caller reads pages.
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
-local declared, names = {}, {}
-for name in string.gmatch(arg_workers, '[^\n]+') do
-  declared[name] = true
-  names[#names + 1] = name
-end
-for i = 1, #workers do
-  if not declared[workers[i]] then return { 'again' } end
-end
+local names = named_workers()
+if not names then return { 'again' } end
 
 local asked = arg_all == 0
 if not asked then

@@ -48,7 +48,7 @@ export const audit = defineScript({
   lists: ['ids'],
   /** For each worker its active set and its record. */
   moreKeys: true,
-  uses: ['clock'],
+  uses: ['clock', 'named'],
   reply: (raw: Raw): 'again' | 'large' | RawFacts => {
     if (raw[0] !== 'facts') return raw[0];
     const [, now, holders, ...ids] = raw;

@@ -1,28 +1,10 @@
+import { QUEUE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const obliterate = defineScript({
   name: 'obliterate',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
-    'delayed',
-    'priorities',
-    'workers',
-    'attempts',
-    'stalls',
-    'failures',
-    'dead',
-    'completed',
-    'results',
-    'progress',
-    'logs',
-    'events',
-    'doorbell',
-  ],
+  keys: QUEUE_KEYS,
   args: { force: 'int', workers: 'text' },
   /** For each worker its active set and its record. */
   moreKeys: true,

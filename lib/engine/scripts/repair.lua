@@ -6,15 +6,8 @@ end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
 redis.call('HLEN', key_stats)
 redis.call('HGET', key_meta, 'events')
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
-local declared, names = {}, {}
-for name in string.gmatch(arg_workers, '[^\n]+') do
-  declared[name] = true
-  names[#names + 1] = name
-end
-for i = 1, #workers do
-  if not declared[workers[i]] then return 'again' end
-end
+local names = named_workers()
+if not names then return 'again' end
 local known = {}
 for i = more_first, more_last, 2 do
   redis.call('SCARD', KEYS[i])

@@ -1,30 +1,11 @@
+import { QUEUE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import type { RepairAct } from '../../job/audit-report.js';
 
 export const repair = defineScript({
   name: 'repair',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
-    'delayed',
-    'priorities',
-    'workers',
-    'attempts',
-    'stalls',
-    'failures',
-    'dead',
-    'completed',
-    'results',
-    'progress',
-    'logs',
-    'events',
-    'doorbell',
-    'stats',
-  ],
+  keys: [...QUEUE_KEYS, 'stats'],
   args: {
     workers: 'text',
     leaseMs: 'int',
@@ -39,7 +20,7 @@ export const repair = defineScript({
   lists: ['ids'],
   /** For each worker its active set and its record. */
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'ring', 'head', 'bury', 'tally'],
+  uses: ['clock', 'say', 'steps', 'names', 'named', 'ring', 'head', 'bury', 'tally'],
   reply: (raw: 'again' | readonly [readonly string[], readonly string[]]) => {
     if (raw === 'again') return raw;
     const [words, orphans] = raw;
