@@ -13,8 +13,11 @@ const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
 const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
-/** A beat that has no answer by the next one is lost with its socket, so that a new one still comes within the lease. */
-const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs));
+/**
+ * A beat without an answer for two beats is lost with its socket, so that a new one still comes within the lease; sooner, and a
+ * line that is only slow would be cut for ever.
+ */
+const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs * 2));
 const connections = new Connections(start.connection, start.prefix, 'heartbeat', callMs / 10);
 connections.onLink(({ state, error }) => {
   say({ kind: 'link', state, ...(error && { message: error.message }) });

@@ -77,7 +77,7 @@ it('keeps the lease of a running job though the heartbeat connection goes silent
 
 it('notices sooner that the heartbeat connection went silent where the lease is short', async () => {
   const end = latch('the end of the job');
-  const lease = { duration: 2_000 };
+  const lease = { duration: 1_200 };
   const { connections, queue, engine, troubles } = await bootBehindCut(() => end.promise, { lease });
   atEnd(() => end.open());
   await queue.add('long', null);
