@@ -23,7 +23,8 @@ const AFTER_MS = 2_000;
 
 /** A failover by Sentinel under load of adds and work, on servers of its own. */
 export async function sentinelFailover(blow: Blow): Promise<Failover> {
-  const sentinel = await startSentinel();
+  // One that comes back without its data may be chosen again before it has got it from the other: then nobody has it.
+  const sentinel = await startSentinel({ args: ['--appendonly', 'yes'] });
   atEnd(() => sentinel.stop());
   const { primary } = await sentinel.roles();
   const switches = await watchSwitches(sentinel);

@@ -50,7 +50,7 @@ describe('a server that loads its data', () => {
     expect(refused.join()).toContain('LOADING');
     await drained(app);
     expect(app.runs).toEqual(onceEach([...later, 'meanwhile']));
-    expect(app.links.some(({ error }) => error !== undefined)).toBe(true);
+    expect(app.links.some(({ state }) => state === 'down')).toBe(true);
   });
 });
 

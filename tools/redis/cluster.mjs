@@ -1,8 +1,11 @@
 import { freePort } from '../free-port.mjs';
 import { startRedis } from '../redis.mjs';
 import { ask, until } from './ask.mjs';
+import { PortTakenError } from './process.mjs';
 
 const SLOTS = 16_384;
+/** A port that was free a moment ago may be taken. */
+const PORT_TRIES = 5;
 
 /**
  * A Redis Cluster on loopback: `masters` masters with one replica each, all slots served. Failover takes about
@@ -29,12 +32,17 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
 
 /** With `tls` the nodes know each other by a second port, and the first is for those who do not speak TLS. */
 async function startNode(args, tls) {
-  const tlsPort = tls && (await freePort());
-  const more = tls
-    ? ['--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls]
-    : [];
-  const node = await startRedis({ private: true, args: [...args, ...more] });
-  return Object.assign(node, { tlsPort });
+  if (!tls) return startRedis({ private: true, args });
+  for (let tries = 1; ; tries++) {
+    const tlsPort = await freePort();
+    const more = ['--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls];
+    try {
+      return Object.assign(await startRedis({ private: true, args: [...args, ...more] }), { tlsPort });
+    } catch (error) {
+      // The bus between the nodes listens 10,000 above it, where anybody's connection may be.
+      if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
+    }
+  }
 }
 
 class RunningCluster {
