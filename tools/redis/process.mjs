@@ -102,7 +102,7 @@ async function answering({ binary, port, pid, exited, log }) {
     if (reply.startsWith('-NOAUTH')) return;
     // Another server may have been faster on this port; only the process number proves that ours answers.
     // A sentinel has nothing to load and does not say so.
-    const isReady = reply.includes('loading:0\r\n') || reply.includes('redis_mode:sentinel\r\n');
+    const isReady = reply.includes('loading:0\r\n') || /\b(redis|server)_mode:sentinel\r\n/.test(reply);
     if (reply.includes(`process_id:${pid}\r\n`) && isReady) return;
     await pause(10);
   }
