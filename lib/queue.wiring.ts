@@ -50,7 +50,7 @@ function createHandles(
   events: QueueEvents,
 ): HandleOf {
   const handles = new Map<string, Queue>();
-  const waiter = new JobWaiter(engine, events);
+  const waiter = new JobWaiter(engine.admin, events);
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {

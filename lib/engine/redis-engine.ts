@@ -1,5 +1,3 @@
-import type { AuditReport, RepairReport } from '../job/audit-report.js';
-import type { JobCounts } from '../job/job-state.js';
 import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
   AdoptAnswer,
@@ -18,9 +16,7 @@ import type {
   RecoverCall,
   ReleaseCall,
   ServerWarning,
-  StoredJob,
 } from './engine.js';
-import { Auditor } from './auditor.js';
 import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
@@ -28,26 +24,20 @@ import { CORRUPT, STALLED } from './dead-records.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
+import { RedisAdmin } from './redis-admin.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
-import { counts } from './scripts/counts.js';
 import { enqueue } from './scripts/enqueue.js';
 import { exchange } from './scripts/exchange.js';
-import { get } from './scripts/get.js';
 import { note } from './scripts/note.js';
-import { obliterate } from './scripts/obliterate.js';
 import { overdue } from './scripts/overdue.js';
-import { pause } from './scripts/pause.js';
-import { promoteNow } from './scripts/promote-now.js';
 import { promote } from './scripts/promote.js';
 import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
-import { remove } from './scripts/remove.js';
-import { retryDead } from './scripts/retry-dead.js';
 
 /** Due jobs that one call moves at most, so that no call holds Redis for long. */
 const PROMOTE_LIMIT = 500;
@@ -64,6 +54,7 @@ const RECORD_MS = 600_000;
  * Cluster one for commands to each master, and the other two for each queue.
  */
 export class RedisEngine implements QueueEngine {
+  readonly admin: RedisAdmin;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -85,6 +76,7 @@ export class RedisEngine implements QueueEngine {
       (info) => this.warnings.check(info),
       (greet) => connections.commands(greet),
     );
+    this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
@@ -251,98 +243,6 @@ export class RedisEngine implements QueueEngine {
     );
   }
 
-  // -------------------------------------------------------------------------------------------------- acts of people
-
-  async get(queue: string, id: string): Promise<StoredJob | null> {
-    const found = await this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        get,
-        keys.fixed,
-        { id, workers: workers.join('\n') },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
-    );
-    return found && { id, ...found };
-  }
-
-  counts(queue: string): Promise<JobCounts & { paused: boolean }> {
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        counts,
-        keys.fixed,
-        { workers: workers.join('\n') },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
-    );
-  }
-
-  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
-    const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        remove,
-        keys.fixed,
-        { id, workers: workers.join('\n'), maxEvents },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
-    );
-  }
-
-  retryDead(
-    queue: string,
-    which: { ids: readonly string[] } | { limit: number },
-  ): Promise<{ retried: readonly string[] }> {
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const limit = 'limit' in which ? which.limit : 0;
-    return this.store.run(
-      retryDead,
-      this.store.keysOf(queue).fixed,
-      { limit, maxEvents },
-      { ids: 'ids' in which ? which.ids : [] },
-    );
-  }
-
-  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
-    return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
-  }
-
-  pause(queue: string): Promise<boolean> {
-    return this.store.run(pause, this.store.keysOf(queue).fixed, {
-      pause: 1,
-      maxEvents: this.settings.limitsOf(queue).maxEvents,
-    });
-  }
-
-  resume(queue: string): Promise<boolean> {
-    return this.store.run(pause, this.store.keysOf(queue).fixed, {
-      pause: 0,
-      maxEvents: this.settings.limitsOf(queue).maxEvents,
-    });
-  }
-
-  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        obliterate,
-        keys.fixed,
-        { force: force ? 1 : 0, workers: workers.join('\n') },
-        {},
-        workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
-      ),
-    );
-  }
-
-  audit(queue: string): Promise<AuditReport> {
-    return this.auditor(0).audit(queue);
-  }
-
-  repair(queue: string, maxStalls: number): Promise<RepairReport> {
-    return this.auditor(maxStalls).repair(queue);
-  }
-
   // ------------------------------------------------------------------------------------------------ waking and events
 
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
@@ -375,15 +275,5 @@ export class RedisEngine implements QueueEngine {
 
   closeEvents(): Promise<void> {
     return this.streams.close();
-  }
-
-  private auditor(maxStalls: number): Auditor {
-    const { leaseMs, limitsOf } = this.settings;
-    return new Auditor(this.store, {
-      leaseMs,
-      limitsOf,
-      corrupt: CORRUPT,
-      recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
-    });
   }
 }

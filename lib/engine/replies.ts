@@ -1,5 +1,6 @@
 import type { FailureRecord } from '../job/outcome.js';
-import type { ClaimedJob, StoredJob } from './engine.js';
+import type { StoredJob } from './admin-verbs.js';
+import type { ClaimedJob } from './engine.js';
 
 /** How the answers of scripts are read; every script says times as ms, and -1 for "none". */
 

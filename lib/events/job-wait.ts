@@ -1,5 +1,5 @@
 import { skip, type Subscription } from 'rxjs';
-import type { QueueEngine, StoredJob } from '../engine/engine.js';
+import type { AdminVerbs, StoredJob } from '../engine/admin-verbs.js';
 import { JobFailedError, JobNotFoundError, NotRunningError, WaitTimeoutError } from '../errors.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { EventsStatus } from './event-status.js';
@@ -53,7 +53,7 @@ export class JobWait implements PreparedWait {
   private goneSince: number | undefined;
 
   constructor(
-    private readonly engine: Pick<QueueEngine, 'get'>,
+    private readonly engine: Pick<AdminVerbs, 'get'>,
     private readonly events: QueueEvents,
     private readonly queue: string,
     private readonly id: string,

@@ -1,4 +1,4 @@
-import type { QueueEngine } from '../engine/engine.js';
+import type { AdminVerbs } from '../engine/admin-verbs.js';
 import { JobWait, type PreparedWait } from './job-wait.js';
 import type { QueueEvents } from './queue-events.js';
 
@@ -25,7 +25,7 @@ export class JobWaiter {
   private readonly holds = new Map<string, Hold>();
 
   constructor(
-    private readonly engine: Pick<QueueEngine, 'get'>,
+    private readonly engine: Pick<AdminVerbs, 'get'>,
     private readonly events: QueueEvents,
   ) {
     events.reader.onClose(() => {

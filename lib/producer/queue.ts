@@ -137,27 +137,27 @@ export class Queue {
 
   /** Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`. */
   async get<Data = unknown>(id: string): Promise<JobSnapshot<Data> | null> {
-    const stored = await this.engine.get(this.name, checkJobId(id));
+    const stored = await this.engine.admin.get(this.name, checkJobId(id));
     return stored && (toSnapshot(stored, this.options) as JobSnapshot<Data>);
   }
 
   async counts(): Promise<JobCounts> {
-    const { waiting, delayed, active, completed, dead } = await this.engine.counts(this.name);
+    const { waiting, delayed, active, completed, dead } = await this.engine.admin.counts(this.name);
     return { waiting, delayed, active, completed, dead };
   }
 
   /** Whether `pause` is in force, for every process. */
   async isPaused(): Promise<boolean> {
-    return (await this.engine.counts(this.name)).paused;
+    return (await this.engine.admin.counts(this.name)).paused;
   }
 
   /** From now on no process claims from this queue; what runs goes on. Answers whether this changed anything. */
   pause(): Promise<boolean> {
-    return this.engine.pause(this.name);
+    return this.engine.admin.pause(this.name);
   }
 
   resume(): Promise<boolean> {
-    return this.engine.resume(this.name);
+    return this.engine.admin.resume(this.name);
   }
 
   /**
@@ -167,7 +167,7 @@ export class Queue {
    * @throws {WrongStateError} while it runs
    */
   async remove(id: string): Promise<void> {
-    const answer = await this.engine.remove(this.name, checkJobId(id));
+    const answer = await this.engine.admin.remove(this.name, checkJobId(id));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
     if (answer === 'active') {
       throw new WrongStateError(this.name, `job ${quoted(id)}`, 'active', 'wait for the end of its run');
@@ -176,7 +176,7 @@ export class Queue {
 
   /** Runs a delayed job now. @throws {JobNotFoundError | WrongStateError} */
   async promote(id: string): Promise<void> {
-    const answer = await this.engine.promoteNow(this.name, checkJobId(id));
+    const answer = await this.engine.admin.promoteNow(this.name, checkJobId(id));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
     if (answer === 'not-delayed') {
       throw new WrongStateError(
@@ -190,9 +190,9 @@ export class Queue {
 
   /** Gives a dead job another life, attempts starting again. @throws {JobNotFoundError | WrongStateError} */
   async retryDead(id: string): Promise<void> {
-    const { retried } = await this.engine.retryDead(this.name, { ids: [checkJobId(id)] });
+    const { retried } = await this.engine.admin.retryDead(this.name, { ids: [checkJobId(id)] });
     if (retried.length > 0) return;
-    const stored = await this.engine.get(this.name, id);
+    const stored = await this.engine.admin.get(this.name, id);
     if (!stored) throw new JobNotFoundError(this.name, id);
     const state = stored.state === 'dead' ? 'corrupt' : stored.state;
     throw new WrongStateError(
@@ -214,7 +214,7 @@ export class Queue {
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_RETRY_DEAD) {
       throw new InvalidOptionError('retryAllDead().limit', `an integer from 1 to ${MAX_RETRY_DEAD}`, limit);
     }
-    return (await this.engine.retryDead(this.name, { limit })).retried;
+    return (await this.engine.admin.retryDead(this.name, { limit })).retried;
   }
 
   /**
@@ -223,7 +223,7 @@ export class Queue {
    * @throws {WrongStateError} while jobs run, unless `force`
    */
   async obliterate(options: { readonly force?: boolean } = {}): Promise<void> {
-    if ((await this.engine.obliterate(this.name, options.force === true)) === 'active') {
+    if ((await this.engine.admin.obliterate(this.name, options.force === true)) === 'active') {
       throw new WrongStateError(
         this.name,
         'a job',
@@ -239,7 +239,7 @@ export class Queue {
    * It reads every id, a large queue in small steps, so it is for people and for tests, not for a health check.
    */
   audit(): Promise<AuditReport> {
-    return this.engine.audit(this.name);
+    return this.engine.admin.audit(this.name);
   }
 
   /**
@@ -248,7 +248,7 @@ export class Queue {
    * jobs that are gone are removed. Safe to repeat; an `audit` finds nothing after it.
    */
   repair(): Promise<RepairReport> {
-    return this.engine.repair(this.name, this.limits.maxStalls);
+    return this.engine.admin.repair(this.name, this.limits.maxStalls);
   }
 
   private makeEntry(job: BulkJob, index: number, now: number): MadeJob {

@@ -13,7 +13,7 @@ it('keeps its connections through a handler that blocks the event loop, whatever
     // From here timers come before sockets are read again.
     await nextImmediate();
     // Sent at once, and answered while nobody can read it.
-    const counts = app.engine.counts('work');
+    const counts = app.engine.admin.counts('work');
     const end = performance.now() + BLOCK_MS;
     while (performance.now() < end);
     return counts;

@@ -136,9 +136,9 @@ async function active(): Promise<void> {
   await measured(`counts, beat and get with ${ACTIVE} active`, async () => {
     for (let i = 0; i < CALLS; i++) {
       const worker = workers[i % workers.length]!;
-      await engine.counts(QUEUE);
+      await engine.admin.counts(QUEUE);
       await engine.beat(QUEUE, worker.name, LEASE_MS);
-      await engine.get(QUEUE, worker.held[0]!);
+      await engine.admin.get(QUEUE, worker.held[0]!);
     }
   });
   const [dead] = workers;
@@ -152,7 +152,7 @@ async function active(): Promise<void> {
       if (answer.kind !== 'recovered' || !answer.more) break;
     }
   });
-  await engine.obliterate(QUEUE, true);
+  await engine.admin.obliterate(QUEUE, true);
 }
 
 async function dueAtOnce(): Promise<void> {

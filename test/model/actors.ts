@@ -212,16 +212,16 @@ async function sweep(engine: QueueEngine, stage: Stage): Promise<void> {
 
 type Act = (engine: QueueEngine, jobId: string) => Promise<unknown>;
 const ACTS: readonly Act[] = [
-  (engine) => engine.pause(QUEUE),
-  (engine) => engine.resume(QUEUE),
-  (engine, jobId) => engine.remove(QUEUE, jobId),
-  (engine, jobId) => engine.retryDead(QUEUE, { ids: [jobId] }),
-  (engine) => engine.retryDead(QUEUE, { limit: 2 }),
-  (engine, jobId) => engine.promoteNow(QUEUE, jobId),
-  (engine, jobId) => engine.get(QUEUE, jobId),
-  (engine) => engine.counts(QUEUE),
+  (engine) => engine.admin.pause(QUEUE),
+  (engine) => engine.admin.resume(QUEUE),
+  (engine, jobId) => engine.admin.remove(QUEUE, jobId),
+  (engine, jobId) => engine.admin.retryDead(QUEUE, { ids: [jobId] }),
+  (engine) => engine.admin.retryDead(QUEUE, { limit: 2 }),
+  (engine, jobId) => engine.admin.promoteNow(QUEUE, jobId),
+  (engine, jobId) => engine.admin.get(QUEUE, jobId),
+  (engine) => engine.admin.counts(QUEUE),
   async (engine) => {
-    const wrong = (await engine.audit(QUEUE)).violations.filter(({ kind }) => kind !== 'lease-ahead');
+    const wrong = (await engine.admin.audit(QUEUE)).violations.filter(({ kind }) => kind !== 'lease-ahead');
     assert.deepEqual(wrong, [], 'the audit');
   },
 ];
@@ -247,7 +247,7 @@ export const casts: fc.Arbitrary<readonly Actor[]> = fc
 
 /** Everything is well again: leases end, delays are over, and one worker does what there is, until nothing is left. */
 export async function heal(engine: QueueEngine, stage: Stage, ledger: Ledger): Promise<void> {
-  await stage.insist(() => engine.resume(QUEUE));
+  await stage.insist(() => engine.admin.resume(QUEUE));
   const healer = new Worker(engine, stage, ledger);
   for (
     let round = 0;

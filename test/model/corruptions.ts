@@ -79,7 +79,7 @@ async function mend(scene: Scene): Promise<void> {
   for (const ids of [model.prioritized.keys(), model.delayed.keys(), ...model.active.values()])
     for (const id of ids) everything.add(id);
   const trimmed = new Set<string>();
-  await rig.engine.repair(QUEUE, MAX_STALLS);
+  await rig.engine.admin.repair(QUEUE, MAX_STALLS);
   const { state, events } = await rig.snapshot(model.lastEvent);
   for (const { type, id, reason } of events)
     if (type === 'removed' && reason === 'retention') trimmed.add(id);
@@ -94,9 +94,9 @@ async function mend(scene: Scene): Promise<void> {
     [],
     'the rules',
   );
-  expectSame((await rig.engine.audit(QUEUE)).violations, [], 'the audit after a repair');
+  expectSame((await rig.engine.admin.audit(QUEUE)).violations, [], 'the audit after a repair');
   scene.broken = brokenRules(state, model.now).length > 0;
-  const { repairs } = await rig.engine.repair(QUEUE, MAX_STALLS);
+  const { repairs } = await rig.engine.admin.repair(QUEUE, MAX_STALLS);
   expectSame(repairs, [], 'the second repair');
   await scene.compare();
 }
@@ -142,6 +142,6 @@ function callsOf(engine: QueueEngine, worker: string): [AnyScript, () => Promise
     [recover, () => engine.recover(QUEUE, { worker, beatMs: BEAT_MS, leaseMs, maxStalls: MAX_STALLS })],
     [release, () => engine.release(QUEUE, { worker, ids: ['a'], leave: true })],
     [promote, () => engine.promote(QUEUE, 5)],
-    [retryDead, () => engine.retryDead(QUEUE, { limit: 5 })],
+    [retryDead, () => engine.admin.retryDead(QUEUE, { limit: 5 })],
   ];
 }

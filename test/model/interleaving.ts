@@ -63,6 +63,6 @@ export class Interleaving {
     assert(ledger.completed <= stage.completed, 'what was said to be accepted was');
     assert(stage.completed <= ledger.completed + ledger.unknown, 'what was said to be lost was');
     assert.equal(stage.born, stage.completed + stage.gone + stage.unfinished(), 'no job is lost');
-    expectSame((await rig.engine.audit(QUEUE)).violations, [], 'the audit in the end');
+    expectSame((await rig.engine.admin.audit(QUEUE)).violations, [], 'the audit in the end');
   }
 }

@@ -90,7 +90,7 @@ export class Scene {
     if (this.broken || isDeepStrictEqual(state, this.audited)) return;
     this.audited = state;
     expectSame(brokenRules(state, model.now), [], 'the rules');
-    const { violations } = await rig.engine.audit(QUEUE);
+    const { violations } = await rig.engine.admin.audit(QUEUE);
     expectSame(
       violations.filter(({ kind }) => kind !== 'lease-ahead'),
       [],

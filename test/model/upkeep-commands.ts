@@ -82,15 +82,15 @@ export const reload = command('reload', fc.constant(null), async (scene) => {
 // ------------------------------------------------------------------------------------------------------- acts of people
 
 export const pause = command('pause', fate, (scene, drawn) =>
-  scene.both((engine) => engine.pause(QUEUE), verbs.pause, { fate: drawn }),
+  scene.both((engine) => engine.admin.pause(QUEUE), verbs.pause, { fate: drawn }),
 );
 export const resume = command('resume', fate, (scene, drawn) =>
-  scene.both((engine) => engine.resume(QUEUE), verbs.resume, { fate: drawn }),
+  scene.both((engine) => engine.admin.resume(QUEUE), verbs.resume, { fate: drawn }),
 );
 export const look = command('get', id, (scene, jobId) =>
   scene.both(
     async (engine) => {
-      const found = await engine.get(QUEUE, jobId);
+      const found = await engine.admin.get(QUEUE, jobId);
       if (!found) return null;
       const { state, body, failed, stalls, dueAt, worker, progress } = found;
       return { state, body, failed, stalls, dueAt, worker, progress };
@@ -99,11 +99,11 @@ export const look = command('get', id, (scene, jobId) =>
   ),
 );
 export const count = command('counts', fc.constant(null), (scene) =>
-  scene.both((engine) => engine.counts(QUEUE), verbs.counts),
+  scene.both((engine) => engine.admin.counts(QUEUE), verbs.counts),
 );
 export const remove = command('remove', fc.record({ id, fate }), (scene, drawn) =>
   scene.both(
-    (engine) => engine.remove(QUEUE, drawn.id),
+    (engine) => engine.admin.remove(QUEUE, drawn.id),
     (model) => verbs.remove(model, drawn.id),
     { fate: drawn.fate },
   ),
@@ -119,21 +119,21 @@ export const retryDead = command(
   }),
   (scene, drawn) =>
     scene.both(
-      (engine) => engine.retryDead(QUEUE, drawn.which),
+      (engine) => engine.admin.retryDead(QUEUE, drawn.which),
       (model) => verbs.retryDead(model, drawn.which),
       { fate: drawn.fate },
     ),
 );
 export const promoteNow = command('promoteNow', fc.record({ id, fate }), (scene, drawn) =>
   scene.both(
-    (engine) => engine.promoteNow(QUEUE, drawn.id),
+    (engine) => engine.admin.promoteNow(QUEUE, drawn.id),
     (model: QueueModel) => verbs.promoteNow(model, drawn.id),
     { fate: drawn.fate },
   ),
 );
 export const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
   scene.both(
-    (engine) => engine.obliterate(QUEUE, drawn.force),
+    (engine) => engine.admin.obliterate(QUEUE, drawn.force),
     (model) => verbs.obliterate(model, drawn.force),
     { fate: drawn.fate },
   ),

@@ -106,13 +106,13 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ],
     ['exchange', () => exchange(2, { settled })],
     ['promote', () => engine.promote(QUEUE, 10)],
-    ['promote-now', () => engine.promoteNow(QUEUE, 'late')],
-    ['counts', () => engine.counts(QUEUE)],
-    ['get', () => engine.get(QUEUE, 'e')],
-    ['remove', () => engine.remove(QUEUE, 'late')],
-    ['retry-dead', () => engine.retryDead(QUEUE, { ids: ['d'] })],
-    ['pause', () => engine.pause(QUEUE)],
-    ['pause', () => engine.resume(QUEUE)],
+    ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
+    ['counts', () => engine.admin.counts(QUEUE)],
+    ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['remove', () => engine.admin.remove(QUEUE, 'late')],
+    ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
+    ['pause', () => engine.admin.pause(QUEUE)],
+    ['pause', () => engine.admin.resume(QUEUE)],
     ['beat', () => engine.beat(QUEUE, WORKER, LEASE_MS)],
     ['adopt', () => engine.adopt(QUEUE, WORKER, [])],
     ['release', () => engine.release(QUEUE, { worker: WORKER, ids: ['e'], leave: false })],
@@ -121,16 +121,16 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       'recover',
       () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
     ],
-    ['audit', () => engine.audit(QUEUE)],
+    ['audit', () => engine.admin.audit(QUEUE)],
     ['audit-page', () => auditMany(engine)],
     [
       'repair',
       async () => {
         await q.admin.del(q.key('workers'));
-        return engine.repair(QUEUE, 5);
+        return engine.admin.repair(QUEUE, 5);
       },
     ],
-    ['obliterate', () => engine.obliterate(QUEUE, true)],
+    ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }
 
@@ -141,9 +141,9 @@ async function auditMany(engine: RedisEngine): Promise<unknown> {
     const jobs = ids.slice((seq - 1) * 1_000, seq * 1_000);
     await engine.enqueue('many', callOf(jobs, seq, 'many'));
   }
-  const { checked } = await engine.audit('many');
+  const { checked } = await engine.admin.audit('many');
   expect(checked).toBe(ids.length);
-  return engine.obliterate('many', true);
+  return engine.admin.obliterate('many', true);
 }
 
 it('a life has every script in it', () => {

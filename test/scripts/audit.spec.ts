@@ -6,7 +6,7 @@ import { changingNothing } from './unchanged.js';
 
 const q = useQueue();
 
-const auditing = () => changingNothing(q, () => q.engine.audit(QUEUE));
+const auditing = () => changingNothing(q, () => q.engine.admin.audit(QUEUE));
 /** What is wrong, each as `kind id or worker: where`. */
 async function faults(): Promise<string[]> {
   const { violations } = await auditing();
@@ -70,7 +70,7 @@ describe('finds', () => {
     'jobs that stand nowhere once %s is gone',
     async (kind) => {
       await wholeQueue();
-      const found = await q.engine.counts(QUEUE);
+      const found = await q.engine.admin.counts(QUEUE);
       await q.admin.del(q.key(kind));
       const { violations } = await auditing();
       const lost = violations.filter((one) => one.kind === 'no-place');
@@ -196,10 +196,10 @@ describe('of very many jobs, where pages are read', () => {
       }
     };
     const worked = work();
-    const { violations } = await q.engine.audit(QUEUE).finally(() => done.abort());
+    const { violations } = await q.engine.admin.audit(QUEUE).finally(() => done.abort());
     await worked;
     expect(violations).toEqual([]);
-    expect((await q.engine.counts(QUEUE)).dead).toBeGreaterThan(0);
+    expect((await q.engine.admin.counts(QUEUE)).dead).toBeGreaterThan(0);
   });
 });
 
@@ -228,7 +228,7 @@ describe('refused', () => {
     await q.admin.del(q.key(kind));
     await q.admin.set(q.key(kind), 'not ours');
     await changingNothing(q, () =>
-      expect(q.engine.audit(QUEUE)).rejects.toMatchObject({
+      expect(q.engine.admin.audit(QUEUE)).rejects.toMatchObject({
         code: 'GODWIT_REDIS_REFUSED',
         reply: 'WRONGTYPE',
       }),

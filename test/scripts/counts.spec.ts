@@ -5,7 +5,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const counting = () => changingNothing(q, () => q.engine.counts(QUEUE));
+const counting = () => changingNothing(q, () => q.engine.admin.counts(QUEUE));
 
 it('of an empty queue are all zero', async () => {
   expect(await counting()).toEqual({
@@ -37,9 +37,9 @@ it('count each job once, in the state it is in', async () => {
 });
 
 it('tell whether the queue is paused', async () => {
-  await q.engine.pause(QUEUE);
+  await q.engine.admin.pause(QUEUE);
   expect((await counting()).paused).toBe(true);
-  await q.engine.resume(QUEUE);
+  await q.engine.admin.resume(QUEUE);
   expect((await counting()).paused).toBe(false);
 });
 
@@ -48,7 +48,7 @@ describe('refused', () => {
     keys: counts.keys,
     async prepare() {
       await q.hold('a');
-      return () => q.engine.counts(QUEUE);
+      return () => q.engine.admin.counts(QUEUE);
     },
   });
 
@@ -56,7 +56,7 @@ describe('refused', () => {
     await q.hold('a');
     await q.admin.set(q.key('active'), 'not ours');
     await changingNothing(q, () =>
-      expect(q.engine.counts(QUEUE)).rejects.toMatchObject({ reply: 'WRONGTYPE', verb: 'counts' }),
+      expect(q.engine.admin.counts(QUEUE)).rejects.toMatchObject({ reply: 'WRONGTYPE', verb: 'counts' }),
     );
   });
 });

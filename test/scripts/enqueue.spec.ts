@@ -70,7 +70,7 @@ describe('where jobs go', () => {
       return i % 3 === 2 ? job(`d${i}`, { delayMs: 60_000 }) : job(`w${i}`);
     });
     expect(await q.add(...jobs)).toEqual([]);
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 667, delayed: 333 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 667, delayed: 333 });
     expect(await q.admin.lrange(q.key('wait'), 0, 1)).toEqual(['w0', 'w3']);
     expect(await q.admin.hlen(q.key('jobs'))).toBe(1_000);
   });
@@ -81,7 +81,7 @@ describe('where jobs go', () => {
     await thousand('w', {});
     await thousand('p', { priority: 3 });
     await thousand('d', { delayMs: 60_000, priority: 3 });
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 2_000, delayed: 1_000 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2_000, delayed: 1_000 });
   });
 });
 
@@ -100,7 +100,7 @@ it.each([
 ])('takes the id %j as an ordinary one', async (id) => {
   await q.add(job(id), job(`${id.slice(0, 5)}-later`, { delayMs: 60_000 }));
   expect(await q.add(id)).toEqual([id]);
-  expect(await q.engine.get(QUEUE, id)).toMatchObject({ id, state: 'waiting', body: job(id).body });
+  expect(await q.engine.admin.get(QUEUE, id)).toMatchObject({ id, state: 'waiting', body: job(id).body });
   expect(await q.claim()).toEqual([id]);
   expect((await q.settle(completed(id))).lost).toEqual([]);
   const said = (await q.events()).filter((event) => event.id === id).map((event) => event.type);
@@ -122,14 +122,14 @@ describe('a job that is in the queue already', () => {
 
   it.each(Object.keys(states))('is left as it is when %s, and named; the others go in', async (state) => {
     await states[state]?.();
-    const before = await q.engine.get(QUEUE, 'x');
+    const before = await q.engine.admin.get(QUEUE, 'x');
     const other = { body: 'other\n{}', name: 'other' };
     expect(await q.add(job('a'), job('x', other), job('b', { delayMs: 9_000 }))).toEqual(['x']);
     expect(await q.add(job('x', { ...other, priority: 9 }))).toEqual(['x']);
     expect(await q.add(job('x', { ...other, delayMs: 1 }))).toEqual(['x']);
-    expect(await q.engine.get(QUEUE, 'x')).toEqual(before);
-    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
-    expect(await q.engine.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
+    expect(await q.engine.admin.get(QUEUE, 'x')).toEqual(before);
+    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
+    expect(await q.engine.admin.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
   });
 
   it('makes no event, but keeps its number, so that the others keep theirs', async () => {
@@ -267,7 +267,7 @@ it('takes an id again when its job has gone, or was only dead and removed', asyn
   expect(await q.add('a')).toEqual([]);
   await q.claim();
   await q.settle(dead('a'));
-  await q.engine.remove(QUEUE, 'a');
+  await q.engine.admin.remove(QUEUE, 'a');
   expect(await q.add('a')).toEqual([]);
 });
 

@@ -88,17 +88,17 @@ it('are not written where they are off, by any verb', async () => {
   await engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1' });
   await q.exchange({ settled: [completed('a'), dead('b'), retried('c')] }, engine);
   await engine.release(QUEUE, { worker: WORKER, ids: ['d'], leave: false });
-  await engine.retryDead(QUEUE, { ids: ['b'] });
-  await engine.remove(QUEUE, 'c');
-  await engine.pause(QUEUE);
-  await engine.resume(QUEUE);
+  await engine.admin.retryDead(QUEUE, { ids: ['b'] });
+  await engine.admin.remove(QUEUE, 'c');
+  await engine.admin.pause(QUEUE);
+  await engine.admin.resume(QUEUE);
   await q.admin.zadd(q.key('workers'), 1, WORKER);
   await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) - 10}`);
   const call = { worker: WORKER, beatMs: 1, leaseMs: LEASE_MS, maxStalls: 0 };
   expect(await engine.recover(QUEUE, call)).toMatchObject({ kind: 'recovered', dead: ['e'] });
   expect(await q.admin.exists(q.key('events'))).toBe(0);
   expect(await engine.lastEvent(QUEUE)).toBe(0);
-  expect(await engine.counts(QUEUE)).toMatchObject({ waiting: 2, active: 0, dead: 1 });
+  expect(await engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, active: 0, dead: 1 });
 });
 
 it('a job that was settled in vain and found without a body in one exchange is said to be dead', async () => {
@@ -175,7 +175,7 @@ describe('heal by themselves', () => {
     await q.admin.set(q.key('events'), 'not ours');
     await q.hold('a', 'b');
     expect((await q.settle(completed('a'), dead('b'))).lost).toEqual([]);
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 0, dead: 1 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 0, dead: 1 });
     expect(await q.admin.get(q.key('events'))).toBe('not ours');
   });
 });

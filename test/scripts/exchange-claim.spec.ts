@@ -38,9 +38,9 @@ describe('promotes', () => {
   it('at most 500 at a time, and says that more is due now', async () => {
     await q.add(...Array.from({ length: 600 }, (_, i) => job(`j${i}`, { dueAt: i + 1 })));
     expect((await q.exchanged()).dueInMs).toBe(0);
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 500, delayed: 100 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 500, delayed: 100 });
     expect((await q.exchanged()).dueInMs).toBeNull();
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 600, delayed: 0 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 600, delayed: 0 });
   });
 });
 
@@ -83,13 +83,18 @@ describe('claims', () => {
     await q.hold('a');
     await q.add('b', job('due', { dueAt: 1 }));
     await suspects('s1');
-    await q.engine.pause(QUEUE);
+    await q.engine.admin.pause(QUEUE);
     await q.wasRung();
     const { claimed, paused, lost } = await q.exchanged({ want: 5, settled: [completed('a')] });
     expect({ claimed, paused, lost }).toEqual({ claimed: [], paused: true, lost: [] });
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 3, delayed: 0, active: 0, paused: true });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
+      waiting: 3,
+      delayed: 0,
+      active: 0,
+      paused: true,
+    });
     expect(await q.wasRung()).toBe(false);
-    await q.engine.resume(QUEUE);
+    await q.engine.admin.resume(QUEUE);
     expect(await q.claim()).toEqual(['s1', 'b', 'due']);
   });
 
@@ -109,7 +114,7 @@ describe('claims', () => {
     const claimed = await q.claim(9_000);
     expect(claimed.length).toBeGreaterThan(500);
     expect(claimed).toEqual(ids.slice(0, claimed.length));
-    expect(await q.engine.counts(QUEUE)).toMatchObject({
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
       waiting: 9_000 - claimed.length,
       active: claimed.length,
     });
@@ -121,8 +126,8 @@ describe('a job whose body is missing', () => {
     await q.add('a', 'x', 'b', job('y', { priority: 1 }));
     await q.admin.hdel(q.key('jobs'), 'x', 'y');
     expect(await q.claim()).toEqual(['a', 'b']);
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, active: 2, dead: 2 });
-    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 2, dead: 2 });
+    expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({
       state: 'dead',
       body: '',
       failure: { name: 'CorruptJob', reason: 'corrupt' },
@@ -146,7 +151,7 @@ describe('a job whose body is missing', () => {
     expect(await q.claim()).toEqual([]);
     expect(await q.admin.exists(q.key('workers'), q.key('active'))).toBe(0);
     expect(await q.add('x')).toEqual(['x']);
-    expect(await q.engine.remove(QUEUE, 'x')).toBe('removed');
+    expect(await q.engine.admin.remove(QUEUE, 'x')).toBe('removed');
   });
 });
 

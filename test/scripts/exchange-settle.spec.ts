@@ -57,7 +57,7 @@ describe('completed', () => {
     const until = Number(await q.admin.zscore(q.key('completed'), 'a'));
     expect(until).toBeGreaterThanOrEqual(before + 60_000);
     expect(until).toBeLessThanOrEqual((await q.now()) + 60_000);
-    const stored = await q.engine.get(QUEUE, 'a');
+    const stored = await q.engine.admin.get(QUEUE, 'a');
     expect(stored).toMatchObject({ state: 'completed', body: job('a').body, failed: 0, stalls: 0 });
     expect(stored).toMatchObject({ result: '{"sum":3}', attempt: 1, durationUs: 1_500, progress: '50' });
     expect(stored!.endedAt).toBeGreaterThanOrEqual(before);
@@ -67,7 +67,11 @@ describe('completed', () => {
   it('and kept without a result, has none', async () => {
     await q.hold('a');
     await q.settle(kept('a', 60_000));
-    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'completed', result: null, attempt: 1 });
+    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({
+      state: 'completed',
+      result: null,
+      attempt: 1,
+    });
   });
 
   it('and kept, goes with everything it left when its time is over, at the next exchange', async () => {
@@ -107,7 +111,7 @@ describe('retried', () => {
     const due = Number(await q.admin.zscore(q.key('delayed'), 'a'));
     expect(due).toBeGreaterThanOrEqual(before + 5_001);
     expect(due).toBeLessThanOrEqual((await q.now()) + 5_001);
-    const stored = await q.engine.get(QUEUE, 'a');
+    const stored = await q.engine.admin.get(QUEUE, 'a');
     expect(stored).toMatchObject({ state: 'delayed', failed: 1, failure: FAILURE, dueAt: due });
     expect(stored!.failedAt).toBeGreaterThanOrEqual(before);
   });
@@ -136,7 +140,7 @@ describe('retried', () => {
   it('as a snooze counts no attempt and records no failure', async () => {
     await q.hold('a');
     await q.settle(snoozed('a', 60_000));
-    const stored = await q.engine.get(QUEUE, 'a');
+    const stored = await q.engine.admin.get(QUEUE, 'a');
     expect(stored).toMatchObject({ state: 'delayed', failed: 0, failure: null, failedAt: null });
     expect(await q.admin.exists(q.key('attempts'), q.key('failures'), q.key('priorities'))).toBe(0);
   });
@@ -164,7 +168,7 @@ describe('dead', () => {
     await q.hold('a');
     const before = await q.now();
     await q.settle(dead('a'));
-    const stored = await q.engine.get(QUEUE, 'a');
+    const stored = await q.engine.admin.get(QUEUE, 'a');
     expect(stored).toMatchObject({ state: 'dead', failed: 1, failure: FAILURE, body: job('a').body });
     expect(stored!.endedAt).toBeGreaterThanOrEqual(before);
     expect(stored!.failedAt).toBe(stored!.endedAt);
@@ -173,7 +177,7 @@ describe('dead', () => {
   it('counts no attempt where no handler ran', async () => {
     await q.hold('a');
     await q.settle(dead('a', false));
-    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'dead', failed: 0 });
+    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'dead', failed: 0 });
     expect(await q.hash('attempts')).toEqual({});
   });
 
@@ -200,7 +204,7 @@ describe('dead', () => {
     await q.hold('a');
     await q.settle(dead('a'));
     expect((await q.zset('dead')).toSorted()).toEqual(['a', 'young']);
-    expect(await q.engine.get(QUEUE, 'old')).toBeNull();
+    expect(await q.engine.admin.get(QUEUE, 'old')).toBeNull();
   });
 
   it('goes 1,000 at a time where the cap was lowered', async () => {
@@ -222,7 +226,7 @@ describe('released', () => {
     await q.add('d');
     await q.settle(released('a'), released('b'), released('c'));
     expect(await q.list('wait')).toEqual(['a', 'b', 'c', 'd']);
-    expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ failed: 0, stalls: 0, failure: null });
+    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ failed: 0, stalls: 0, failure: null });
   });
 
   it('goes to the line of the suspects where it has stalled twice', async () => {
@@ -264,8 +268,8 @@ describe('not held any more', () => {
   it('is lost once where one batch settles it twice, by whatever outcome comes first', async () => {
     await q.hold('a');
     expect((await q.settle(released('a'), completed('a'))).lost).toEqual(['a']);
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 });
-    expect(await q.engine.get(QUEUE, 'a')).toBeNull();
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 });
+    expect(await q.engine.admin.get(QUEUE, 'a')).toBeNull();
   });
 
   it('is left out of the events, and the rest of the batch is settled', async () => {
@@ -337,5 +341,5 @@ it('settles 500 runs of every kind in one call', async () => {
     const { lost } = await q.settle(...mine.map((id) => kind(id)));
     expect(lost).toEqual([]);
   }
-  expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 500, dead: 500, completed: 500 });
+  expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 500, dead: 500, completed: 500 });
 });

@@ -161,7 +161,7 @@ it('settles a mixed batch, promotes and claims in one call', async () => {
   expect(dueInMs).toBeGreaterThan(4_000);
   expect(dueInMs).toBeLessThanOrEqual(5_000);
   expect(await q.list('wait')).toEqual(['due']);
-  expect(await q.engine.counts(QUEUE)).toEqual({
+  expect(await q.engine.admin.counts(QUEUE)).toEqual({
     waiting: 2,
     delayed: 2,
     active: 3,

@@ -5,7 +5,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const getting = (id = 'a') => changingNothing(q, () => q.engine.get(QUEUE, id));
+const getting = (id = 'a') => changingNothing(q, () => q.engine.admin.get(QUEUE, id));
 
 const FRESH = {
   id: 'a',
@@ -106,7 +106,7 @@ describe('refused', () => {
     keys: get.keys,
     async prepare() {
       await q.hold('a');
-      return () => q.engine.get(QUEUE, 'a');
+      return () => q.engine.admin.get(QUEUE, 'a');
     },
   });
 
@@ -114,7 +114,7 @@ describe('refused', () => {
     await q.hold('a');
     await q.admin.set(q.key('active'), 'not ours');
     await changingNothing(q, () =>
-      expect(q.engine.get(QUEUE, 'a')).rejects.toMatchObject({ reply: 'WRONGTYPE', verb: 'get' }),
+      expect(q.engine.admin.get(QUEUE, 'a')).rejects.toMatchObject({ reply: 'WRONGTYPE', verb: 'get' }),
     );
   });
 });

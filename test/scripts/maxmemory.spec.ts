@@ -54,7 +54,7 @@ it('the backlog drains: every outcome is settled, what is due is promoted, jobs 
   expect(next.lost).toEqual([]);
   expect(next.claimed.map(({ id }) => id)).toEqual(['e', 'due', 'c', 'vip']);
   await q.settle(completed('e'), completed('c'), completed('due'), completed('vip'));
-  expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0, completed: 1, dead: 1 });
+  expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0, completed: 1, dead: 1 });
   expect((await q.events()).at(-1)).toMatchObject({ type: 'completed', id: 'vip' });
 });
 
@@ -87,13 +87,13 @@ it('people can look and clear up', async () => {
   await q.bury('dead', 'dead too');
   await q.add('waiting', job('due', { dueAt: 1 }), job('late', { delayMs: 60_000 }));
   await fillMemory();
-  expect(await q.engine.get(QUEUE, 'waiting')).toMatchObject({ state: 'waiting' });
+  expect(await q.engine.admin.get(QUEUE, 'waiting')).toMatchObject({ state: 'waiting' });
   expect(await q.engine.promote(QUEUE, 10)).toMatchObject({ promoted: 1 });
-  expect(await q.engine.promoteNow(QUEUE, 'late')).toBe('promoted');
-  expect(await q.engine.remove(QUEUE, 'waiting')).toBe('removed');
-  expect(await q.engine.retryDead(QUEUE, { ids: ['dead'] })).toEqual({ retried: ['dead'] });
-  expect(await q.engine.pause(QUEUE)).toBe(true);
-  expect(await q.engine.resume(QUEUE)).toBe(true);
-  expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 3, delayed: 0, dead: 1 });
-  expect(await q.engine.obliterate(QUEUE, false)).toBe('obliterated');
+  expect(await q.engine.admin.promoteNow(QUEUE, 'late')).toBe('promoted');
+  expect(await q.engine.admin.remove(QUEUE, 'waiting')).toBe('removed');
+  expect(await q.engine.admin.retryDead(QUEUE, { ids: ['dead'] })).toEqual({ retried: ['dead'] });
+  expect(await q.engine.admin.pause(QUEUE)).toBe(true);
+  expect(await q.engine.admin.resume(QUEUE)).toBe(true);
+  expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 3, delayed: 0, dead: 1 });
+  expect(await q.engine.admin.obliterate(QUEUE, false)).toBe('obliterated');
 });

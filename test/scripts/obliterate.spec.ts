@@ -5,7 +5,7 @@ import { changingNothing } from './unchanged.js';
 
 const q = useQueue();
 
-const obliterating = (force = false) => q.engine.obliterate(QUEUE, force);
+const obliterating = (force = false) => q.engine.admin.obliterate(QUEUE, force);
 
 /** Jobs in every state but active, with everything they may leave. */
 async function fill(): Promise<void> {
@@ -22,7 +22,7 @@ async function fill(): Promise<void> {
   await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
   await q.add('waiting');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
-  await q.engine.pause(QUEUE);
+  await q.engine.admin.pause(QUEUE);
 }
 
 /** Everything that is there for ever unless somebody deletes it. */
@@ -36,7 +36,7 @@ it('removes everything but what goes by itself', async () => {
   expect((await lasting()).toSorted()).toEqual(obliterate.keys.filter((key) => key !== 'workers').toSorted());
   expect(await obliterating()).toBe('obliterated');
   expect(await lasting()).toEqual([]);
-  expect(await q.engine.counts(QUEUE)).toEqual({
+  expect(await q.engine.admin.counts(QUEUE)).toEqual({
     waiting: 0,
     delayed: 0,
     active: 0,
@@ -48,7 +48,7 @@ it('removes everything but what goes by itself', async () => {
 
 it('refuses while a job is active, whoever holds it', async () => {
   await fill();
-  await q.engine.resume(QUEUE);
+  await q.engine.admin.resume(QUEUE);
   await q.claim(1, 'w2');
   expect(await changingNothing(q, () => obliterating())).toBe('active');
 });
@@ -89,7 +89,7 @@ it('leaves other queues alone', async () => {
     jobs: [job('a')],
   });
   await obliterating(true);
-  expect(await q.engine.counts('q2')).toMatchObject({ waiting: 1 });
+  expect(await q.engine.admin.counts('q2')).toMatchObject({ waiting: 1 });
 });
 
 describe('refused', () => {

@@ -8,24 +8,24 @@ const q = useQueue();
 
 it('pauses once, however often it is asked to, and keeps since when', async () => {
   const before = await q.now();
-  expect(await q.engine.pause(QUEUE)).toBe(true);
-  expect(await changingNothing(q, () => q.engine.pause(QUEUE))).toBe(false);
+  expect(await q.engine.admin.pause(QUEUE)).toBe(true);
+  expect(await changingNothing(q, () => q.engine.admin.pause(QUEUE))).toBe(false);
   expect(Number(await q.admin.hget(q.key('meta'), 'paused'))).toBeGreaterThanOrEqual(before);
 });
 
 it('resumes once, however often it is asked to', async () => {
-  expect(await changingNothing(q, () => q.engine.resume(QUEUE))).toBe(false);
-  await q.engine.pause(QUEUE);
-  expect(await q.engine.resume(QUEUE)).toBe(true);
-  expect(await changingNothing(q, () => q.engine.resume(QUEUE))).toBe(false);
+  expect(await changingNothing(q, () => q.engine.admin.resume(QUEUE))).toBe(false);
+  await q.engine.admin.pause(QUEUE);
+  expect(await q.engine.admin.resume(QUEUE)).toBe(true);
+  expect(await changingNothing(q, () => q.engine.admin.resume(QUEUE))).toBe(false);
   expect(await q.admin.hexists(q.key('meta'), 'paused')).toBe(0);
 });
 
 it('says each change once', async () => {
-  await q.engine.pause(QUEUE);
-  await q.engine.pause(QUEUE);
-  await q.engine.resume(QUEUE);
-  await q.engine.resume(QUEUE);
+  await q.engine.admin.pause(QUEUE);
+  await q.engine.admin.pause(QUEUE);
+  await q.engine.admin.resume(QUEUE);
+  await q.engine.admin.resume(QUEUE);
   const said = (await q.events()).map(({ number, type, id }) => [number, type, id]);
   expect(said).toEqual([
     [1, 'paused', ''],
@@ -34,17 +34,17 @@ it('says each change once', async () => {
 });
 
 it('wakes somebody when it resumes, and nobody when it pauses', async () => {
-  await q.engine.pause(QUEUE);
+  await q.engine.admin.pause(QUEUE);
   expect(await q.wasRung()).toBe(false);
-  await q.engine.resume(QUEUE);
+  await q.engine.admin.resume(QUEUE);
   expect(await q.wasRung()).toBe(true);
 });
 
 it('lets jobs in while paused', async () => {
-  await q.engine.pause(QUEUE);
+  await q.engine.admin.pause(QUEUE);
   await q.add('a');
   expect(await q.claim()).toEqual([]);
-  await q.engine.resume(QUEUE);
+  await q.engine.admin.resume(QUEUE);
   expect(await q.claim()).toEqual(['a']);
 });
 
@@ -52,7 +52,7 @@ describe('pause refused', () => {
   itRefusesWrongTypes(q, {
     keys: pause.keys,
     except: ['events'],
-    prepare: () => Promise.resolve(() => q.engine.pause(QUEUE)),
+    prepare: () => Promise.resolve(() => q.engine.admin.pause(QUEUE)),
   });
 });
 
@@ -61,8 +61,8 @@ describe('resume refused', () => {
     keys: ['doorbell', 'events'],
     except: ['events'],
     async prepare() {
-      await q.engine.pause(QUEUE);
-      return () => q.engine.resume(QUEUE);
+      await q.engine.admin.pause(QUEUE);
+      return () => q.engine.admin.resume(QUEUE);
     },
   });
 });

@@ -5,7 +5,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const promoting = (id: string) => q.engine.promoteNow(QUEUE, id);
+const promoting = (id: string) => q.engine.admin.promoteNow(QUEUE, id);
 
 it('moves a delayed job to the end of the line and wakes somebody', async () => {
   await q.add('waiting', job('a', { delayMs: 60_000 }), job('b', { delayMs: 60_000 }));

@@ -60,7 +60,7 @@ describe('a worker that may be alive', () => {
     const lease = Number(await q.admin.zscore(q.key('workers'), WORKER));
     expect(lease).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
     expect(lease).toBeGreaterThan((await q.now()) + LEASE_MS - 5_000);
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
   });
 
   it('keeps a lease that is longer than ours, as long as it is no longer than its own', async () => {
@@ -78,7 +78,7 @@ describe('a worker that may be alive', () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
     const second = await changingNothing(q, () => again());
     expect(second).toMatchObject({ kind: 'doubted' });
   });
@@ -121,7 +121,7 @@ describe('a worker that may be alive', () => {
     await q.admin.zadd(q.key('workers'), lease, WORKER);
     await q.admin.hset(q.key('worker'), 'doubt', `${lease} ${(await q.now()) - 2 * LEASE_MS - 1}`);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ active: 1 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
   });
 
   it('is recovered when a beat has passed in doubt', async () => {
@@ -163,7 +163,7 @@ describe('what it held', () => {
     await q.hold('a', 'fifth', 'sixth');
     await q.admin.hset(q.key('stalls'), { fifth: 4, sixth: 5 });
     expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['fifth'], dead: ['sixth'] });
-    const stored = await q.engine.get(QUEUE, 'sixth');
+    const stored = await q.engine.admin.get(QUEUE, 'sixth');
     expect(stored).toMatchObject({ state: 'dead', stalls: 6, failed: 0, failure: { reason: 'stalled' } });
     expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('1');
   });
@@ -180,7 +180,7 @@ describe('what it held', () => {
     await leaseIsOver();
     await q.engineWith({ deadMax: 1 }).recover(QUEUE, { ...CALL, maxStalls: 0 });
     expect(await q.zset('dead')).toEqual(['a']);
-    expect(await q.engine.get(QUEUE, 'old')).toBeNull();
+    expect(await q.engine.admin.get(QUEUE, 'old')).toBeNull();
     expect((await q.events()).at(-1)).toMatchObject({ type: 'removed', id: 'old', reason: 'retention' });
   });
 

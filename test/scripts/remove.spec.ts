@@ -5,7 +5,7 @@ import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
 const q = useQueue();
 
-const removing = (id = 'x') => q.engine.remove(QUEUE, id);
+const removing = (id = 'x') => q.engine.admin.remove(QUEUE, id);
 
 describe('removes a job with everything it left, and no other, when it is', () => {
   const states: Record<string, () => Promise<unknown>> = {
@@ -40,8 +40,13 @@ describe('removes a job with everything it left, and no other, when it is', () =
     await states[state]?.();
     await q.add('other', job('other late', { delayMs: 60_000, priority: 2 }));
     expect(await removing()).toBe('removed');
-    expect(await q.engine.get(QUEUE, 'x')).toBeNull();
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 1, delayed: 1, completed: 0, dead: 0 });
+    expect(await q.engine.admin.get(QUEUE, 'x')).toBeNull();
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
+      waiting: 1,
+      delayed: 1,
+      completed: 0,
+      dead: 0,
+    });
     const left = without(await q.dump(), 'events', `worker:${WORKER}`);
     expect(JSON.stringify(left)).not.toContain('"x"');
     expect((await q.events()).at(-1)).toMatchObject({

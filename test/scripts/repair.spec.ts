@@ -7,17 +7,17 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 const q = useQueue();
 const MAX_STALLS = 5;
 
-const run = () => q.engine.repair(QUEUE, MAX_STALLS);
+const run = () => q.engine.admin.repair(QUEUE, MAX_STALLS);
 /** Repairs, expecting that nothing is wrong then and that another repair has nothing to do; what was done, in short. */
 async function mended(): Promise<string[]> {
   const report = await run();
-  expect((await q.engine.audit(QUEUE)).violations).toEqual([]);
+  expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
   const nothing: RepairReport = { ...report, repairs: [], checked: expect.any(Number) as number };
   expect(await changingNothing(q, run)).toEqual(nothing);
   for (const { text } of report.repairs) expect(text).toMatch(/^(job|worker) ".+" /);
   return report.repairs.map(({ did, id, worker }) => `${did} ${id ?? worker}`).toSorted();
 }
-const stateOf = async (id: string) => (await q.engine.get(QUEUE, id))?.state;
+const stateOf = async (id: string) => (await q.engine.admin.get(QUEUE, id))?.state;
 const saidOf = async (id: string) =>
   (await q.events())
     .filter((event) => event.id === id)
@@ -48,15 +48,15 @@ describe('a job without a body', () => {
     await places[kind]?.();
     await q.admin.hdel(q.key('jobs'), 'x');
     expect(await mended()).toEqual(kind === 'delayed' ? ['buried x', 'swept x'] : ['buried x']);
-    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({
+    expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({
       state: 'dead',
       body: '',
       failure: { reason: 'corrupt' },
     });
     expect((await saidOf('x')).at(-1)).toBe('dead corrupt');
-    expect(await q.engine.counts(QUEUE)).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 2 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 2 });
     expect(await q.hash('stats')).toMatchObject({ dead: '2' });
-    expect(await q.engine.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
+    expect(await q.engine.admin.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
   });
 
   it('that has ended stays as it ended', async () => {
@@ -65,8 +65,12 @@ describe('a job without a body', () => {
     const events = await q.events();
     await q.admin.hdel(q.key('jobs'), 'k', 'd');
     expect(await mended()).toEqual(['emptied d', 'emptied k']);
-    expect(await q.engine.get(QUEUE, 'k')).toMatchObject({ state: 'completed', body: '', result: '{"n":1}' });
-    expect(await q.engine.get(QUEUE, 'd')).toMatchObject({ state: 'dead', body: '', failure: FAILURE });
+    expect(await q.engine.admin.get(QUEUE, 'k')).toMatchObject({
+      state: 'completed',
+      body: '',
+      result: '{"n":1}',
+    });
+    expect(await q.engine.admin.get(QUEUE, 'd')).toMatchObject({ state: 'dead', body: '', failure: FAILURE });
     expect(await q.events()).toEqual(events);
   });
 
@@ -75,7 +79,7 @@ describe('a job without a body', () => {
     await q.bury('old');
     await q.add('x');
     await q.admin.hdel(q.key('jobs'), 'x');
-    await engine.repair(QUEUE, MAX_STALLS);
+    await engine.admin.repair(QUEUE, MAX_STALLS);
     expect(await q.zset('dead')).toEqual(['x']);
     expect(await saidOf('old')).toContain('removed retention');
   });
@@ -116,7 +120,7 @@ describe('a job in no place', () => {
     await q.settle(kept('x', 60_000, '1'));
     await q.admin.del(q.key('completed'));
     expect(await mended()).toEqual(['kept-ended x']);
-    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({ state: 'completed', result: '1' });
+    expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'completed', result: '1' });
     const keptUntil = Number(await q.admin.zscore(q.key('completed'), 'x'));
     expect(keptUntil - (await q.now())).toBeGreaterThan(86_000_000);
     expect(await q.claim()).toEqual([]);
@@ -138,7 +142,7 @@ describe('a job in no place', () => {
     );
     await q.admin.del(q.key('dead'), q.key('delayed'));
     expect(await mended()).toEqual(['kept-ended x', 'lined-up y']);
-    const stored = await q.engine.get(QUEUE, 'x');
+    const stored = await q.engine.admin.get(QUEUE, 'x');
     expect(stored).toMatchObject({ state: 'dead' });
     expect(stored!.endedAt).toBeGreaterThan((await q.now()) - 60_000);
     expect(await q.claim()).toEqual(['y']);
@@ -189,7 +193,7 @@ describe('a job in two places', () => {
     await q.admin.sadd(q.keys.active('w0'), 'x');
     await q.admin.zadd(q.key('workers'), (await q.now()) + 1_000, 'w0');
     expect(await mended()).toEqual(['kept-one x']);
-    expect(await q.engine.get(QUEUE, 'x')).toMatchObject({ state: 'active', worker: WORKER });
+    expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'active', worker: WORKER });
   });
 
   it.each(['wait', 'suspects'] as const)(
@@ -223,8 +227,8 @@ describe('what does not belong to a job is removed', () => {
     await q.admin.hset(q.key('results'), 'h', '1\n{}');
     await q.admin.hset(q.key('priorities'), 'h', 1);
     expect(await mended()).toEqual(['swept h', 'swept k']);
-    expect(await q.engine.get(QUEUE, 'k')).toMatchObject({ state: 'completed', result: '1' });
-    expect(await q.engine.get(QUEUE, 'h')).toMatchObject({ state: 'active' });
+    expect(await q.engine.admin.get(QUEUE, 'k')).toMatchObject({ state: 'completed', result: '1' });
+    expect(await q.engine.admin.get(QUEUE, 'h')).toMatchObject({ state: 'active' });
   });
 });
 
@@ -266,7 +270,10 @@ describe('a worker that holds jobs', () => {
       expect(await mended()).toEqual(['recovered x', 'recovered y', 'recovered z']);
       expect(await q.list('wait')).toEqual(['x']);
       expect(await q.list('suspects')).toEqual(['y']);
-      expect(await q.engine.get(QUEUE, 'z')).toMatchObject({ state: 'dead', failure: { reason: 'stalled' } });
+      expect(await q.engine.admin.get(QUEUE, 'z')).toMatchObject({
+        state: 'dead',
+        failure: { reason: 'stalled' },
+      });
       expect(await q.hash('stalls')).toEqual({ x: '1', y: '2', z: String(MAX_STALLS + 1) });
       expect((await saidOf('x')).at(-1)).toBe('stalled');
       expect(await q.admin.exists(q.key('workers'), q.key('worker'), q.key('active'))).toBe(0);
@@ -315,8 +322,8 @@ describe('refused', () => {
 
 /** The script without the audit before it: it must look for itself. */
 function mending(): Mending {
-  const { auditor } = q.engine as unknown as { auditor: (stalls: number) => Mending };
-  return auditor.call(q.engine, MAX_STALLS);
+  const { auditor } = q.engine.admin as unknown as { auditor: (stalls: number) => Mending };
+  return auditor.call(q.engine.admin, MAX_STALLS);
 }
 
 interface Mending {

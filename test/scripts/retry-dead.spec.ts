@@ -5,8 +5,8 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const byIds = (...ids: string[]) => q.engine.retryDead(QUEUE, { ids });
-const byLimit = (limit: number) => q.engine.retryDead(QUEUE, { limit });
+const byIds = (...ids: string[]) => q.engine.admin.retryDead(QUEUE, { ids });
+const byLimit = (limit: number) => q.engine.admin.retryDead(QUEUE, { limit });
 
 /** Jobs that died in this order. */
 async function died(...ids: string[]): Promise<void> {
@@ -23,7 +23,7 @@ it('puts the named ones at the end of the line, in that order, as new ones', asy
   await q.add('waiting');
   expect(await byIds('c', 'a')).toEqual({ retried: ['c', 'a'] });
   expect(await q.list('wait')).toEqual(['waiting', 'c', 'a']);
-  expect(await q.engine.get(QUEUE, 'a')).toMatchObject({
+  expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({
     state: 'waiting',
     body: job('a').body,
     failed: 0,
@@ -68,7 +68,7 @@ it('leaves a corrupt job dead: it has nothing to run', async () => {
   await q.claim();
   expect(await changingNothing(q, () => byIds('a'))).toEqual({ retried: [] });
   expect(await changingNothing(q, () => byLimit(5))).toEqual({ retried: [] });
-  expect(await q.engine.get(QUEUE, 'a')).toMatchObject({ state: 'dead' });
+  expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'dead' });
 });
 
 it('wakes somebody and says that they were added', async () => {

@@ -1,4 +1,5 @@
-import type { LinkEvent, QueueEngine, QueueEventBatch, RawEvent, StoredJob } from '#lib/engine/engine.js';
+import type { AdminVerbs, StoredJob } from '#lib/engine/admin-verbs.js';
+import type { LinkEvent, QueueEngine, QueueEventBatch, RawEvent } from '#lib/engine/engine.js';
 
 type Verb = 'openEvents' | 'lastEvent' | 'readEvents' | 'get';
 
@@ -6,10 +7,11 @@ type Verb = 'openEvents' | 'lastEvent' | 'readEvents' | 'get';
  * The event side of an engine over arrays: streams that are numbered, trimmed and flushed, reads that block, a link that
  * breaks. Blocks end by `setTimeout`, so tests run on virtual time.
  */
-export class FakeEventEngine implements Pick<
-  QueueEngine,
-  'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'onLink' | 'get'
-> {
+export class FakeEventEngine
+  implements
+    Pick<QueueEngine, 'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'onLink'>,
+    Pick<AdminVerbs, 'get'>
+{
   /** Every call in order: `openEvents`, `lastEvent email`, `readEvents email>3 1000`. */
   readonly calls: string[] = [];
   readonly jobs = new Map<string, Partial<StoredJob>>();

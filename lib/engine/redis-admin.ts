@@ -1,0 +1,124 @@
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
+import type { JobCounts } from '../job/job-state.js';
+import type { AdminVerbs, StoredJob } from './admin-verbs.js';
+import { Auditor } from './auditor.js';
+import type { EngineSettings } from './clients.js';
+import { CORRUPT } from './dead-records.js';
+import type { RecoverAnswer, RecoverCall } from './engine.js';
+import type { RedisStore } from './redis-store.js';
+import { counts } from './scripts/counts.js';
+import { get } from './scripts/get.js';
+import { obliterate } from './scripts/obliterate.js';
+import { pause } from './scripts/pause.js';
+import { promoteNow } from './scripts/promote-now.js';
+import { remove } from './scripts/remove.js';
+import { retryDead } from './scripts/retry-dead.js';
+
+/** The acts of people on Redis: one script each, but for the walks through a large queue. */
+export class RedisAdmin implements AdminVerbs {
+  constructor(
+    private readonly store: RedisStore,
+    private readonly settings: EngineSettings,
+    private readonly recover: (queue: string, call: RecoverCall) => Promise<RecoverAnswer>,
+  ) {}
+
+  async get(queue: string, id: string): Promise<StoredJob | null> {
+    const found = await this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        get,
+        keys.fixed,
+        { id, workers: workers.join('\n') },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+    return found && { id, ...found };
+  }
+
+  counts(queue: string): Promise<JobCounts & { paused: boolean }> {
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        counts,
+        keys.fixed,
+        { workers: workers.join('\n') },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+  }
+
+  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        remove,
+        keys.fixed,
+        { id, workers: workers.join('\n'), maxEvents },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+  }
+
+  retryDead(
+    queue: string,
+    which: { ids: readonly string[] } | { limit: number },
+  ): Promise<{ retried: readonly string[] }> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const limit = 'limit' in which ? which.limit : 0;
+    return this.store.run(
+      retryDead,
+      this.store.keysOf(queue).fixed,
+      { limit, maxEvents },
+      { ids: 'ids' in which ? which.ids : [] },
+    );
+  }
+
+  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
+    return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
+  }
+
+  pause(queue: string): Promise<boolean> {
+    return this.store.run(pause, this.store.keysOf(queue).fixed, {
+      pause: 1,
+      maxEvents: this.settings.limitsOf(queue).maxEvents,
+    });
+  }
+
+  resume(queue: string): Promise<boolean> {
+    return this.store.run(pause, this.store.keysOf(queue).fixed, {
+      pause: 0,
+      maxEvents: this.settings.limitsOf(queue).maxEvents,
+    });
+  }
+
+  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        obliterate,
+        keys.fixed,
+        { force: force ? 1 : 0, workers: workers.join('\n') },
+        {},
+        workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+      ),
+    );
+  }
+
+  audit(queue: string): Promise<AuditReport> {
+    return this.auditor(0).audit(queue);
+  }
+
+  repair(queue: string, maxStalls: number): Promise<RepairReport> {
+    return this.auditor(maxStalls).repair(queue);
+  }
+
+  private auditor(maxStalls: number): Auditor {
+    const { leaseMs, limitsOf } = this.settings;
+    return new Auditor(this.store, {
+      leaseMs,
+      limitsOf,
+      corrupt: CORRUPT,
+      recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
+    });
+  }
+}
