@@ -25,8 +25,8 @@ export interface ShownRun extends Pick<RunningJob, 'queue' | 'id' | 'name' | 'at
 }
 
 /**
- * Tells operators who this process is and what it does. It is asked once a beat what has changed; the thread that beats says
- * it, so that a handler that blocks everything else can still be seen running.
+ * Tells operators who this process is and what it does: once a beat, where something has changed. The thread that beats says
+ * it and renews it, so that a process does not vanish while a handler blocks its event loop.
  */
 export class Registrar {
   private readonly id = randomBytes(9).toString('base64url');
