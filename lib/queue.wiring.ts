@@ -71,7 +71,9 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
-  const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>
+    engine.processes.ofWorker(worker),
+  );
   const registrar = new Registrar(engine, leases, role, leaseMs);
   return {
     createPool: ({ queue, concurrency, find }: QueuePlan) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueEngine } from '#lib/engine/engine.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { aclRules, commandsOf, type AclOptions } from '../tools/acl.mjs';
 import { refusals } from './support/acl-user.js';
 import { bootQueue, PATIENT } from './support/queue-app.js';
@@ -101,6 +102,8 @@ describe('on a server of its own', () => {
     await queue.remove('a');
     await queue.pause();
     await queue.resume();
+    const inspector = get(QueueInspector);
+    expect([(await inspector.queues()).length, (await inspector.workers()).length]).toEqual([1, 1]);
     await queue.retryAllDead();
     await worker.close();
     await queue.obliterate();

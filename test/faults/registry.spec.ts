@@ -47,6 +47,11 @@ describe('a process', () => {
     await until(async () => (await workers()).length === 1, PATIENT);
     expect(performance.now() - since).toBeLessThan(LEASE_MS + NOTICE_MS);
     expect(await workers()).toMatchObject([{ pid: other.pid }]);
+    // Whoever takes its jobs can say where it was.
+    const { text } = await other.first('log', ({ text: line }) => line.includes('went silent'));
+    const [worker] = busy.pools[0]!.workers;
+    const place = `worker ${worker} (host "${busy.host}", pid ${busy.pid}) went silent; 1 jobs`;
+    expect(text).toContain(place);
     await other.call('release');
     other.kill('SIGTERM');
     await other.exit();
@@ -136,6 +141,7 @@ describe('Redis', () => {
     else process.kill(server.pid!, 'SIGCONT');
     const { workers } = await bootWatcher(redis);
     await until(async () => (await workers()).length === 0, PATIENT);
+    expect(app.runtime.state).toBe('stopped');
     await redis.flush();
   });
 });

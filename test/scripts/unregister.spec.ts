@@ -22,6 +22,7 @@ it('said again, or of a process that is not there, changes nothing', async () =>
   await q.engine.processes.unregister('p1');
   await changingNothing(q, () => q.engine.processes.unregister('p1'));
   await changingNothing(q, () => q.engine.processes.unregister('__proto__'));
+  expect(await q.zset('processes')).toEqual(['p2']);
 });
 
 it('of the last one leaves no key', async () => {
