@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startSentinel, type RunningSentinel } from '../../tools/redis/sentinel.mjs';
 import { bootWorking } from '../faults/support/app.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { atEnd } from '../support/cleanup.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';
 
 let sentinel: RunningSentinel;
@@ -37,3 +39,15 @@ it('finds it where some sentinels are silent, and writes nothing to standard err
   await until(() => app.runs.size === 1, { timeout: 15_000 });
   expect(written).not.toHaveBeenCalled();
 });
+
+it('tells the new primary which workers there are', async () => {
+  const app = await bootQueue(
+    { url: '', prefix: 'registry' },
+    { root: { connection: sentinel.connection }, handlers: { '*': () => 1 }, watch: false },
+  );
+  const states = async () => (await app.get(QueueInspector).workers()).map(({ state }) => state);
+  await until(async () => (await states()).length === 1, PATIENT);
+  await sentinel.failover();
+  app.runtime.pause();
+  await until(async () => (await states()).join() === 'paused', { timeout: 30_000 });
+}, 60_000);
