@@ -25,7 +25,7 @@ export type ToThread =
       readonly slot: number;
       readonly queue: string;
       readonly worker: string;
-      readonly keys: [string, string, string];
+      readonly keys: [string, string, string, string];
     }
   | { readonly kind: 'leave'; readonly slot: number }
   | { readonly kind: 'close' };
@@ -122,7 +122,7 @@ class ThreadHeartbeat implements Heartbeat {
       slot,
       queue,
       worker,
-      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker)],
+      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.cancels],
     });
   }
 

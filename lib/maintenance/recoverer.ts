@@ -83,7 +83,7 @@ export class Recoverer {
         this.notBefore.set(queue, performance.now() + answer.againInMs);
         return answer.againInMs;
       }
-      const { waiting, suspects, dead } = answer;
+      const { waiting, suspects, dead, cancelled } = answer;
       const count = waiting.length + suspects.length + dead.length;
       if (count > 0) {
         const fate = dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '';
