@@ -85,8 +85,10 @@ export class Recoverer {
       }
       const { waiting, suspects, dead, cancelled } = answer;
       const count = waiting.length + suspects.length + dead.length;
-      if (count > 0) {
-        const fate = dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '';
+      if (count + cancelled.length > 0) {
+        const fate =
+          (dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '') +
+          (cancelled.length > 0 ? `; ${cancelled.length} that were cancelled have ended` : '');
         this.logger.warn(
           `queue '${queue}': worker ${worker} went silent; ${count} jobs of it go back to the line${fate}`,
         );
