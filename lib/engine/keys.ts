@@ -51,6 +51,12 @@ export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
 
 export type KeyName = QueueKeyName | DynamicKeyName;
 
+/**
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
+ * task -> due. `readyTasks`: LIST of tasks.
+ */
+export type TaskKeyName = 'delayedTasks' | 'readyTasks';
+
 /** The keys of one queue. */
 export class QueueKeys {
   private readonly tag: string;
@@ -92,6 +98,11 @@ export class QueueKeys {
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
+}
+
+/** How the keys of all queues of a prefix begin, so that nobody takes one of them for a key of his own. */
+export function startOfKeys(prefix: string): string {
+  return `{${prefix}:`;
 }
 
 /** ZSET popped only by one process: ends its own block early. */

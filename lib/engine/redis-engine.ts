@@ -27,6 +27,7 @@ import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
+import { RedisTasks } from './redis-tasks.js';
 import { ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -55,6 +56,7 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly tasks: RedisTasks;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -77,6 +79,7 @@ export class RedisEngine implements QueueEngine {
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
