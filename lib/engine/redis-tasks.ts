@@ -32,8 +32,8 @@ export class RedisTasks implements TaskVerbs {
       const why = `the key ${name(key)} is a ${answer.type}, and ${MUST_BE[answer.key]}; name another key`;
       throw refusal('WRONGTYPE', why);
     }
-    const { kind: _, ...counts } = answer;
-    return counts;
+    const { dispatched, delayed, ready, dueInMs } = answer;
+    return { dispatched, delayed, ready, dueInMs };
   }
 }
 

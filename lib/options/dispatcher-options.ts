@@ -80,9 +80,9 @@ export function resolveDispatcherOptions(
 ): ResolvedDispatcherOptions {
   const path = pathOf(options);
   const given = readDispatcher(options, path, report);
-  const key = (field: 'delayedKey' | 'readyKey') => {
-    const read = given && readKey(given[field], `${path}.${field}`, report);
-    if (read?.startsWith(ownTag)) report(ownKey(`${path}.${field}`, read));
+  const key = (name: 'delayedKey' | 'readyKey') => {
+    const read = given && readKey(given[name], `${path}.${name}`, report);
+    if (read?.startsWith(ownTag)) report(ownKey(`${path}.${name}`, read));
     return read ?? '';
   };
   const delayedKey = key('delayedKey');
@@ -102,9 +102,9 @@ export function resolveDispatcherOptions(
 }
 
 function ownKey(path: string, key: string): InvalidOptionError {
-  const rule = 'a key of your own';
-  const message = `${path} must be ${rule}, and '${key}' belongs to a queue, which promotes its delayed jobs itself`;
-  return new InvalidOptionError(path, rule, key, message);
+  const what = 'a key of your own';
+  const message = `${path} must be ${what}, and '${key}' belongs to a queue, which promotes its delayed jobs itself`;
+  return new InvalidOptionError(path, what, key, message);
 }
 
 function pathOf(options: Partial<DispatcherOptions> | null | undefined): string {
