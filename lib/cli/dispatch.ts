@@ -21,22 +21,24 @@ export async function runDispatch(
   signal: AbortSignal,
 ): Promise<number> {
   const complain = (text: string) => output.complain(`godwit dispatch: ${text}`);
-  let connection: ConnectionOption = options.url;
-  for (;;) {
+  try {
     try {
-      await moveTasks({ ...options, connection }, output, complain, signal);
-      return 0;
+      await moveTasks({ ...options, connection: options.url }, output, complain, signal);
     } catch (error) {
-      if (!(error instanceof GodwitError)) throw error;
-      const isNode = error instanceof RedisRefusedError && error.reply === 'MOVED';
-      if (!isNode || connection !== options.url) {
-        complain(error.message);
-        return 1;
-      }
-      // The URL is that of a node of a cluster, which knows the others.
-      connection = { cluster: [options.url] };
+      if (!isOfCluster(error)) throw error;
+      await moveTasks({ ...options, connection: { cluster: [options.url] } }, output, complain, signal);
     }
+    return 0;
+  } catch (error) {
+    if (!(error instanceof GodwitError)) throw error;
+    complain(error.message);
+    return 1;
   }
+}
+
+/** Whether the URL is that of a node of a cluster: it knows the others. */
+function isOfCluster(error: unknown): boolean {
+  return error instanceof RedisRefusedError && error.reply === 'MOVED';
 }
 
 /** Resolves after the signal, and rejects with an error that does not pass by itself. */
@@ -59,7 +61,7 @@ async function moveTasks(
       return waitMs;
     },
     failed: (error, tries) => {
-      if (!isPassing(error)) throw error;
+      if (!isPassing(error) || (isOfCluster(error) && typeof connection === 'string')) throw error;
       news.away(error);
       return repeatDelay(error, tries);
     },

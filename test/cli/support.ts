@@ -17,16 +17,19 @@ export function godwit(args: readonly string[], stdio: StdioOptions = ['ignore',
 export class Command {
   out = '';
   err = '';
+  private readonly closed: Promise<[number | null, string | null]>;
   private readonly exited: Promise<[number | null, string | null]>;
 
   constructor(private readonly child: ChildProcess) {
     child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
-    // 'close' comes after the last output, 'exit' may come before it.
-    this.exited = once(child, 'close') as Promise<[number | null, string | null]>;
+    this.exited = once(child, 'exit') as typeof this.exited;
+    // It comes after the last output, 'exit' may come before it.
+    this.closed = once(child, 'close') as typeof this.closed;
     atEnd(async () => {
       this.kill('SIGKILL');
-      await this.exited;
+      child.stdout?.resume();
+      await this.closed;
     });
   }
 
@@ -34,7 +37,7 @@ export class Command {
     return this.child.stdout!;
   }
 
-  /** Resolves once it has written what matches to its standard output, or `err`or output. */
+  /** Resolves once it has written what matches to its standard output or its error output. */
   said(match: RegExp, where: 'out' | 'err' = 'out'): Promise<string> {
     return until(() => match.exec(this[where])?.[0], {
       timeout: PATIENCE_MS,
@@ -46,20 +49,24 @@ export class Command {
     this.child.kill(signal);
   }
 
-  /** Its exit code, or the signal that ended it. */
-  async ended(): Promise<number | string | null> {
-    const [code, signal] = await within(this.exited, {
-      timeout: PATIENCE_MS,
-      what: `the command ends: ${JSON.stringify([this.out, this.err])}`,
-    });
-    return code ?? signal;
+  /** Its exit code, or the signal that ended it; by then all it wrote is here. */
+  ended(): Promise<number | string | null> {
+    return this.after(this.closed);
   }
 
   /** Asks it to end; answers its exit code and how many ms that took. */
   async end(signal: NodeJS.Signals): Promise<{ readonly code: unknown; readonly ms: number }> {
     const since = performance.now();
     this.kill(signal);
-    const code = await this.ended();
+    const code = await this.after(this.exited);
     return { code, ms: performance.now() - since };
+  }
+
+  private async after(end: Promise<[number | null, string | null]>): Promise<number | string | null> {
+    const [code, signal] = await within(end, {
+      timeout: PATIENCE_MS,
+      what: `the command ends: ${JSON.stringify([this.out, this.err])}`,
+    });
+    return code ?? signal;
   }
 }
