@@ -8,7 +8,7 @@ import { godwit } from './support.js';
 const cluster = useCluster();
 
 it('moves between keys of one slot, whichever node is named', async () => {
-  const client = new Cluster(cluster.running.urls);
+  const client = new Cluster([...cluster.running.urls]);
   atEnd(() => client.disconnect());
   for (const [i, url] of cluster.running.urls.entries()) {
     const [from, to] = [`{tasks-${i}}:delayed`, `{tasks-${i}}:ready`];
