@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Logger, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { getDispatcherToken } from './decorators/metadata.js';
 import { Dispatcher, type DispatcherEngine } from './dispatcher/dispatcher.js';
-import { startOfKeys } from './engine/keys.js';
+import { isKeyOf } from './engine/keys.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveDispatcherOptions,
@@ -32,7 +32,7 @@ export class DispatcherRegistry {
   /** Adds a dispatcher, or meets it again; undefined where its options are refused. */
   register(given: DispatcherOptions): Dispatcher | undefined {
     const { value: resolved, faults } = collectFaults((report) =>
-      resolveDispatcherOptions(given, startOfKeys(this.prefix), report),
+      resolveDispatcherOptions(given, (key) => isKeyOf(this.prefix, key), report),
     );
     this.faults.push(...faults);
     if (faults.length > 0) return undefined;

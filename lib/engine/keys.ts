@@ -49,7 +49,17 @@ export const QUEUE_KEYS = Object.keys(SUFFIXES) as QueueKeyName[];
 /** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
 export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
 
-export type KeyName = QueueKeyName | DynamicKeyName;
+/** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
+const PROCESS_SUFFIXES = {
+  /** ZSET process -> ms until when its record holds: the worker processes. */
+  processes: 'processes',
+  /** HASH process -> JSON: what it says of itself, for operators. */
+  processInfo: 'processes:info',
+} as const;
+
+export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
+
+export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
 /**
  * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
@@ -100,12 +110,19 @@ export class QueueKeys {
   }
 }
 
-/** How the keys of all queues of a prefix begin, so that nobody takes one of them for a key of his own. */
-export function startOfKeys(prefix: string): string {
-  return `{${prefix}:`;
+export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, string>> {
+  const keys = {} as Record<ProcessKeyName, string>;
+  for (const [name, suffix] of Object.entries(PROCESS_SUFFIXES))
+    keys[name as ProcessKeyName] = `{${prefix}}:${suffix}`;
+  return keys;
 }
 
 /** ZSET popped only by one process: ends its own block early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
+}
+
+/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+export function isKeyOf(prefix: string, key: string): boolean {
+  return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

@@ -70,19 +70,19 @@ const readDispatcher = shape({
 });
 
 /**
- * @param ownTag how the keys of the queues of this application begin.
+ * @param isOurs whether a key belongs to the queues of this application.
  * @throws {InvalidOptionError} at the first fault, unless `report` collects.
  */
 export function resolveDispatcherOptions(
   options: DispatcherOptions,
-  ownTag: string,
+  isOurs: (key: string) => boolean,
   report: Report = refuse,
 ): ResolvedDispatcherOptions {
   const path = pathOf(options);
   const given = readDispatcher(options, path, report);
   const key = (name: 'delayedKey' | 'readyKey') => {
     const read = given && readKey(given[name], `${path}.${name}`, report);
-    if (read?.startsWith(ownTag)) report(ownKey(`${path}.${name}`, read));
+    if (read !== undefined && isOurs(read)) report(ownKey(`${path}.${name}`, read));
     return read ?? '';
   };
   const delayedKey = key('delayedKey');
@@ -103,7 +103,7 @@ export function resolveDispatcherOptions(
 
 function ownKey(path: string, key: string): InvalidOptionError {
   const what = 'a key of your own';
-  const message = `${path} must be ${what}, and '${key}' belongs to a queue, which promotes its delayed jobs itself`;
+  const message = `${path} must be ${what}, and '${key}' belongs to the queues, which move their delayed jobs themselves`;
   return new InvalidOptionError(path, what, key, message);
 }
 

@@ -327,6 +327,7 @@ describe('registering', () => {
       "registerDispatcher('mails:delayed').batchsize is not an option; did you mean batchSize?",
     ],
     [{ delayedKey: '{shop:mails}:delayed', readyKey: 'r' }, 'delayedKey must be a key of your own, and'],
+    [{ delayedKey: 'd', readyKey: '{shop}:processes' }, 'readyKey must be a key of your own, and'],
   ])('refuses %j in words', async (options, words) => {
     expect(await faultsOf(options)).toContainEqual(expect.stringContaining(words));
   });
