@@ -65,10 +65,12 @@ export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
+export type { CancelAnswer } from './engine/admin-verbs.js';
 export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,
+  CancelledEvent,
   CompletedEvent,
   DeadEvent,
   DelayedEvent,

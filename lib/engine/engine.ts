@@ -45,7 +45,7 @@ export interface QueueEngine {
   recover(queue: string, call: RecoverCall): Promise<RecoverAnswer>;
   /** What the server thinks this worker holds and the worker does not, with bodies; and the other way round. */
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
-  /** Gives held jobs back to the head of the line. With `leave` the worker is forgotten once it holds nothing. */
+  /** Gives held jobs back to the head of the line; those that were cancelled end. With `leave` the worker is forgotten once it holds nothing. */
   release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */
   promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
@@ -171,7 +171,13 @@ export interface ClaimedJob {
 }
 
 export type BeatAnswer =
-  | { readonly kind: 'alive'; readonly held: number; readonly seq: number }
+  | {
+      readonly kind: 'alive';
+      readonly held: number;
+      readonly seq: number;
+      /** Why, by id: jobs this worker holds that were cancelled. Where there are more than 1,000, some of them. */
+      readonly cancels: ReadonlyMap<string, string>;
+    }
   | { readonly kind: 'unknown-worker' };
 
 export interface HeartbeatPlan {
@@ -211,6 +217,8 @@ export type RecoverAnswer =
       readonly waiting: readonly string[];
       readonly suspects: readonly string[];
       readonly dead: readonly string[];
+      /** They were cancelled while they ran, and are gone. */
+      readonly cancelled: readonly string[];
       readonly more: boolean;
     }
   /** The lease is over, but the server has not been seen answering for a beat since: ask again after that. */
@@ -259,7 +267,7 @@ export interface RawEvent {
   readonly attempt: number;
   readonly durationUs: number;
   readonly delayMs: number;
-  /** Why: a dead reason, or why it was removed. */
+  /** Why: a dead reason, or why it was removed or cancelled. */
   readonly reason: string;
   readonly error: FailureRecord | null;
   /** JSON, of a progress event. */
@@ -278,6 +286,7 @@ export const EVENT_TYPES = [
   'stalled',
   'released',
   'removed',
+  'cancelled',
   'paused',
   'resumed',
 ] as const;

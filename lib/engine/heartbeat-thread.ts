@@ -76,10 +76,10 @@ function beatAll(): void {
 async function beatOnce(
   queue: string,
   worker: string,
-  [workers, record, active]: [string, string, string],
+  [workers, record, active, cancels]: [string, string, string, string],
 ): Promise<void> {
   const { leaseMs, recordMs } = start;
-  const values = beat.encode({ workers, worker: record, active }, { worker, leaseMs, recordMs }, {});
+  const values = beat.encode({ workers, worker: record, active, cancels }, { worker, leaseMs, recordMs }, {});
   try {
     const raw = await run(start.script, values);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });

@@ -27,7 +27,7 @@ export type ToThread =
       readonly slot: number;
       readonly queue: string;
       readonly worker: string;
-      readonly keys: [string, string, string];
+      readonly keys: [string, string, string, string];
     }
   | { readonly kind: 'leave'; readonly slot: number }
   | { readonly kind: 'show'; readonly process: string; readonly info: string }
@@ -126,7 +126,7 @@ class ThreadHeartbeat implements Heartbeat {
       slot,
       queue,
       worker,
-      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker)],
+      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.cancels],
     });
   }
 

@@ -33,6 +33,10 @@ const SUFFIXES = {
   progress: 'progress',
   /** HASH id -> lines: what a run wrote to its log. */
   logs: 'logs',
+  /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
+  cancels: 'cancels',
+  /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
+  cancelled: 'cancelled',
   /** STREAM: one entry per script call that changed something; ids are event numbers. */
   events: 'events',
   /** HASH: paused, number of the last event, sequence of the priorities. */

@@ -1,12 +1,14 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts } from '../job/job-state.js';
-import type { AdminVerbs, StoredJob } from './admin-verbs.js';
+import type { AdminVerbs, CancelAnswer, StoredJob } from './admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './clients.js';
 import { CORRUPT } from './dead-records.js';
 import type { RecoverAnswer, RecoverCall } from './engine.js';
+import { stamped } from './replies.js';
 import type { RedisStore } from './redis-store.js';
+import { cancel } from './scripts/cancel.js';
 import { counts } from './scripts/counts.js';
 import { get } from './scripts/get.js';
 import { oldest } from './scripts/oldest.js';
@@ -73,6 +75,25 @@ export class RedisAdmin implements AdminVerbs {
         workers.map((worker) => keys.active(worker)),
       ),
     );
+  }
+
+  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        cancel,
+        { ...keys.fixed, stats: keys.stats(this.store.today()) },
+        { id, reason, workers: workers.join('\n'), maxEvents },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+  }
+
+  async cancelled(queue: string, id: string): Promise<{ reason: string; agoMs: number } | null> {
+    const { cancelled } = this.store.keysOf(queue).fixed;
+    const [at, reason] = stamped((await this.store.command('cancelled', 'hget', [cancelled, id])) ?? '');
+    return at === null || reason === null ? null : { reason, agoMs: this.store.now() - at };
   }
 
   retryDead(

@@ -225,7 +225,12 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     return this.store.run(
       release,
-      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
+      {
+        ...keys.fixed,
+        worker: keys.worker(worker),
+        active: keys.active(worker),
+        stats: keys.stats(this.store.today()),
+      },
       { worker, leave: leave ? 1 : 0, maxEvents: this.settings.limitsOf(queue).maxEvents },
       { ids },
     );

@@ -10,6 +10,14 @@ export interface RecovererLimits {
   readonly maxStalls: number;
 }
 
+/** What became of the jobs of a silent worker, in numbers. */
+interface Taken {
+  /** Without those that were cancelled. */
+  readonly count: number;
+  readonly dead: number;
+  readonly cancelled: number;
+}
+
 /**
  * Looks after workers that went silent. Every exchange says when the first lease of another worker ends; shortly before that
  * one look is taken, and one more before the next lease ends for as long as others hold jobs. So a dead worker's jobs run
@@ -88,17 +96,22 @@ export class Recoverer {
         this.notBefore.set(queue, performance.now() + answer.againInMs);
         return answer.againInMs;
       }
-      const { waiting, suspects, dead } = answer;
+      const { waiting, suspects, dead, cancelled } = answer;
       const count = waiting.length + suspects.length + dead.length;
       // Nobody waits for it: other workers may have gone silent too.
-      if (count > 0) void this.tell(queue, worker, count, dead.length);
+      if (count + cancelled.length > 0)
+        void this.tell(queue, worker, { count, dead: dead.length, cancelled: cancelled.length });
       if (!answer.more || this.stopped) return Infinity;
     }
   }
-  private async tell(queue: string, worker: string, count: number, dead: number): Promise<void> {
+
+  private async tell(queue: string, worker: string, taken: Taken): Promise<void> {
+    const { count, dead, cancelled } = taken;
     const process = await this.processOf(worker).catch(() => null);
     const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
-    const fate = dead > 0 ? `, ${dead} of them are dead as stalled` : '';
+    const fate =
+      (dead > 0 ? `, ${dead} of them are dead as stalled` : '') +
+      (cancelled > 0 ? `; ${cancelled} that were cancelled have ended` : '');
     this.logger.warn(
       `queue '${queue}': worker ${worker}${place} went silent; ${count} jobs of it go back to the line${fate}`,
     );

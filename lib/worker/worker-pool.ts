@@ -242,6 +242,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.leaseLost(this.exchanger.renew());
       return;
     }
+    if (answer.cancels.size > 0) this.cancel(answer.cancels);
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
     this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
     if (this.mismatches >= 2) void this.reconcile(); // once may be a settlement that crossed the beat
@@ -335,8 +336,17 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
 
-  private releaseClaims(): void {
-    for (const job of this.claims.clear()) {
+  /** A run hears of it and decides; what has not started does not start. The store ends what is given back. */
+  private cancel(reasons: ReadonlyMap<string, string>): void {
+    for (const run of this.runs) {
+      const reason = reasons.get(run.id);
+      if (reason !== undefined) run.abort('cancelled', reason);
+    }
+    this.releaseClaims(this.claims.drop(reasons));
+  }
+
+  private releaseClaims(jobs = this.claims.clear()): void {
+    for (const job of jobs) {
       const name = decodeBody(job.body)?.name ?? '';
       if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });

@@ -18,7 +18,8 @@ const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
 /** In place of a command: answers as if there were nothing, or does something else instead. */
 const HELPERS = `
 local function dropped_(command, key, ...)
-  local many = { ZRANGE = 1, LRANGE = 1, SMEMBERS = 1, HKEYS = 1, SPOP = 1, LPOP = 1, ZPOPMIN = 1, XINFO = 1, LPOS = 1 }
+  local many = { ZRANGE = 1, LRANGE = 1, SMEMBERS = 1, HKEYS = 1, SPOP = 1, LPOP = 1, ZPOPMIN = 1, XINFO = 1, LPOS = 1,
+    HRANDFIELD = 1, SRANDMEMBER = 1 }
   if command == 'LPOS' and select('#', ...) == 1 then return false end
   if many[command] then return {} end
   if command == 'HMGET' or command == 'ZMSCORE' then local none = {} for i = 1, select('#', ...) do none[i] = false end return none end

@@ -121,6 +121,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['get', () => engine.admin.get(QUEUE, 'e')],
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
+    ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
     ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
     ['pause', () => engine.admin.pause(QUEUE)],
     ['pause', () => engine.admin.resume(QUEUE)],
