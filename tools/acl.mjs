@@ -27,6 +27,7 @@ const OF_WORKERS = new Set([
   'audit',
   'audit-page',
   'beat',
+  'dispatch',
   'exchange',
   'note',
   'overdue',

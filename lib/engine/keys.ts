@@ -65,6 +65,12 @@ export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
+/**
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
+ * task -> due. `readyTasks`: LIST of tasks.
+ */
+export type TaskKeyName = 'delayedTasks' | 'readyTasks';
+
 /** The keys of one queue. */
 export class QueueKeys {
   private readonly tag: string;
@@ -118,4 +124,9 @@ export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, str
 /** ZSET popped only by one process: ends its own block early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
+}
+
+/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+export function isKeyOf(prefix: string, key: string): boolean {
+  return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

@@ -133,6 +133,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       'recover',
       () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
     ],
+    ['dispatch', () => dispatchOne(engine)],
     ['audit', () => engine.admin.audit(QUEUE)],
     ['audit-page', () => auditMany(engine)],
     [
@@ -147,6 +148,13 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
+}
+
+/** Of keys that no queue uses. */
+async function dispatchOne(engine: RedisEngine): Promise<unknown> {
+  const [delayedKey, readyKey] = ['delayed', 'wait'].map((kind) => `{${q.redis.prefix}:tasks}:${kind}`);
+  await q.admin.zadd(delayedKey!, 1, 'task');
+  return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
 }
 
 /** More jobs than are looked at in one script, in a queue of their own. */
