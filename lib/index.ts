@@ -52,6 +52,11 @@ export { Queue } from './producer/queue.js';
 export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
 
+// Looking at who works, on what.
+export { QueueInspector } from './inspect/queue-inspector.js';
+export type { QueueInfo } from './inspect/queue-inspector.js';
+export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/worker-info.js';
+
 // Events.
 export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';

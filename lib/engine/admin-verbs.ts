@@ -7,6 +7,8 @@ export interface AdminVerbs {
   /** Everything about one job, or null. */
   get(queue: string, id: string): Promise<StoredJob | null>;
   counts(queue: string): Promise<JobCounts & { paused: boolean }>;
+  /** Since the job that waits longest could first run, among those that have not failed before; null where there is none. */
+  oldestWaitingMs(queue: string): Promise<number | null>;
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
   /** Ends a job that has not started; one that runs is marked, and ends whatever its worker says of it but `completed`. */
   cancel(queue: string, id: string, reason: string): Promise<CancelAnswer>;

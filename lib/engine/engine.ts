@@ -1,6 +1,7 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
+import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -52,6 +53,8 @@ export interface QueueEngine {
 
   /** What people ask and do. */
   readonly admin: AdminVerbs;
+  /** Who works, on what. */
+  readonly processes: ProcessVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
@@ -185,13 +188,16 @@ export interface HeartbeatPlan {
   readonly onFailure: (error: Error) => void;
 }
 
-/** A thread that beats for those who hold jobs. */
+/** A thread that beats for those who hold jobs, and renews what the process says of itself. */
 export interface Heartbeat {
   /** From now on beat for this worker of the queue, while it `holds` anything. */
   follow(queue: string, worker: string): void;
   /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
   holds(queue: string, any: boolean): void;
   leave(queue: string): void;
+  /** Registers this process, and renews that, with the last record given. */
+  show(record: ProcessRecord): void;
+  /** Once this has resolved nothing is renewed any more. */
   close(): Promise<void>;
 }
 

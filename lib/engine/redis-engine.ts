@@ -25,9 +25,10 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
-import { ServerWarnings } from './server-check.js';
+import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
@@ -55,6 +56,7 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly processes: RedisProcesses;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -73,10 +75,14 @@ export class RedisEngine implements QueueEngine {
     this.store = new RedisStore(
       prefix,
       callMs,
-      (info) => this.warnings.check(info),
+      (info) => {
+        this.warnings.check(info);
+        this.processes.server = nameOfServer(info);
+      },
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.processes = new RedisProcesses(prefix, this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));

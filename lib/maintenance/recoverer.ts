@@ -1,5 +1,9 @@
 import { Logger } from '@nestjs/common';
 import type { QueueEngine } from '../engine/engine.js';
+import { quoted } from '../job/text.js';
+
+/** Of which process a worker was, where that is known. */
+export type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
 
 export interface RecovererLimits {
   readonly leaseMs: number;
@@ -25,6 +29,7 @@ export class Recoverer {
   constructor(
     private readonly engine: QueueEngine,
     private readonly limits: RecovererLimits,
+    private readonly processOf: FindProcess = async () => null,
   ) {
     this.doubtMs = limits.leaseMs / 2;
   }
@@ -85,15 +90,29 @@ export class Recoverer {
       }
       const { waiting, suspects, dead, cancelled } = answer;
       const count = waiting.length + suspects.length + dead.length;
-      if (count + cancelled.length > 0) {
-        const fate =
-          (dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '') +
-          (cancelled.length > 0 ? `; ${cancelled.length} that were cancelled have ended` : '');
-        this.logger.warn(
-          `queue '${queue}': worker ${worker} went silent; ${count} jobs of it go back to the line${fate}`,
-        );
-      }
+      // Nobody waits for it: other workers may have gone silent too.
+      if (count + cancelled.length > 0)
+        void this.tell(queue, worker, { count, dead: dead.length, cancelled: cancelled.length });
       if (!answer.more || this.stopped) return Infinity;
     }
   }
+
+  private async tell(queue: string, worker: string, { count, dead, cancelled }: Recovered): Promise<void> {
+    const process = await this.processOf(worker).catch(() => null);
+    const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
+    const fate =
+      (dead > 0 ? `, ${dead} of them are dead as stalled` : '') +
+      (cancelled > 0 ? `; ${cancelled} that were cancelled have ended` : '');
+    this.logger.warn(
+      `queue '${queue}': worker ${worker}${place} went silent; ${count} jobs of it go back to the line${fate}`,
+    );
+  }
+}
+
+/** How many jobs of a silent worker became what. */
+interface Recovered {
+  /** Not the cancelled ones. */
+  readonly count: number;
+  readonly dead: number;
+  readonly cancelled: number;
 }

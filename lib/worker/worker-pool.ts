@@ -17,6 +17,7 @@ import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
 import { Prefetch } from './prefetch.js';
+import type { ShownPool } from './registrar.js';
 import { Run, type RunVoice } from './run.js';
 import { Strays } from './strays.js';
 import { RELEASED, unrunnable } from './verdict.js';
@@ -43,7 +44,7 @@ const MAX_TIMER_MS = 2_147_483_647;
  * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
  * when the line is empty.
  */
-export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice {
+export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, ShownPool {
   readonly queue: string;
   readonly concurrency: number;
   readonly leaseMs: number;
@@ -81,6 +82,18 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   get running(): number {
     return this.runs.size;
+  }
+
+  get queues(): readonly string[] {
+    return [this.queue];
+  }
+
+  get paused(): readonly string[] {
+    return this.state === 'paused' || this.state === 'new' ? this.queues : [];
+  }
+
+  get workers(): readonly string[] {
+    return [this.worker];
   }
 
   // ------------------------------------------------------------------------------------------------------ the runtime

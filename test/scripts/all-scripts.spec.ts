@@ -15,6 +15,7 @@ import {
   kept,
   LEASE_MS,
   LIMITS,
+  processRecord,
   QUEUE,
   retried,
   useQueue,
@@ -54,7 +55,16 @@ it('every shared fragment is used', () => {
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
   expect(ofMemory('refuse')).toEqual(['enqueue', 'note']);
-  expect(ofMemory('read')).toEqual(['adopt', 'audit', 'audit-page', 'counts', 'get', 'overdue']);
+  expect(ofMemory('read')).toEqual([
+    'adopt',
+    'audit',
+    'audit-page',
+    'counts',
+    'get',
+    'list-workers',
+    'oldest',
+    'overdue',
+  ]);
 });
 
 it.each(all)('%s loads on the server under the name it is called by', async (_, script) => {
@@ -109,6 +119,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
     ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
@@ -131,6 +142,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
         return engine.admin.repair(QUEUE, 5);
       },
     ],
+    ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['list-workers', () => engine.processes.list()],
+    ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }

@@ -11,7 +11,15 @@ interface Room {
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
 /** A stage of the work knows what a job is, what may be set, the plain verbs of the engine and when to call one again; never another stage. */
-const STAGE = ['errors', 'job', 'options', 'engine/engine.ts', 'engine/admin-verbs.ts', 'engine/waiting.ts'];
+const STAGE = [
+  'errors',
+  'job',
+  'options',
+  'engine/engine.ts',
+  'engine/admin-verbs.ts',
+  'engine/process-verbs.ts',
+  'engine/waiting.ts',
+];
 const NEST = [
   '@nestjs/common',
   '@nestjs/core',
@@ -31,6 +39,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
   events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
+  inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
   decorators: {
     lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
     packages: [...SCHEMA, ...NEST],
