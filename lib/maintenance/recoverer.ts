@@ -10,6 +10,14 @@ export interface RecovererLimits {
   readonly maxStalls: number;
 }
 
+/** What became of the jobs of a silent worker, in numbers. */
+interface Taken {
+  /** Without those that were cancelled. */
+  readonly count: number;
+  readonly dead: number;
+  readonly cancelled: number;
+}
+
 /**
  * Looks after workers that went silent. Every exchange says when the first lease of another worker ends; shortly before that
  * one look is taken, and one more before the next lease ends for as long as others hold jobs. So a dead worker's jobs run
@@ -97,7 +105,8 @@ export class Recoverer {
     }
   }
 
-  private async tell(queue: string, worker: string, { count, dead, cancelled }: Recovered): Promise<void> {
+  private async tell(queue: string, worker: string, taken: Taken): Promise<void> {
+    const { count, dead, cancelled } = taken;
     const process = await this.processOf(worker).catch(() => null);
     const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
     const fate =
@@ -107,12 +116,4 @@ export class Recoverer {
       `queue '${queue}': worker ${worker}${place} went silent; ${count} jobs of it go back to the line${fate}`,
     );
   }
-}
-
-/** How many jobs of a silent worker became what. */
-interface Recovered {
-  /** Not the cancelled ones. */
-  readonly count: number;
-  readonly dead: number;
-  readonly cancelled: number;
 }
