@@ -45,6 +45,7 @@ export type {
   Violation,
   ViolationKind,
 } from './job/audit-report.js';
+export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 

@@ -71,6 +71,10 @@ export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
  */
 export type TaskKeyName = 'delayedTasks' | 'readyTasks';
 
+/** Counters are kept so long, from the first of a day. */
+const STATS_DAYS = 90;
+const DAY_MS = 86_400_000;
+
 /** The keys of one queue. */
 export class QueueKeys {
   private readonly tag: string;
@@ -108,9 +112,20 @@ export class QueueKeys {
     return `${this.tag}lane:${lane}`;
   }
 
-  /** HASH, kept 90 days: processed, failed and dead of one day (UTC, `yyyy-mm-dd`). */
+  /**
+   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
+   * as `processed:<name>`; and how many names that are.
+   */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
+  }
+
+  /** Those of the day of this moment and of the days before, the newest first; by default all that can be there. */
+  statsUntil(now: number, days = STATS_DAYS + 1): { readonly date: string; readonly key: string }[] {
+    return Array.from({ length: days }, (_, ago) => {
+      const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
+      return { date, key: this.stats(date) };
+    });
   }
 }
 

@@ -143,6 +143,7 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
+    const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
       exchange,
       {
@@ -160,12 +161,13 @@ export class RedisEngine implements QueueEngine {
         maySuspect: call.maySuspect ? 1 : 0,
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
+        whose,
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
         corrupt: CORRUPT,
       },
-      encodeSettled(settled, maxEvents > 0),
+      lists,
     );
     this.store.setClock(answer.now);
     return answer;

@@ -64,6 +64,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'list-workers',
     'oldest',
     'overdue',
+    'stats',
   ]);
 });
 
@@ -119,6 +120,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['stats', () => engine.admin.stats(QUEUE, 2)],
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
