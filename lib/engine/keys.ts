@@ -38,9 +38,9 @@ const SUFFIXES = {
   /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
   schedule: 'schedule',
   /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
-  scheduleStates: 'schedule-states',
+  firings: 'firings',
   /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
-  scheduleIds: 'schedule-ids',
+  scheduled: 'scheduled',
   /** STREAM: one entry per script call that changed something; ids are event numbers. */
   events: 'events',
   /** HASH: paused, number of the last event, sequence of the priorities. */
