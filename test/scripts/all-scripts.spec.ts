@@ -15,6 +15,7 @@ import {
   kept,
   LEASE_MS,
   LIMITS,
+  processRecord,
   QUEUE,
   retried,
   useQueue,
@@ -62,6 +63,8 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'counts',
     'due-schedules',
     'get',
+    'list-workers',
+    'oldest',
     'overdue',
     'schedules',
   ]);
@@ -119,7 +122,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
+    ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
     ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
     ['pause', () => engine.admin.pause(QUEUE)],
     ['pause', () => engine.admin.resume(QUEUE)],
@@ -153,6 +158,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
         return engine.admin.repair(QUEUE, 5);
       },
     ],
+    ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['list-workers', () => engine.processes.list()],
+    ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }
