@@ -35,6 +35,7 @@ class FakeEngine {
       paused: false,
       dueInMs: null,
       leaseInMs: null,
+      scheduleInMs: null,
       held: 0,
     };
   }
