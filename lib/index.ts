@@ -18,6 +18,7 @@ export type { ClusterConnection, ConnectionOption } from './options/connection.j
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
+  CompletedOptions,
   DeadOptions,
   EventsOption,
   LeaseOptions,
@@ -25,6 +26,7 @@ export type {
   QueueModuleOptions,
   QueueOptions,
   ShutdownOptions,
+  UpkeepOptions,
 } from './options/module-options.js';
 
 // Jobs.
@@ -50,6 +52,9 @@ export { QueueProducer } from './producer/queue-producer.js';
 export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
+export type { CleanOptions } from './producer/clean-options.js';
+export { DeadJobs } from './producer/dead-jobs.js';
+export type { DeadFilter, DeadJob, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
 
 // Events.

@@ -5,6 +5,7 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { Janitor } from './maintenance/janitor.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
@@ -28,8 +29,14 @@ type HandleOf = (queue: string) => Queue;
 function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
-    const { events, dead } = registry.optionsOf(queue);
-    return { maxEvents: events.max, deadMax: dead.max, deadAgeMs: dead.ageMs };
+    const { events, dead, completed } = registry.optionsOf(queue);
+    return {
+      maxEvents: events.max,
+      eventsAgeMs: events.ageMs,
+      deadMax: dead.max,
+      deadAgeMs: dead.ageMs,
+      completedMax: completed.max,
+    };
   };
   const replicasAsked = () => {
     const queues = registry.names().filter((name) => registry.has(name));
@@ -70,9 +77,11 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
   const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
-    createPool: ({ queue, concurrency, find }: QueuePlan) =>
-      new WorkerPool({
+    createPool: ({ queue, concurrency, find }: QueuePlan) => {
+      janitor.start();
+      return new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
         concurrency,
@@ -81,10 +90,11 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         doorbell,
         leases,
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-      }),
+      });
+    },
     stop: async () => {
       recoverer.stop();
-      await Promise.all([doorbell.stop(), leases.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop()]);
     },
   };
 }

@@ -99,7 +99,9 @@ describe('on a server of its own', () => {
     await queue.remove('a');
     await queue.pause();
     await queue.resume();
-    await queue.retryAllDead();
+    await queue.dead.retry({});
+    await queue.dead.list();
+    await queue.clean({ state: 'dead' });
     await worker.close();
     await queue.obliterate();
     await queue.add('one', null);

@@ -8,11 +8,6 @@ export interface AdminVerbs {
   get(queue: string, id: string): Promise<StoredJob | null>;
   counts(queue: string): Promise<JobCounts & { paused: boolean }>;
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
-  /** Dead jobs back to the line, attempts starting again: those named, or the `limit` that died first. */
-  retryDead(
-    queue: string,
-    which: { ids: readonly string[] } | { limit: number },
-  ): Promise<{ retried: readonly string[] }>;
   /** Runs a delayed job now. */
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
   pause(queue: string): Promise<boolean>;

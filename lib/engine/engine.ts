@@ -1,6 +1,7 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
+import type { UpkeepVerbs } from './upkeep-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -52,6 +53,8 @@ export interface QueueEngine {
 
   /** What people ask and do. */
   readonly admin: AdminVerbs;
+  /** Dead letters, cleaning, retention. */
+  readonly upkeep: UpkeepVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;

@@ -92,6 +92,11 @@ export class QueueKeys {
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
+
+  /** STRING with TTL, of the queue without a name: who looks after a group of queues has it for a while. */
+  janitor(group: string): string {
+    return `${this.tag}janitor:${group}`;
+  }
 }
 
 /** ZSET popped only by one process: ends its own block early. */

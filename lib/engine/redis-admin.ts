@@ -12,7 +12,9 @@ import { obliterate } from './scripts/obliterate.js';
 import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
-import { retryDead } from './scripts/retry-dead.js';
+
+/** Daily counters are kept for 90 days. */
+const STATS_DAYS = 91;
 
 /** The acts of people on Redis: one script each, but for the walks through a large queue. */
 export class RedisAdmin implements AdminVerbs {
@@ -60,20 +62,6 @@ export class RedisAdmin implements AdminVerbs {
     );
   }
 
-  retryDead(
-    queue: string,
-    which: { ids: readonly string[] } | { limit: number },
-  ): Promise<{ retried: readonly string[] }> {
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const limit = 'limit' in which ? which.limit : 0;
-    return this.store.run(
-      retryDead,
-      this.store.keysOf(queue).fixed,
-      { limit, maxEvents },
-      { ids: 'ids' in which ? which.ids : [] },
-    );
-  }
-
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
     return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
   }
@@ -99,7 +87,10 @@ export class RedisAdmin implements AdminVerbs {
         keys.fixed,
         { force: force ? 1 : 0, workers: workers.join('\n') },
         {},
-        workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+        [
+          ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+          ...this.store.days(STATS_DAYS).map((day) => keys.stats(day)),
+        ],
       ),
     );
   }

@@ -25,6 +25,7 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisUpkeep } from './redis-upkeep.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { ServerWarnings } from './server-check.js';
@@ -55,6 +56,7 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly upkeep: RedisUpkeep;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -77,6 +79,7 @@ export class RedisEngine implements QueueEngine {
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
@@ -132,7 +135,7 @@ export class RedisEngine implements QueueEngine {
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
     const keys = this.store.keysOf(queue);
-    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
     const answer = await this.store.run(
       exchange,
@@ -154,6 +157,7 @@ export class RedisEngine implements QueueEngine {
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
+        completedMax,
         corrupt: CORRUPT,
       },
       encodeSettled(settled, maxEvents > 0),

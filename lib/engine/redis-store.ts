@@ -139,6 +139,14 @@ export class RedisStore {
     return this.day.text;
   }
 
+  /** So many days up to today, and tomorrow, which another process may write to already. */
+  days(count: number): string[] {
+    const now = this.now();
+    return Array.from({ length: count + 1 }, (_, ago) =>
+      new Date(now + (1 - ago) * 86_400_000).toISOString().slice(0, 10),
+    );
+  }
+
   private async greet(link: Link): Promise<void> {
     const deadline = performance.now() + this.callMs;
     const [info, time] = await Promise.all([

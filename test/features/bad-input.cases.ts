@@ -115,7 +115,7 @@ export const cases: Case[] = [
   ['a wrong id to look up', ID, 'is empty', ({ queue }) => queue.get('')],
   ['a wrong id to remove', ID, 'U+000A', ({ queue }) => queue.remove('a\nb')],
   ['a wrong id to promote', ID, 'is not a string', ({ queue }) => queue.promote(undefined as never)],
-  ['a wrong id to retry', ID, 'U+D800', ({ queue }) => queue.retryDead('\ud800')],
+  ['a wrong id to retry', ID, 'U+D800', ({ queue }) => queue.dead.retry('\ud800')],
   ['an empty job name', NAME, 'a job name is 1 to 255 bytes', named('')],
   ['a job name with a line break', NAME, 'U+000A at position 1', named('a\nb')],
   ['no job name', NAME, 'undefined is not a string', named(undefined)],

@@ -142,6 +142,6 @@ function callsOf(engine: QueueEngine, worker: string): [AnyScript, () => Promise
     [recover, () => engine.recover(QUEUE, { worker, beatMs: BEAT_MS, leaseMs, maxStalls: MAX_STALLS })],
     [release, () => engine.release(QUEUE, { worker, ids: ['a'], leave: true })],
     [promote, () => engine.promote(QUEUE, 5)],
-    [retryDead, () => engine.admin.retryDead(QUEUE, { limit: 5 })],
+    [retryDead, () => engine.upkeep.retryDead(QUEUE, { limit: 5 })],
   ];
 }

@@ -6,6 +6,7 @@ export interface ModelLimits {
   readonly recordMs: number;
   readonly deadMax: number;
   readonly deadAgeMs: number;
+  readonly completedMax: number;
 }
 
 export interface Lane {

@@ -119,7 +119,7 @@ export const retryDead = command(
   }),
   (scene, drawn) =>
     scene.both(
-      (engine) => engine.admin.retryDead(QUEUE, drawn.which),
+      (engine) => engine.upkeep.retryDead(QUEUE, drawn.which),
       (model) => verbs.retryDead(model, drawn.which),
       { fate: drawn.fate },
     ),
