@@ -82,16 +82,10 @@ export class RedisAdmin implements AdminVerbs {
 
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
     return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        obliterate,
-        keys.fixed,
-        { force: force ? 1 : 0, workers: workers.join('\n') },
-        {},
-        [
-          ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
-          ...this.store.days(STATS_DAYS).map((day) => keys.stats(day)),
-        ],
-      ),
+      this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
+        ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+        ...this.store.days(STATS_DAYS).map((day) => keys.stats(day)),
+      ]),
     );
   }
 

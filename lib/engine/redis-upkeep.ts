@@ -126,12 +126,7 @@ export class RedisUpkeep implements UpkeepVerbs {
     ids: readonly string[],
   ): Promise<Walked> {
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(
-      clean,
-      this.store.keysOf(queue).fixed,
-      { ...args, kind, why, maxEvents },
-      { ids },
-    );
+    return this.store.run(clean, this.store.keysOf(queue).fixed, { ...args, kind, why, maxEvents }, { ids });
   }
 }
 

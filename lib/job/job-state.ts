@@ -72,5 +72,10 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
   { from: 'waiting', event: 'removed', to: null, when: 'a person removes or cleans it' },
   { from: 'delayed', event: 'removed', to: null, when: 'a person removes or cleans it' },
   { from: 'completed', event: 'removed', to: null, when: 'a person removes or cleans it' },
-  { from: 'completed', event: null, to: null, when: 'its retention is over, or it is beyond the number kept' },
+  {
+    from: 'completed',
+    event: null,
+    to: null,
+    when: 'its retention is over, or it is beyond the number kept',
+  },
 ]);

@@ -120,7 +120,8 @@ export class DeadJobs {
   async retry(which: string | DeadFilter): Promise<readonly string[] | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;
-    if (typeof which !== 'string') return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried;
+    if (typeof which !== 'string')
+      return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried;
     const { retried } = await upkeep.retryDead(name, { ids: [checkJobId(which)] });
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
   }

@@ -120,9 +120,12 @@ function keep(model: QueueModel, { id, attempt, durationUs, outcome }: SettledRu
   model.tally('processed', 1);
 }
 
+/** Those whose retention is over, else those that are too many. */
 function sweepCompleted(model: QueueModel): void {
-  for (const [id, until] of model.completed) {
-    if (until > model.now) continue;
+  const all = sorted(model.completed);
+  let gone = all.filter(([, until]) => until <= model.now);
+  if (gone.length === 0) gone = all.slice(0, Math.max(0, all.length - model.limits.completedMax));
+  for (const [id] of gone) {
     model.retire(id);
     model.jobs.delete(id);
   }
@@ -140,8 +143,8 @@ function retry(model: QueueModel, { id, outcome }: SettledRun): void {
 }
 
 function die(model: QueueModel, { id, outcome }: SettledRun): void {
-  const { failure, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
-  model.bury(id, JSON.stringify(failure));
+  const { failure, reason, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
+  model.bury(id, JSON.stringify({ ...failure, reason }));
   if (counted) count(model, id);
   model.tally('dead', 1);
 }

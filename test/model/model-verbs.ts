@@ -295,7 +295,7 @@ export function resume(model: QueueModel): boolean {
   return true;
 }
 
-/** What expires by itself stays: lanes, counters, and the records of workers without a lease. */
+/** What expires by itself stays: lanes, and the records of workers without a lease; and the number of the last event. */
 export function obliterate(model: QueueModel, force: boolean): 'obliterated' | 'active' {
   const leased = [...model.leases.keys()];
   if (!force && leased.some((worker) => model.held(worker).size > 0)) return 'active';
@@ -312,6 +312,6 @@ export function obliterate(model: QueueModel, force: boolean): 'obliterated' | '
   model.bell = false;
   model.pausedAt = null;
   model.ranks = 0;
-  model.lastEvent = 0;
+  model.tallies.clear();
   return 'obliterated';
 }
