@@ -19,8 +19,9 @@ export const DEAD_WALK = {
   until: 'int',
 } as const;
 
-/** Bounds of one call, so that it never holds Redis for long. */
-const EXAMINE = 500;
+/** Bounds of one call, so that it never holds Redis for long: moving a job costs several times what a look at it does. */
+const EXAMINE = 200;
+const MOVE = 100;
 const BYTES = 1_048_576;
 
 export interface WalkStep {
@@ -35,7 +36,7 @@ export function walkArgs(step: WalkStep, match: DeadMatch) {
   return {
     afterAt: step.after?.at ?? '',
     afterId: step.after?.id ?? '',
-    limit: Math.min(step.limit, EXAMINE),
+    limit: Math.min(step.limit, MOVE),
     examine: EXAMINE,
     bytes: BYTES,
     name: match.name ?? '',

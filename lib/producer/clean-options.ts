@@ -7,7 +7,7 @@ import { duration, field, integer, oneOf, refuse, shape } from '../options/check
 export interface CleanOptions {
   /**
    * `completed` and `dead` jobs grow old from their end on, `waiting` and `delayed` ones from when they were added. The line of
-   * waiting jobs is looked at from its head, until 500 in a row are too young: since it is first in, first out, only jobs that came
+   * waiting jobs is looked at from its head, until 200 in a row are too young: since it is first in, first out, only jobs that came
    * back to it, or to it late, may be older behind them.
    */
   readonly state: 'completed' | 'dead' | 'waiting' | 'delayed';

@@ -109,15 +109,13 @@ describe('takes those that are old enough', () => {
     expect(await q.zset('dead')).toEqual(['a']);
   });
 
-  it.each(STATES)(
+  it.each(STATES.slice(0, 3))(
     '%s: none where nobody can tell how old they are, unless any age will do',
     async (state) => {
       await q.hold('kept', 'dead');
-      await q.settle(kept('kept', 60_000));
-      await q.bury('dead');
+      await q.settle(kept('kept', 60_000), dead('dead'));
       await q.add('waiting', job('delayed', { delayMs: 9_000 }));
       await q.admin.hset(q.key('results'), 'kept', 'not ours');
-      if (state === 'dead') return;
       expect(await changingNothing(q, () => cleaning(state, { olderThanMs: 1 }))).toEqual([]);
       expect(await cleaning(state)).toHaveLength(1);
     },
@@ -161,9 +159,9 @@ it('takes as many steps as it needs, also through a long line, whose order it ke
     more = some.length;
     removed.push(...some);
   }
-  // It stops at 500 in a row that are too young; of three jobs here one is, so that comes near the 1,500th.
+  // It stops at 200 in a row that are too young; of three jobs here one is, so that comes near the 600th.
   expect(removed).toEqual(ids.filter(isOld).slice(0, removed.length));
-  expect(removed.length).toBeGreaterThanOrEqual(990);
+  expect(removed.length).toBeGreaterThanOrEqual(390);
   const gone = new Set(removed);
   expect(await q.list('wait')).toEqual(ids.filter((id) => !gone.has(id)));
   expect(await cleaning('waiting')).toHaveLength(1_000);

@@ -114,7 +114,7 @@ it('takes a bounded part at a time, and says that it was something until all is 
   await q.admin.zadd(q.key('dead'), ...ids.flatMap((id, i) => [i + 1, `d${id}`]));
   const steps: number[] = [];
   for (let more = 1; more > 0; steps.push(more)) more = await trimming();
-  expect(steps).toEqual([1_000, 1_000, 200, 0]);
+  expect(steps).toEqual([500, 500, 100, 500, 500, 100, 0]);
   expect(await q.admin.exists(q.key('completed'), q.key('dead'), q.key('jobs'))).toBe(0);
 });
 

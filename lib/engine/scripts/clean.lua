@@ -10,20 +10,25 @@ local function named(fit, body)
   return fit
 end
 
+local function body_of(id)
+  return redis.call('HGET', key_jobs, id) or ''
+end
+
 local function is_old(since)
   return arg_olderThan == 0 or (since ~= nil and since <= now - arg_olderThan)
 end
 
 -- The second line of a body is when the job was added, in base 36.
 local function take_by_adding(id)
-  local body = redis.call('HGET', key_jobs, id) or ''
+  local body = body_of(id)
   return named(is_old(tonumber(string.match(body, '^[^\n]*\n([0-9a-z]+)\n') or '', 36)), body), #body
 end
 
 local function take_by_end(id)
-  local body = redis.call('HGET', key_jobs, id) or ''
   local record = redis.call('HGET', key_results, id) or ''
-  return named(is_old(tonumber(string.match(record, '^(%d+)\n'))), body), #body + #record
+  if not is_old(tonumber(string.match(record, '^(%d+)\n'))) then return false, #record end
+  local body = body_of(id)
+  return named(true, body), #body + #record
 end
 
 local function take_dead(id)

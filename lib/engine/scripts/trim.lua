@@ -31,6 +31,6 @@ end
 
 local trimmed = trim_completed()
 local events = {}
-local dead = trim_dead(events)
+local dead = trimmed == 0 and trim_dead(events) or 0
 say(dead, events)
 return trimmed + dead + trim_events()

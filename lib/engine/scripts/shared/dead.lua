@@ -11,10 +11,14 @@ local function dead_range()
   return first, redis.call('ZCOUNT', key_dead, '-inf', last) - 1
 end
 
+-- Answers also how many bytes it had to read, and the body of one that is asked for.
 local function is_asked(id)
+  local bytes = 0
+  if arg_reason ~= '' then
+    local record = redis.call('HGET', key_failures, id) or ''
+    bytes = #record
+    if string.sub(record, -#arg_reason) ~= arg_reason then return false, bytes end
+  end
   local body = redis.call('HGET', key_jobs, id) or ''
-  local record = redis.call('HGET', key_failures, id) or ''
-  local fit = (arg_name == '' or name_of(body) == arg_name)
-    and (arg_reason == '' or string.sub(record, -#arg_reason) == arg_reason)
-  return fit, #body + #record, body, record
+  return arg_name == '' or name_of(body) == arg_name, bytes + #body, body
 end
