@@ -11,7 +11,15 @@ interface Room {
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
 /** A stage of the work knows what a job is, what may be set, the plain verbs of the engine and when to call one again; never another stage. */
-const STAGE = ['errors', 'job', 'options', 'engine/engine.ts', 'engine/admin-verbs.ts', 'engine/upkeep-verbs.ts', 'engine/waiting.ts'];
+const STAGE = [
+  'errors',
+  'job',
+  'options',
+  'engine/engine.ts',
+  'engine/admin-verbs.ts',
+  'engine/upkeep-verbs.ts',
+  'engine/waiting.ts',
+];
 const NEST = [
   '@nestjs/common',
   '@nestjs/core',
