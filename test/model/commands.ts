@@ -3,6 +3,7 @@ import { command, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
 import {
   advance,
+  clean,
   count,
   flushScripts,
   look,
@@ -14,9 +15,11 @@ import {
   recovery,
   reload,
   remove,
+  removeDead,
   resume,
   retryDead,
   sweep,
+  trim,
   wake,
 } from './upkeep-commands.js';
 import { add, adopt, beat, exchanged, note, release, replay } from './work-commands.js';
@@ -35,6 +38,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   const rare = fc.oneof(
     { weight: RARE, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },
     { weight: 5, arbitrary: obliterate },
+    { weight: RARE, arbitrary: clean },
     { weight: 1, arbitrary: reload },
     ...corruptions(command).map((arbitrary) => ({ weight: 2, arbitrary })),
   );
@@ -55,6 +59,8 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     count,
     remove,
     retryDead,
+    removeDead,
+    trim,
   ];
   return fc.commands(
     [

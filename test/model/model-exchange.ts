@@ -95,7 +95,7 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
     model.tally('processed', accepted.length);
   }
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
-  if (model.completed.size > 0) sweepCompleted(model);
+  if (model.completed.size > 0) model.trimCompleted();
   for (const run of settled.filter(is('retried'))) if (accept(run)) retry(model, run);
   const died = settled.filter(is('dead')).filter(accept);
   for (const run of died) die(model, run);
@@ -118,17 +118,6 @@ function keep(model: QueueModel, { id, attempt, durationUs, outcome }: SettledRu
   model.attempts.delete(id);
   model.stalls.delete(id);
   model.tally('processed', 1);
-}
-
-/** Those whose retention is over, else those that are too many. */
-function sweepCompleted(model: QueueModel): void {
-  const all = sorted(model.completed);
-  let gone = all.filter(([, until]) => until <= model.now);
-  if (gone.length === 0) gone = all.slice(0, Math.max(0, all.length - model.limits.completedMax));
-  for (const [id] of gone) {
-    model.retire(id);
-    model.jobs.delete(id);
-  }
 }
 
 function retry(model: QueueModel, { id, outcome }: SettledRun): void {

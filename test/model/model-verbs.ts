@@ -269,6 +269,67 @@ export function retryDead(
   return { retried };
 }
 
+export function removeDead(
+  model: QueueModel,
+  which: { ids: readonly string[] } | { limit: number },
+): { removed: readonly string[] } {
+  const asked = 'ids' in which ? which.ids : firstOf(model.dead, which.limit);
+  return takeAway(
+    model,
+    asked.filter((id) => model.dead.has(id)),
+    'asked',
+  );
+}
+
+/** Of any age: bodies here do not say when they were added. */
+export function clean(
+  model: QueueModel,
+  state: 'waiting' | 'delayed' | 'completed' | 'dead',
+  limit: number,
+): { removed: readonly string[] } {
+  const kept = new Map([...model.completed].filter(([, until]) => until > model.now));
+  const places = {
+    waiting: [model.wait, model.suspects, firstOf(model.prioritized, limit)],
+    delayed: [firstOf(model.delayed, limit)],
+    completed: [firstOf(kept, limit)],
+    dead: [firstOf(model.dead, limit)],
+  };
+  const removed: string[] = [];
+  for (const place of places[state])
+    removed.push(...takeAway(model, place.slice(0, limit - removed.length), 'cleaned').removed);
+  return { removed };
+}
+
+/** What is kept of completed jobs, or else of the dead, beyond its age or number. */
+export function trim(model: QueueModel): number {
+  const before = model.completed.size;
+  model.trimCompleted();
+  if (model.completed.size < before) return before - model.completed.size;
+  const says = model.trimDead();
+  model.say(says);
+  return says.length;
+}
+
+function firstOf(zset: ReadonlyMap<string, number>, limit: number): string[] {
+  return sorted(zset)
+    .map(([id]) => id)
+    .slice(0, limit);
+}
+
+function takeAway(model: QueueModel, ids: readonly string[], reason: string): { removed: readonly string[] } {
+  const names = ids.map((id) => model.nameOf(id));
+  const gone = new Set(ids);
+  model.wait = model.wait.filter((id) => !gone.has(id));
+  model.suspects = model.suspects.filter((id) => !gone.has(id));
+  for (const id of ids) {
+    for (const zset of [model.prioritized, model.delayed, model.dead, model.completed]) zset.delete(id);
+    model.results.delete(id);
+    model.forget(id);
+  }
+  model.say(ids.map((id, i) => ({ type: 'removed', id, name: names[i]!, reason })));
+  return { removed: ids };
+}
+
 export function promoteNow(model: QueueModel, id: string): 'promoted' | 'not-found' | 'not-delayed' {
   if (!model.jobs.has(id)) return 'not-found';
   if (!model.delayed.delete(id)) return 'not-delayed';

@@ -137,6 +137,17 @@ export class QueueModel {
     return says;
   }
 
+  /** Those whose retention is over, else those that are too many. */
+  trimCompleted(): void {
+    const all = sorted(this.completed);
+    let gone = all.filter(([, until]) => until <= this.now);
+    if (gone.length === 0) gone = all.slice(0, Math.max(0, all.length - this.limits.completedMax));
+    for (const [id] of gone) {
+      this.retire(id);
+      this.jobs.delete(id);
+    }
+  }
+
   forgetTraces(id: string): void {
     const { attempts, stalls, failures, progress, logs, priorities } = this;
     for (const map of [attempts, stalls, failures, progress, logs, priorities]) map.delete(id);

@@ -3,7 +3,7 @@ import type { Scheduler } from 'fast-check';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { JobState } from '#lib/job/job-state.js';
 import { brokenRules } from './invariants.js';
-import { expectSame, type Fate, type Rig } from './rig.js';
+import { expectSame, LIMITS, type Fate, type Rig } from './rig.js';
 import type { State } from './state.js';
 
 interface Place {
@@ -35,6 +35,8 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
   'promote-now': ['delayed waiting'],
   remove: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
   'retry-dead': ['dead waiting'],
+  clean: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
+  trim: ['completed gone', 'dead gone'],
 };
 
 /**
@@ -52,6 +54,8 @@ export class Stage {
   private failure: unknown;
   private places: ReadonlyMap<string, Place> = new Map();
   private leases: ReadonlyMap<string, number> = new Map();
+  /** As many completed jobs as are kept: others may have gone before their time. */
+  private isFull = false;
 
   constructor(
     readonly rig: Rig,
@@ -115,6 +119,8 @@ export class Stage {
     expectSame(brokenRules(state, this.now), [], 'the rules');
     const worker = args.map((arg) => /:worker:(.+)$/.exec(String(arg))?.[1]).find(Boolean);
     const after = placesIn(state);
+    const kept = [...after.values()].filter((place) => place.state === 'completed').length;
+    this.isFull = kept >= LIMITS.completedMax;
     for (const id of new Set([...this.places.keys(), ...after.keys()])) {
       this.moved(name, worker, id, this.places.get(id), after.get(id));
     }
@@ -137,10 +143,10 @@ export class Stage {
     // Only who holds a job moves it, and only its own lease lets a worker hold one.
     if (from?.worker !== undefined) assert.equal(from.worker, worker, what);
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
-    if (from?.state === 'delayed' && !['promote-now', 'remove'].includes(name))
+    if (from?.state === 'delayed' && !['promote-now', 'remove', 'clean'].includes(name))
       assert(from.at! <= this.now, `${what}, too early`);
     if (name === 'recover' && worker) assert(this.leases.get(worker)! <= this.now, `${what}, too early`);
-    const isRetired = from?.state === 'completed' && name !== 'remove';
+    const isRetired = from?.state === 'completed' && !['remove', 'clean'].includes(name) && !this.isFull;
     if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
     if (to && (!from || from.state === 'completed')) this.born += 1;
     if (name === 'exchange' && from?.state === 'active' && (!to || to.state === 'completed'))

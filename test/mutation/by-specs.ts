@@ -19,6 +19,10 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   ring: ['pause', 'release'],
   say: ['events'],
   tally: ['exchange-settle'],
+  walk: ['dead-page', 'clean'],
+  dead: ['dead-page', 'retry-dead', 'clean'],
+  completed: ['trim', 'exchange-settle'],
+  entries: ['trim', 'overgrown'],
   traces: ['remove', 'retry-dead', 'exchange'],
 };
 
