@@ -57,15 +57,22 @@ export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
 
+// Looking at who works, on what.
+export { QueueInspector } from './inspect/queue-inspector.js';
+export type { QueueInfo } from './inspect/queue-inspector.js';
+export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/worker-info.js';
+
 // Events.
 export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
+export type { CancelAnswer } from './engine/admin-verbs.js';
 export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,
+  CancelledEvent,
   CompletedEvent,
   DeadEvent,
   DelayedEvent,

@@ -6,6 +6,7 @@ import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
@@ -14,6 +15,7 @@ import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
+import { Registrar } from './worker/registrar.js';
 import { WorkerPool } from './worker/worker-pool.js';
 
 /*
@@ -72,16 +74,19 @@ function createHandles(
 
 /** What all pools of one start share: the bell, the leases and the look after other workers. */
 function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
-  const { leaseMs, maxStalls, maxBlockMs } = settings;
+  const { leaseMs, maxStalls, maxBlockMs, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
-  const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>
+    engine.processes.ofWorker(worker),
+  );
+  const registrar = new Registrar(engine, leases, role, leaseMs);
   const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       janitor.start();
-      return new WorkerPool({
+      const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
         concurrency,
@@ -91,10 +96,15 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         leases,
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
       });
+      registrar.add(pool);
+      return pool;
     },
+    say: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
+      registrar.stop();
       await Promise.all([doorbell.stop(), leases.stop(), janitor.stop()]);
+      await registrar.leave();
     },
   };
 }
@@ -111,6 +121,12 @@ export const wiredProviders: Provider[] = [
     provide: QueueProducer,
     inject: [QUEUE_HANDLES],
     useFactory: (handleOf: HandleOf) => new QueueProducer(handleOf),
+  },
+  {
+    provide: QueueInspector,
+    inject: [QUEUE_ENGINE, QueueRegistry],
+    useFactory: (engine: QueueEngine, registry: QueueRegistry) =>
+      new QueueInspector(engine, () => registry.names()),
   },
   {
     provide: WORKFORCE,

@@ -33,9 +33,11 @@ const OF_WORKERS = new Set([
   'overgrown',
   'promote',
   'recover',
+  'register',
   'release',
   'repair',
   'trim',
+  'unregister',
 ]);
 
 /** @see acl.d.mts; a prefix holds no character that means something in a pattern */
@@ -53,6 +55,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
   return [
     `~{${prefix}:*`,
     `~{${prefix}}:bell:*`,
+    `~{${prefix}}:processes*`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

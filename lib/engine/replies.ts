@@ -94,7 +94,7 @@ export function deadJob([id, diedAt, body, failure, failed]: RawDeadJob): Stored
 }
 
 /** A record behind the ms at which the store wrote it. */
-function stamped(text: string): [number | null, string | null] {
+export function stamped(text: string): [number | null, string | null] {
   const stop = text.indexOf('\n');
   return stop < 0 ? [null, null] : [Number(text.slice(0, stop)), text.slice(stop + 1)];
 }

@@ -19,6 +19,7 @@ export interface JobMove {
     | 'stalled'
     | 'released'
     | 'removed'
+    | 'cancelled'
     | null;
   /** `null`: the job has left the queue. */
   readonly to: JobState | null;
@@ -77,5 +78,13 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     event: null,
     to: null,
     when: 'its retention is over, or it is beyond the number kept',
+  },
+  { from: 'waiting', event: 'cancelled', to: null, when: 'it is cancelled' },
+  { from: 'delayed', event: 'cancelled', to: null, when: 'it is cancelled' },
+  {
+    from: 'active',
+    event: 'cancelled',
+    to: null,
+    when: 'it was cancelled meanwhile, and its run fails, is given back or loses its worker',
   },
 ]);

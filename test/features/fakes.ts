@@ -157,6 +157,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
         pools.set(plan.queue, pool);
         return pool;
       },
+      say: () => undefined,
       stop: async () => void history.push('workforce stopped'),
     }))
     .overrideProvider(QueueProducer)

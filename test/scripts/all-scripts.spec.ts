@@ -15,6 +15,7 @@ import {
   kept,
   LEASE_MS,
   LIMITS,
+  processRecord,
   QUEUE,
   retried,
   useQueue,
@@ -61,6 +62,8 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'counts',
     'dead-page',
     'get',
+    'list-workers',
+    'oldest',
     'overdue',
     'overgrown',
   ]);
@@ -118,7 +121,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
+    ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
     ['dead-page', () => engine.upkeep.deadJobs(QUEUE, { after: null, limit: 5 })],
     ['overgrown', () => engine.upkeep.overgrown([QUEUE])],
     ['trim', () => engine.upkeep.trim(QUEUE)],
@@ -143,6 +148,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
         return engine.admin.repair(QUEUE, 5);
       },
     ],
+    ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['list-workers', () => engine.processes.list()],
+    ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }

@@ -21,6 +21,7 @@ export const clean = defineScript({
     'progress',
     'logs',
     'priorities',
+    'cancels',
     'events',
   ],
   /** kind: which key of those that hold jobs. why: the reason of the events. Name, reason and `newerThan` hold for the dead alone. */

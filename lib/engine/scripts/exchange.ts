@@ -29,6 +29,8 @@ export const exchange = defineScript({
     'results',
     'progress',
     'logs',
+    'cancels',
+    'cancelled',
     'events',
     'doorbell',
     'stats',
@@ -66,6 +68,7 @@ export const exchange = defineScript({
     'bury',
     'completed',
     'tally',
+    'cancelled',
   ],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };

@@ -5,7 +5,7 @@ import type { RepairAct } from '../../job/audit-report.js';
 export const repair = defineScript({
   name: 'repair',
   memory: 'allow',
-  keys: [...QUEUE_KEYS, 'stats'],
+  keys: [...QUEUE_KEYS.filter((key) => key !== 'cancelled'), 'stats'],
   args: {
     workers: 'text',
     leaseMs: 'int',

@@ -16,6 +16,7 @@ export const retryDead = defineScript({
     'progress',
     'logs',
     'priorities',
+    'cancels',
     'events',
     'doorbell',
   ],
