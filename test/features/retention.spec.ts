@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, keyOf, PATIENT } from '../support/queue-app.js';
-import { die } from '../support/queue-states.js';
+import { die, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
@@ -35,6 +35,7 @@ describe('handler results stored on request with a TTL per queue and per job', (
     await redis.admin.zadd(keyOf(redis, 'completed'), Date.now() - 1_000, 'a');
     expect(await queue.get('a')).toBeNull();
     expect(await queue.counts()).toMatchObject({ completed: 0 });
+    expect(await refused(queue.remove('a'))).toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
     expect(await queue.add('job', 2, { id: 'a' })).toMatchObject({ duplicate: false });
     await ended('a');
   });

@@ -235,7 +235,8 @@ export function counts(model: QueueModel): JobCounts & { paused: boolean } {
 }
 
 export function remove(model: QueueModel, id: string): 'removed' | 'not-found' | 'active' {
-  if (!model.jobs.has(id)) return 'not-found';
+  const keptUntil = model.completed.get(id);
+  if (!model.jobs.has(id) || (keptUntil !== undefined && keptUntil <= model.now)) return 'not-found';
   for (const worker of model.leases.keys()) if (model.held(worker).has(id)) return 'active';
   const name = model.nameOf(id);
   const zsets = [model.prioritized, model.delayed, model.dead, model.completed];
@@ -248,7 +249,8 @@ export function remove(model: QueueModel, id: string): 'removed' | 'not-found' |
 }
 
 export function cancel(model: QueueModel, id: string, reason: string): CancelAnswer {
-  if (!model.jobs.has(id)) return 'not-found';
+  const keptUntil = model.completed.get(id);
+  if (!model.jobs.has(id) || (keptUntil !== undefined && keptUntil <= model.now)) return 'not-found';
   for (const worker of model.leases.keys()) {
     if (!model.held(worker).has(id)) continue;
     if (!model.cancels.has(id)) model.cancels.set(id, reason);
