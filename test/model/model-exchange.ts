@@ -105,7 +105,7 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
     return !model.cancels.has(run.id);
   };
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
-  if (model.completed.size > 0) sweepCompleted(model);
+  if (model.completed.size > 0) model.trimCompleted();
   for (const run of settled.filter(is('retried'))) if (goesOn(run)) retry(model, run);
   const died = settled.filter(is('dead')).filter(goesOn);
   for (const run of died) die(model, run);
@@ -136,14 +136,6 @@ function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: Set
   completedOne(model, name);
 }
 
-function sweepCompleted(model: QueueModel): void {
-  for (const [id, until] of model.completed) {
-    if (until > model.now) continue;
-    model.retire(id);
-    model.jobs.delete(id);
-  }
-}
-
 function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
   const { delayMs, failure, priority, counted } = outcome as Extract<typeof outcome, { kind: 'retried' }>;
   if (counted) count(model, id, name);
@@ -156,8 +148,8 @@ function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
 }
 
 function die(model: QueueModel, { id, name, outcome }: SettledRun): void {
-  const { failure, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
-  model.bury(id, JSON.stringify(failure));
+  const { failure, reason, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
+  model.bury(id, JSON.stringify({ ...failure, reason }));
   if (counted) count(model, id, name);
   model.tally('dead', 1);
   model.tallyName('dead', name);

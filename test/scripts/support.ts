@@ -61,7 +61,13 @@ export interface TestQueue {
   events(): Promise<RawEvent[]>;
 }
 
-export const LIMITS: Limits = { maxEvents: 1_000, deadMax: 1_000, deadAgeMs: 90 * 86_400_000 };
+export const LIMITS: Limits = {
+  maxEvents: 1_000,
+  deadMax: 1_000,
+  deadAgeMs: 90 * 86_400_000,
+  eventsAgeMs: null,
+  completedMax: 1_000,
+};
 
 /** Call it at the top of a spec file or `describe`, outside of tests. */
 export function useQueue(options: UseRedisOptions = {}): TestQueue {
