@@ -10,6 +10,7 @@ import { Recoverer } from './maintenance/recoverer.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
@@ -66,7 +67,12 @@ function createHandles(
 }
 
 /** What all pools of one start share: the bell, the leases and the look after other workers. */
-function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
+function hire(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  dispatchers: DispatcherRegistry,
+): Workforce {
   const { leaseMs, maxStalls, maxBlockMs, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
@@ -75,7 +81,9 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
     engine.processes.ofWorker(worker),
   );
   const registrar = new Registrar(engine, leases, role, leaseMs);
+  dispatchers.start();
   return {
+    hasMore: dispatchers.names.length > 0,
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       const pool = new WorkerPool({
         engine,
@@ -94,7 +102,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
     stop: async () => {
       recoverer.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };
@@ -102,6 +110,12 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
 
 export const wiredProviders: Provider[] = [
   { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  {
+    provide: DispatcherRegistry,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
+      new DispatcherRegistry(engine, prefix),
+  },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
@@ -121,7 +135,7 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: WORKFORCE,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
     useFactory:
       (...parts: Parameters<typeof hire>) =>
       () =>

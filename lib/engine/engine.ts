@@ -2,6 +2,7 @@ import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { TaskVerbs } from './task-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -55,6 +56,8 @@ export interface QueueEngine {
   readonly admin: AdminVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
+  /** Queues of other programs. */
+  readonly tasks: TaskVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;

@@ -15,7 +15,6 @@ local leases = redis.call('ZCARD', key_workers)
 local completed = redis.call('ZCARD', key_completed)
 redis.call('ZCARD', key_dead)
 redis.call('HLEN', key_results)
-redis.call('HLEN', key_stats)
 redis.call('ZCARD', key_doorbell)
 
 local function lease_of_another()
@@ -160,6 +159,7 @@ end
 tally('processed', done)
 tally('failed', failed)
 tally('dead', died)
+if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
 
 if arg_settledEvents > #lost + #cancelled then
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
@@ -229,6 +229,7 @@ if #ids > 0 then
       end
     end
     tally('dead', #broken)
+    tally_name('dead', '', #broken)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')
     events[#events + 1] = 'dead.reason'
