@@ -33,6 +33,14 @@ const SUFFIXES = {
   progress: 'progress',
   /** HASH id -> lines: what a run wrote to its log. */
   logs: 'logs',
+  /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  schedules: 'schedules',
+  /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
+  schedule: 'schedule',
+  /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  firings: 'firings',
+  /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
+  scheduled: 'scheduled',
   /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
   cancels: 'cancels',
   /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */

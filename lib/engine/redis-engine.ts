@@ -25,6 +25,7 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisSchedules } from './redis-schedules.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -57,6 +58,7 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly schedules: RedisSchedules;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
@@ -87,6 +89,9 @@ export class RedisEngine implements QueueEngine {
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.schedules = new RedisSchedules(this.store, settings, (queues) =>
+      this.bells.anyOf(queues, ['schedules']),
+    );
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
