@@ -226,7 +226,7 @@ describe('who may not: the error in words, code 1', () => {
     await put([1, 'due']);
     const text = await refused(`${server.url}/99`);
     expect(text).toMatch(
-      /ERR DB index is out of range \(the connection names a database that this server does/,
+      /^godwit dispatch: .*ERR DB index is out of range \(the connection names a database that this server does/,
     );
     expect(await redis.admin.zcard(SET)).toBe(1);
   });
