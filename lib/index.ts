@@ -21,6 +21,16 @@ export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
+  CronTiming,
+  EveryTiming,
+  Missed,
+  Overlap,
+  ScheduledJobOptions,
+  ScheduleLimits,
+  ScheduleRule,
+  ScheduleTemplate,
+} from './options/schedule-options.js';
+export type {
   DeadOptions,
   EventsOption,
   LeaseOptions,
@@ -45,6 +55,7 @@ export type {
   Violation,
   ViolationKind,
 } from './job/audit-report.js';
+export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
@@ -54,6 +65,9 @@ export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
+export { Schedules } from './producer/schedules.js';
+export type { UpsertResult } from './producer/schedules.js';
+export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
 
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';
@@ -110,6 +124,7 @@ export {
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
+  ScheduleNotFoundError,
   SchemaViolationError,
   UnknownQueueError,
   UnrecoverableError,

@@ -7,6 +7,7 @@ import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
+import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
@@ -66,7 +67,7 @@ function createHandles(
   };
 }
 
-/** What all pools of one start share: the bell, the leases and the look after other workers. */
+/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
 function hire(
   engine: QueueEngine,
   registry: QueueRegistry,
@@ -81,10 +82,12 @@ function hire(
     engine.processes.ofWorker(worker),
   );
   const registrar = new Registrar(engine, leases, role, leaseMs);
+  const scheduler = new Scheduler(engine);
   dispatchers.start();
   return {
     hasMore: dispatchers.names.length > 0,
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
+      scheduler.add(queue);
       const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
@@ -94,6 +97,7 @@ function hire(
         doorbell,
         leases,
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
+        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
       });
       registrar.add(pool);
       return pool;
@@ -101,6 +105,7 @@ function hire(
     say: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
+      scheduler.stop();
       registrar.stop();
       await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
       await registrar.leave();

@@ -1,6 +1,7 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
+import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
 
@@ -54,6 +55,8 @@ export interface QueueEngine {
 
   /** What people ask and do. */
   readonly admin: AdminVerbs;
+  /** Rules that make jobs, and making them. */
+  readonly schedules: ScheduleVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
   /** Queues of other programs. */
@@ -65,7 +68,7 @@ export interface QueueEngine {
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
-  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, or workers under a lease. */
+  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, schedules, or workers under a lease. */
   anyWork(queues: readonly string[]): Promise<readonly string[]>;
 
   /** The number of the last event of a queue. */
@@ -154,6 +157,8 @@ export type ExchangeAnswer =
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */
       readonly leaseInMs: number | null;
+      /** Until the first occurrence of a schedule. */
+      readonly scheduleInMs: number | null;
       /** Jobs under this worker from now on, as the store counts them. */
       readonly held: number;
     }

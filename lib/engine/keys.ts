@@ -33,6 +33,14 @@ const SUFFIXES = {
   progress: 'progress',
   /** HASH id -> lines: what a run wrote to its log. */
   logs: 'logs',
+  /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  schedules: 'schedules',
+  /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
+  schedule: 'schedule',
+  /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  firings: 'firings',
+  /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
+  scheduled: 'scheduled',
   /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
   cancels: 'cancels',
   /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
@@ -71,6 +79,10 @@ export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
  */
 export type TaskKeyName = 'delayedTasks' | 'readyTasks';
 
+/** Counters are kept so long, from the first of a day. */
+const STATS_DAYS = 90;
+const DAY_MS = 86_400_000;
+
 /** The keys of one queue. */
 export class QueueKeys {
   private readonly tag: string;
@@ -108,9 +120,20 @@ export class QueueKeys {
     return `${this.tag}lane:${lane}`;
   }
 
-  /** HASH, kept 90 days: processed, failed and dead of one day (UTC, `yyyy-mm-dd`). */
+  /**
+   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
+   * as `processed:<name>`; and how many names that are.
+   */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
+  }
+
+  /** Those of the day of this moment and of the days before, the newest first; by default all that can be there. */
+  statsUntil(now: number, days = STATS_DAYS + 1): { readonly date: string; readonly key: string }[] {
+    return Array.from({ length: days }, (_, ago) => {
+      const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
+      return { date, key: this.stats(date) };
+    });
   }
 }
 

@@ -25,6 +25,7 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisSchedules } from './redis-schedules.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -57,6 +58,7 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly schedules: RedisSchedules;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
@@ -87,6 +89,9 @@ export class RedisEngine implements QueueEngine {
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.schedules = new RedisSchedules(this.store, settings, (queues) =>
+      this.bells.anyOf(queues, ['schedules']),
+    );
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
@@ -143,6 +148,7 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
+    const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
       exchange,
       {
@@ -160,12 +166,13 @@ export class RedisEngine implements QueueEngine {
         maySuspect: call.maySuspect ? 1 : 0,
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
+        whose,
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
         corrupt: CORRUPT,
       },
-      encodeSettled(settled, maxEvents > 0),
+      lists,
     );
     this.store.setClock(answer.now);
     return answer;

@@ -15,9 +15,11 @@ const STAGE = [
   'errors',
   'job',
   'options',
+  'schedule',
   'engine/engine.ts',
   'engine/admin-verbs.ts',
   'engine/process-verbs.ts',
+  'engine/schedule-verbs.ts',
   'engine/waiting.ts',
 ];
 const NEST = [
@@ -34,6 +36,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   errors: { lib: [], packages: [] },
   job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
   options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
+  /** When schedules fire, and what they make then; pure. */
+  schedule: { lib: ['errors', 'job', 'options'], packages: ['croner', 'node:*'] },
   engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
   producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
