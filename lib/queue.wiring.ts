@@ -7,9 +7,11 @@ import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
+import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
@@ -65,8 +67,13 @@ function createHandles(
   };
 }
 
-/** What all pools of one start share: the bell, the leases and the look after other workers. */
-function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
+/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
+function hire(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  dispatchers: DispatcherRegistry,
+): Workforce {
   const { leaseMs, maxStalls, maxBlockMs, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
@@ -75,8 +82,12 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
     engine.processes.ofWorker(worker),
   );
   const registrar = new Registrar(engine, leases, role, leaseMs);
+  const scheduler = new Scheduler(engine);
+  dispatchers.start();
   return {
+    hasMore: dispatchers.names.length > 0,
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
+      scheduler.add(queue);
       const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
@@ -86,6 +97,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         doorbell,
         leases,
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
+        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
       });
       registrar.add(pool);
       return pool;
@@ -93,8 +105,9 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
     say: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
+      scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };
@@ -102,6 +115,12 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
 
 export const wiredProviders: Provider[] = [
   { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  {
+    provide: DispatcherRegistry,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
+      new DispatcherRegistry(engine, prefix),
+  },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
@@ -121,7 +140,7 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: WORKFORCE,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
     useFactory:
       (...parts: Parameters<typeof hire>) =>
       () =>

@@ -33,6 +33,14 @@ const SUFFIXES = {
   progress: 'progress',
   /** HASH id -> lines: what a run wrote to its log. */
   logs: 'logs',
+  /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  schedules: 'schedules',
+  /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
+  schedule: 'schedule',
+  /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  firings: 'firings',
+  /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
+  scheduled: 'scheduled',
   /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
   cancels: 'cancels',
   /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
@@ -64,6 +72,12 @@ const PROCESS_SUFFIXES = {
 export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
+
+/**
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
+ * task -> due. `readyTasks`: LIST of tasks.
+ */
+export type TaskKeyName = 'delayedTasks' | 'readyTasks';
 
 /** Counters are kept so long, from the first of a day. */
 const STATS_DAYS = 90;
@@ -133,4 +147,9 @@ export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, str
 /** ZSET popped only by one process: ends its own block early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
+}
+
+/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+export function isKeyOf(prefix: string, key: string): boolean {
+  return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

@@ -25,9 +25,11 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisSchedules } from './redis-schedules.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
+import { RedisTasks } from './redis-tasks.js';
 import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -56,7 +58,9 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly schedules: RedisSchedules;
   readonly processes: RedisProcesses;
+  readonly tasks: RedisTasks;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -83,7 +87,11 @@ export class RedisEngine implements QueueEngine {
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.processes = new RedisProcesses(prefix, this.store);
+    this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.schedules = new RedisSchedules(this.store, settings, (queues) =>
+      this.bells.anyOf(queues, ['schedules']),
+    );
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
