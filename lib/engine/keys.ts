@@ -121,8 +121,8 @@ export class QueueKeys {
   }
 
   /**
-   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
-   * as `processed:<name>`; and how many names that are.
+   * HASH, kept 90 days: what became of jobs on one day (UTC, `yyyy-mm-dd`): `processed:<name>`, `failed:<name>` and `dead:<name>` for
+   * each job name, `cancelled` of all, and how many `names` that are.
    */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
