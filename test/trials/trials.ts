@@ -5,6 +5,7 @@ import { cuts } from './cuts.js';
 import { halfOpen } from './half-open.js';
 import { maxmemory } from './maxmemory.js';
 import { recovery } from './recovery.js';
+import { schedules } from './schedules.js';
 import { tail } from './tail.js';
 import { threeKills } from './three-kills.js';
 import type { Trial } from './trial.js';
@@ -22,6 +23,7 @@ export const trials: readonly Trial[] = [
   clocks,
   maxmemory,
   cuts,
+  schedules,
   tail,
   volume,
 ];
