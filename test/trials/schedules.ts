@@ -14,7 +14,7 @@ const WORKERS = 5;
 const MINUTE = 60_000;
 const LASTS_MS = 10 * MINUTE;
 /** In the middle of it the clock of Berlin goes back from 3 to 2. */
-const START = Date.UTC(2026, 9, 25, 0, 54);
+const START = Date.UTC(2026, 9, 25, 0, 53);
 /** Between two workers that are killed, of true time. */
 const PEACE_MS = 8_000;
 const ZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/Lord_Howe'] as const;
@@ -49,7 +49,8 @@ async function round(lab: Lab): Promise<void> {
       root: { lease: { duration: '60s' } },
     });
   const workers = await Promise.all(Array.from({ length: WORKERS }, hire));
-  const from = (await now(store)) + 10_000;
+  // Until all of them are made, by this clock.
+  const from = (await now(store)) + MINUTE;
   const plans = plan(from, from + LASTS_MS);
   // Each process says all of them at its start, as a release does.
   const say = () =>
@@ -79,7 +80,7 @@ function judge(lab: Lab, plans: readonly Plan[], fired: number, runs: ReadonlyMa
   for (const id of [...missing, ...strange].slice(0, 10))
     lab.say(`${expected.has(id) ? 'missing' : 'strange'}: ${id}`);
   lab.judge({ what: `schedules`, value: plans.length, equals: 50 });
-  lab.judge({ what: 'occurrences', value: expected.size, atLeast: 3_000 });
+  lab.judge({ what: 'occurrences', value: expected.size, atLeast: 2_500 });
   lab.judge({ what: 'jobs made for them', value: fired, equals: expected.size });
   lab.judge({ what: 'occurrences whose job never ran', value: missing.length, equals: 0 });
   lab.judge({ what: 'jobs of no occurrence', value: strange.length, equals: 0 });
