@@ -67,6 +67,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'oldest',
     'overdue',
     'schedules',
+    'stats',
   ]);
 });
 
@@ -122,6 +123,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['stats', () => engine.admin.stats(QUEUE, 2)],
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
@@ -149,6 +151,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       'recover',
       () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
     ],
+    ['dispatch', () => dispatchOne(engine)],
     ['audit', () => engine.admin.audit(QUEUE)],
     ['audit-page', () => auditMany(engine)],
     [
@@ -163,6 +166,13 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
+}
+
+/** Of keys that no queue uses. */
+async function dispatchOne(engine: RedisEngine): Promise<unknown> {
+  const [delayedKey, readyKey] = ['delayed', 'wait'].map((kind) => `{${q.redis.prefix}:tasks}:${kind}`);
+  await q.admin.zadd(delayedKey!, 1, 'task');
+  return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
 }
 
 /** Jobs of every kind, then one in the place of the last. */
