@@ -105,8 +105,10 @@ function hire(
         leaseMs,
         doorbell,
         leases,
-        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
+        heard: (name, worker, { leaseInMs, scheduleInMs }) => {
+          recoverer.watch(name, worker, leaseInMs);
+          scheduler.hear(name, scheduleInMs);
+        },
       });
       registrar.add(pool);
       return pool;
