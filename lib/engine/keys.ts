@@ -41,6 +41,10 @@ const SUFFIXES = {
   scheduleStates: 'schedule-states',
   /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
   scheduleIds: 'schedule-ids',
+  /** ZSET `process ttl set` -> until ms: which process declares which set of schedules. */
+  declarations: 'declarations',
+  /** HASH set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
+  declared: 'declared',
   /** STREAM: one entry per script call that changed something; ids are event numbers. */
   events: 'events',
   /** HASH: paused, number of the last event, sequence of the priorities. */
