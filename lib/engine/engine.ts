@@ -1,6 +1,7 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
+import type { ScheduleVerbs } from './schedule-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -52,6 +53,8 @@ export interface QueueEngine {
 
   /** What people ask and do. */
   readonly admin: AdminVerbs;
+  /** Rules that make jobs, and making them. */
+  readonly schedules: ScheduleVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
@@ -59,7 +62,7 @@ export interface QueueEngine {
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
-  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, or workers under a lease. */
+  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, schedules, or workers under a lease. */
   anyWork(queues: readonly string[]): Promise<readonly string[]>;
 
   /** The number of the last event of a queue. */
@@ -148,6 +151,8 @@ export type ExchangeAnswer =
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */
       readonly leaseInMs: number | null;
+      /** Until the first occurrence of a schedule. */
+      readonly scheduleInMs: number | null;
       /** Jobs under this worker from now on, as the store counts them. */
       readonly held: number;
     }

@@ -25,6 +25,7 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { ServerWarnings } from './server-check.js';
@@ -55,6 +56,7 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly schedules: RedisSchedules;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -78,6 +80,9 @@ export class RedisEngine implements QueueEngine {
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.schedules = new RedisSchedules(this.store, settings, (queues) =>
+      this.bells.anyOf(queues, ['schedules']),
+    );
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }

@@ -88,7 +88,6 @@ export interface FireSchedule {
 /** The job of one occurrence. */
 export interface OccurrenceJob {
   readonly id: string;
-  readonly name: string;
   readonly body: string;
   /** When it occurs, ms since 1970. */
   readonly at: number;

@@ -15,6 +15,7 @@ local leases = redis.call('ZCARD', key_workers)
 local completed = redis.call('ZCARD', key_completed)
 redis.call('ZCARD', key_dead)
 redis.call('HLEN', key_results)
+local scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
 redis.call('HLEN', key_stats)
 redis.call('ZCARD', key_doorbell)
 
@@ -31,7 +32,7 @@ local function answer(lost, ids, bodies)
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
   return { 'exchanged', now, paused and 1 or 0, delayed > 0 and next_due() or -1, lease_of_another(),
-    redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
+    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
 end
 
 local function split(text)

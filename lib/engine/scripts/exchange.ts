@@ -3,7 +3,7 @@ import { claims, ms, type RawClaims } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
 
 type Raw =
-  | ['exchanged', number, number, number, number, number, string[], ...RawClaims]
+  | ['exchanged', number, number, number, number, number, number, string[], ...RawClaims]
   | ['stale', number]
   | ['unknown-worker', number];
 
@@ -27,6 +27,7 @@ export const exchange = defineScript({
     'dead',
     'completed',
     'results',
+    'schedules',
     'progress',
     'logs',
     'events',
@@ -55,13 +56,14 @@ export const exchange = defineScript({
   uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'head', 'rank', 'due', 'bury', 'tally'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, paused, due, lease, held, lost, ...claimed] = raw;
+    const [, now, paused, due, lease, schedule, held, lost, ...claimed] = raw;
     return {
       kind: 'exchanged',
       now,
       paused: paused === 1,
       dueInMs: ms(due),
       leaseInMs: ms(lease),
+      scheduleInMs: ms(schedule),
       held,
       lost,
       claimed: claims(claimed),
