@@ -27,6 +27,7 @@ const OF_WORKERS = new Set([
   'audit',
   'audit-page',
   'beat',
+  'declare',
   'due-schedules',
   'exchange',
   'fire',
@@ -35,7 +36,9 @@ const OF_WORKERS = new Set([
   'promote',
   'recover',
   'release',
+  'renew',
   'repair',
+  'withdraw',
 ]);
 
 /** @see acl.d.mts; a prefix holds no character that means something in a pattern */

@@ -120,7 +120,7 @@ export function showHandle(mark: HandlerMark): string {
 export function showSchedule({ given }: ScheduleMark): string {
   try {
     const { id } = given as { id?: unknown };
-    return typeof id === 'string' ? `@Schedule('${id}')` : '@Schedule()';
+    return typeof id === 'string' ? `@Schedule(${quoted(id)})` : '@Schedule()';
   } catch {
     // Null, or something that may not be looked at.
     return '@Schedule()';

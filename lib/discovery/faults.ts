@@ -45,7 +45,10 @@ export const faults = {
     `${schedule} stands on ${place} without @Handle; add @Handle('name'): it runs the jobs that the schedule makes`,
 
   scheduleName: (schedule: string, place: string, why: string) =>
-    `${schedule} of ${place} must say which jobs it makes, as ${place} ${why}; give it a name`,
+    `${schedule} of ${place} must say which jobs it makes, as its method ${why}; give it a name`,
+
+  scheduleNameType: (schedule: string, place: string, received: string) =>
+    `${schedule} of ${place}.name must be the name of a job, got ${received}`,
 
   scheduleForOthers: (schedule: string, place: string, jobName: string) =>
     `${schedule} of ${place} makes jobs '${jobName}', which ${place} does not handle; ` +
@@ -55,7 +58,7 @@ export const faults = {
     `${schedule} of ${place} must say in which queue, as its processor works on ${list(queues)}; give it a queue`,
 
   scheduleOtherQueue: (schedule: string, place: string, queue: string, queues: readonly string[]) =>
-    `${schedule} of ${place} is for queue '${queue}', but its processor works on ${list(queues)}`,
+    `${schedule} of ${place} is for queue ${queue}, but its processor works on ${list(queues)}`,
 
   duplicateSchedule: (queue: string, id: string, places: readonly string[]) =>
     `schedule '${id}' of queue '${queue}' is declared ${count(places.length)}: ${list(places)}; give each an id of its own`,

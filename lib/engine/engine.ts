@@ -1,6 +1,7 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
+import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
 
 /**
@@ -55,6 +56,8 @@ export interface QueueEngine {
   readonly admin: AdminVerbs;
   /** Rules that make jobs, and making them. */
   readonly schedules: ScheduleVerbs;
+  /** Which schedules the live processes have in their code. */
+  readonly declarations: DeclarationVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;

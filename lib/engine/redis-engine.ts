@@ -25,6 +25,7 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisDeclarations } from './redis-declarations.js';
 import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -57,6 +58,7 @@ const RECORD_MS = 600_000;
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
+  readonly declarations: RedisDeclarations;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -83,6 +85,7 @@ export class RedisEngine implements QueueEngine {
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
       this.bells.anyOf(queues, ['schedules']),
     );
+    this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
