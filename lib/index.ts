@@ -18,6 +18,16 @@ export type { ClusterConnection, ConnectionOption } from './options/connection.j
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
+  CronTiming,
+  EveryTiming,
+  Missed,
+  Overlap,
+  ScheduledJobOptions,
+  ScheduleLimits,
+  ScheduleRule,
+  ScheduleTemplate,
+} from './options/schedule-options.js';
+export type {
   DeadOptions,
   EventsOption,
   LeaseOptions,
@@ -51,6 +61,9 @@ export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
+export { Schedules } from './producer/schedules.js';
+export type { UpsertResult } from './producer/schedules.js';
+export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
 
 // Events.
 export { QueueEvents } from './events/queue-events.js';
@@ -96,6 +109,7 @@ export {
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
+  ScheduleNotFoundError,
   SchemaViolationError,
   UnknownQueueError,
   UnrecoverableError,

@@ -8,19 +8,14 @@ import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
 import { readable } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { AddResult } from './add-result.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { Enqueuer } from './enqueuer.js';
 import { makeJob, type MadeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
+import { Schedules } from './schedules.js';
 
-/** What became of an `add`. */
-export interface AddResult {
-  readonly id: string;
-  readonly queue: string;
-  readonly name: string;
-  /** True where a job with this id was already in the queue, in whatever state; that one was left as it is. */
-  readonly duplicate: boolean;
-}
+export type { AddResult };
 
 /** One entry of `addBulk`. */
 export interface BulkJob {
@@ -59,6 +54,8 @@ const MAX_RETRY_DEAD = 1000;
  */
 export class Queue {
   readonly name: string;
+  /** Rules that make jobs: cron expressions and intervals. */
+  readonly schedules: Schedules;
   private readonly enqueuer: Enqueuer;
 
   /** @internal */
@@ -70,6 +67,7 @@ export class Queue {
   ) {
     this.name = options.name;
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
+    this.schedules = new Schedules(engine, options, (job) => this.enqueuer.add(job));
   }
 
   /**
