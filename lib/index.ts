@@ -12,6 +12,8 @@ export { Handle } from './decorators/handle.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
+export { Schedule } from './decorators/schedule.decorator.js';
+export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
@@ -34,6 +36,7 @@ export type {
   ProcessorOptions,
   QueueModuleOptions,
   QueueOptions,
+  ScheduleOwnerOptions,
   ShutdownOptions,
 } from './options/module-options.js';
 

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { QueuePlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
+import type { QueueSchedules } from './maintenance/declarer.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
 
@@ -19,6 +20,10 @@ export interface RuntimeOptions {
 export interface Workforce {
   /** A pool that claims nothing before its `start`. */
   createPool(plan: QueuePlan): Pool;
+  /** Registers the schedules that the handlers declare, or begins to try. Never rejects. */
+  declare(schedules: readonly QueueSchedules[]): Promise<void>;
+  /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
+  withdraw(): Promise<void>;
   /** Once all pools are drained. */
   stop(): Promise<void>;
 }
@@ -38,6 +43,7 @@ export class QueueRuntime {
   private readonly paused = new Set<string>();
   private workforce: Workforce | null = null;
   private plans: readonly QueuePlan[] | null = null;
+  private schedules: readonly QueueSchedules[] = [];
   private current: RuntimeState = 'new';
   private opening: Promise<void> | null = null;
   private starting: Promise<void> | null = null;
@@ -121,8 +127,9 @@ export class QueueRuntime {
   }
 
   /** @internal Takes what discovery found. */
-  prepare(plans: readonly QueuePlan[]): void {
+  prepare(plans: readonly QueuePlan[], schedules: readonly QueueSchedules[]): void {
     this.plans = plans;
+    this.schedules = schedules;
   }
 
   /** @internal Connects; producers can be used from now on. */
@@ -166,6 +173,7 @@ export class QueueRuntime {
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.workforce = this.hire();
+    await this.workforce.declare(this.schedules);
     for (const plan of plans) {
       const pool = this.workforce.createPool(plan);
       this.pools.set(plan.queue, pool);
@@ -192,7 +200,7 @@ export class QueueRuntime {
         this.complain(`draining queue '${queue}'`, error);
       }
     });
-    await Promise.all(drains);
+    await Promise.all([...drains, this.workforce?.withdraw()]);
     this.pools.clear();
     await this.workforce?.stop().catch((error: unknown) => this.complain('stopping the workers', error));
     this.workforce = null;

@@ -5,6 +5,8 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { generateId } from './job/job-id.js';
+import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
@@ -65,12 +67,15 @@ function createHandles(
 
 /** What all pools of one start share: the bell, the leases and the look after other workers. */
 function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
-  const { leaseMs, maxStalls, maxBlockMs } = settings;
+  const { leaseMs, maxStalls, maxBlockMs, owner } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
   const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
   return {
+    declare: (schedules) => declarer.start(schedules),
+    withdraw: () => declarer.stop(),
     createPool: ({ queue, concurrency, find }: QueuePlan) =>
       new WorkerPool({
         engine,

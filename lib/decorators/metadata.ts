@@ -1,6 +1,7 @@
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
+import { quoted } from '../job/text.js';
 import type { ProcessorOptions } from '../options/module-options.js';
 
 /*

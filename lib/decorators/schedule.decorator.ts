@@ -1,5 +1,4 @@
-import type { JobOptions } from '../options/job-options.js';
-import type { ScheduleRule } from '../options/schedule-options.js';
+import type { ScheduledJobOptions, ScheduleRule } from '../options/schedule-options.js';
 import { markMisplacedSchedule, markSchedule } from './metadata.js';
 import { otherThanMethod } from './placement.js';
 
@@ -11,8 +10,8 @@ export interface ScheduledJob {
   readonly name?: string;
   /** Data of every job it makes. @default null */
   readonly data?: unknown;
-  /** Options of every job it makes, as for `add`, but for `id`, `delay` and `runAt`: these the schedule decides. */
-  readonly options?: Omit<JobOptions, 'id' | 'delay' | 'runAt'>;
+  /** Options of every job it makes. */
+  readonly options?: ScheduledJobOptions;
   /** The queue, where the processor works on several. */
   readonly queue?: string;
 }

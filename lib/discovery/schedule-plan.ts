@@ -2,25 +2,12 @@ import { showSchedule, type ScheduleMark } from '../decorators/metadata.js';
 import { show } from '../errors.js';
 import { collectFaults, readable } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { DeclaredSchedule, QueueSchedules } from '../maintenance/declarer.js';
 import { checkSchema } from '../producer/job-maker.js';
 import { checkScheduleId, checkScheduleRule } from '../schedule/check.js';
-import { makeSchedule, type MadeSchedule } from '../schedule/record.js';
+import { makeSchedule } from '../schedule/record.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
-
-/** A schedule that a handler declares. */
-export interface PlannedSchedule {
-  readonly id: string;
-  /** `@Schedule('daily') of Reports.daily`, for sentences. */
-  readonly label: string;
-  readonly made: MadeSchedule;
-}
-
-/** The schedules of one queue that has handlers here; it may have none. */
-export interface QueueSchedules {
-  readonly queue: string;
-  readonly schedules: readonly PlannedSchedule[];
-}
 
 /** A method that handles or is scheduled, and the registered queues its class works on. */
 interface Place {
@@ -56,7 +43,7 @@ export async function planSchedules(
 
 class Planner {
   readonly faults: string[] = [];
-  readonly planned = new Map<string, PlannedSchedule[]>();
+  readonly planned = new Map<string, DeclaredSchedule[]>();
 
   constructor(
     private readonly places: readonly Place[],
@@ -84,7 +71,7 @@ class Planner {
       const id = checkScheduleId(given.id ?? name, `${label}.id`);
       const template = { name, data: given.data, options: given.options };
       const { maxPayloadBytes } = this.optionsOf(queue)!;
-      const made = makeSchedule(given.rule, template, maxPayloadBytes, { rule: label, template: label });
+      const made = makeSchedule(given.rule, template, maxPayloadBytes, label);
       const handle = place.method.marks.find((one) => one.jobName === name);
       if (handle?.definition) await checkSchema(handle.definition, given.data ?? null);
       this.planned.get(queue)!.push({ id, label, made });
@@ -154,8 +141,9 @@ class Planner {
   }
 
   private complain(label: string, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
-    // Errors of options name the place themselves.
+    const said = error instanceof Error ? error.message : String(error);
+    // Errors of options name the place themselves; here the fields of rule and template stand side by side.
+    const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
   }
 }

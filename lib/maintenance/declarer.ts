@@ -66,7 +66,7 @@ class Keeper {
   private readonly logger = new Logger('QueueModule');
   private readonly declaration: Declaration;
   private readonly renewMs: number;
-  private readonly said = new Set<string>();
+  private readonly warned = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
   private state: 'new' | 'declared' | 'idle' = 'new';
@@ -74,6 +74,8 @@ class Keeper {
   private mayBeDeclared = false;
   private stopped = false;
   private tries = 0;
+  /** Redis was away when it was to be declared, and the log says so. */
+  private isLate = false;
 
   constructor(
     private readonly engine: Engine,
@@ -107,10 +109,9 @@ class Keeper {
     try {
       if (this.state === 'declared') await this.renew();
       else await this.declare();
-      if (this.tries > 0 && this.said.size > 0 && this.given.schedules.length > 0)
-        this.logger.log(`the schedules of queue '${this.given.queue}' are registered now`);
+      if (this.isLate) this.logger.log(`the schedules of queue '${this.given.queue}' are registered now`);
+      this.isLate = false;
       this.tries = 0;
-      this.said.clear();
       this.stepIn(this.renewMs);
     } catch (error) {
       this.complain(error);
@@ -221,26 +222,26 @@ class Keeper {
     if (schedules.length === 0 || (this.state === 'declared' && isPassing(error))) {
       this.logger.debug(`the schedules of queue '${queue}' were not looked at, trying on: ${message}`);
     } else if (isPassing(error)) {
-      this.warnOnce('away', `the schedules of queue '${queue}' are registered once Redis answers: ${message}`);
+      this.isLate = true;
+      if (this.tries === 0)
+        this.warn(`the schedules of queue '${queue}' are registered once Redis answers: ${message}`);
     } else {
-      this.warnOnce(message, `the schedules of queue '${queue}' cannot be registered, trying on: ${message}`);
+      this.warn(`the schedules of queue '${queue}' cannot be registered, trying on: ${message}`);
     }
   }
 
+  /** Each sentence once. */
   private warn(text: string): void {
-    this.logger.warn(text);
-  }
-
-  private warnOnce(key: string, text: string): void {
-    if (this.said.has(key)) return;
-    this.said.add(key);
+    if (this.warned.has(text)) return;
+    this.warned.add(text);
     this.logger.warn(text);
   }
 }
 
 function digestOf(schedules: readonly DeclaredSchedule[]): string {
   const hash = createHash('sha1');
-  for (const { id, made } of schedules) hash.update(`${id}\n${made.record}\n`);
+  const sorted = schedules.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (const { id, made } of sorted) hash.update(`${id}\n${made.record}\n`);
   return hash.digest('hex').slice(0, 20);
 }
 
