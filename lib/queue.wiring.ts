@@ -8,6 +8,7 @@ import { JobWaiter } from './events/wait-for-job.js';
 import { generateId } from './job/job-id.js';
 import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
+import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
@@ -65,19 +66,21 @@ function createHandles(
   };
 }
 
-/** What all pools of one start share: the bell, the leases and the look after other workers. */
+/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
 function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
   const { leaseMs, maxStalls, maxBlockMs, owner } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
   const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
   return {
     declare: (schedules) => declarer.start(schedules),
     withdraw: () => declarer.stop(),
-    createPool: ({ queue, concurrency, find }: QueuePlan) =>
-      new WorkerPool({
+    createPool: ({ queue, concurrency, find }: QueuePlan) => {
+      scheduler.add(queue);
+      return new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
         concurrency,
@@ -86,9 +89,12 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         doorbell,
         leases,
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-      }),
+        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
+      });
+    },
     stop: async () => {
       recoverer.stop();
+      scheduler.stop();
       await Promise.all([doorbell.stop(), leases.stop()]);
     },
   };

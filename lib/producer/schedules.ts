@@ -98,7 +98,6 @@ export class Schedules {
     const found: StoredSchedule[] = [];
     for (;;) {
       const rest = { offset: offset + found.length, limit: limit - found.length };
-      // oxlint-disable-next-line no-await-in-loop
       const { total, schedules } = await this.engine.schedules.list(this.options.name, rest);
       found.push(...schedules);
       if (schedules.length === 0 || found.length >= limit || offset + found.length >= total) break;

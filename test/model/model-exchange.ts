@@ -67,6 +67,7 @@ function answer(
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,
     leaseInMs: others[0] ? Math.max(0, Math.ceil(others[0][1] - model.now)) : null,
+    scheduleInMs: null,
   };
 }
 
