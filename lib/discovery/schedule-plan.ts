@@ -1,11 +1,12 @@
 import { showSchedule, type ScheduleMark } from '../decorators/metadata.js';
 import { show } from '../errors.js';
+import { unknownField } from '../job/unknown-field.js';
 import { collectFaults, readable } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { DeclaredSchedule, QueueSchedules } from '../maintenance/declarer.js';
 import { checkSchema } from '../producer/job-maker.js';
 import { checkScheduleId, checkScheduleRule } from '../schedule/check.js';
-import { makeSchedule } from '../schedule/record.js';
+import { makeSchedule, RULE_FIELDS } from '../schedule/record.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 
@@ -21,6 +22,8 @@ type Given = Readonly<Record<'id' | 'name' | 'data' | 'options' | 'queue' | 'rul
 
 /** Options of a registered queue; undefined for others. */
 type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
+
+const FIELDS: readonly string[] = ['id', 'name', 'data', 'options', 'queue', ...RULE_FIELDS];
 
 /**
  * Checks every `@Schedule`, and says everything that is wrong with them. What is wrong with the processors themselves is said by
@@ -92,11 +95,17 @@ class Planner {
 
   /** Its own fields apart from those of the rule; what is no object at all is for the rule to refuse. */
   private split(given: unknown, label: string): Given | undefined {
-    const isRecord = typeof given === 'object' && given !== null && !Array.isArray(given);
     try {
-      const fields = isRecord ? readable(given, label, () => ({ ...given })) : {};
-      const { id, name, data, options, queue, ...rule } = fields as Record<string, unknown>;
-      return { id, name, data, options, queue, rule: isRecord ? rule : given };
+      return readable(given, label, () => {
+        const isRecord = typeof given === 'object' && given !== null && !Array.isArray(given);
+        const { id, name, data, options, queue, ...rule } = (isRecord ? given : {}) as Record<string, unknown>;
+        for (const key of Object.keys(rule)) {
+          if (FIELDS.includes(key)) continue;
+          this.faults.push(unknownField(label, key, FIELDS).message);
+          delete rule[key];
+        }
+        return { id, name, data, options, queue, rule: isRecord ? rule : given };
+      });
     } catch (error) {
       this.complain(label, error);
       return undefined;

@@ -245,6 +245,7 @@ function digestOf(schedules: readonly DeclaredSchedule[]): string {
   return hash.digest('hex').slice(0, 20);
 }
 
-function ruleIn({ made: { rule } }: DeclaredSchedule): string {
-  return rule.cron === undefined ? `every ${rule.everyMs} ms` : `${rule.cron} in ${rule.tz}`;
+function ruleIn({ made: { given, rule } }: DeclaredSchedule): string {
+  if ('cron' in given) return `${given.cron} in ${rule.tz}`;
+  return `every ${typeof given.every === 'number' ? `${given.every} ms` : given.every}`;
 }

@@ -33,7 +33,7 @@ const readTemplate = shape({
 });
 
 /** In which order the fields of a rule are written, so that the same rule is the same text. */
-const RULE_FIELDS = [
+export const RULE_FIELDS = [
   'cron',
   'tz',
   'every',
