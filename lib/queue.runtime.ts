@@ -50,6 +50,8 @@ export class QueueRuntime {
   private stopping: Promise<void> | null = null;
   private closing: Promise<void> | null = null;
   private shuttingDown = false;
+  /** Whether Redis was there at the start. */
+  private isThere = true;
   private takeWarningBack: (() => void) | null = null;
   private readonly given: ServerWarning[] = [];
 
@@ -173,7 +175,9 @@ export class QueueRuntime {
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.workforce = this.hire();
-    await this.workforce.declare(this.schedules);
+    const declaring = this.workforce.declare(this.schedules);
+    // Where Redis is away they are registered when it comes.
+    if (this.isThere) await declaring;
     for (const plan of plans) {
       const pool = this.workforce.createPool(plan);
       this.pools.set(plan.queue, pool);
@@ -212,8 +216,8 @@ export class QueueRuntime {
         this.given.push(warning);
         this.logger.warn(warning.message);
       });
-      const isThere = await this.engine.open();
-      if (!isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
+      this.isThere = await this.engine.open();
+      if (!this.isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
     } catch (error) {
       // Half-open connections would keep a process alive that has just failed to start.
       await this.engine.close().catch(() => undefined);
