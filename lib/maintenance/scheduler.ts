@@ -2,13 +2,13 @@ import { Logger } from '@nestjs/common';
 import type { QueueEngine } from '../engine/engine.js';
 import { ScheduleLine } from './schedule-line.js';
 
-/** How long a queue may be silent before it is asked whether there are schedules that nobody has told of. */
-const SILENCE_MS = 5_000;
+/** Queues that were silent for so long are asked whether they have schedules that nobody has told of, every so often. */
+const SILENCE_MS = 2_500;
 
 /**
  * Makes the jobs of schedules when their time comes, for the queues that this process serves. Every process does; the store
  * decides which of them was first. Each exchange tells when the next occurrence is due, so that what is made or resumed elsewhere
- * is known at once; a queue that makes no exchanges, since all its slots are taken or it is paused, is asked every 5 s.
+ * is known at once; a queue that makes no exchanges, since all its slots are taken or it is paused, is asked within 5 s.
  */
 export class Scheduler {
   private readonly lines = new Map<string, ScheduleLine>();
@@ -18,12 +18,10 @@ export class Scheduler {
 
   constructor(private readonly engine: QueueEngine) {}
 
-  /** Looks after this queue from now on. */
+  /** Looks after this queue from now on; its first exchange tells what there is. */
   add(queue: string): void {
     if (this.stopped || this.lines.has(queue)) return;
-    const line = new ScheduleLine(this.engine, queue, this.logger);
-    this.lines.set(queue, line);
-    line.hear(0);
+    this.lines.set(queue, new ScheduleLine(this.engine, queue, this.logger));
     this.timer ??= setTimeout(() => this.askSilent(), SILENCE_MS);
   }
 
@@ -41,8 +39,7 @@ export class Scheduler {
   private askSilent(): void {
     const since = performance.now() - SILENCE_MS;
     const silent = [...this.lines].filter(([, line]) => line.heardAt < since).map(([queue]) => queue);
-    this.engine.schedules
-      .scheduled(silent)
+    (silent.length === 0 ? Promise.resolve([]) : this.engine.schedules.scheduled(silent))
       .then((found) => {
         for (const queue of found) this.hear(queue, 0);
       })
