@@ -108,7 +108,9 @@ export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): vo
 
 /** Those that the class itself says. */
 export function readMisplacedSchedules(type: object): readonly MisplacedSchedule[] {
-  return (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? [];
+  return (
+    (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
+  );
 }
 
 /** A `@Handle` as it is written, for sentences. */

@@ -98,7 +98,10 @@ class Planner {
     try {
       return readable(given, label, () => {
         const isRecord = typeof given === 'object' && given !== null && !Array.isArray(given);
-        const { id, name, data, options, queue, ...rule } = (isRecord ? given : {}) as Record<string, unknown>;
+        const { id, name, data, options, queue, ...rule } = (isRecord ? given : {}) as Record<
+          string,
+          unknown
+        >;
         for (const key of Object.keys(rule)) {
           if (FIELDS.includes(key)) continue;
           this.faults.push(unknownField(label, key, FIELDS).message);

@@ -157,7 +157,8 @@ class Keeper {
       if (outcomes[i] === 'changed') open.push(schedule);
       else if (outcomes[i] === 'written')
         this.logger.log(`${name} ${put.revision === 0 ? 'created' : 'updated'}: ${ruleIn(schedule)}`);
-      else this.warn(`${name} is declared by a live process of another owner; ${schedule.label} was left out`);
+      else
+        this.warn(`${name} is declared by a live process of another owner; ${schedule.label} was left out`);
     });
     this.sayRemoved(removed);
     if (idle) this.end();

@@ -29,12 +29,15 @@ const boot = (connection = redis.url) =>
   });
 const isRegistered = ({ queue }: QueueApp) =>
   until(async () => (await queue.schedules.list()).length === 1, PATIENT);
-const said = ({ logs }: QueueApp, part: string) => logs.lines.filter(({ text }) => text.includes(part)).length;
+const said = ({ logs }: QueueApp, part: string) =>
+  logs.lines.filter(({ text }) => text.includes(part)).length;
 
 it('starts without Redis, and registers the schedules once it comes', async () => {
   const port = await freePort();
   const app = await boot(`redis://127.0.0.1:${port}`);
-  expect(await app.logs.complaint(/registered once Redis answers/)).toContain("the schedules of queue 'work'");
+  expect(await app.logs.complaint(/registered once Redis answers/)).toContain(
+    "the schedules of queue 'work'",
+  );
   const late = await startRedis({ private: true, port });
   atEnd(() => app.close().then(() => late.stop()));
   await isRegistered(app);

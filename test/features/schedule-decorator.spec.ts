@@ -56,9 +56,7 @@ describe('@Schedule', () => {
     const ran = new Subject<Job>();
     const runs = collect(ran);
     await bootQueue(redis, {
-      providers: [
-        scheduled([{ id: 'tick', every: '1s', data: { of: 'tick' } }], (job) => ran.next(job)),
-      ],
+      providers: [scheduled([{ id: 'tick', every: '1s', data: { of: 'tick' } }], (job) => ran.next(job))],
       watch: false,
     });
     const [first, second] = await runs.take(2, () => true, PATIENT);
@@ -68,7 +66,10 @@ describe('@Schedule', () => {
   });
 
   it('is known to queue.schedules as what it says; its id is the name of the job unless it has one', async () => {
-    const app = await release([{ every: '1h', overlap: 'skip' }, { ...DAILY, data: [1], options: { attempts: 1 } }]);
+    const app = await release([
+      { every: '1h', overlap: 'skip' },
+      { ...DAILY, data: [1], options: { attempts: 1 } },
+    ]);
     expect(await idsOf(app)).toEqual(['daily', 'report']);
     expect(await app.queue.schedules.get('report')).toMatchObject({
       rule: { every: '1h', overlap: 'skip' },
@@ -260,7 +261,9 @@ describe('what a person does', () => {
 
   it('upsert over one of a decorator makes it the person’s: it is neither changed nor removed, and the log says so', async () => {
     const first = await release([HOURLY]);
-    expect((await first.queue.schedules.upsert('hourly', BY_HAND, { name: 'report' })).outcome).toBe('updated');
+    expect((await first.queue.schedules.upsert('hourly', BY_HAND, { name: 'report' })).outcome).toBe(
+      'updated',
+    );
     await first.close();
     const second = await release([HOURLY]);
     expect(await second.queue.schedules.get('hourly')).toMatchObject({ rule: BY_HAND, owner: null });

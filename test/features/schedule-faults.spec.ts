@@ -46,7 +46,10 @@ describe('@Schedule: the rule', () => {
     ['0 7 * * *', `${AT} must be an object, got "0 7 * * *" (string)`],
     [[], `${AT} must be an object, got [] (array)`],
     [{}, `${AT} must be an object with cron or every, got {} (object)`],
-    [{ cron: '0 7 * * *', every: '5m' }, `${AT}.every must be left out where cron is given, got "5m" (string)`],
+    [
+      { cron: '0 7 * * *', every: '5m' },
+      `${AT}.every must be left out where cron is given, got "5m" (string)`,
+    ],
     [{ every: 999 }, `${AT}.every must be a duration from 1000 ms to 315576000000 ms, got 999 (number)`],
     [{ every: '5m', tz: 'UTC' }, `${AT}.tz must be left out where every is given`],
     [{ cron: '61 7 * * *' }, `${AT}.cron must be a cron expression that can be read`],
@@ -87,7 +90,7 @@ describe('@Schedule: the rule', () => {
 
 describe('@Schedule: what is made', () => {
   it.each([
-    [{ id: '' }, "@Schedule(\"\") of Reports.daily.id must be 1 to 200 bytes of well-formed text"],
+    [{ id: '' }, '@Schedule("") of Reports.daily.id must be 1 to 200 bytes of well-formed text'],
     [{ id: 7 }, `${AT}.id must be 1 to 200 bytes`],
     [{ id: 'a\nb' }, '@Schedule("a\\nb") of Reports.daily.id must be 1 to 200 bytes'],
     [{ id: 'x'.repeat(201) }, 'of Reports.daily.id must be 1 to 200 bytes'],
@@ -180,7 +183,7 @@ describe('@Schedule: what is made', () => {
     expect(await faultsOf({ providers: [Reports] })).toEqual([
       '@Schedule() of Reports.several must say which jobs it makes, as its method handles several names; give it a name',
       '@Schedule() of Reports.rest must say which jobs it makes, as its method handles every other name; give it a name',
-      "@Schedule(\"stolen\") of Reports.rest makes jobs 'a', which Reports.rest does not handle; " +
+      '@Schedule("stolen") of Reports.rest makes jobs \'a\', which Reports.rest does not handle; ' +
         'name one it handles, or put the schedule on the method that does',
     ]);
   });
@@ -244,7 +247,8 @@ describe('@Schedule: where it stands', () => {
       @Handle('ok')
       ok() {}
     }
-    const text = (what: string) => `, which is ${what}; put it beside @Handle on an instance method with a plain name`;
+    const text = (what: string) =>
+      `, which is ${what}; put it beside @Handle on an instance method with a plain name`;
     expect(new Set(await faultsOf({ providers: [Reports, Others] }))).toEqual(
       new Set([
         `@Schedule() stands on Reports${text('a class')}`,

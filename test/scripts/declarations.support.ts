@@ -18,7 +18,12 @@ export function declaring(
   more: Partial<DeclareCall> = {},
 ) {
   const { owner = OWNER } = more;
-  const puts = ids.map((id) => ({ id, revision: 0, record: ownedRecord(owner, `{"of":"${id}"}`), nextAt: 1 }));
+  const puts = ids.map((id) => ({
+    id,
+    revision: 0,
+    record: ownedRecord(owner, `{"of":"${id}"}`),
+    nextAt: 1,
+  }));
   return q.engine.declarations.declare(QUEUE, { ...declaration(process, ids, owner), ids, puts, ...more });
 }
 

@@ -14,7 +14,12 @@ class SettingsModule {}
     SettingsModule,
     QueueModule.forRootAsync({
       inject: [Settings],
-      useFactory: ({ redisUrl, prefix }: Settings) => ({ connection: redisUrl, prefix }),
+      useFactory: ({ redisUrl, prefix }: Settings) => ({
+        connection: redisUrl,
+        prefix,
+        // What takes longer gives up by its signal, and runs again with the next start.
+        shutdown: { timeout: '1s' },
+      }),
     }),
     ChoresModule,
     SchedulesModule,

@@ -3,6 +3,7 @@ import { AppModule } from './app.module.js';
 import { listen } from './listen.js';
 
 const app = await NestFactory.create(AppModule, {
+  logger: ['warn', 'error', 'fatal'],
   // A page that is still watching would hold the application open.
   forceCloseConnections: true,
 });

@@ -2,7 +2,7 @@
  * What the events of the queue say about each run of a schedule. Plain data in, plain data out: nothing here knows the page.
  *
  * @typedef {{ id: string, schedule: string, state: 'waiting' | 'active' | 'delayed' | 'completed' | 'dead', at: Date,
- *   startedAt?: Date, durationMs?: number, attempt?: number, message?: string }} Run
+ *   byHand: boolean, startedAt?: Date, durationMs?: number, attempt?: number, message?: string }} Run
  */
 
 const MAX_KEPT = 200;
@@ -38,7 +38,9 @@ export class Runs {
   }
 
   #begin(event, at) {
-    const run = { id: event.jobId, schedule: event.schedule, at };
+    // The id of an occurrence ends with its time, that of a run asked for does not.
+    const byHand = !/@\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(event.jobId);
+    const run = { id: event.jobId, schedule: event.schedule, at, byHand };
     this.byId.set(run.id, run);
     for (const oldest of this.byId.keys()) {
       if (this.byId.size <= MAX_KEPT) break;

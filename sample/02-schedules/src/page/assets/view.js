@@ -71,7 +71,9 @@ function strip(runs) {
   return h(
     'span',
     { class: 'strip', role: 'img', 'aria-label': label },
-    ...shown.map((run) => h('i', { 'data-state': run.state, title: `${STATES[run.state]}, ${clock(run.at)}` })),
+    ...shown.map((run) =>
+      h('i', { 'data-state': run.state, title: `${STATES[run.state]}, ${clock(run.at)}` }),
+    ),
   );
 }
 
@@ -100,8 +102,8 @@ export function updateRun(row, run) {
   );
 }
 
-function said({ state, attempt, message, durationMs }) {
-  const parts = [];
+function said({ state, attempt, message, durationMs, byHand }) {
+  const parts = byHand ? ['run by hand'] : [];
   if (attempt > 1) parts.push(`attempt ${attempt}`);
   if (message !== undefined && state !== 'completed') parts.push(message);
   if (state === 'completed' && durationMs !== undefined) parts.push(`took ${length(durationMs)}`);
