@@ -107,13 +107,13 @@ describe('releases', { timeout: 180_000 }, () => {
   it('a release that is killed and comes back the same finds everything as it was', async () => {
     const app = await observe();
     const old = await start([DAILY, HOURLY]);
-    const before = await redis.admin.hgetall(keyOf(redis, 'schedule-states'));
+    const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
     old.kill('SIGKILL');
     await old.exit();
     const next = await start([DAILY, HOURLY]);
     // Past the end of the killed one's declaration.
     await until(async () => (await redis.admin.zcard(keyOf(redis, 'declarations'))) === 1, PATIENT);
-    expect(await redis.admin.hgetall(keyOf(redis, 'schedule-states'))).toEqual(before);
+    expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     expect(await idsOf(app)).toEqual(['daily', 'hourly']);
     expect(saidOf([next])).toEqual([]);
     await stop(next);
@@ -132,7 +132,7 @@ describe('releases', { timeout: 180_000 }, () => {
   it('Redis that stands still for longer than declarations live loses nothing', async () => {
     const app = await observe();
     const [one, two] = [await start([DAILY, HOURLY]), await start([DAILY, NEW])];
-    const before = await redis.admin.hgetall(keyOf(redis, 'schedule-states'));
+    const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
     await redis.admin.call('DEBUG', 'SLEEP', String((LEASE_MS * 3) / 1_000));
     const late = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
     // Every process has renewed since.
@@ -141,7 +141,7 @@ describe('releases', { timeout: 180_000 }, () => {
       return now.length === 4 && [1, 3].every((i) => Number(now[i]) > Number(late[3]));
     }, PATIENT);
     expect(await idsOf(app)).toEqual(['daily', 'hourly', 'new']);
-    expect(await redis.admin.hgetall(keyOf(redis, 'schedule-states'))).toEqual(before);
+    expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     await Promise.all([stop(one), stop(two)]);
   });
 });

@@ -103,12 +103,12 @@ describe('@Schedule', () => {
     const first = await release([{ ...HOURLY, id: 'tick', every: '1s' }]);
     await until(async () => ((await first.queue.schedules.get('tick'))?.fired ?? 0) > 0, PATIENT);
     await first.close();
-    const before = await redis.admin.hgetall(keyOf(redis, 'schedule-states'));
-    const created = await redis.admin.zscore(keyOf(redis, 'schedule-ids'), 'tick');
+    const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
+    const created = await redis.admin.zscore(keyOf(redis, 'scheduled'), 'tick');
 
     // Without workers nothing fires in between.
     const second = await release([{ ...HOURLY, id: 'tick', every: '1s' }], { autoStart: false });
-    expect(await redis.admin.hgetall(keyOf(redis, 'schedule-states'))).toEqual(before);
+    expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     await second.runtime.start();
     expect(saidOf(second.logs)).toEqual([]);
     const after = (await second.queue.schedules.get('tick'))!;
@@ -309,7 +309,7 @@ function pairs(flat: string[]): [string, string][] {
 }
 
 async function readTick(): Promise<{ lastAt: number } | undefined> {
-  const state = await redis.admin.hget(keyOf(redis, 'schedule-states'), 'tick');
+  const state = await redis.admin.hget(keyOf(redis, 'firings'), 'tick');
   return state === null ? undefined : { lastAt: Number(state.split('\n')[2]) };
 }
 

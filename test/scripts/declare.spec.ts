@@ -76,7 +76,7 @@ describe('what nobody declares any more', () => {
     expect((await declaring(q, 'p2', ['a', 'c'], { puts: [] })).removed).toEqual(['b']);
     expect(await scheduleIds(q)).toEqual(['a']);
     expect(await q.hash('declared')).toEqual({ 'app:set-a-c': 'a\nc' });
-    expect(await q.hash('scheduleStates')).not.toHaveProperty('b');
+    expect(await q.hash('firings')).not.toHaveProperty('b');
     expect(await q.zset('schedules')).toEqual(['a']);
   });
 

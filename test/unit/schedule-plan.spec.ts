@@ -159,7 +159,7 @@ describe('a template that is wrong is refused with a sentence', () => {
       { name: 'x', options: { attempts: 0 } },
       'up().template.options.attempts must be an integer from 1',
     ],
-    ['another field', { name: 'x', opts: {} }, 'up().template.opts is not an option; did you mean options?'],
+    ['another field', { name: 'x', opts: {} }, 'up().template.opts is not an option'],
   ])('%s', (_, template, sentence) => {
     expect(() => made(rule, template as object)).toThrow(sentence);
   });

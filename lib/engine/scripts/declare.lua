@@ -1,5 +1,5 @@
-for _, key in ipairs({ key_declarations, key_schedules, key_scheduleIds, key_doorbell }) do redis.call('ZCARD', key) end
-for _, key in ipairs({ key_declared, key_schedule, key_scheduleStates }) do redis.call('HLEN', key) end
+for _, key in ipairs({ key_declarations, key_schedules, key_scheduled, key_doorbell }) do redis.call('ZCARD', key) end
+for _, key in ipairs({ key_declared, key_schedule, key_firings }) do redis.call('HLEN', key) end
 
 -- Whether a live process of another owner declares it; of one that is gone it is taken over.
 local function is_taken(id)

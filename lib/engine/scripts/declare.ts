@@ -4,7 +4,7 @@ import type { DeclareAnswer, PutOutcome } from '../declaration-verbs.js';
 export const declare = defineScript({
   name: 'declare',
   memory: 'refuse',
-  keys: ['declarations', 'declared', 'schedules', 'schedule', 'scheduleStates', 'scheduleIds', 'doorbell'],
+  keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled', 'doorbell'],
   /** `ids`: all of the set, a line each. */
   args: { declaration: 'text', owner: 'text', ids: 'text', ttlMs: 'int' },
   /** Of each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */

@@ -6,7 +6,7 @@ import { defineScript } from '../script.js';
 export const dueSchedules = defineScript({
   name: 'due-schedules',
   memory: 'read',
-  keys: ['schedules', 'schedule', 'scheduleStates', 'scheduleIds'],
+  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
   args: { offset: 'int', limit: 'int' },
   uses: ['clock', 'schedule-state', 'schedule-view', 'next-schedule'],
   reply: ([now, next, views]: [number, number, RawSchedule[]]): DueAnswer => ({

@@ -5,7 +5,7 @@ for _, key in ipairs({ key_wait, key_suspects }) do redis.call('LLEN', key) end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_schedules, key_doorbell }) do
   redis.call('ZCARD', key)
 end
-for _, key in ipairs({ key_jobs, key_results, key_scheduleStates }) do redis.call('HLEN', key) end
+for _, key in ipairs({ key_jobs, key_results, key_firings }) do redis.call('HLEN', key) end
 
 local added, delayed, removed = {}, {}, {}
 local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}

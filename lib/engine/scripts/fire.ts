@@ -22,7 +22,7 @@ export const fire = defineScript({
     'progress',
     'logs',
     'schedules',
-    'scheduleStates',
+    'firings',
     'events',
     'doorbell',
   ],

@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const pauseSchedule = defineScript({
   name: 'pause-schedule',
   memory: 'allow',
-  keys: ['schedules', 'schedule', 'scheduleStates'],
+  keys: ['schedules', 'schedule', 'firings'],
   args: { id: 'text' },
   uses: ['schedule-state'],
   reply: (raw: 'paused' | 'unchanged' | 'not-found') => raw,

@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const removeSchedule = defineScript({
   name: 'remove-schedule',
   memory: 'allow',
-  keys: ['schedules', 'schedule', 'scheduleStates', 'scheduleIds'],
+  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
   args: { id: 'text' },
   uses: ['drop-schedule'],
   reply: (raw: number) => raw === 1,

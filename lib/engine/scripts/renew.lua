@@ -1,8 +1,8 @@
 redis.call('HLEN', key_declared)
 redis.call('ZCARD', key_schedules)
 redis.call('HLEN', key_schedule)
-redis.call('HLEN', key_scheduleStates)
-redis.call('ZCARD', key_scheduleIds)
+redis.call('HLEN', key_firings)
+redis.call('ZCARD', key_scheduled)
 local own = tonumber(redis.call('ZSCORE', key_declarations, arg_declaration))
 if own == nil then return { 'unknown' } end
 

@@ -6,7 +6,7 @@ type Raw = ['unknown'] | ['renewed', string[], number, number];
 export const renew = defineScript({
   name: 'renew',
   memory: 'allow',
-  keys: ['declarations', 'declared', 'schedules', 'schedule', 'scheduleStates', 'scheduleIds'],
+  keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled'],
   args: { declaration: 'text', owner: 'text', ttlMs: 'int' },
   uses: ['clock', 'drop-schedule', 'prune'],
   reply: (raw: Raw): RenewAnswer =>

@@ -4,7 +4,7 @@ import { defineScript } from '../script.js';
 export const schedules = defineScript({
   name: 'schedules',
   memory: 'read',
-  keys: ['schedules', 'schedule', 'scheduleStates', 'scheduleIds'],
+  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
   /** Either an id, or '' and a page. */
   args: { id: 'text', offset: 'int', limit: 'int' },
   uses: ['clock', 'schedule-state', 'schedule-view'],

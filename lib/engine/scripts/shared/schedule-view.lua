@@ -8,7 +8,7 @@ local function view_schedules(ids)
     local state = read_state(id)
     views[#views + 1] = { id, record or '', state.revision, state.mode,
       redis.call('ZSCORE', key_schedules, id) or '-1', state.fired, state.last, state.job,
-      redis.call('ZSCORE', key_scheduleIds, id) or '-1', record and 1 or 0 }
+      redis.call('ZSCORE', key_scheduled, id) or '-1', record and 1 or 0 }
   end
   return views
 end

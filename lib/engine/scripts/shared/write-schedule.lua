@@ -10,6 +10,6 @@ local function write_schedule(id, revision, record, keep, next_at)
   if state.mode ~= 'paused' and not keep then set_next(id, state, next_at) end
   redis.call('HSET', key_schedule, id, record)
   write_state(id, state)
-  redis.call('ZADD', key_scheduleIds, 'NX', now, id)
+  redis.call('ZADD', key_scheduled, 'NX', now, id)
   return 'written'
 end
