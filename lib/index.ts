@@ -68,15 +68,22 @@ export { Schedules } from './producer/schedules.js';
 export type { UpsertResult } from './producer/schedules.js';
 export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
 
+// Looking at who works, on what.
+export { QueueInspector } from './inspect/queue-inspector.js';
+export type { QueueInfo } from './inspect/queue-inspector.js';
+export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/worker-info.js';
+
 // Events.
 export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
+export type { CancelAnswer } from './engine/admin-verbs.js';
 export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,
+  CancelledEvent,
   CompletedEvent,
   DeadEvent,
   DelayedEvent,

@@ -19,6 +19,7 @@ import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveModuleOptions,
@@ -44,6 +45,7 @@ export class QueueCore {
     readonly runtime: QueueRuntime,
     readonly producer: QueueProducer,
     readonly events: QueueEvents,
+    readonly inspector: QueueInspector,
   ) {}
 }
 
@@ -79,9 +81,8 @@ export class QueueCore {
     },
     {
       provide: QueueCore,
-      inject: [QueueRuntime, QueueProducer, QueueEvents],
-      useFactory: (runtime: QueueRuntime, producer: QueueProducer, events: QueueEvents) =>
-        new QueueCore(runtime, producer, events),
+      inject: [QueueRuntime, QueueProducer, QueueEvents, QueueInspector],
+      useFactory: (...parts: ConstructorParameters<typeof QueueCore>) => new QueueCore(...parts),
     },
     ProcessorExplorer,
   ],

@@ -2,6 +2,7 @@ import { Module, type DynamicModule, type ModuleMetadata, type Provider, type Ty
 import { QUEUE_HANDLES, ROOT_OPTIONS, queueToken } from './decorators/metadata.js';
 import { BootstrapError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
 import type { QueueModuleOptions, QueueOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './queue.core.js';
@@ -10,7 +11,7 @@ import { QueueRuntime } from './queue.runtime.js';
 
 type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
-/** Where `QueueProducer`, `QueueEvents` and `QueueRuntime` can be injected. */
+/** Where `QueueProducer`, `QueueEvents`, `QueueInspector` and `QueueRuntime` can be injected. */
 export interface VisibilityOptions {
   /** In all modules; otherwise only in those that import the module `forRoot` returned. @default true */
   readonly isGlobal?: boolean;
@@ -57,8 +58,9 @@ class QueueRootModule {}
 @Module({})
 export class QueueModule {
   /**
-   * What holds for all queues of this process. It provides `QueueProducer`, `QueueEvents` and `QueueRuntime`. Nothing
-   * connects before the application starts; what is wrong with any option is said then in one `BootstrapError`.
+   * What holds for all queues of this process. It provides `QueueProducer`, `QueueEvents`, `QueueInspector` and
+   * `QueueRuntime`. Nothing connects before the application starts; what is wrong with any option is said then in one
+   * `BootstrapError`.
    *
    * @example
    * QueueModule.forRoot({ connection: process.env.REDIS_URL, role: 'producer' })
@@ -127,8 +129,9 @@ function root(
       { provide: QueueRuntime, inject: [QueueCore], useFactory: (core: QueueCore) => core.runtime },
       { provide: QueueProducer, inject: [QueueCore], useFactory: (core: QueueCore) => core.producer },
       { provide: QueueEvents, inject: [QueueCore], useFactory: (core: QueueCore) => core.events },
+      { provide: QueueInspector, inject: [QueueCore], useFactory: (core: QueueCore) => core.inspector },
     ],
-    exports: [QueueRuntime, QueueProducer, QueueEvents],
+    exports: [QueueRuntime, QueueProducer, QueueEvents, QueueInspector],
   };
 }
 

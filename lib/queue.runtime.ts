@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { QueuePlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
+import type { ProcessState } from './engine/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
 import type { QueueSchedules } from './maintenance/declarer.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
@@ -24,6 +25,8 @@ export interface Workforce {
   declare(schedules: readonly QueueSchedules[]): Promise<void>;
   /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
   withdraw(): Promise<void>;
+  /** Tells operators what the process does now, and that a pool may have been paused. */
+  say(state: ProcessState): void;
   /** Once all pools are drained. */
   stop(): Promise<void>;
 }
@@ -110,6 +113,7 @@ export class QueueRuntime {
       this.paused.add(name);
       this.pools.get(name)?.pause();
     }
+    this.say();
   }
 
   /**
@@ -126,6 +130,7 @@ export class QueueRuntime {
       pool?.start();
       pool?.resume();
     }
+    this.say();
   }
 
   /** @internal Takes what discovery found. */
@@ -183,6 +188,7 @@ export class QueueRuntime {
       this.pools.set(plan.queue, pool);
       if (!this.paused.has(plan.queue)) pool.start();
     }
+    this.say();
     this.sayWhatRuns(plans);
   }
 
@@ -197,6 +203,7 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<void> {
     const { shutdown } = this.options;
+    this.say();
     const drains = [...this.pools].map(async ([queue, pool]) => {
       try {
         this.sayHowItEnded(queue, await pool.drain(shutdown));
@@ -223,6 +230,12 @@ export class QueueRuntime {
       await this.engine.close().catch(() => undefined);
       throw error;
     }
+  }
+
+  private say(): void {
+    if (this.pools.size === 0) return;
+    const allPaused = [...this.pools.keys()].every((queue) => this.paused.has(queue));
+    this.workforce?.say(this.current === 'draining' ? 'draining' : allPaused ? 'paused' : 'running');
   }
 
   private named(queue: string | undefined): readonly string[] {

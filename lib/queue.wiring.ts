@@ -5,6 +5,7 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
 import { generateId } from './job/job-id.js';
 import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
@@ -16,6 +17,7 @@ import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
+import { Registrar } from './worker/registrar.js';
 import { WorkerPool } from './worker/worker-pool.js';
 
 /*
@@ -68,11 +70,14 @@ function createHandles(
 
 /** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
 function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
-  const { leaseMs, maxStalls, maxBlockMs, owner } = settings;
+  const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
-  const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>
+    engine.processes.ofWorker(worker),
+  );
+  const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
   return {
@@ -80,7 +85,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
     withdraw: () => declarer.stop(),
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       scheduler.add(queue);
-      return new WorkerPool({
+      const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
         concurrency,
@@ -91,11 +96,16 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
         watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
       });
+      registrar.add(pool);
+      return pool;
     },
+    say: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
       scheduler.stop();
+      registrar.stop();
       await Promise.all([doorbell.stop(), leases.stop()]);
+      await registrar.leave();
     },
   };
 }
@@ -112,6 +122,12 @@ export const wiredProviders: Provider[] = [
     provide: QueueProducer,
     inject: [QUEUE_HANDLES],
     useFactory: (handleOf: HandleOf) => new QueueProducer(handleOf),
+  },
+  {
+    provide: QueueInspector,
+    inject: [QUEUE_ENGINE, QueueRegistry],
+    useFactory: (engine: QueueEngine, registry: QueueRegistry) =>
+      new QueueInspector(engine, () => registry.names()),
   },
   {
     provide: WORKFORCE,

@@ -35,9 +35,11 @@ const OF_WORKERS = new Set([
   'overdue',
   'promote',
   'recover',
+  'register',
   'release',
   'renew',
   'repair',
+  'unregister',
   'withdraw',
 ]);
 
@@ -56,6 +58,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
   return [
     `~{${prefix}:*`,
     `~{${prefix}}:bell:*`,
+    `~{${prefix}}:processes*`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

@@ -45,6 +45,10 @@ const SUFFIXES = {
   declarations: 'declarations',
   /** HASH set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
   declared: 'declared',
+  /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
+  cancels: 'cancels',
+  /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
+  cancelled: 'cancelled',
   /** STREAM: one entry per script call that changed something; ids are event numbers. */
   events: 'events',
   /** HASH: paused, number of the last event, sequence of the priorities. */
@@ -61,7 +65,17 @@ export const QUEUE_KEYS = Object.keys(SUFFIXES) as QueueKeyName[];
 /** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
 export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
 
-export type KeyName = QueueKeyName | DynamicKeyName;
+/** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
+const PROCESS_SUFFIXES = {
+  /** ZSET process -> ms until when its record holds: the worker processes. */
+  processes: 'processes',
+  /** HASH process -> JSON: what it says of itself, for operators. */
+  processInfo: 'processes:info',
+} as const;
+
+export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
+
+export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
 /** The keys of one queue. */
 export class QueueKeys {
@@ -104,6 +118,13 @@ export class QueueKeys {
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
+}
+
+export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, string>> {
+  const keys = {} as Record<ProcessKeyName, string>;
+  for (const [name, suffix] of Object.entries(PROCESS_SUFFIXES))
+    keys[name as ProcessKeyName] = `{${prefix}}:${suffix}`;
+  return keys;
 }
 
 /** ZSET popped only by one process: ends its own block early. */

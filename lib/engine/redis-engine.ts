@@ -26,10 +26,11 @@ import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-declarations.js';
+import { RedisProcesses } from './redis-processes.js';
 import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
-import { ServerWarnings } from './server-check.js';
+import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
@@ -59,6 +60,7 @@ export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
   readonly declarations: RedisDeclarations;
+  readonly processes: RedisProcesses;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -77,10 +79,14 @@ export class RedisEngine implements QueueEngine {
     this.store = new RedisStore(
       prefix,
       callMs,
-      (info) => this.warnings.check(info),
+      (info) => {
+        this.warnings.check(info);
+        this.processes.server = nameOfServer(info);
+      },
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.processes = new RedisProcesses(prefix, this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
       this.bells.anyOf(queues, ['schedules']),
@@ -224,7 +230,12 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     return this.store.run(
       release,
-      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
+      {
+        ...keys.fixed,
+        worker: keys.worker(worker),
+        active: keys.active(worker),
+        stats: keys.stats(this.store.today()),
+      },
       { worker, leave: leave ? 1 : 0, maxEvents: this.settings.limitsOf(queue).maxEvents },
       { ids },
     );

@@ -1,6 +1,8 @@
+import type { CancelAnswer } from '../engine/admin-verbs.js';
 import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
+import { checkCancelReason } from '../job/cancel-reason.js';
 import { checkJobId } from '../job/job-id.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
@@ -71,7 +73,7 @@ export class Queue {
   }
 
   /**
-   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed by a person.
+   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed or cancelled by a person.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
@@ -99,7 +101,7 @@ export class Queue {
    * Adds a job and waits for its end.
    *
    * @returns what the handler returned, as JSON gives it back
-   * @throws {JobFailedError} when it died
+   * @throws {JobFailedError} when it died, was removed or was cancelled
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
    */
   async addAndWait<Result = unknown>(
@@ -170,6 +172,25 @@ export class Queue {
     if (answer === 'active') {
       throw new WrongStateError(this.name, `job ${quoted(id)}`, 'active', 'wait for the end of its run');
     }
+  }
+
+  /**
+   * Ends a job, whatever it does: it is never tried again. Any process may say it.
+   *
+   * `'cancelled'`: it waited, for its time or for a worker, and is gone.
+   * `'signalled'`: it runs. Within a beat (a quarter of `lease.duration`: 2 s) its `job.signal` is aborted with a `JobAbortedError` of
+   * reason `cancelled`, and whatever its handler throws then, the job is gone; so it is where its worker dies or is stopped. A
+   * handler that returns all the same was faster: the job completes. Said again, the first reason stays.
+   * `'not-found'`: there is nothing to cancel, since there is no such job, or it has completed or died.
+   *
+   * @param reason for the event `cancelled`, the signal, and whoever waits for the job: 1 to 1,000 bytes of text in one line
+   * @throws {InvalidJobIdError | InvalidOptionError}
+   * @example
+   * if ((await videos.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
+   */
+  async cancel(id: string, reason?: string): Promise<CancelAnswer> {
+    const text = checkCancelReason(reason, 'cancel().reason');
+    return this.engine.admin.cancel(this.name, checkJobId(id), text);
   }
 
   /** Runs a delayed job now. @throws {JobNotFoundError | WrongStateError} */

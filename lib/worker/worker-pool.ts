@@ -17,6 +17,7 @@ import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import { jobText } from './job-text.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
 import { Prefetch } from './prefetch.js';
+import type { ShownPool } from './registrar.js';
 import { Run, type RunVoice } from './run.js';
 import { Strays } from './strays.js';
 import { RELEASED, unrunnable } from './verdict.js';
@@ -45,7 +46,7 @@ const MAX_TIMER_MS = 2_147_483_647;
  * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
  * when the line is empty.
  */
-export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice {
+export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, ShownPool {
   readonly queue: string;
   readonly concurrency: number;
   readonly leaseMs: number;
@@ -83,6 +84,18 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   get running(): number {
     return this.runs.size;
+  }
+
+  get queues(): readonly string[] {
+    return [this.queue];
+  }
+
+  get paused(): readonly string[] {
+    return this.state === 'paused' || this.state === 'new' ? this.queues : [];
+  }
+
+  get workers(): readonly string[] {
+    return [this.worker];
   }
 
   // ------------------------------------------------------------------------------------------------------ the runtime
@@ -232,6 +245,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.leaseLost(this.exchanger.renew());
       return;
     }
+    if (answer.cancels.size > 0) this.cancel(answer.cancels);
     const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
     this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
     if (this.mismatches >= 2) void this.reconcile(); // once may be a settlement that crossed the beat
@@ -325,8 +339,17 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
 
-  private releaseClaims(): void {
-    for (const job of this.claims.clear()) {
+  /** A run hears of it and decides; what has not started does not start. The store ends what is given back. */
+  private cancel(reasons: ReadonlyMap<string, string>): void {
+    for (const run of this.runs) {
+      const reason = reasons.get(run.id);
+      if (reason !== undefined) run.abort('cancelled', reason);
+    }
+    this.releaseClaims(this.claims.drop(reasons));
+  }
+
+  private releaseClaims(jobs = this.claims.clear()): void {
+    for (const job of jobs) {
       const name = decodeBody(job.body)?.name ?? '';
       if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });

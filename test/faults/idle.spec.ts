@@ -53,6 +53,10 @@ async function bootIdle(count: number) {
   return { settled, perSecond };
 }
 
+/**
+ * With the default lease of 8 s: a block of 5 s and a look behind it, and each 4 s a word to the registry of workers, which is a
+ * script of two commands: 0.4 + 0.75 a second. The record itself is written anew each hour.
+ */
 it('makes fewer than two commands per second while there is nothing to do, with one queue and with a hundred', async () => {
   const idle = await Promise.all([bootIdle(1), bootIdle(100)]);
   await Promise.all(idle.map((one) => one.settled()));

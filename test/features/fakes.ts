@@ -159,6 +159,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
       },
       declare: async () => undefined,
       withdraw: async () => undefined,
+      say: () => undefined,
       stop: async () => void history.push('workforce stopped'),
     }))
     .overrideProvider(QueueProducer)

@@ -95,19 +95,28 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
     for (const { id } of accepted) model.forget(id);
     model.tally('processed', accepted.length);
   }
+  const ended: string[] = [];
+  /** What was cancelled meanwhile goes no further. */
+  const goesOn = (run: SettledRun) => {
+    if (!accept(run)) return false;
+    if (model.cancels.has(run.id)) ended.push(run.id);
+    return !model.cancels.has(run.id);
+  };
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
   if (model.completed.size > 0) sweepCompleted(model);
-  for (const run of settled.filter(is('retried'))) if (accept(run)) retry(model, run);
-  const died = settled.filter(is('dead')).filter(accept);
+  for (const run of settled.filter(is('retried'))) if (goesOn(run)) retry(model, run);
+  const died = settled.filter(is('dead')).filter(goesOn);
   for (const run of died) die(model, run);
   model.toHead(
     settled
       .filter(is('released'))
-      .filter(accept)
+      .filter(goesOn)
       .map(({ id }) => id),
   );
 
-  const says: Saying[] = settled.length > lost.length ? sayings(settled, new Set(lost)) : [];
+  const vain = [...lost, ...ended];
+  const says: Saying[] = settled.length > vain.length ? sayings(settled, new Set(vain)) : [];
+  says.push(...model.withoutCancelled(ended).says);
   if (died.length > 0) says.push(...model.trimDead());
   return { lost, says };
 }
@@ -116,8 +125,7 @@ function keep(model: QueueModel, { id, attempt, durationUs, outcome }: SettledRu
   const { forMs, result } = (outcome as { keep: { forMs: number; result: string | undefined } }).keep;
   model.completed.set(id, model.now + forMs);
   model.results.set(id, `${model.now}\n${JSON.stringify({ attempt, us: durationUs, result })}`);
-  model.attempts.delete(id);
-  model.stalls.delete(id);
+  for (const map of [model.attempts, model.stalls, model.cancels]) map.delete(id);
   model.tally('processed', 1);
 }
 

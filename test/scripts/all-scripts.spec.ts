@@ -15,11 +15,13 @@ import {
   kept,
   LEASE_MS,
   LIMITS,
+  processRecord,
   QUEUE,
   retried,
   useQueue,
   WORKER,
 } from './support.js';
+import { newSet } from './declarations.support.js';
 import { firing, putting, tick } from './schedules-support.js';
 
 // What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
@@ -54,7 +56,7 @@ it('every shared fragment is used', () => {
 });
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
-  expect(ofMemory('refuse')).toEqual(['enqueue', 'fire', 'note', 'put-schedule']);
+  expect(ofMemory('refuse')).toEqual(['declare', 'enqueue', 'fire', 'note', 'put-schedule']);
   expect(ofMemory('read')).toEqual([
     'adopt',
     'audit',
@@ -62,6 +64,8 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'counts',
     'due-schedules',
     'get',
+    'list-workers',
+    'oldest',
     'overdue',
     'schedules',
   ]);
@@ -119,7 +123,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
+    ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
     ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
     ['pause', () => engine.admin.pause(QUEUE)],
     ['pause', () => engine.admin.resume(QUEUE)],
@@ -139,6 +145,10 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['due-schedules', () => engine.schedules.due(QUEUE, 0)],
     ['fire', () => fireTwice(engine)],
     ['remove-schedule', () => engine.schedules.remove(QUEUE, 's')],
+    ['declare', () => engine.declarations.declare(QUEUE, newSet('p1', ['x', 'y']))],
+    ['withdraw', () => engine.declarations.withdraw(QUEUE, newSet('p1', ['x', 'y']))],
+    ['declare', () => engine.declarations.declare(QUEUE, newSet('p2', ['y']))],
+    ['renew', () => engine.declarations.renew(QUEUE, newSet('p2', ['y']))],
     ['overdue', () => engine.overdue(QUEUE, 1_000)],
     [
       'recover',
@@ -153,6 +163,9 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
         return engine.admin.repair(QUEUE, 5);
       },
     ],
+    ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['list-workers', () => engine.processes.list()],
+    ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }

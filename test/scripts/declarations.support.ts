@@ -10,21 +10,24 @@ export function declaration(process: string, ids: readonly string[], owner = OWN
   return { process, owner, set: `set-${ids.join('-')}`, ttlMs: TTL_MS };
 }
 
-/** Declares schedules that are as good as due, all new. */
-export function declaring(
-  q: TestQueue,
-  process: string,
-  ids: readonly string[],
-  more: Partial<DeclareCall> = {},
-) {
-  const { owner = OWNER } = more;
+/** A call that declares schedules which are as good as due, all new. */
+export function newSet(process: string, ids: readonly string[], owner = OWNER): DeclareCall {
   const puts = ids.map((id) => ({
     id,
     revision: 0,
     record: ownedRecord(owner, `{"of":"${id}"}`),
     nextAt: 1,
   }));
-  return q.engine.declarations.declare(QUEUE, { ...declaration(process, ids, owner), ids, puts, ...more });
+  return { ...declaration(process, ids, owner), ids, puts };
+}
+
+export function declaring(
+  q: TestQueue,
+  process: string,
+  ids: readonly string[],
+  more: Partial<DeclareCall> = {},
+) {
+  return q.engine.declarations.declare(QUEUE, { ...newSet(process, ids, more.owner), ...more });
 }
 
 export function renewing(q: TestQueue, process: string, ids: readonly string[], owner = OWNER) {

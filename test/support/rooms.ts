@@ -19,6 +19,7 @@ const STAGE = [
   'engine/engine.ts',
   'engine/admin-verbs.ts',
   'engine/declaration-verbs.ts',
+  'engine/process-verbs.ts',
   'engine/schedule-verbs.ts',
   'engine/waiting.ts',
 ];
@@ -43,6 +44,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
   events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
+  inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
   decorators: {
     lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
     packages: [...SCHEMA, ...NEST],

@@ -63,6 +63,11 @@ local function is_held(id)
   return false
 end
 
+-- What did not complete goes on in some way, unless it was cancelled.
+local function goes_on(id)
+  return is_held(id) and not is_cancelled(id)
+end
+
 -- ------------------------------------------------------------------------------------------------------------ settle
 local done = 0
 if completed_last >= completed_first then
@@ -93,6 +98,7 @@ for i = kept_first, kept_last, 3 do
     redis.call('HSET', key_results, id, now .. '\n' .. ARGV[i + 2])
     redis.call('HDEL', key_attempts, id)
     redis.call('HDEL', key_stalls, id)
+    if has_cancels then redis.call('HDEL', key_cancels, id) end
     done = done + 1
     completed = completed + 1
   end
@@ -110,7 +116,7 @@ end
 local failed = 0
 for i = retried_first, retried_last, 5 do
   local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
-  if is_held(id) then
+  if goes_on(id) then
     if ARGV[i + 3] == '1' then
       redis.call('HINCRBY', key_attempts, id, 1)
       failed = failed + 1
@@ -133,7 +139,7 @@ end
 local died = 0
 for i = dead_first, dead_last, 3 do
   local id = ARGV[i]
-  if is_held(id) then
+  if goes_on(id) then
     bury(id, ARGV[i + 1])
     if ARGV[i + 2] == '1' then
       redis.call('HINCRBY', key_attempts, id, 1)
@@ -144,7 +150,7 @@ for i = dead_first, dead_last, 3 do
 end
 local released = {}
 for i = released_first, released_last do
-  if is_held(ARGV[i]) then released[#released + 1] = ARGV[i] end
+  if goes_on(ARGV[i]) then released[#released + 1] = ARGV[i] end
 end
 if #released > 0 then
   to_head(released)
@@ -156,14 +162,17 @@ tally('processed', done)
 tally('failed', failed)
 tally('dead', died)
 
-if arg_settledEvents > #lost then
+if arg_settledEvents > #lost + #cancelled then
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
   said = arg_settledEvents
-  if #lost > 0 then
+  if #lost + #cancelled > 0 then
+    local vain = { unpack(lost) }
+    for i = 1, #cancelled do vain[#vain + 1] = cancelled[i] end
     events[#events + 1] = 'lost'
-    events[#events + 1] = table.concat(lost, '\n')
+    events[#events + 1] = table.concat(vain, '\n')
   end
 end
+if #cancelled > 0 then said = said + end_cancelled(cancelled, cancel_reasons, 1, events) end
 if died > 0 then said = said + trim_dead(events) end
 
 -- ----------------------------------------------------------------------------------------------------------- promote

@@ -30,6 +30,8 @@ export const exchange = defineScript({
     'schedules',
     'progress',
     'logs',
+    'cancels',
+    'cancelled',
     'events',
     'doorbell',
     'stats',
@@ -53,7 +55,20 @@ export const exchange = defineScript({
    * counted. said: field, value of the events of all these.
    */
   lists: ['completed', 'kept', 'retried', 'dead', 'released', 'said'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'head', 'rank', 'due', 'bury', 'tally'],
+  uses: [
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'ring',
+    'head',
+    'rank',
+    'due',
+    'bury',
+    'tally',
+    'cancelled',
+  ],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
     const [, now, paused, due, lease, schedule, held, lost, ...claimed] = raw;

@@ -13,6 +13,7 @@ export const fire = defineScript({
     'prioritized',
     'delayed',
     'priorities',
+    'cancels',
     'attempts',
     'stalls',
     'failures',

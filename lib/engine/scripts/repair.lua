@@ -1,6 +1,6 @@
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
-for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities }) do
+for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels }) do
   redis.call('HLEN', key)
 end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
@@ -66,6 +66,7 @@ end
 local function sweep(place, id)
   local gone = 0
   if place ~= 'delayed' then gone = redis.call('HDEL', key_priorities, id) end
+  if place ~= 'active' then gone = gone + redis.call('HDEL', key_cancels, id) end
   if place ~= 'completed' then gone = gone + redis.call('HDEL', key_results, id) end
   if place == nil or place == 'completed' then
     for _, key in ipairs({ key_attempts, key_stalls }) do gone = gone + redis.call('HDEL', key, id) end

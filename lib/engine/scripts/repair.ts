@@ -1,11 +1,22 @@
-import { QUEUE_KEYS } from '../keys.js';
+import { QUEUE_KEYS, type QueueKeyName } from '../keys.js';
 import { defineScript } from '../script.js';
 import type { RepairAct } from '../../job/audit-report.js';
+
+/** What holds no place of a job, so nothing to mend. */
+const OF_NO_JOB: readonly QueueKeyName[] = [
+  'cancelled',
+  'schedules',
+  'schedule',
+  'firings',
+  'scheduled',
+  'declarations',
+  'declared',
+];
 
 export const repair = defineScript({
   name: 'repair',
   memory: 'allow',
-  keys: [...QUEUE_KEYS, 'stats'],
+  keys: [...QUEUE_KEYS.filter((key) => !OF_NO_JOB.includes(key)), 'stats'],
   args: {
     workers: 'text',
     leaseMs: 'int',
