@@ -106,3 +106,85 @@ describe('firing', () => {
     expect(said.map((text) => /schedule "(\w+)"/.exec(text)![1]).toSorted()).toEqual(['hand', 'newer']);
   });
 });
+
+describe('what was missed while no process was there', () => {
+  /** A schedule whose application was down for 5.5 hours, and comes back. */
+  async function afterStop(more: Partial<ScheduleRule>) {
+    const logs = new Logs();
+    const before = await bootQueue(redis, { handlers, logs, watch: false });
+    const { rule, at } = hourly();
+    await before.queue.schedules.upsert('hourly', { ...rule, ...more } as ScheduleRule, { name: 'tick' });
+    await before.close();
+    // As it stands in Redis when nobody has been there since.
+    await redis.admin.zadd(keyOf(redis, 'schedules'), at(5), 'hourly');
+    const after = await bootQueue(redis, { handlers, logs });
+    await until(
+      async () => (await after.queue.schedules.get('hourly'))!.nextAt!.getTime() === at(-1),
+      PATIENT,
+    );
+    const { fired } = (await after.queue.schedules.get('hourly'))!;
+    await until(() => made(after).length === fired, PATIENT);
+    return { made: made(after).map((id) => id.split('@')[1]), at: (hoursAgo: number) => iso(at(hoursAgo)) };
+  }
+
+  it('is made up once, for the last occurrence, where nothing else is said', async () => {
+    const { made: ids, at } = await afterStop({});
+    expect(ids).toEqual([at(0)]);
+  });
+
+  it('is not made up with skip', async () => {
+    expect((await afterStop({ missed: 'skip' })).made).toEqual([]);
+  });
+
+  it('is made up for each with all', async () => {
+    const { made: ids, at } = await afterStop({ missed: 'all' });
+    expect(ids).toEqual([5, 4, 3, 2, 1, 0].map(at));
+  });
+
+  it('is made up for the last maxMissed with all, where they are more', async () => {
+    const { made: ids, at } = await afterStop({ missed: 'all', maxMissed: 2 });
+    expect(ids).toEqual([1, 0].map(at));
+  });
+});
+
+describe('a run that is not over when the next occurrence comes', () => {
+  it('is left alone with skip: no other is made until it has ended', async () => {
+    const gate = latch('the end of the run');
+    const app = await bootQueue(redis, { handlers: { hold: () => gate.promise } });
+    await app.queue.schedules.upsert('beat', { every: '1s', overlap: 'skip' }, { name: 'hold' });
+    const first = await app.said.first(({ type }) => type === 'active', PATIENT);
+    const nextAt = async () => (await app.queue.schedules.get('beat'))!.nextAt!.getTime();
+    const then = await nextAt();
+    await until(async () => (await nextAt()) >= then + 2_000, PATIENT);
+    expect(made(app)).toEqual([first.jobId]);
+    gate.open();
+    await until(() => made(app).length >= 2, PATIENT);
+    await app.queue.schedules.remove('beat');
+  });
+
+  it('is cancelled with replace, and one that waits is removed', async () => {
+    const aborted: string[] = [];
+    const hold = (job: Job) =>
+      new Promise<void>((_, reject) => {
+        job.signal.addEventListener('abort', () => {
+          aborted.push(job.id);
+          reject(job.signal.reason as Error);
+        });
+      });
+    const root = { lease: { duration: '1s' } };
+    const app = await bootQueue(redis, { handlers: { hold }, concurrency: 1, root });
+    await app.queue.schedules.upsert('beat', { every: '1s', overlap: 'replace' }, { name: 'hold' });
+    const first = await app.said.first(({ type }) => type === 'active', PATIENT);
+    const end = await app.ended(first.jobId!);
+    expect(end).toMatchObject({ type: 'cancelled', reason: 'replaced' });
+    expect(aborted[0]).toBe(first.jobId);
+    await app.queue.schedules.remove('beat');
+
+    await app.queue.pause();
+    await app.queue.schedules.upsert('waits', { every: '1s', overlap: 'replace' }, { name: 'hold' });
+    const removed = await app.said.first(({ type }) => type === 'removed', PATIENT);
+    expect(removed).toMatchObject({ reason: 'replaced', name: 'hold' });
+    expect(removed.jobId).toMatch(/^waits@/);
+    await app.queue.schedules.remove('waits');
+  });
+});

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FireSchedule, OccurrenceJob } from '#lib/engine/schedule-verbs.js';
 import { fire } from '#lib/engine/scripts/fire.js';
-import { job, kept, QUEUE, useQueue } from './support.js';
+import { completed, dead, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { firing, put, seen, tick } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
@@ -149,26 +149,15 @@ const STATES: Record<string, (id: string) => Promise<unknown>> = {
   },
   async dead() {
     await q.claim();
-    await q.settle({
-      id: 'a@1',
-      name: 'work',
-      attempt: 1,
-      durationUs: 1,
-      outcome: {
-        kind: 'dead',
-        reason: 'expired',
-        failure: { name: 'E', message: 'm', attempt: 1 },
-        counted: true,
-      },
-    });
+    await q.settle(dead('a@1'));
   },
   async kept() {
     await q.claim();
     await q.settle(kept('a@1', 60_000));
   },
-  gone: async () => {
+  async gone() {
     await q.claim();
-    await q.settle({ id: 'a@1', name: 'work', attempt: 1, durationUs: 1, outcome: { kind: 'completed' } });
+    await q.settle(completed('a@1'));
   },
 };
 
@@ -232,6 +221,25 @@ describe('overlap', () => {
     await q.admin.rpush(q.key('suspects'), 'a@1');
     expect(await firesNow('a', [tick('a@2')], { overlap: 'replace' })).toBe(1);
     expect(await q.admin.exists(q.key('suspects'), q.key('stalls'), q.key('attempts'))).toBe(0);
+  });
+
+  it('replace: one that runs is cancelled, and the next waits beside it', async () => {
+    await first();
+    await q.claim();
+    expect(await firesNow('a', [tick('a@2')], { overlap: 'replace' })).toBe(1);
+    expect(await q.hash('cancels')).toEqual({ 'a@1': 'replaced' });
+    expect(await q.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({ kind: 'alive', held: 1 });
+    await q.settle(retried('a@1'));
+    expect(Object.keys(await q.hash('jobs'))).toEqual(['a@2']);
+    expect((await q.events()).at(-1)).toMatchObject({ type: 'cancelled', id: 'a@1', reason: 'replaced' });
+  });
+
+  it('replace: the first reason to cancel one stays', async () => {
+    await first();
+    await q.claim();
+    await q.admin.hset(q.key('cancels'), 'a@1', 'asked');
+    await firesNow('a', [tick('a@2')], { overlap: 'replace' });
+    expect(await q.hash('cancels')).toEqual({ 'a@1': 'asked' });
   });
 
   it('replace: takes nothing that is not its own', async () => {

@@ -19,14 +19,18 @@ local function is_open(id)
     and not redis.call('ZSCORE', key_completed, id)
 end
 
--- What waits or is delayed goes. The last job of a schedule stands near the end of its line.
-local function take_away(id)
+-- What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. The last job of a
+-- schedule stands near the end of its line.
+local function replace(id)
   local body = redis.call('HGET', key_jobs, id)
   local found = redis.call('ZREM', key_delayed, id)
   if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
   if found == 0 then found = redis.call('LREM', key_suspects, -1, id) end
   if found == 0 then found = redis.call('LREM', key_wait, -1, id) end
-  if found == 0 then return end
+  if found == 0 then
+    redis.call('HSETNX', key_cancels, id, 'replaced')
+    return
+  end
   forget(id)
   removed[#removed + 1] = id
   removed_names[#removed_names + 1] = name_of(body)
@@ -62,7 +66,7 @@ local function fire(id, at_job, count, next_at, limit, overlap)
     if limit >= 0 and state.fired >= limit then break end
     local open = overlap ~= 'allow' and state.job ~= '' and state.job ~= ARGV[i] and is_open(state.job)
     if not (open and overlap == 'skip') then
-      if open then take_away(state.job) end
+      if open then replace(state.job) end
       make(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]))
       made = made + 1
       state.fired = state.fired + 1
