@@ -122,7 +122,9 @@ class Keeper {
 
   private stepIn(ms: number): void {
     if (this.stopped || this.state === 'idle') return;
-    this.timer = setTimeout(() => (this.running = this.step()), ms);
+    this.timer = setTimeout(() => {
+      this.running = this.step();
+    }, ms);
   }
 
   // ------------------------------------------------------------------------------------------------------- declaring

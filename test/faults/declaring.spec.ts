@@ -68,8 +68,10 @@ it('at maxmemory they are refused in words, and registered when there is room', 
   atEnd(() => redis.admin.config('SET', 'maxmemory', 0));
   const app = await boot();
   await app.logs.complaint(/the schedules of queue 'work' cannot be registered, trying on: .*maxmemory/);
+  expect(await app.queue.schedules.list()).toEqual([]);
   await redis.admin.config('SET', 'maxmemory', 0);
   await isRegistered(app);
+  expect(said(app, "schedule 'report' of queue 'work' created")).toBe(1);
 });
 
 it('a key of another type is told, stops nothing, and is no harm once it is gone', async () => {

@@ -126,6 +126,7 @@ describe('releases', { timeout: 180_000 }, () => {
     await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
     frozen.kill('SIGCONT');
     await until(async () => (await idsOf(app)).includes('hourly'), PATIENT);
+    expect(await idsOf(app)).toEqual(['daily', 'hourly']);
     await Promise.all([stop(frozen), stop(other)]);
   });
 

@@ -116,6 +116,7 @@ test('a refusal is told on the page', async () => {
     .waitFor();
   await page.unrouteAll({ behavior: 'wait' });
   await row(page, 'report-berlin').waitFor({ state: 'detached' });
+  expect(await page.locator('.schedule').count()).toBe(4);
 });
 
 test('a lost connection is shown, and what happened meanwhile is made up for', async () => {
@@ -126,6 +127,7 @@ test('a lost connection is shown, and what happened meanwhile is made up for', a
   const { id } = await sample.chores.schedules.runNow('report-berlin');
   await page.getByRole('status').getByText('Live').waitFor();
   await page.locator(`.run[data-id='${id}']`).waitFor();
+  expect(await page.locator(`.run[data-id='${id}'] .of`).textContent()).toBe('report-berlin');
 });
 
 test('it fits a narrow phone', async () => {
