@@ -228,9 +228,10 @@ export class RedisRefusedError extends GodwitError {
     message: string,
     options?: { cause?: unknown },
     readonly applied: Applied = 'no',
+    advice = adviceFor(reply),
   ) {
     const effect = applied === 'no' ? 'nothing was changed' : 'whether it took effect is unknown';
-    super(`${verb}: Redis refused, ${effect}: ${message}${adviceFor(reply)}`, options);
+    super(`${verb}: Redis refused, ${effect}: ${message}${advice}`, options);
   }
 }
 

@@ -6,17 +6,20 @@ export type {
   QueueModuleOptionsFactory,
   VisibilityOptions,
 } from './queue.module.js';
+export type { DispatcherAsyncOptions } from './queue.dispatchers.js';
 export { QueueRuntime } from './queue.runtime.js';
 export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
+export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
@@ -55,6 +58,7 @@ export type {
   Violation,
   ViolationKind,
 } from './job/audit-report.js';
+export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
@@ -98,6 +102,10 @@ export type {
   RetryingEvent,
   StalledEvent,
 } from './events/queue-event.js';
+
+// Dispatchers, for queues of other programs.
+export { Dispatcher } from './dispatcher/dispatcher.js';
+export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.js';
 
 // Errors.
 export {

@@ -13,6 +13,7 @@ import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
@@ -69,7 +70,12 @@ function createHandles(
 }
 
 /** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
-function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
+function hire(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  dispatchers: DispatcherRegistry,
+): Workforce {
   const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
@@ -80,7 +86,9 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
+  dispatchers.start();
   return {
+    hasMore: dispatchers.names.length > 0,
     declare: (schedules) => declarer.start(schedules),
     withdraw: () => declarer.stop(),
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
@@ -104,7 +112,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
       recoverer.stop();
       scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };
@@ -112,6 +120,12 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
 
 export const wiredProviders: Provider[] = [
   { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  {
+    provide: DispatcherRegistry,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
+      new DispatcherRegistry(engine, prefix),
+  },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
@@ -131,7 +145,7 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: WORKFORCE,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
     useFactory:
       (...parts: Parameters<typeof hire>) =>
       () =>

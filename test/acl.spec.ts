@@ -103,8 +103,8 @@ describe('on a server of its own', () => {
     await queue.pause();
     await queue.resume();
     const inspector = get(QueueInspector);
-    expect(await inspector.queues()).toHaveLength(1);
-    await until(async () => (await inspector.workers()).length === 1);
+    expect((await inspector.queues()).map(({ name }) => name)).toEqual(['work']);
+    await until(async () => (await inspector.workers()).length === 1, PATIENT);
     await queue.retryAllDead();
     await worker.close();
     await queue.obliterate();

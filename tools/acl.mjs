@@ -9,7 +9,7 @@ import { isMain } from './programs.mjs';
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
-  /** Looking at workers and events, and confirming that replicas have a job. */
+  /** Looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
   adding: ['hget', 'wait', 'xread', 'zrange'],
   /** Waking: listening to bells, ringing them, and looking at what there is. */
   working: ['bzpopmin', 'exists', 'pexpire', 'unlink', 'zadd'],
@@ -28,6 +28,7 @@ const OF_WORKERS = new Set([
   'audit-page',
   'beat',
   'declare',
+  'dispatch',
   'due-schedules',
   'exchange',
   'fire',

@@ -4,6 +4,7 @@ import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
+import type { TaskVerbs } from './task-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -61,6 +62,8 @@ export interface QueueEngine {
   readonly declarations: DeclarationVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
+  /** Queues of other programs. */
+  readonly tasks: TaskVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;

@@ -77,6 +77,16 @@ export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
+/**
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
+ * task -> due. `readyTasks`: LIST of tasks.
+ */
+export type TaskKeyName = 'delayedTasks' | 'readyTasks';
+
+/** Counters are kept so long, from the first of a day. */
+const STATS_DAYS = 90;
+const DAY_MS = 86_400_000;
+
 /** The keys of one queue. */
 export class QueueKeys {
   private readonly tag: string;
@@ -114,9 +124,20 @@ export class QueueKeys {
     return `${this.tag}lane:${lane}`;
   }
 
-  /** HASH, kept 90 days: processed, failed and dead of one day (UTC, `yyyy-mm-dd`). */
+  /**
+   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
+   * as `processed:<name>`; and how many names that are.
+   */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
+  }
+
+  /** Those of the day of this moment and of the days before, the newest first; by default all that can be there. */
+  statsUntil(now: number, days = STATS_DAYS + 1): { readonly date: string; readonly key: string }[] {
+    return Array.from({ length: days }, (_, ago) => {
+      const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
+      return { date, key: this.stats(date) };
+    });
   }
 }
 
@@ -130,4 +151,9 @@ export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, str
 /** ZSET popped only by one process: ends its own block early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
+}
+
+/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+export function isKeyOf(prefix: string, key: string): boolean {
+  return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

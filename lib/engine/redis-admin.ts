@@ -1,11 +1,13 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from './admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './clients.js';
 import { CORRUPT } from './dead-records.js';
 import type { RecoverAnswer, RecoverCall } from './engine.js';
+import { readStats } from './stats-codec.js';
 import { stamped } from './replies.js';
 import type { RedisStore } from './redis-store.js';
 import { cancel } from './scripts/cancel.js';
@@ -17,6 +19,7 @@ import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
 import { retryDead } from './scripts/retry-dead.js';
+import { stats } from './scripts/stats.js';
 
 /** How far into a line one looks for a job that has not failed before. */
 const LOOK = 100;
@@ -94,6 +97,15 @@ export class RedisAdmin implements AdminVerbs {
     const { cancelled } = this.store.keysOf(queue).fixed;
     const [at, reason] = stamped((await this.store.command('cancelled', 'hget', [cancelled, id])) ?? '');
     return at === null || reason === null ? null : { reason, agoMs: this.store.now() - at };
+  }
+
+  /** A day at a time: all of them in one script would hold Redis for long where a queue has many names. */
+  async stats(queue: string, days: number): Promise<QueueStats> {
+    const keys = this.store.keysOf(queue).statsUntil(this.store.now(), days);
+    const read = keys.map(async ({ date, key }) => {
+      return { date, counters: await this.store.run(stats, { stats: key }, {}) };
+    });
+    return readStats(await Promise.all(read));
   }
 
   retryDead(

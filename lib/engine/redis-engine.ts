@@ -30,6 +30,7 @@ import { RedisProcesses } from './redis-processes.js';
 import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
+import { RedisTasks } from './redis-tasks.js';
 import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -61,6 +62,7 @@ export class RedisEngine implements QueueEngine {
   readonly schedules: RedisSchedules;
   readonly declarations: RedisDeclarations;
   readonly processes: RedisProcesses;
+  readonly tasks: RedisTasks;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -87,6 +89,7 @@ export class RedisEngine implements QueueEngine {
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.processes = new RedisProcesses(prefix, this.store);
+    this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
       this.bells.anyOf(queues, ['schedules']),
@@ -148,6 +151,7 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
+    const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
       exchange,
       {
@@ -165,12 +169,13 @@ export class RedisEngine implements QueueEngine {
         maySuspect: call.maySuspect ? 1 : 0,
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
+        whose,
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
         corrupt: CORRUPT,
       },
-      encodeSettled(settled, maxEvents > 0),
+      lists,
     );
     this.store.setClock(answer.now);
     return answer;

@@ -68,6 +68,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'oldest',
     'overdue',
     'schedules',
+    'stats',
   ]);
 });
 
@@ -123,6 +124,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['stats', () => engine.admin.stats(QUEUE, 2)],
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
@@ -154,6 +156,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       'recover',
       () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
     ],
+    ['dispatch', () => dispatchOne(engine)],
     ['audit', () => engine.admin.audit(QUEUE)],
     ['audit-page', () => auditMany(engine)],
     [
@@ -184,6 +187,13 @@ async function fireTwice(engine: RedisEngine): Promise<unknown> {
     expect(made).toEqual([jobs.length]);
   }
   return engine.schedules.scheduled([QUEUE]);
+}
+
+/** Of keys that no queue uses. */
+async function dispatchOne(engine: RedisEngine): Promise<unknown> {
+  const [delayedKey, readyKey] = ['delayed', 'wait'].map((kind) => `{${q.redis.prefix}:tasks}:${kind}`);
+  await q.admin.zadd(delayedKey!, 1, 'task');
+  return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
 }
 
 /** More jobs than are looked at in one script, in a queue of their own. */

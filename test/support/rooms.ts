@@ -45,6 +45,16 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
   events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
   inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
+  /** Beside the line of jobs: it knows only tasks. */
+  dispatcher: {
+    lib: [...STAGE, 'engine/task-verbs.ts', 'events/guarded-observable.ts'],
+    packages: ['@nestjs/common:Logger', 'rxjs'],
+  },
+  /** The command. It runs without Nest. */
+  cli: {
+    lib: ['errors', 'job', 'options', 'engine', 'dispatcher/dispatch-loop.ts'],
+    packages: ['node:*'],
+  },
   decorators: {
     lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
     packages: [...SCHEMA, ...NEST],

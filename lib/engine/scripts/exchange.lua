@@ -16,7 +16,6 @@ local completed = redis.call('ZCARD', key_completed)
 redis.call('ZCARD', key_dead)
 redis.call('HLEN', key_results)
 local scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
-redis.call('HLEN', key_stats)
 redis.call('ZCARD', key_doorbell)
 
 local function lease_of_another()
@@ -161,6 +160,7 @@ end
 tally('processed', done)
 tally('failed', failed)
 tally('dead', died)
+if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
 
 if arg_settledEvents > #lost + #cancelled then
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
@@ -230,6 +230,7 @@ if #ids > 0 then
       end
     end
     tally('dead', #broken)
+    tally_name('dead', '', #broken)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')
     events[#events + 1] = 'dead.reason'

@@ -45,6 +45,7 @@ export const exchange = defineScript({
     maySuspect: 'int',
     promote: 'int',
     settledEvents: 'int',
+    whose: 'text',
     maxEvents: 'int',
     deadMax: 'int',
     deadAge: 'int',
@@ -52,9 +53,9 @@ export const exchange = defineScript({
   },
   /**
    * completed, released: id. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
-   * counted. said: field, value of the events of all these.
+   * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
    */
-  lists: ['completed', 'kept', 'retried', 'dead', 'released', 'said'],
+  lists: ['completed', 'kept', 'retried', 'dead', 'released', 'names', 'said'],
   uses: [
     'clock',
     'say',
@@ -67,6 +68,8 @@ export const exchange = defineScript({
     'due',
     'bury',
     'tally',
+    'by-name',
+    'settled-names',
     'cancelled',
   ],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
