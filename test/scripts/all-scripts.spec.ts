@@ -21,7 +21,7 @@ import {
   useQueue,
   WORKER,
 } from './support.js';
-import { newSet } from './declarations.support.js';
+import { newSet } from './declarations-support.js';
 import { firing, putting, tick } from './schedules-support.js';
 
 // What holds for every script. The server is the spec's own: it forgets scripts and gets users here.

@@ -9,7 +9,7 @@ import {
   scheduleIds,
   TTL_MS,
   withdrawing,
-} from './declarations.support.js';
+} from './declarations-support.js';
 import { QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { renew } from '#lib/engine/scripts/renew.js';
-import { declaring, endsIn, renewing, scheduleIds, TTL_MS, withdrawing } from './declarations.support.js';
+import { declaring, endsIn, renewing, scheduleIds, TTL_MS, withdrawing } from './declarations-support.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

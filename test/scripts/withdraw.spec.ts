@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { withdraw } from '#lib/engine/scripts/withdraw.js';
-import { declaring, scheduleIds, withdrawing } from './declarations.support.js';
+import { declaring, scheduleIds, withdrawing } from './declarations-support.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
