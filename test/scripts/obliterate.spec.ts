@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
+import { declaring } from './declarations-support.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { firing, put, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
@@ -25,6 +26,7 @@ async function fill(): Promise<void> {
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
   const schedule = await put(q, 'a');
   await q.engine.schedules.fire(QUEUE, [firing(schedule, [tick('a@1')])]);
+  await declaring(q, 'p1', ['b']);
   await q.engine.admin.pause(QUEUE);
 }
 
