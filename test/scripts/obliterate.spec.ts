@@ -5,7 +5,7 @@ import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './
 import { firing, put, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
-const q = useQueue();
+const q = useQueue({ leaves: ['declarations'] });
 
 const obliterating = (force = false) => q.engine.admin.obliterate(QUEUE, force);
 
