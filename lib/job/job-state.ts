@@ -70,8 +70,18 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     to: null,
     when: 'a person removes it, or it is beyond the number or age that dead jobs are kept',
   },
-  { from: 'waiting', event: 'removed', to: null, when: 'a person removes it' },
-  { from: 'delayed', event: 'removed', to: null, when: 'a person removes it' },
+  {
+    from: 'waiting',
+    event: 'removed',
+    to: null,
+    when: 'a person removes it, or the next job of its schedule replaces it',
+  },
+  {
+    from: 'delayed',
+    event: 'removed',
+    to: null,
+    when: 'a person removes it, or the next job of its schedule replaces it',
+  },
   { from: 'waiting', event: 'cancelled', to: null, when: 'it is cancelled' },
   { from: 'delayed', event: 'cancelled', to: null, when: 'it is cancelled' },
   {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { put } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
 const q = useQueue();
@@ -23,6 +24,7 @@ async function fill(): Promise<void> {
   await q.add('waiting');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
   await q.engine.admin.pause(QUEUE);
+  await put(q, 'schedule');
 }
 
 /** Everything that is there for ever unless somebody deletes it. */
