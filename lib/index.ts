@@ -6,17 +6,30 @@ export type {
   QueueModuleOptionsFactory,
   VisibilityOptions,
 } from './queue.module.js';
+export type { DispatcherAsyncOptions } from './queue.dispatchers.js';
 export { QueueRuntime } from './queue.runtime.js';
 export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
+export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
+export type {
+  CronTiming,
+  EveryTiming,
+  Missed,
+  Overlap,
+  ScheduledJobOptions,
+  ScheduleLimits,
+  ScheduleRule,
+  ScheduleTemplate,
+} from './options/schedule-options.js';
 export type {
   CompletedOptions,
   DeadOptions,
@@ -44,6 +57,7 @@ export type {
   Violation,
   ViolationKind,
 } from './job/audit-report.js';
+export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
@@ -56,6 +70,9 @@ export type { CleanOptions } from './producer/clean-options.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
+export { Schedules } from './producer/schedules.js';
+export type { UpsertResult } from './producer/schedules.js';
+export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
 
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';
@@ -88,6 +105,10 @@ export type {
   StalledEvent,
 } from './events/queue-event.js';
 
+// Dispatchers, for queues of other programs.
+export { Dispatcher } from './dispatcher/dispatcher.js';
+export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.js';
+
 // Errors.
 export {
   BootstrapError,
@@ -108,6 +129,7 @@ export {
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
+  ScheduleNotFoundError,
   SchemaViolationError,
   UnknownQueueError,
   UnrecoverableError,

@@ -26,6 +26,7 @@ import {
   type ResolvedModuleOptions,
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import { logLinks } from './queue.warnings.js';
@@ -85,7 +86,7 @@ export class QueueCore {
     },
     ProcessorExplorer,
   ],
-  exports: [QueueCore, QueueRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
+  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
 })
 export class QueueCoreModule
   implements
@@ -102,6 +103,7 @@ export class QueueCoreModule
     @Inject(CHECKED_SETTINGS) private readonly settings: Settings,
     @Inject(QUEUE_ENGINE) private readonly engine: QueueEngine,
     private readonly registry: QueueRegistry,
+    private readonly dispatchers: DispatcherRegistry,
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
@@ -129,6 +131,7 @@ export class QueueCoreModule
 
   /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
   async beforeApplicationShutdown(): Promise<void> {
+    this.dispatchers.close();
     try {
       await this.core.events.close();
     } catch (error) {
@@ -149,6 +152,7 @@ export class QueueCoreModule
       ...this.settings.faults,
       ...this.rootFaults(),
       ...this.registry.faults,
+      ...this.dispatchers.faults,
       ...found.faults,
       ...misfits,
     ];

@@ -3,9 +3,11 @@ import { QUEUE_HANDLES, ROOT_OPTIONS, queueToken } from './decorators/metadata.j
 import { BootstrapError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
+import type { DispatcherOptions } from './options/dispatcher-options.js';
 import type { QueueModuleOptions, QueueOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './queue.core.js';
+import { dispatcherProviders, withOptions, type DispatcherAsyncOptions } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime } from './queue.runtime.js';
 
@@ -106,6 +108,34 @@ export class QueueModule {
    */
   static registerQueueAsync(...queues: QueueAsyncOptions[]): DynamicModule {
     return registration(queues);
+  }
+
+  /**
+   * Dispatchers for queues that other programs fill and empty with plain commands: each moves due tasks from a sorted set
+   * to a list, over the connection of `forRoot`, for as long as the workers of the application run (none with the role
+   * `producer`). Makes them injectable with `@InjectDispatcher` in the importing module.
+   *
+   * @example
+   * QueueModule.registerDispatcher({ name: 'mails', delayedKey: 'mails:delayed', readyKey: 'mails:ready' })
+   */
+  static registerDispatcher(...dispatchers: DispatcherOptions[]): DynamicModule {
+    return QueueModule.registerDispatcherAsync(...withOptions(dispatchers));
+  }
+
+  /**
+   * The same with options that are known only at start.
+   *
+   * @example
+   * QueueModule.registerDispatcherAsync({
+   *   name: 'mails',
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ delayedKey: config.getOrThrow('DELAYED'), readyKey: 'mails:ready' }),
+   * })
+   */
+  static registerDispatcherAsync(...dispatchers: DispatcherAsyncOptions[]): DynamicModule {
+    const { providers, tokens } = dispatcherProviders(dispatchers);
+    const imports = [QueueCoreModule, ...dispatchers.flatMap((one) => one.imports ?? [])];
+    return { module: QueueModule, imports, providers, exports: tokens };
   }
 }
 

@@ -18,6 +18,8 @@ export interface RuntimeOptions {
 
 /** The running side of a process: pools, and what they share. */
 export interface Workforce {
+  /** Whether it works on something beside the pools. */
+  readonly hasMore?: boolean;
   /** A pool that claims nothing before its `start`. */
   createPool(plan: QueuePlan): Pool;
   /** Tells operators what the process does now, and that a pool may have been paused. */
@@ -245,7 +247,7 @@ export class QueueRuntime {
     if (pools.length > 0) {
       this.logger.log(`workers started: ${pools.join(', ')}`);
       this.takeWarningBack ??= warnWithoutShutdownHooks(this.logger);
-    } else if (this.options.role === 'worker')
+    } else if (this.options.role === 'worker' && !this.workforce?.hasMore)
       this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
   }
 

@@ -8,9 +8,11 @@ import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
+import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
@@ -72,8 +74,13 @@ function createHandles(
   };
 }
 
-/** What all pools of one start share: the bell, the leases and the look after other workers. */
-function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
+/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
+function hire(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  dispatchers: DispatcherRegistry,
+): Workforce {
   const { leaseMs, maxStalls, maxBlockMs, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
@@ -83,9 +90,13 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
   );
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
+  const scheduler = new Scheduler(engine);
+  dispatchers.start();
   return {
+    hasMore: dispatchers.names.length > 0,
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       janitor.start();
+      scheduler.add(queue);
       const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
@@ -95,6 +106,7 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
         doorbell,
         leases,
         watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
+        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
       });
       registrar.add(pool);
       return pool;
@@ -102,8 +114,9 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
     say: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
+      scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop(), janitor.stop()]);
       await registrar.leave();
     },
   };
@@ -111,6 +124,12 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
 
 export const wiredProviders: Provider[] = [
   { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  {
+    provide: DispatcherRegistry,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
+      new DispatcherRegistry(engine, prefix),
+  },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
@@ -130,7 +149,7 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: WORKFORCE,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
     useFactory:
       (...parts: Parameters<typeof hire>) =>
       () =>

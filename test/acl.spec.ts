@@ -106,8 +106,8 @@ describe('on a server of its own', () => {
     await queue.dead.list();
     await queue.clean({ state: 'dead' });
     const inspector = get(QueueInspector);
-    expect(await inspector.queues()).toHaveLength(1);
-    await until(async () => (await inspector.workers()).length === 1);
+    expect((await inspector.queues()).map(({ name }) => name)).toEqual(['work']);
+    await until(async () => (await inspector.workers()).length === 1, PATIENT);
     await worker.close();
     await queue.obliterate();
     await queue.add('one', null);

@@ -9,7 +9,7 @@ import { isMain } from './programs.mjs';
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
-  /** Looking at workers and events, and confirming that replicas have a job. */
+  /** Looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
   adding: ['hget', 'wait', 'xread', 'zrange'],
   /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
   working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
@@ -27,7 +27,10 @@ const OF_WORKERS = new Set([
   'audit',
   'audit-page',
   'beat',
+  'dispatch',
+  'due-schedules',
   'exchange',
+  'fire',
   'note',
   'overdue',
   'overgrown',

@@ -1,5 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { FailureRecord } from '../job/outcome.js';
 
 /** What people ask of a queue and do to it, by hand or from a page: nothing here is on the way of a job. */
@@ -14,6 +15,8 @@ export interface AdminVerbs {
   cancel(queue: string, id: string, reason: string): Promise<CancelAnswer>;
   /** Why a job that is gone was cancelled, and how long ago: known for a minute at least, unless there were very many. */
   cancelled(queue: string, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
+  /** What became of jobs today and on the days before, `days` in all. */
+  stats(queue: string, days: number): Promise<QueueStats>;
   /** Runs a delayed job now. */
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
   pause(queue: string): Promise<boolean>;

@@ -1,4 +1,5 @@
 import { BellPerQueue } from './bell-per-queue.js';
+import type { QueueKeyName } from './keys.js';
 import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
 import { SharedBell } from './shared-bell.js';
@@ -9,6 +10,9 @@ export interface Listening {
   interrupt(): void;
   close(): Promise<void>;
 }
+
+/** Where a queue has something to look at. */
+const WORK: readonly QueueKeyName[] = ['wait', 'suspects', 'prioritized', 'delayed', 'workers', 'schedules'];
 
 /**
  * Waking. A bell is a hint, never the truth: whoever wakes asks the lists themselves, and so does whoever has not been woken
@@ -35,12 +39,14 @@ export class Bells {
     await this.store.command('ring', 'zadd', [this.store.keysOf(queue).fixed.doorbell, 0, 'work']);
   }
 
-  async anyWork(queues: readonly string[]): Promise<readonly string[]> {
+  anyWork(queues: readonly string[]): Promise<readonly string[]> {
+    return this.anyOf(queues, WORK);
+  }
+
+  /** Those of the queues of which one of these keys exists. */
+  async anyOf(queues: readonly string[], names: readonly QueueKeyName[]): Promise<readonly string[]> {
     if (queues.length === 0) return [];
-    const keys = queues.map((queue) => {
-      const { wait, suspects, prioritized, delayed, workers } = this.store.keysOf(queue).fixed;
-      return [wait, suspects, prioritized, delayed, workers];
-    });
+    const keys = queues.map((queue) => names.map((name) => this.store.keysOf(queue).fixed[name]));
     if (!this.links.perQueue) {
       // One command tells that everything is quiet, however many queues there are.
       if ((await this.exists(keys.flat())) === 0) return [];

@@ -2,7 +2,9 @@ import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';
+import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { TaskVerbs } from './task-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -56,8 +58,12 @@ export interface QueueEngine {
   readonly admin: AdminVerbs;
   /** Dead letters, cleaning, retention. */
   readonly upkeep: UpkeepVerbs;
+  /** Rules that make jobs, and making them. */
+  readonly schedules: ScheduleVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
+  /** Queues of other programs. */
+  readonly tasks: TaskVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
@@ -65,7 +71,7 @@ export interface QueueEngine {
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
-  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, or workers under a lease. */
+  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, schedules, or workers under a lease. */
   anyWork(queues: readonly string[]): Promise<readonly string[]>;
 
   /** The number of the last event of a queue. */
@@ -154,6 +160,8 @@ export type ExchangeAnswer =
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */
       readonly leaseInMs: number | null;
+      /** Until the first occurrence of a schedule. */
+      readonly scheduleInMs: number | null;
       /** Jobs under this worker from now on, as the store counts them. */
       readonly held: number;
     }

@@ -33,6 +33,14 @@ const SUFFIXES = {
   progress: 'progress',
   /** HASH id -> lines: what a run wrote to its log. */
   logs: 'logs',
+  /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  schedules: 'schedules',
+  /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
+  schedule: 'schedule',
+  /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  firings: 'firings',
+  /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
+  scheduled: 'scheduled',
   /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
   cancels: 'cancels',
   /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
@@ -64,6 +72,16 @@ const PROCESS_SUFFIXES = {
 export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
+
+/**
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
+ * task -> due. `readyTasks`: LIST of tasks.
+ */
+export type TaskKeyName = 'delayedTasks' | 'readyTasks';
+
+/** Counters are kept so long, from the first of a day. */
+const STATS_DAYS = 90;
+const DAY_MS = 86_400_000;
 
 /** The keys of one queue. */
 export class QueueKeys {
@@ -102,7 +120,10 @@ export class QueueKeys {
     return `${this.tag}lane:${lane}`;
   }
 
-  /** HASH, kept 90 days: processed, failed and dead of one day (UTC, `yyyy-mm-dd`). */
+  /**
+   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
+   * as `processed:<name>`; and how many names that are.
+   */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
@@ -110,6 +131,14 @@ export class QueueKeys {
   /** STRING with TTL, of the queue without a name: who looks after a group of queues has it for a while. */
   janitor(group: string): string {
     return `${this.tag}janitor:${group}`;
+  }
+
+  /** Those of the day of this moment and of the days before, the newest first; by default all that can be there. */
+  statsUntil(now: number, days = STATS_DAYS + 1): { readonly date: string; readonly key: string }[] {
+    return Array.from({ length: days }, (_, ago) => {
+      const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
+      return { date, key: this.stats(date) };
+    });
   }
 }
 
@@ -123,4 +152,9 @@ export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, str
 /** ZSET popped only by one process: ends its own block early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
+}
+
+/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+export function isKeyOf(prefix: string, key: string): boolean {
+  return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

@@ -1,11 +1,13 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from './admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './clients.js';
 import { CORRUPT } from './dead-records.js';
 import type { RecoverAnswer, RecoverCall } from './engine.js';
+import { readStats } from './stats-codec.js';
 import { stamped } from './replies.js';
 import type { RedisStore } from './redis-store.js';
 import { cancel } from './scripts/cancel.js';
@@ -16,9 +18,11 @@ import { obliterate } from './scripts/obliterate.js';
 import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
+import { stats } from './scripts/stats.js';
 
-/** Daily counters are kept for 90 days. */
-const STATS_DAYS = 91;
+const DAY_MS = 86_400_000;
+/** Every day that is kept, and tomorrow, which another process may count already. */
+const STATS_DAYS = 92;
 
 /** How far into a line one looks for a job that has not failed before. */
 const LOOK = 100;
@@ -98,6 +102,15 @@ export class RedisAdmin implements AdminVerbs {
     return at === null || reason === null ? null : { reason, agoMs: this.store.now() - at };
   }
 
+  /** A day at a time: all of them in one script would hold Redis for long where a queue has many names. */
+  async stats(queue: string, days: number): Promise<QueueStats> {
+    const keys = this.store.keysOf(queue).statsUntil(this.store.now(), days);
+    const read = keys.map(async ({ date, key }) => {
+      return { date, counters: await this.store.run(stats, { stats: key }, {}) };
+    });
+    return readStats(await Promise.all(read));
+  }
+
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
     return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
   }
@@ -120,7 +133,7 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.withWorkers(queue, (workers, keys) =>
       this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
         ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
-        ...this.store.days(STATS_DAYS).map((day) => keys.stats(day)),
+        ...keys.statsUntil(this.store.now() + DAY_MS, STATS_DAYS).map(({ key }) => key),
       ]),
     );
   }

@@ -26,9 +26,11 @@ import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisUpkeep } from './redis-upkeep.js';
+import { RedisSchedules } from './redis-schedules.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
+import { RedisTasks } from './redis-tasks.js';
 import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -58,7 +60,9 @@ const RECORD_MS = 600_000;
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly upkeep: RedisUpkeep;
+  readonly schedules: RedisSchedules;
   readonly processes: RedisProcesses;
+  readonly tasks: RedisTasks;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -86,7 +90,11 @@ export class RedisEngine implements QueueEngine {
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
+    this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.schedules = new RedisSchedules(this.store, settings, (queues) =>
+      this.bells.anyOf(queues, ['schedules']),
+    );
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
@@ -143,6 +151,7 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
+    const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
       exchange,
       {
@@ -160,13 +169,14 @@ export class RedisEngine implements QueueEngine {
         maySuspect: call.maySuspect ? 1 : 0,
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
+        whose,
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
         completedMax,
         corrupt: CORRUPT,
       },
-      encodeSettled(settled, maxEvents > 0),
+      lists,
     );
     this.store.setClock(answer.now);
     return answer;

@@ -4,27 +4,23 @@ import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';
 import { checkJobId } from '../job/job-id.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
-import { readable } from '../options/check.js';
+import { field, integer, readable, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { AddResult } from './add-result.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { checkClean, type CleanOptions } from './clean-options.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
 import { makeJob, type MadeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
+import { Schedules } from './schedules.js';
 
-/** What became of an `add`. */
-export interface AddResult {
-  readonly id: string;
-  readonly queue: string;
-  readonly name: string;
-  /** True where a job with this id was already in the queue, in whatever state; that one was left as it is. */
-  readonly duplicate: boolean;
-}
+export type { AddResult };
 
 /** One entry of `addBulk`. */
 export interface BulkJob {
@@ -48,6 +44,8 @@ export interface EndWait {
 
 export type PrepareWait = (queue: string, id: string) => EndWait;
 
+const statsOptions = shape({ days: field('days', integer(1, 90)) });
+const DEFAULT_STATS_DAYS = 7;
 const DEFAULT_WAIT = '30s';
 /** How long the result of an awaited job is kept at least, for readers whose events were lost. */
 const WAITED_RETENTION = 60_000;
@@ -63,6 +61,8 @@ export class Queue {
   readonly name: string;
   /** Jobs that gave up: look at them, retry or remove them. */
   readonly dead: DeadJobs;
+  /** Rules that make jobs: cron expressions and intervals. */
+  readonly schedules: Schedules;
   private readonly enqueuer: Enqueuer;
 
   /** @internal */
@@ -75,6 +75,7 @@ export class Queue {
     this.name = options.name;
     this.dead = new DeadJobs(engine, options);
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
+    this.schedules = new Schedules(engine, options, (job) => this.enqueuer.add(job));
   }
 
   /**
@@ -149,6 +150,20 @@ export class Queue {
   async counts(): Promise<JobCounts> {
     const { waiting, delayed, active, completed, dead } = await this.engine.admin.counts(this.name);
     return { waiting, delayed, active, completed, dead };
+  }
+
+  /**
+   * What became of jobs, per day (UTC), in all and by job name; counted by Redis as it happens, and kept for 90 days.
+   *
+   * @param options `days`: today and the days before, 1 to 90; by default 7
+   * @throws {InvalidOptionError}
+   * @example
+   * const { days, total } = await emails.stats({ days: 30 });
+   * console.log(days[0].date, days[0].processed, total.byName['welcome']?.failed ?? 0);
+   */
+  async stats(options: { readonly days?: number } = {}): Promise<QueueStats> {
+    const { days = DEFAULT_STATS_DAYS } = statsOptions(options, 'stats()', refuse) ?? {};
+    return this.engine.admin.stats(this.name, days);
   }
 
   /** Whether `pause` is in force, for every process. */
@@ -226,7 +241,7 @@ export class Queue {
   }
 
   /**
-   * Removes the queue with everything in it, statistics included, in one step; Redis frees the memory in the background. What
+   * Removes the queue with everything in it, schedules and statistics included, in one step; Redis frees the memory in the background. What
    * runs, where it is forced, is not counted any more. Events go on with their numbers, for those who follow them.
    *
    * @throws {WrongStateError} while jobs run, unless `force`

@@ -32,6 +32,8 @@ export interface WorkerPoolParts {
   readonly leases: LeaseKeeper;
   /** Told when the first lease of another worker ends, so that somebody looks after it. */
   readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
+  /** Told when the first occurrence of a schedule is due, so that somebody makes its job. */
+  readonly watchSchedules: (queue: string, dueInMs: number | null) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -179,6 +181,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
+    this.parts.watchSchedules(this.queue, answer.scheduleInMs);
     this.strays.compare(answer.held);
     if (this.state !== 'running') {
       this.releaseClaims();

@@ -67,6 +67,7 @@ function answer(
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,
     leaseInMs: others[0] ? Math.max(0, Math.ceil(others[0][1] - model.now)) : null,
+    scheduleInMs: null,
   };
 }
 
@@ -84,15 +85,17 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
   const plain = settled.filter(is('completed', false));
   // One answer for all that are held: what is said twice of a job counts once, and none of it was in vain.
   if (plain.every(({ id }) => held.has(id))) {
-    model.tally('processed', new Set(plain.map(({ id }) => id)).size);
-    for (const { id } of plain) {
-      held.delete(id);
+    for (const { id, name } of plain) {
+      if (!held.delete(id)) continue;
+      completedOne(model, name);
       model.forget(id);
     }
   } else {
     const accepted = plain.filter(accept);
-    for (const { id } of accepted) model.forget(id);
-    model.tally('processed', accepted.length);
+    for (const { id, name } of accepted) {
+      completedOne(model, name);
+      model.forget(id);
+    }
   }
   const ended: string[] = [];
   /** What was cancelled meanwhile goes no further. */
@@ -120,17 +123,22 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
   return { lost, says };
 }
 
-function keep(model: QueueModel, { id, attempt, durationUs, outcome }: SettledRun): void {
+function completedOne(model: QueueModel, name: string): void {
+  model.tally('processed', 1);
+  model.tallyName('processed', name);
+}
+
+function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: SettledRun): void {
   const { forMs, result } = (outcome as { keep: { forMs: number; result: string | undefined } }).keep;
   model.completed.set(id, model.now + forMs);
   model.results.set(id, `${model.now}\n${JSON.stringify({ attempt, us: durationUs, result })}`);
   for (const map of [model.attempts, model.stalls, model.cancels]) map.delete(id);
-  model.tally('processed', 1);
+  completedOne(model, name);
 }
 
-function retry(model: QueueModel, { id, outcome }: SettledRun): void {
+function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
   const { delayMs, failure, priority, counted } = outcome as Extract<typeof outcome, { kind: 'retried' }>;
-  if (counted) count(model, id);
+  if (counted) count(model, id, name);
   if (failure) model.failures.set(id, `${model.now}\n${JSON.stringify(failure)}`);
   if (delayMs > 0) {
     model.delayed.set(id, model.now + delayMs);
@@ -139,16 +147,18 @@ function retry(model: QueueModel, { id, outcome }: SettledRun): void {
   else model.wait.push(id);
 }
 
-function die(model: QueueModel, { id, outcome }: SettledRun): void {
+function die(model: QueueModel, { id, name, outcome }: SettledRun): void {
   const { failure, reason, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
   model.bury(id, JSON.stringify({ ...failure, reason }));
-  if (counted) count(model, id);
+  if (counted) count(model, id, name);
   model.tally('dead', 1);
+  model.tallyName('dead', name);
 }
 
-function count(model: QueueModel, id: string): void {
+function count(model: QueueModel, id: string, name: string): void {
   model.attempts.set(id, (model.attempts.get(id) ?? 0) + 1);
   model.tally('failed', 1);
+  model.tallyName('failed', name);
 }
 
 /** One event for each run, by outcome; those of a lost job have numbers only. */
@@ -186,6 +196,7 @@ function claim(model: QueueModel, { worker, want, maySuspect }: ExchangeCall, sa
     says.push({ type: 'dead', id, reason: 'corrupt' });
   }
   model.tally('dead', broken.length);
+  model.tallyName('dead', '', broken.length);
   const whole = ids.filter((id) => !broken.includes(id));
   for (const id of whole) {
     model.held(worker).add(id);

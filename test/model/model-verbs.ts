@@ -128,6 +128,7 @@ function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): Recove
     says.push({ type: 'dead', id, name: model.nameOf(id), reason: 'stalled' });
   }
   model.tally('dead', dead.length);
+  for (const id of dead) model.tallyName('dead', model.nameOf(id));
   if (dead.length > 0) says.push(...model.trimDead());
   if (waiting.length + suspects.length > 0) model.bell = true;
   model.say(says);

@@ -194,6 +194,11 @@ export class QueueModel {
     if (count > 0) this.tallies.set(field, (this.tallies.get(field) ?? 0) + count);
   }
 
+  /** The same for one job name. */
+  tallyName(field: string, name: string, count = 1): void {
+    this.tally(`${field}:${name}`, count);
+  }
+
   nameOf(id: string): string {
     const body = this.jobs.get(id);
     return body?.includes('\n') ? body.slice(0, body.indexOf('\n')) : '';

@@ -10,6 +10,7 @@ const [shard, shards] = MUTATION_SHARD.split('/').map(Number) as [number, number
 const NOT_FOR_MUTANTS = 'all-scripts';
 /** For what several scripts share: the specs that look at it most closely. */
 const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
+  'by-name': ['stats'],
   bury: ['recover', 'exchange-settle', 'repair', 'events'],
   cancel: ['cancel'],
   cancelled: ['cancel'],
@@ -20,6 +21,7 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   rank: ['enqueue', 'promote-now'],
   ring: ['pause', 'release'],
   say: ['events'],
+  'settled-names': ['stats'],
   'take-out': ['cancel', 'remove'],
   tally: ['exchange-settle'],
   walk: ['dead-page', 'clean'],

@@ -57,7 +57,7 @@ describe('ends a job with everything it left, and no other, when it is', () => {
     expect(JSON.stringify(await left())).not.toContain('"x"');
     const attempt = state === 'waiting for a retry' ? 1 : 0;
     expect((await saidOf('x')).at(-1)).toEqual(['cancelled', 'work', attempt, WHY]);
-    expect(await q.hash('stats')).toMatchObject({ cancelled: '1' });
+    expect(await q.totals()).toMatchObject({ cancelled: '1' });
     const known = await q.engine.admin.cancelled(QUEUE, 'x');
     expect(known).toMatchObject({ reason: WHY });
     expect(known?.agoMs).toBeLessThanOrEqual((await q.now()) - before + 100);
@@ -125,7 +125,7 @@ describe('a job that runs', () => {
       ['progress', 'work', 1, ''],
       ['cancelled', 'work', 3, WHY],
     ]);
-    expect(await q.hash('stats')).toEqual({ cancelled: '1' });
+    expect(await q.totals()).toEqual({ cancelled: '1' });
     expect(await q.engine.admin.cancelled(QUEUE, 'x')).toMatchObject({ reason: WHY });
     expect(await q.admin.zcard(q.key('workers'))).toBe(0);
     expect(await q.list('wait')).toEqual(['waits']);
@@ -139,7 +139,7 @@ describe('a job that runs', () => {
     await q.settle(outcome);
     expect(await q.admin.exists(q.key('cancels'))).toBe(0);
     expect((await saidOf('x')).at(-1)).toEqual(['completed', 'work', 1, '']);
-    expect(await q.hash('stats')).toEqual({ processed: '1' });
+    expect(await q.totals()).toEqual({ processed: '1' });
     expect(await q.engine.admin.cancelled(QUEUE, 'x')).toBeNull();
     expect((await q.engine.admin.get(QUEUE, 'x'))?.state).toBe(kind === 'kept' ? 'completed' : undefined);
   });
@@ -168,7 +168,7 @@ describe('a job that runs', () => {
       [16, 'cancelled', 'x', 'first'],
       [17, 'cancelled', 'y', 'second'],
     ]);
-    expect(await q.hash('stats')).toEqual({ processed: '1', failed: '1', cancelled: '2' });
+    expect(await q.totals()).toEqual({ processed: '1', failed: '1', cancelled: '2' });
   });
 
   it('is said to be cancelled where nothing else of its batch is said', async () => {
@@ -186,7 +186,7 @@ describe('a job that runs', () => {
     expect(await q.list('wait')).toEqual(['a', 'b']);
     expect((await saidOf('x')).at(-1)).toEqual(['cancelled', 'work', 1, WHY]);
     expect((await saidOf('b')).at(-1)).toEqual(['released', 'work', 1, '']);
-    expect(await q.hash('stats')).toEqual({ cancelled: '1' });
+    expect(await q.totals()).toEqual({ cancelled: '1' });
     expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
   });
 
@@ -218,7 +218,7 @@ describe('a job that runs', () => {
     expect(await q.hash('stalls')).toEqual({ a: '1' });
     expect((await saidOf('x')).at(-1)).toEqual(['cancelled', 'work', 1, WHY]);
     expect((await saidOf('a')).at(-1)).toEqual(['stalled', 'work', 1, '']);
-    expect(await q.hash('stats')).toEqual({ cancelled: '2' });
+    expect(await q.totals()).toEqual({ cancelled: '2' });
     // The worker was not dead after all: nothing it says brings them back.
     expect((await q.exchange({ settled: [retried('x')] })).kind).toBe('unknown-worker');
     expect(await q.engine.admin.get(QUEUE, 'x')).toBeNull();
@@ -252,7 +252,7 @@ describe('the record of why', () => {
     expect(await q.admin.hlen(q.key('cancelled'))).toBe(1_000);
     expect(await q.admin.exists(q.key('cancels'), q.key('jobs'), q.key('wait'))).toBe(0);
     expect((await q.events()).filter(({ type }) => type === 'cancelled')).toHaveLength(1_200);
-    expect(await q.hash('stats')).toEqual({ cancelled: '1200' });
+    expect(await q.totals()).toEqual({ cancelled: '1200' });
   });
 });
 

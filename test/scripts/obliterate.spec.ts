@@ -22,6 +22,8 @@ async function fill(): Promise<void> {
   await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
   await q.add('waiting');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
+  for (const kind of ['schedules', 'scheduled'] as const) await q.admin.zadd(q.key(kind), 1, 'daily');
+  for (const kind of ['schedule', 'firings'] as const) await q.admin.hset(q.key(kind), 'daily', '{}');
   await q.engine.admin.pause(QUEUE);
 }
 

@@ -39,6 +39,8 @@ export interface TestQueue {
   /** Members, the lowest score first. */
   zset(kind: KeyName): Promise<string[]>;
   hash(kind: KeyName): Promise<Record<string, string>>;
+  /** The counters of today, but for those of job names. */
+  totals(): Promise<Record<string, string>>;
   /** Takes the bell as a woken worker does; answers whether it had been rung. */
   wasRung(): Promise<boolean>;
 
@@ -123,6 +125,10 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
     list: (kind) => redis.admin.lrange(q.key(kind), 0, -1),
     zset: (kind) => redis.admin.zrange(q.key(kind), '0', '-1'),
     hash: (kind) => redis.admin.hgetall(q.key(kind)),
+    async totals() {
+      const counters = Object.entries(await q.hash('stats'));
+      return Object.fromEntries(counters.filter(([field]) => !field.includes(':') && field !== 'names'));
+    },
     wasRung: async () => (await redis.admin.zpopmin(q.key('doorbell'))).length > 0,
 
     async add(...jobs) {

@@ -15,10 +15,12 @@ const STAGE = [
   'errors',
   'job',
   'options',
+  'schedule',
   'engine/engine.ts',
   'engine/admin-verbs.ts',
   'engine/upkeep-verbs.ts',
   'engine/process-verbs.ts',
+  'engine/schedule-verbs.ts',
   'engine/waiting.ts',
 ];
 const NEST = [
@@ -35,12 +37,24 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   errors: { lib: [], packages: [] },
   job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
   options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
+  /** When schedules fire, and what they make then; pure. */
+  schedule: { lib: ['errors', 'job', 'options'], packages: ['croner', 'node:*'] },
   engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
   producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
   events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
   inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
+  /** Beside the line of jobs: it knows only tasks. */
+  dispatcher: {
+    lib: [...STAGE, 'engine/task-verbs.ts', 'events/guarded-observable.ts'],
+    packages: ['@nestjs/common:Logger', 'rxjs'],
+  },
+  /** The command. It runs without Nest. */
+  cli: {
+    lib: ['errors', 'job', 'options', 'engine', 'dispatcher/dispatch-loop.ts'],
+    packages: ['node:*'],
+  },
   decorators: {
     lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
     packages: [...SCHEMA, ...NEST],

@@ -35,6 +35,7 @@ class FakeEngine {
       paused: false,
       dueInMs: null,
       leaseInMs: null,
+      scheduleInMs: null,
       held: 0,
     };
   }
@@ -84,6 +85,7 @@ it('does not start a job that was cancelled while it waited in the hands of its 
     doorbell,
     leases: new LeaseKeeper(queueEngine, 8000, 60_000),
     watchLeases: () => undefined,
+    watchSchedules: () => undefined,
   });
   atEnd(async () => {
     first.open();

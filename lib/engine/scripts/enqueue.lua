@@ -23,15 +23,6 @@ local earliest = head[2] and tonumber(head[2]) or math.huge
 local duplicates = {}
 local added = 0
 
--- A completed job whose retention is over is not in the queue any more, although nothing has taken it away yet.
-local function retired(id)
-  local kept_until = redis.call('ZSCORE', key_completed, id)
-  if not kept_until or tonumber(kept_until) > now then return false end
-  redis.call('ZREM', key_completed, id)
-  for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HDEL', key, id) end
-  return true
-end
-
 -- The ids of one list that are new, now with their bodies stored; `stride` values make one job, id and body first. The
 -- second answer says where in ARGV each of them stands.
 local function fresh(first, last, stride)

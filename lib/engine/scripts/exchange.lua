@@ -15,7 +15,7 @@ local leases = redis.call('ZCARD', key_workers)
 local completed = redis.call('ZCARD', key_completed)
 redis.call('ZCARD', key_dead)
 redis.call('HLEN', key_results)
-redis.call('HLEN', key_stats)
+local scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
 redis.call('ZCARD', key_doorbell)
 
 local function lease_of_another()
@@ -31,7 +31,7 @@ local function answer(lost, ids, bodies)
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
   return { 'exchanged', now, paused and 1 or 0, delayed > 0 and next_due() or -1, lease_of_another(),
-    redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
+    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
 end
 
 local function split(text)
@@ -152,6 +152,7 @@ end
 tally('processed', done)
 tally('failed', failed)
 tally('dead', died)
+if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
 
 if arg_settledEvents > #lost + #cancelled then
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
@@ -221,6 +222,7 @@ if #ids > 0 then
       end
     end
     tally('dead', #broken)
+    tally_name('dead', '', #broken)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')
     events[#events + 1] = 'dead.reason'

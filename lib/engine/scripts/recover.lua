@@ -7,7 +7,6 @@ redis.call('HGET', key_meta, 'events')
 redis.call('LLEN', key_wait)
 redis.call('LLEN', key_suspects)
 redis.call('ZCARD', key_dead)
-redis.call('HLEN', key_stats)
 redis.call('ZCARD', key_doorbell)
 if lease == nil then return { 'alive' } end
 
@@ -68,6 +67,7 @@ if #suspects > 0 then redis.call('RPUSH', key_suspects, unpack(suspects)) end
 for i = 1, #dead do bury(dead[i], arg_record) end
 if #dead > 0 then
   tally('dead', #dead)
+  tally_names_of('dead', dead)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(dead, '\n')
   events[#events + 1] = 'dead.name'

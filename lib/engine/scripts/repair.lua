@@ -4,7 +4,6 @@ for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_res
   redis.call('HLEN', key)
 end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
-redis.call('HLEN', key_stats)
 redis.call('HGET', key_meta, 'events')
 local names = named_workers()
 if not names then return 'again' end
@@ -154,6 +153,7 @@ if #lined > 0 then
 end
 if #buried > 0 then
   tally('dead', #buried)
+  tally_names_of('dead', buried)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(buried, '\n')
   events[#events + 1] = 'dead.reason'
