@@ -89,14 +89,14 @@ function hire(
     engine.processes.ofWorker(worker),
   );
   const registrar = new Registrar(engine, leases, role, leaseMs);
-  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   const scheduler = new Scheduler(engine);
   dispatchers.start();
+  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     hasMore: dispatchers.names.length > 0,
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
-      janitor.start();
       scheduler.add(queue);
+      janitor.start();
       const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
@@ -105,8 +105,10 @@ function hire(
         leaseMs,
         doorbell,
         leases,
-        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
+        heard: (name, worker, { leaseInMs, scheduleInMs }) => {
+          recoverer.watch(name, worker, leaseInMs);
+          scheduler.hear(name, scheduleInMs);
+        },
       });
       registrar.add(pool);
       return pool;
@@ -116,7 +118,7 @@ function hire(
       recoverer.stop();
       scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop(), janitor.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };

@@ -1,8 +1,8 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
-import type { UpkeepVerbs } from './upkeep-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
+import type { UpkeepVerbs } from './upkeep-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
 
@@ -56,10 +56,10 @@ export interface QueueEngine {
 
   /** What people ask and do. */
   readonly admin: AdminVerbs;
-  /** Dead letters, cleaning, retention. */
-  readonly upkeep: UpkeepVerbs;
   /** Rules that make jobs, and making them. */
   readonly schedules: ScheduleVerbs;
+  /** Dead letters, cleaning, retention. */
+  readonly upkeep: UpkeepVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
   /** Queues of other programs. */

@@ -20,10 +20,6 @@ import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
 import { stats } from './scripts/stats.js';
 
-const DAY_MS = 86_400_000;
-/** Every day that is kept, and tomorrow, which another process may count already. */
-const STATS_DAYS = 92;
-
 /** How far into a line one looks for a job that has not failed before. */
 const LOOK = 100;
 
@@ -133,7 +129,7 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.withWorkers(queue, (workers, keys) =>
       this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
         ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
-        ...keys.statsUntil(this.store.now() + DAY_MS, STATS_DAYS).map(({ key }) => key),
+        ...keys.everyStats(this.store.now()),
       ]),
     );
   }

@@ -25,8 +25,8 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
-import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisSchedules } from './redis-schedules.js';
+import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -59,8 +59,8 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
-  readonly upkeep: RedisUpkeep;
   readonly schedules: RedisSchedules;
+  readonly upkeep: RedisUpkeep;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;

@@ -59,10 +59,10 @@ const WAITED_RETENTION = 60_000;
  */
 export class Queue {
   readonly name: string;
-  /** Jobs that gave up: look at them, retry or remove them. */
-  readonly dead: DeadJobs;
   /** Rules that make jobs: cron expressions and intervals. */
   readonly schedules: Schedules;
+  /** Jobs that gave up: look at them, retry or remove them. */
+  readonly dead: DeadJobs;
   private readonly enqueuer: Enqueuer;
 
   /** @internal */

@@ -124,7 +124,6 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
 }
 
 function completedOne(model: QueueModel, name: string): void {
-  model.tally('processed', 1);
   model.tallyName('processed', name);
 }
 
@@ -151,13 +150,11 @@ function die(model: QueueModel, { id, name, outcome }: SettledRun): void {
   const { failure, reason, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
   model.bury(id, JSON.stringify({ ...failure, reason }));
   if (counted) count(model, id, name);
-  model.tally('dead', 1);
   model.tallyName('dead', name);
 }
 
 function count(model: QueueModel, id: string, name: string): void {
   model.attempts.set(id, (model.attempts.get(id) ?? 0) + 1);
-  model.tally('failed', 1);
   model.tallyName('failed', name);
 }
 
@@ -195,7 +192,6 @@ function claim(model: QueueModel, { worker, want, maySuspect }: ExchangeCall, sa
     model.bury(id, CORRUPT);
     says.push({ type: 'dead', id, reason: 'corrupt' });
   }
-  model.tally('dead', broken.length);
   model.tallyName('dead', '', broken.length);
   const whole = ids.filter((id) => !broken.includes(id));
   for (const id of whole) {

@@ -127,7 +127,6 @@ function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): Recove
     model.bury(id, STALLED);
     says.push({ type: 'dead', id, name: model.nameOf(id), reason: 'stalled' });
   }
-  model.tally('dead', dead.length);
   for (const id of dead) model.tallyName('dead', model.nameOf(id));
   if (dead.length > 0) says.push(...model.trimDead());
   if (waiting.length + suspects.length > 0) model.bell = true;

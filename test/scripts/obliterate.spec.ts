@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { firing, put, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
 const q = useQueue();
@@ -22,8 +23,8 @@ async function fill(): Promise<void> {
   await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
   await q.add('waiting');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
-  for (const kind of ['schedules', 'scheduled'] as const) await q.admin.zadd(q.key(kind), 1, 'daily');
-  for (const kind of ['schedule', 'firings'] as const) await q.admin.hset(q.key(kind), 'daily', '{}');
+  const schedule = await put(q, 'a');
+  await q.engine.schedules.fire(QUEUE, [firing(schedule, [tick('a@1')])]);
   await q.engine.admin.pause(QUEUE);
 }
 

@@ -149,9 +149,6 @@ if #released > 0 then
   suspects = redis.call('LLEN', key_suspects)
 end
 
-tally('processed', done)
-tally('failed', failed)
-tally('dead', died)
 if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
 
 if arg_settledEvents > #lost + #cancelled then
@@ -221,7 +218,6 @@ if #ids > 0 then
         bury(ids[i], arg_corrupt)
       end
     end
-    tally('dead', #broken)
     tally_name('dead', '', #broken)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')
