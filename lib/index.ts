@@ -14,6 +14,8 @@ export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
+export { Schedule } from './decorators/schedule.decorator.js';
+export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
@@ -38,6 +40,7 @@ export type {
   ProcessorOptions,
   QueueModuleOptions,
   QueueOptions,
+  ScheduleOwnerOptions,
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';

@@ -15,6 +15,7 @@ import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planQueues } from './discovery/handler.registry.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
+import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
@@ -114,7 +115,7 @@ export class QueueCoreModule
    * that these may add jobs.
    */
   async onModuleInit(): Promise<void> {
-    this.checkAndPrepare();
+    await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
     await this.core.runtime.open();
   }
@@ -145,9 +146,12 @@ export class QueueCoreModule
     this.stopLogging();
   }
 
-  private checkAndPrepare(): void {
+  private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
     const { plans, faults: misfits } = planQueues(found.processors, this.registry.names());
+    const optionsOf = (queue: string) =>
+      this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
+    const schedules = await planSchedules(found.processors, optionsOf);
     const all = [
       ...this.settings.faults,
       ...this.rootFaults(),
@@ -155,12 +159,13 @@ export class QueueCoreModule
       ...this.dispatchers.faults,
       ...found.faults,
       ...misfits,
+      ...schedules.faults,
     ];
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of found.warnings) this.logger.warn(warning);
     const drain = () => this.core.runtime.shutDown();
     for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
-    this.core.runtime.prepare(plans);
+    this.core.runtime.prepare(plans, schedules.queues);
   }
 
   private rootFaults(): string[] {

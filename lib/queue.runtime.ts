@@ -3,6 +3,7 @@ import type { QueuePlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
 import type { ProcessState } from './engine/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
+import type { QueueSchedules } from './maintenance/declarer.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
 
@@ -22,6 +23,10 @@ export interface Workforce {
   readonly hasMore?: boolean;
   /** A pool that claims nothing before its `start`. */
   createPool(plan: QueuePlan): Pool;
+  /** Registers the schedules that the handlers declare, or begins to try. Never rejects. */
+  declare(schedules: readonly QueueSchedules[]): Promise<void>;
+  /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
+  withdraw(): Promise<void>;
   /** Tells operators what the process does now, and that a pool may have been paused. */
   say(state: ProcessState): void;
   /** Once all pools are drained. */
@@ -43,12 +48,15 @@ export class QueueRuntime {
   private readonly paused = new Set<string>();
   private workforce: Workforce | null = null;
   private plans: readonly QueuePlan[] | null = null;
+  private schedules: readonly QueueSchedules[] = [];
   private current: RuntimeState = 'new';
   private opening: Promise<void> | null = null;
   private starting: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
   private closing: Promise<void> | null = null;
   private shuttingDown = false;
+  /** Whether Redis was there at the start. */
+  private isThere = true;
   private takeWarningBack: (() => void) | null = null;
   private readonly given: ServerWarning[] = [];
 
@@ -128,8 +136,9 @@ export class QueueRuntime {
   }
 
   /** @internal Takes what discovery found. */
-  prepare(plans: readonly QueuePlan[]): void {
+  prepare(plans: readonly QueuePlan[], schedules: readonly QueueSchedules[]): void {
     this.plans = plans;
+    this.schedules = schedules;
   }
 
   /** @internal Connects; producers can be used from now on. */
@@ -173,6 +182,9 @@ export class QueueRuntime {
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.workforce = this.hire();
+    const declaring = this.workforce.declare(this.schedules);
+    // Where Redis is away they are registered when it comes.
+    if (this.isThere) await declaring;
     for (const plan of plans) {
       const pool = this.workforce.createPool(plan);
       this.pools.set(plan.queue, pool);
@@ -201,7 +213,7 @@ export class QueueRuntime {
         this.complain(`draining queue '${queue}'`, error);
       }
     });
-    await Promise.all(drains);
+    await Promise.all([...drains, this.workforce?.withdraw()]);
     this.pools.clear();
     await this.workforce?.stop().catch((error: unknown) => this.complain('stopping the workers', error));
     this.workforce = null;
@@ -213,8 +225,8 @@ export class QueueRuntime {
         this.given.push(warning);
         this.logger.warn(warning.message);
       });
-      const isThere = await this.engine.open();
-      if (!isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
+      this.isThere = await this.engine.open();
+      if (!this.isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
     } catch (error) {
       // Half-open connections would keep a process alive that has just failed to start.
       await this.engine.close().catch(() => undefined);

@@ -7,6 +7,8 @@ import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
+import { generateId } from './job/job-id.js';
+import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
@@ -81,7 +83,7 @@ function hire(
   settings: ResolvedModuleOptions,
   dispatchers: DispatcherRegistry,
 ): Workforce {
-  const { leaseMs, maxStalls, maxBlockMs, role } = settings;
+  const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
@@ -90,10 +92,13 @@ function hire(
   );
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
+  const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
   dispatchers.start();
   const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     hasMore: dispatchers.names.length > 0,
+    declare: (schedules) => declarer.start(schedules),
+    withdraw: () => declarer.stop(),
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       scheduler.add(queue);
       janitor.start();

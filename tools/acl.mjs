@@ -27,6 +27,7 @@ const OF_WORKERS = new Set([
   'audit',
   'audit-page',
   'beat',
+  'declare',
   'dispatch',
   'due-schedules',
   'exchange',
@@ -38,9 +39,11 @@ const OF_WORKERS = new Set([
   'recover',
   'register',
   'release',
+  'renew',
   'repair',
   'trim',
   'unregister',
+  'withdraw',
 ]);
 
 /** @see acl.d.mts; a prefix holds no character that means something in a pattern */

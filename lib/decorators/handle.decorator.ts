@@ -3,6 +3,7 @@ import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
+import { otherThanMethod } from './placement.js';
 
 /** A decorator for methods whose first parameter accepts `Job<Data>`; others do not compile. */
 export type HandleDecorator<Data> = <Method extends (job: Job<Data>, ...rest: any[]) => unknown>(
@@ -68,19 +69,4 @@ function refuseOtherTargets(
   throw new BootstrapError([
     `${showHandle(mark)} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
   ]);
-}
-
-function otherThanMethod(
-  target: object,
-  key: PropertyKey | undefined,
-  descriptor: PropertyDescriptor | undefined,
-): string | null {
-  if (key === undefined) return 'a class';
-  if (typeof target === 'function') return 'static';
-  if (typeof key === 'symbol') return 'named by a symbol';
-  if (descriptor === undefined) return 'a property';
-  if (descriptor.get || descriptor.set) return 'a getter or setter';
-  // As a parameter decorator the third argument is the index of the parameter.
-  if (typeof descriptor !== 'object') return 'a parameter';
-  return typeof descriptor.value === 'function' ? null : 'not a function';
 }

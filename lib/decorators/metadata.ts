@@ -1,6 +1,7 @@
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
+import { quoted } from '../job/text.js';
 import type { ProcessorOptions } from '../options/module-options.js';
 
 /*
@@ -9,6 +10,8 @@ import type { ProcessorOptions } from '../options/module-options.js';
  */
 const PROCESSOR_MARK = 'godwit:processor';
 const HANDLER_MARK = 'godwit:handler';
+const SCHEDULE_MARK = 'godwit:schedule';
+const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
 /** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
@@ -21,6 +24,19 @@ export interface HandlerMark {
   /** The job name, or null for the catch-all. Unchecked, like `ProcessorMark`. */
   readonly jobName: unknown;
   readonly definition?: JobDefinition<any, any>;
+}
+
+/** What one `@Schedule` was given, unchecked. */
+export interface ScheduleMark {
+  readonly given: unknown;
+}
+
+/** A `@Schedule` on something that cannot be a handler. */
+export interface MisplacedSchedule extends ScheduleMark {
+  /** Empty where it stands on the class. */
+  readonly key: string;
+  /** What it stands on: `static`, `a getter or setter`. */
+  readonly misplaced: string;
 }
 
 /** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
@@ -86,8 +102,41 @@ export function readHandlerMarks(method: unknown): readonly HandlerMark[] {
   return (Reflect.getOwnMetadata(HANDLER_MARK, method) as readonly HandlerMark[] | undefined) ?? [];
 }
 
+/** Adds a mark to the method's function: a method may have several schedules. */
+export function markSchedule(method: object, mark: ScheduleMark): void {
+  Reflect.defineMetadata(SCHEDULE_MARK, [mark, ...readScheduleMarks(method)], method);
+}
+
+export function readScheduleMarks(method: unknown): readonly ScheduleMark[] {
+  if (typeof method !== 'function') return [];
+  return (Reflect.getOwnMetadata(SCHEDULE_MARK, method) as readonly ScheduleMark[] | undefined) ?? [];
+}
+
+/** Kept on the class: a getter or a property has no function that could carry it. */
+export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): void {
+  Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
+}
+
+/** Those that the class itself says. */
+export function readMisplacedSchedules(type: object): readonly MisplacedSchedule[] {
+  return (
+    (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
+  );
+}
+
 /** A `@Handle` as it is written, for sentences. */
 export function showHandle(mark: HandlerMark): string {
   if (mark.jobName === null) return '@Handle()';
   return `@Handle(${typeof mark.jobName === 'string' ? `'${mark.jobName}'` : show(mark.jobName)})`;
+}
+
+/** A `@Schedule` as sentences call it: by its id, where it says one. */
+export function showSchedule({ given }: ScheduleMark): string {
+  try {
+    const { id } = given as { id?: unknown };
+    return typeof id === 'string' ? `@Schedule(${quoted(id)})` : '@Schedule()';
+  } catch {
+    // Null, or something that may not be looked at.
+    return '@Schedule()';
+  }
 }

@@ -37,6 +37,32 @@ export const faults = {
     `${place} handles '${jobName}', which is defined for queue '${definedFor}', ` +
     `but ${className} works on queue '${queue}'; move it to a processor of '${definedFor}'`,
 
+  misplacedSchedule: (schedule: string, place: string, what: string) =>
+    `${schedule} stands on ${place}, which is ${what}; ` +
+    `put it beside @Handle on an instance method with a plain name`,
+
+  scheduleWithoutHandler: (schedule: string, place: string) =>
+    `${schedule} stands on ${place} without @Handle; add @Handle('name'): it runs the jobs that the schedule makes`,
+
+  scheduleName: (schedule: string, place: string, why: string) =>
+    `${schedule} of ${place} must say which jobs it makes, as its method ${why}; give it a name`,
+
+  scheduleNameType: (schedule: string, place: string, received: string) =>
+    `${schedule} of ${place}.name must be the name of a job, got ${received}`,
+
+  scheduleForOthers: (schedule: string, place: string, jobName: string) =>
+    `${schedule} of ${place} makes jobs '${jobName}', which ${place} does not handle; ` +
+    `name one it handles, or put the schedule on the method that does`,
+
+  scheduleQueue: (schedule: string, place: string, queues: readonly string[]) =>
+    `${schedule} of ${place} must say in which queue, as its processor works on ${list(queues)}; give it a queue`,
+
+  scheduleOtherQueue: (schedule: string, place: string, queue: string, queues: readonly string[]) =>
+    `${schedule} of ${place} is for queue ${queue}, but its processor works on ${list(queues)}`,
+
+  duplicateSchedule: (queue: string, id: string, places: readonly string[]) =>
+    `schedule '${id}' of queue '${queue}' is declared ${count(places.length)}: ${list(places)}; give each an id of its own`,
+
   duplicateHandler: (queue: string, jobName: string, places: readonly string[]) =>
     `job '${jobName}' of queue '${queue}' has ${places.length} handlers: ${list(places)}; keep one`,
 

@@ -1,7 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import type { HandlerMark, ProcessorMark } from '../decorators/metadata.js';
-import { readHandlerMarks, readProcessorMark, showHandle } from '../decorators/metadata.js';
+import type { HandlerMark, ProcessorMark, ScheduleMark } from '../decorators/metadata.js';
+import {
+  readHandlerMarks,
+  readMisplacedSchedules,
+  readProcessorMark,
+  readScheduleMarks,
+  showHandle,
+  showSchedule,
+} from '../decorators/metadata.js';
 import { faults, warnings } from './faults.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
@@ -15,9 +22,11 @@ export interface FoundProcessor {
   readonly methods: readonly FoundMethod[];
 }
 
+/** A method with at least one mark of either kind. */
 export interface FoundMethod {
   readonly name: string;
   readonly marks: readonly HandlerMark[];
+  readonly schedules: readonly ScheduleMark[];
 }
 
 /** What one look at all providers brought. */
@@ -38,11 +47,14 @@ export class ProcessorExplorer {
   explore(): Exploration {
     const found: Exploration = { processors: [], faults: [], warnings: [] };
     const modulesOf = new Map<Class, string[]>();
+    // A set: a base class is met in each class that extends it.
+    const misplaced = new Set<string>();
     for (const wrapper of this.discovery.getProviders()) {
       // An alias (`useExisting`) is the same instance under another token.
       const type = wrapper.isAlias ? undefined : classOf(wrapper);
       if (type === undefined) continue;
       const mark = readProcessorMark(type);
+      misplacedIn(type, misplaced);
       if (mark === undefined) {
         this.exploreOther(type, found);
         continue;
@@ -57,7 +69,8 @@ export class ProcessorExplorer {
     for (const [type, modules] of modulesOf) {
       if (modules.length > 1) found.faults.push(faults.providedTwice(type.name, modules));
     }
-    this.exploreControllers(found);
+    this.exploreControllers(found, misplaced);
+    found.faults.push(...misplaced);
     return found;
   }
 
@@ -85,16 +98,18 @@ export class ProcessorExplorer {
     if (base) found.warnings.push(warnings.undecoratedSubclass(type.name, base.name));
     else {
       for (const method of methods) {
-        const handle = showHandle(method.marks[0]!);
-        found.faults.push(faults.withoutProcessor(`${type.name}.${method.name}`, handle, type.name));
+        found.faults.push(
+          faults.withoutProcessor(`${type.name}.${method.name}`, showMarks(method), type.name),
+        );
       }
     }
   }
 
-  private exploreControllers(found: Exploration): void {
+  private exploreControllers(found: Exploration, misplaced: Set<string>): void {
     for (const wrapper of this.discovery.getControllers()) {
       const type = classOf(wrapper);
       if (type === undefined) continue;
+      misplacedIn(type, misplaced);
       if (readProcessorMark(type)) found.faults.push(faults.controller(type.name));
       else this.exploreOther(type, found);
     }
@@ -103,25 +118,56 @@ export class ProcessorExplorer {
   private markedMethods(type: Class): FoundMethod[] {
     return this.scanner
       .getAllMethodNames(type.prototype)
-      .map((name) => ({ name, marks: readHandlerMarks((type.prototype as Record<string, unknown>)[name]) }))
-      .filter((method) => method.marks.length > 0);
+      .map((name) => ({ name, ...marksOf((type.prototype as Record<string, unknown>)[name]) }))
+      .filter(isMarked);
   }
 
-  /** Marks live on the function, so an override that is not marked itself silently loses the one it hides. */
+  /** Marks live on the function, so an override that is not marked itself silently loses those it hides. */
   private hiddenOverrides(type: Class): string[] {
     const hidden: string[] = [];
     for (const name of this.scanner.getAllMethodNames(type.prototype)) {
       const owners = prototypesOf(type).filter((prototype) => Object.hasOwn(prototype, name));
       const [nearest, ...others] = owners.map((prototype) => ({
         place: `${prototype.constructor.name}.${name}`,
-        marks: readHandlerMarks((prototype as Record<string, unknown>)[name]),
+        ...marksOf((prototype as Record<string, unknown>)[name]),
       }));
-      const base = others.find((other) => other.marks.length > 0);
-      if (base && nearest!.marks.length === 0) {
-        hidden.push(faults.hiddenOverride(nearest!.place, base.place, showHandle(base.marks[0]!)));
+      const base = others.find(isMarked);
+      if (base && !isMarked(nearest!)) {
+        hidden.push(faults.hiddenOverride(nearest!.place, base.place, showMarks(base)));
+      } else if (nearest && nearest.schedules.length === 0) {
+        const scheduled = others.find((other) => other.schedules.length > 0);
+        if (scheduled) {
+          const schedule = showSchedule(scheduled.schedules[0]!);
+          hidden.push(faults.hiddenOverride(nearest.place, scheduled.place, schedule));
+        }
       }
     }
     return hidden;
+  }
+}
+
+type Marks = Pick<FoundMethod, 'marks' | 'schedules'>;
+
+function marksOf(method: unknown): Marks {
+  return { marks: readHandlerMarks(method), schedules: readScheduleMarks(method) };
+}
+
+function isMarked({ marks, schedules }: Marks): boolean {
+  return marks.length + schedules.length > 0;
+}
+
+/** The mark that sentences name. */
+function showMarks({ marks: [handle], schedules: [schedule] }: Marks): string {
+  return handle ? showHandle(handle) : showSchedule(schedule!);
+}
+
+/** Adds what stands on a static, a getter and the like, in the class or above it. */
+function misplacedIn(type: Class, misplaced: Set<string>): void {
+  for (const { constructor } of prototypesOf(type)) {
+    for (const mark of readMisplacedSchedules(constructor)) {
+      const place = mark.key === '' ? constructor.name : `${constructor.name}.${mark.key}`;
+      misplaced.add(faults.misplacedSchedule(showSchedule(mark), place, mark.misplaced));
+    }
   }
 }
 

@@ -35,12 +35,16 @@ const SUFFIXES = {
   logs: 'logs',
   /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
   schedules: 'schedules',
-  /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
+  /** HASH id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */
   schedule: 'schedule',
   /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
   firings: 'firings',
   /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
   scheduled: 'scheduled',
+  /** ZSET `process ttl set` -> until ms: which process declares which set of schedules. */
+  declarations: 'declarations',
+  /** HASH set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
+  declared: 'declared',
   /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
   cancels: 'cancels',
   /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */

@@ -25,9 +25,10 @@ import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
-import { RedisSchedules } from './redis-schedules.js';
+import { RedisDeclarations } from './redis-declarations.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
+import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
@@ -61,6 +62,7 @@ export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
   readonly upkeep: RedisUpkeep;
+  readonly declarations: RedisDeclarations;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
@@ -95,6 +97,7 @@ export class RedisEngine implements QueueEngine {
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
       this.bells.anyOf(queues, ['schedules']),
     );
+    this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }

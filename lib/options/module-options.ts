@@ -48,6 +48,16 @@ export interface QueueModuleOptions {
   readonly upkeep?: UpkeepOptions;
   /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
   readonly durability?: DurabilityOption;
+  readonly schedules?: ScheduleOwnerOptions;
+}
+
+/** What becomes of schedules whose `@Schedule` is gone. */
+export interface ScheduleOwnerOptions {
+  /**
+   * Name of the program, `[A-Za-z0-9._-]{1,64}`. Schedules that come from its code are removed once no process of this name
+   * declares them any more, so programs that handle the same queue with other schedules have other names. @default 'app'
+   */
+  readonly owner?: string;
 }
 
 export interface LeaseOptions {
@@ -128,6 +138,8 @@ export interface ResolvedModuleOptions {
   readonly maxBlockMs: number;
   readonly upkeepMs: number;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
+  /** Whose the schedules in the code of this process are. */
+  readonly owner: string;
   readonly defaults: CheckedDefaults;
   readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
@@ -184,7 +196,7 @@ const QUEUE_FIELDS = {
 const readModule = shape({
   ...QUEUE_FIELDS,
   connection: field('connection', rule(checkConnection)),
-  prefix: field('prefix', rule(checkPrefix)),
+  prefix: field('prefix', rule(checkPlainName)),
   role: field('role', oneOf('producer', 'worker', 'both')),
   autoStart: field('autoStart', boolean),
   enqueueTimeout: field('enqueueTimeoutMs', timer(1)),
@@ -201,6 +213,7 @@ const readModule = shape({
     'shutdown',
     shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
   ),
+  schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 });
 
 const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) });
@@ -226,6 +239,7 @@ export function resolveModuleOptions(
     maxStalls: given.lease?.maxStalls ?? 5,
     maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
+    owner: given.schedules?.owner ?? 'app',
     defaults: given.defaults ?? {},
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),
@@ -284,7 +298,8 @@ function queuePath(options: Partial<QueueOptions> | null | undefined): string {
   return isPlainName(options?.name, 128) ? `registerQueue('${options?.name}')` : 'registerQueue()';
 }
 
-function checkPrefix(value: unknown, path: string): string {
+/** What may stand in a key. */
+function checkPlainName(value: unknown, path: string): string {
   if (isPlainName(value, 64)) return value;
   throw new InvalidOptionError(path, '1 to 64 characters out of A-Z a-z 0-9 . _ -', value);
 }

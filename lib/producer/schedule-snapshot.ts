@@ -1,5 +1,6 @@
 import type { StoredSchedule } from '../engine/schedule-verbs.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
+import { ownerOf } from '../schedule/owner.js';
 import { readRecord } from '../schedule/record.js';
 
 /** A schedule as it stood when it was asked for. */
@@ -21,6 +22,8 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly paused: boolean;
   /** Whether `limit` or `endAt` is reached: it stays listed and makes no jobs any more. */
   readonly ended: boolean;
+  /** Whose code declares it with `@Schedule`; null where a person made it. */
+  readonly owner: string | null;
   readonly createdAt: Date;
 }
 
@@ -37,6 +40,7 @@ export function toScheduleSnapshot(queue: string, stored: StoredSchedule): Sched
     fired: stored.fired,
     paused: stored.mode === 'paused',
     ended: stored.mode === 'ended',
+    owner: ownerOf(stored.record),
     createdAt: new Date(stored.createdAt),
   };
 }

@@ -5,15 +5,10 @@ import { generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
 import { quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
+import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleId } from '../schedule/check.js';
-import {
-  isSameTiming,
-  makeSchedule,
-  readRecord,
-  type MadeSchedule,
-  type Schedule,
-} from '../schedule/record.js';
+import { nextOf, remaining } from '../schedule/change.js';
+import { makeSchedule, readRecord } from '../schedule/record.js';
 import { nextAfter, nextTimes } from '../schedule/times.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
@@ -200,20 +195,6 @@ export class Schedules {
     }
     return { now, stored, schedule };
   }
-}
-
-/** When it goes on once this has been said. */
-function nextOf(made: MadeSchedule, there: StoredSchedule | null, now: number): number | null | 'keep' {
-  const before: Schedule | null = there && readRecord(there.record);
-  const isKept = before !== null && isSameTiming(before.rule, made.rule);
-  // One that runs and has no next time was changed by hand.
-  if (isKept && (there!.mode !== 'running' || there!.nextAt !== null)) return 'keep';
-  return remaining(made.rule, there?.fired ?? 0) === 0 ? null : nextAfter(made.rule, now);
-}
-
-/** How many jobs it may still make. */
-function remaining({ limit = Infinity }: CheckedRule, fired: number): number {
-  return Math.max(0, limit - fired);
 }
 
 function whole(value: unknown, path: string, min: number, max: number): number {

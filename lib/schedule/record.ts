@@ -5,6 +5,7 @@ import { readable, refuse, shape, field } from '../options/check.js';
 import { checkJobOptions, type CheckedJobOptions } from '../options/job-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
+import { withoutOwner } from './owner.js';
 
 /** A schedule after checking. */
 export interface Schedule {
@@ -32,7 +33,7 @@ const readTemplate = shape({
 });
 
 /** In which order the fields of a rule are written, so that the same rule is the same text. */
-const RULE_FIELDS = [
+export const RULE_FIELDS = [
   'cron',
   'tz',
   'every',
@@ -89,7 +90,7 @@ export function readRecord(record: string): Schedule | null {
       v,
       rule: given,
       template,
-    } = JSON.parse(record) as { v: number; rule: ScheduleRule; template: ScheduleTemplate };
+    } = JSON.parse(withoutOwner(record)) as { v: number; rule: ScheduleRule; template: ScheduleTemplate };
     if (v !== VERSION) return null;
     const rule = checkScheduleRule(given, 'rule')!;
     checkJobName(template.name);

@@ -157,6 +157,8 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
         pools.set(plan.queue, pool);
         return pool;
       },
+      declare: async () => undefined,
+      withdraw: async () => undefined,
       say: () => undefined,
       stop: async () => void history.push('workforce stopped'),
     }))

@@ -21,6 +21,7 @@ import {
   useQueue,
   WORKER,
 } from './support.js';
+import { newSet } from './declarations-support.js';
 import { firing, putting, tick } from './schedules-support.js';
 
 // What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
@@ -55,7 +56,7 @@ it('every shared fragment is used', () => {
 });
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
-  expect(ofMemory('refuse')).toEqual(['enqueue', 'fire', 'note', 'put-schedule']);
+  expect(ofMemory('refuse')).toEqual(['declare', 'enqueue', 'fire', 'note', 'put-schedule']);
   expect(ofMemory('read')).toEqual([
     'adopt',
     'audit',
@@ -152,6 +153,10 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['due-schedules', () => engine.schedules.due(QUEUE, 0)],
     ['fire', () => fireTwice(engine)],
     ['remove-schedule', () => engine.schedules.remove(QUEUE, 's')],
+    ['declare', () => engine.declarations.declare(QUEUE, newSet('p1', ['x', 'y']))],
+    ['withdraw', () => engine.declarations.withdraw(QUEUE, newSet('p1', ['x', 'y']))],
+    ['declare', () => engine.declarations.declare(QUEUE, newSet('p2', ['y']))],
+    ['renew', () => engine.declarations.renew(QUEUE, newSet('p2', ['y']))],
     ['overdue', () => engine.overdue(QUEUE, 1_000)],
     [
       'recover',
@@ -174,13 +179,6 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
   ];
 }
 
-/** Of keys that no queue uses. */
-async function dispatchOne(engine: RedisEngine): Promise<unknown> {
-  const [delayedKey, readyKey] = ['delayed', 'wait'].map((kind) => `{${q.redis.prefix}:tasks}:${kind}`);
-  await q.admin.zadd(delayedKey!, 1, 'task');
-  return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
-}
-
 /** Jobs of every kind, then one in the place of the last. */
 async function fireTwice(engine: RedisEngine): Promise<unknown> {
   const now = await q.now();
@@ -195,6 +193,13 @@ async function fireTwice(engine: RedisEngine): Promise<unknown> {
     expect(made).toEqual([jobs.length]);
   }
   return engine.schedules.scheduled([QUEUE]);
+}
+
+/** Of keys that no queue uses. */
+async function dispatchOne(engine: RedisEngine): Promise<unknown> {
+  const [delayedKey, readyKey] = ['delayed', 'wait'].map((kind) => `{${q.redis.prefix}:tasks}:${kind}`);
+  await q.admin.zadd(delayedKey!, 1, 'task');
+  return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
 }
 
 /** More jobs than are looked at in one script, in a queue of their own. */

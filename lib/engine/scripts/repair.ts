@@ -3,7 +3,15 @@ import { defineScript } from '../script.js';
 import type { RepairAct } from '../../job/audit-report.js';
 
 /** What holds no place of a job, so nothing to mend. */
-const OF_NO_JOB: readonly QueueKeyName[] = ['cancelled', 'schedules', 'schedule', 'firings', 'scheduled'];
+const OF_NO_JOB: readonly QueueKeyName[] = [
+  'cancelled',
+  'schedules',
+  'schedule',
+  'firings',
+  'scheduled',
+  'declarations',
+  'declared',
+];
 
 export const repair = defineScript({
   name: 'repair',

@@ -12,10 +12,11 @@ import {
   QueueModule,
   QueueProducer,
   QueueRuntime,
+  Schedule,
   getQueueToken,
 } from '#lib/index.js';
 
-const { root, queue, concurrency, ledger, as = {}, extras } = JSON.parse(process.env.PLAN);
+const { root, queue, concurrency, schedules = [], ledger, as = {}, extras } = JSON.parse(process.env.PLAN);
 /** What this process can do beyond what stands here: further deeds, and further verbs of the application. */
 const more = extras === undefined ? {} : await import(extras);
 const tell = (message) => process.connected && process.send(message);
@@ -71,6 +72,9 @@ class Doer {
   }
 }
 Handle()(Doer.prototype, 'run', Object.getOwnPropertyDescriptor(Doer.prototype, 'run'));
+for (const options of schedules) {
+  Schedule(options)(Doer.prototype, 'run', Object.getOwnPropertyDescriptor(Doer.prototype, 'run'));
+}
 Processor(queue, { concurrency: concurrency ?? 10 })(Doer);
 
 class AppModule {}

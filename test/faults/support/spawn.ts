@@ -2,6 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Subject } from 'rxjs';
+import type { ScheduleOptions } from '#lib/decorators/schedule.decorator.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import { atEnd } from '../../support/cleanup.js';
 import { collect, within, type WaitOptions } from '../../support/wait.js';
@@ -17,6 +18,8 @@ export interface AppPlan {
   readonly queue?: string;
   /** Of its processor. @default no processor */
   readonly concurrency?: number;
+  /** What its handler declares; each names the job it makes. */
+  readonly schedules?: readonly (ScheduleOptions & { readonly name: string })[];
   /** File for a line at the start and one at the end of every run. */
   readonly ledger?: string;
   /** Deeds for names that are none: `{ work: 'sleep' }`. */

@@ -1,0 +1,32 @@
+for _, key in ipairs({ key_declarations, key_schedules, key_scheduled, key_doorbell }) do redis.call('ZCARD', key) end
+for _, key in ipairs({ key_declared, key_schedule, key_firings }) do redis.call('HLEN', key) end
+
+-- Whether a live process of another owner declares it; of one that is gone it is taken over.
+local function is_taken(id)
+  local owner = string.match(redis.call('HGET', key_schedule, id) or '', '^([%w._-]+)\n')
+  if not owner or owner == arg_owner then return false end
+  for _, declaration in ipairs(redis.call('ZRANGE', key_declarations, now, '+inf', 'BYSCORE')) do
+    local set = set_of(declaration)
+    local ids = string.sub(set, 1, #owner + 1) == owner .. ':' and redis.call('HGET', key_declared, set) or ''
+    if string.find('\n' .. ids .. '\n', '\n' .. id .. '\n', 1, true) then return true end
+  end
+  return false
+end
+
+local own_set = set_of(arg_declaration)
+redis.call('ZADD', key_declarations, now + arg_ttlMs, arg_declaration)
+redis.call('HSET', key_declared, own_set, arg_ids)
+
+local outcomes = {}
+for i = puts_first, puts_last, 5 do
+  local id, revision, record = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local keep, next_at = ARGV[i + 3] == '1', tonumber(ARGV[i + 4])
+  outcomes[#outcomes + 1] = is_taken(id) and 'taken' or write_schedule(id, revision, record, keep, next_at)
+end
+
+-- Where no schedules are left at all, there is nothing to watch over either.
+local removed, _, left = prune()
+if arg_ids ~= '' or left > 0 then return { outcomes, removed, 0 } end
+redis.call('ZREM', key_declarations, arg_declaration)
+redis.call('HDEL', key_declared, own_set)
+return { outcomes, removed, 1 }

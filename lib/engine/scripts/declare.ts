@@ -1,0 +1,18 @@
+import { defineScript } from '../script.js';
+import type { DeclareAnswer, PutOutcome } from '../declaration-verbs.js';
+
+export const declare = defineScript({
+  name: 'declare',
+  memory: 'refuse',
+  keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled', 'doorbell'],
+  /** `ids`: all of the set, a line each. */
+  args: { declaration: 'text', owner: 'text', ids: 'text', ttlMs: 'int' },
+  /** Of each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */
+  lists: ['puts'],
+  uses: ['clock', 'ring', 'schedule-state', 'next-time', 'write-schedule', 'drop-schedule', 'prune'],
+  reply: ([outcomes, removed, idle]: [PutOutcome[], string[], number]): DeclareAnswer => ({
+    outcomes,
+    removed,
+    idle: idle === 1,
+  }),
+});

@@ -1,0 +1,31 @@
+redis.call('HLEN', key_declared)
+redis.call('ZCARD', key_schedules)
+redis.call('HLEN', key_schedule)
+redis.call('HLEN', key_firings)
+redis.call('ZCARD', key_scheduled)
+local own = tonumber(redis.call('ZSCORE', key_declarations, arg_declaration))
+if own == nil then return { 'unknown' } end
+
+-- Where this one comes too late itself, Redis or its clock may have stood still, or jumped: then all have another chance.
+local is_late = own < now
+local all = redis.call('ZRANGE', key_declarations, 0, -1, 'WITHSCORES')
+for i = 1, #all, 2 do
+  local declaration, ends = all[i], tonumber(all[i + 1])
+  local ttl = tonumber(string.match(declaration, ' (%d+) '))
+  if is_of_owner(set_of(declaration)) and declaration ~= arg_declaration then
+    -- Further ahead than it can be: the clock was stepped back.
+    if ends > now + ttl or (is_late and ends < now) then
+      redis.call('ZADD', key_declarations, now + ttl, declaration)
+    elseif ends < now then
+      redis.call('ZREM', key_declarations, declaration)
+    end
+  end
+end
+redis.call('ZADD', key_declarations, now + arg_ttlMs, arg_declaration)
+
+local removed, gone, left = prune()
+local own_set = set_of(arg_declaration)
+if left > 0 or redis.call('HGET', key_declared, own_set) ~= '' then return { 'renewed', removed, gone, 0 } end
+redis.call('ZREM', key_declarations, arg_declaration)
+redis.call('HDEL', key_declared, own_set)
+return { 'renewed', removed, gone, 1 }

@@ -1,0 +1,16 @@
+import { defineScript } from '../script.js';
+import type { RenewAnswer } from '../declaration-verbs.js';
+
+type Raw = ['unknown'] | ['renewed', string[], number, number];
+
+export const renew = defineScript({
+  name: 'renew',
+  memory: 'allow',
+  keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled'],
+  args: { declaration: 'text', owner: 'text', ttlMs: 'int' },
+  uses: ['clock', 'drop-schedule', 'prune'],
+  reply: (raw: Raw): RenewAnswer =>
+    raw[0] === 'unknown'
+      ? { kind: 'unknown' }
+      : { kind: 'renewed', removed: raw[1], shifted: raw[2] > 0, idle: raw[3] === 1 },
+});

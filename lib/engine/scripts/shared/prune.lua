@@ -1,0 +1,38 @@
+-- A declaration is `process ttl set`, a set `owner:digest`: no word of them holds a blank.
+local function set_of(declaration) return string.match(declaration, '[^ ]+$') end
+
+local function is_of_owner(set) return string.sub(set, 1, #arg_owner + 1) == arg_owner .. ':' end
+
+-- What only sets named that nobody declares any more is removed, where it still comes from this owner: a person may have put
+-- another one in its place. Answers the removed, how many sets have gone, and how many with schedules are left.
+local function prune()
+  local living = {}
+  for _, declaration in ipairs(redis.call('ZRANGE', key_declarations, 0, -1)) do
+    living[set_of(declaration)] = true
+  end
+  local sets = redis.call('HGETALL', key_declared)
+  local wanted, dead, left = {}, {}, 0
+  for i = 1, #sets, 2 do
+    local set, ids = sets[i], sets[i + 1]
+    if is_of_owner(set) and living[set] then
+      if ids ~= '' then left = left + 1 end
+      for id in string.gmatch(ids, '[^\n]+') do wanted[id] = true end
+    elseif is_of_owner(set) then
+      dead[#dead + 1] = i
+    end
+  end
+  local removed, begins = {}, arg_owner .. '\n'
+  for gone, i in ipairs(dead) do
+    -- So that no call takes long; the rest comes with the next one.
+    if #removed >= 500 then return removed, gone - 1, left end
+    for id in string.gmatch(sets[i + 1], '[^\n]+') do
+      local record = not wanted[id] and redis.call('HGET', key_schedule, id)
+      if record and string.sub(record, 1, #begins) == begins then
+        drop_schedule(id)
+        removed[#removed + 1] = id
+      end
+    end
+    redis.call('HDEL', key_declared, sets[i])
+  end
+  return removed, #dead, left
+end

@@ -1,0 +1,84 @@
+import { expect, it } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { Schedule } from '#lib/decorators/schedule.decorator.js';
+import { freePort } from '../../tools/free-port.mjs';
+import { startRedis } from '../../tools/redis.mjs';
+import { atEnd } from '../support/cleanup.js';
+import { bootQueue, keyOf, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/wait.js';
+
+// Registering the schedules of decorators while Redis is away, full, or holds something else in their place.
+const server = useServer();
+const redis = useRedis({ server });
+
+@Processor('work')
+class Reports {
+  @Handle('report')
+  @Schedule({ every: '1h' })
+  report() {}
+}
+
+const boot = (connection = redis.url) =>
+  bootQueue(redis, {
+    root: { connection, lease: { duration: '1s' } },
+    providers: [Reports],
+    watch: false,
+  });
+const isRegistered = ({ queue }: QueueApp) =>
+  until(async () => (await queue.schedules.list()).length === 1, PATIENT);
+const said = ({ logs }: QueueApp, part: string) =>
+  logs.lines.filter(({ text }) => text.includes(part)).length;
+
+it('starts without Redis, and registers the schedules once it comes', async () => {
+  const port = await freePort();
+  const app = await boot(`redis://127.0.0.1:${port}`);
+  expect(await app.logs.complaint(/registered once Redis answers/)).toContain(
+    "the schedules of queue 'work'",
+  );
+  const late = await startRedis({ private: true, port });
+  atEnd(() => app.close().then(() => late.stop()));
+  await isRegistered(app);
+  await until(() => said(app, 'are registered now') === 1, PATIENT);
+  expect(said(app, 'registered once Redis answers')).toBe(1);
+  expect(said(app, "schedule 'report' of queue 'work' created")).toBe(1);
+});
+
+it('stops while Redis is away, before they were registered and after', async () => {
+  const port = await freePort();
+  const app = await boot(`redis://127.0.0.1:${port}`);
+  await app.runtime.stop();
+  expect(app.runtime.state).toBe('stopped');
+
+  const late = await startRedis({ private: true, port });
+  atEnd(() => app.close().then(() => late.stop()));
+  await until(() => app.runtime.start().then(() => app.queue.schedules.list()), PATIENT);
+  await late.stop();
+  await app.runtime.stop();
+  expect(said(app, "withdrawing the schedules of queue 'work'")).toBe(1);
+  expect(app.logs.lines.filter(({ level }) => level === 'error').map(({ text }) => text)).toEqual([
+    'started without Redis: jobs wait until it can be reached',
+  ]);
+});
+
+it('at maxmemory they are refused in words, and registered when there is room', async () => {
+  await redis.admin.config('SET', 'maxmemory', 1);
+  atEnd(() => redis.admin.config('SET', 'maxmemory', 0));
+  const app = await boot();
+  await app.logs.complaint(/the schedules of queue 'work' cannot be registered, trying on: .*maxmemory/);
+  expect(await app.queue.schedules.list()).toEqual([]);
+  await redis.admin.config('SET', 'maxmemory', 0);
+  await isRegistered(app);
+  expect(said(app, "schedule 'report' of queue 'work' created")).toBe(1);
+});
+
+it('a key of another type is told, stops nothing, and is no harm once it is gone', async () => {
+  await redis.admin.set(keyOf(redis, 'declared'), 'not ours');
+  const app = await boot();
+  await app.logs.complaint(/the schedules of queue 'work' cannot be registered, trying on: .*WRONGTYPE/);
+  expect(app.runtime.state).toBe('running');
+  await redis.admin.del(keyOf(redis, 'declared'));
+  await isRegistered(app);
+});

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import type { ScheduleOptions } from '#lib/decorators/schedule.decorator.js';
+import { spawnApp, type AppProcess } from './support/spawn.js';
+import { bootQueue, keyOf, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/wait.js';
+
+// Releases of an application as processes of their own, that start, roll and die as they do in a deployment.
+const server = useServer();
+// What a killed process leaves.
+const redis = useRedis({ server, leaves: ['declarations', 'active', 'worker', 'workers'] });
+
+type Declared = ScheduleOptions & { readonly name: string };
+
+const LEASE_MS = 1_000;
+const DAILY: Declared = { id: 'daily', name: 'quick', cron: '0 7 * * *' };
+const HOURLY: Declared = { id: 'hourly', name: 'quick', every: '1h' };
+const NEW: Declared = { id: 'new', name: 'quick', every: '2h' };
+
+const start = (schedules: readonly Declared[]): Promise<AppProcess> =>
+  spawnApp({
+    root: {
+      connection: redis.url,
+      prefix: redis.prefix,
+      lease: { duration: LEASE_MS },
+      shutdown: { timeout: '3s', grace: '100ms' },
+    },
+    concurrency: 1,
+    schedules,
+  });
+
+/** Looks on, and takes no part. */
+const observe = () => bootQueue(redis, { root: { role: 'producer' }, watch: false });
+const idsOf = async ({ queue }: QueueApp) => (await queue.schedules.list()).map(({ id }) => id).toSorted();
+const saidOf = (apps: readonly AppProcess[]) =>
+  apps
+    .flatMap((app) => app.all('log'))
+    .map(({ text }) => text)
+    .filter((text) => text.startsWith('schedule '));
+
+async function stop(app: AppProcess): Promise<void> {
+  app.kill('SIGTERM');
+  await app.exit();
+}
+
+// Each starts processes, perhaps beside many others.
+describe('releases', { timeout: 180_000 }, () => {
+  it('ten instances that start at once make one of each, whose occurrences come once', async () => {
+    const tick: Declared = { id: 'tick', name: 'quick', every: '1s' };
+    const apps = await Promise.all(Array.from({ length: 10 }, () => start([DAILY, tick])));
+    const app = await observe();
+    expect(await idsOf(app)).toEqual(['daily', 'tick']);
+    expect(saidOf(apps).toSorted()).toEqual([
+      "schedule 'daily' of queue 'work' created: 0 7 * * * in UTC",
+      "schedule 'tick' of queue 'work' created: every 1s",
+    ]);
+    await until(async () => (await app.queue.schedules.get('tick'))!.fired >= 3, PATIENT);
+    await Promise.all(apps.map(stop));
+    const ran = apps.flatMap((one) => one.all('started')).map(({ id }) => id);
+    expect(ran.length).toBeGreaterThanOrEqual(3);
+    expect(new Set(ran).size).toBe(ran.length);
+  });
+
+  it('a rolling restart: nothing that either release wants is away at any time, and what is gone is gone at the end', async () => {
+    const app = await observe();
+    const old = await Promise.all([start([DAILY, HOURLY]), start([DAILY, HOURLY])]);
+    await app.queue.schedules.pause('daily');
+    const next: AppProcess[] = [];
+    for (const one of old) {
+      // oxlint-disable-next-line no-await-in-loop
+      next.push(await start([DAILY, NEW]));
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await idsOf(app)).toEqual(['daily', 'hourly', 'new']);
+      // oxlint-disable-next-line no-await-in-loop
+      await stop(one);
+    }
+    await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
+    expect(await idsOf(app)).toEqual(['daily', 'new']);
+    expect((await app.queue.schedules.get('daily'))!.paused).toBe(true);
+    const said = saidOf([...old, ...next]);
+    expect(said.filter((text) => text.includes('removed'))).toEqual([
+      "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
+    ]);
+    expect(said.filter((text) => text.includes('created'))).toHaveLength(3);
+    await Promise.all(next.map(stop));
+    expect(await idsOf(app)).toEqual(['daily', 'new']);
+  });
+
+  it('a release that is killed counts as gone after two leases; the next one then removes what only it had', async () => {
+    const app = await observe();
+    const old = await start([DAILY, HOURLY]);
+    old.kill('SIGKILL');
+    await old.exit();
+    const [, ends] = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
+    const next = await start([DAILY]);
+    expect(await idsOf(app)).toContain('daily');
+    await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
+    const [seconds = 0, micros = 0] = await redis.admin.time();
+    expect(seconds * 1_000 + micros / 1_000).toBeGreaterThan(Number(ends));
+    expect(saidOf([next])).toEqual([
+      "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
+    ]);
+    await stop(next);
+  });
+
+  it('a release that is killed and comes back the same finds everything as it was', async () => {
+    const app = await observe();
+    const old = await start([DAILY, HOURLY]);
+    const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
+    old.kill('SIGKILL');
+    await old.exit();
+    const next = await start([DAILY, HOURLY]);
+    // Past the end of the killed one's declaration.
+    await until(async () => (await redis.admin.zcard(keyOf(redis, 'declarations'))) === 1, PATIENT);
+    expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
+    expect(await idsOf(app)).toEqual(['daily', 'hourly']);
+    expect(saidOf([next])).toEqual([]);
+    await stop(next);
+  });
+
+  it('a process that was stopped for longer than its declaration lives has it anew when it goes on', async () => {
+    const app = await observe();
+    const [frozen, other] = [await start([DAILY, HOURLY]), await start([DAILY])];
+    frozen.kill('SIGSTOP');
+    await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
+    frozen.kill('SIGCONT');
+    await until(async () => (await idsOf(app)).includes('hourly'), PATIENT);
+    expect(await idsOf(app)).toEqual(['daily', 'hourly']);
+    await Promise.all([stop(frozen), stop(other)]);
+  });
+
+  it('Redis that stands still for longer than declarations live loses nothing', async () => {
+    const app = await observe();
+    const [one, two] = [await start([DAILY, HOURLY]), await start([DAILY, NEW])];
+    const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
+    await redis.admin.call('DEBUG', 'SLEEP', String((LEASE_MS * 3) / 1_000));
+    const late = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
+    // Every process has renewed since.
+    await until(async () => {
+      const now = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
+      return now.length === 4 && [1, 3].every((i) => Number(now[i]) > Number(late[3]));
+    }, PATIENT);
+    expect(await idsOf(app)).toEqual(['daily', 'hourly', 'new']);
+    expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
+    await Promise.all([stop(one), stop(two)]);
+  });
+});

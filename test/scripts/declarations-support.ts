@@ -1,0 +1,53 @@
+import type { DeclareCall, Declaration } from '#lib/engine/declaration-verbs.js';
+import { ownedRecord } from '#lib/schedule/owner.js';
+import { QUEUE, type TestQueue } from './support.js';
+
+export const OWNER = 'app';
+export const TTL_MS = 60_000;
+
+/** Who declares: the set is named by its ids, so that the same ids are the same set. */
+export function declaration(process: string, ids: readonly string[], owner = OWNER): Declaration {
+  return { process, owner, set: `set-${ids.join('-')}`, ttlMs: TTL_MS };
+}
+
+/** A call that declares schedules which are as good as due, all new. */
+export function newSet(process: string, ids: readonly string[], owner = OWNER): DeclareCall {
+  const puts = ids.map((id) => ({
+    id,
+    revision: 0,
+    record: ownedRecord(owner, `{"of":"${id}"}`),
+    nextAt: 1,
+  }));
+  return { ...declaration(process, ids, owner), ids, puts };
+}
+
+export function declaring(
+  q: TestQueue,
+  process: string,
+  ids: readonly string[],
+  more: Partial<DeclareCall> = {},
+) {
+  return q.engine.declarations.declare(QUEUE, { ...newSet(process, ids, more.owner), ...more });
+}
+
+export function renewing(q: TestQueue, process: string, ids: readonly string[], owner = OWNER) {
+  return q.engine.declarations.renew(QUEUE, declaration(process, ids, owner));
+}
+
+export function withdrawing(q: TestQueue, process: string, ids: readonly string[], owner = OWNER) {
+  return q.engine.declarations.withdraw(QUEUE, declaration(process, ids, owner));
+}
+
+/** The ids of all schedules there are, sorted. */
+export async function scheduleIds(q: TestQueue): Promise<string[]> {
+  const { schedules } = await q.engine.schedules.list(QUEUE, { offset: 0, limit: 1_000 });
+  return schedules.map(({ id }) => id).toSorted();
+}
+
+/** Makes the declaration of a process end so many ms from now, or ago. */
+export async function endsIn(q: TestQueue, process: string, ms: number): Promise<void> {
+  const key = q.key('declarations');
+  const found = (await q.zset('declarations')).find((one) => one.startsWith(`${process} `));
+  if (found === undefined) throw new Error(`${process} declares nothing`);
+  await q.admin.zadd(key, (await q.now()) + ms, found);
+}
