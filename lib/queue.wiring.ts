@@ -5,6 +5,7 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import { Scheduler } from './maintenance/scheduler.js';
@@ -32,8 +33,14 @@ type HandleOf = (queue: string) => Queue;
 function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
-    const { events, dead } = registry.optionsOf(queue);
-    return { maxEvents: events.max, deadMax: dead.max, deadAgeMs: dead.ageMs };
+    const { events, dead, completed } = registry.optionsOf(queue);
+    return {
+      maxEvents: events.max,
+      eventsAgeMs: events.ageMs,
+      deadMax: dead.max,
+      deadAgeMs: dead.ageMs,
+      completedMax: completed.max,
+    };
   };
   const replicasAsked = () => {
     const queues = registry.names().filter((name) => registry.has(name));
@@ -84,10 +91,12 @@ function hire(
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   dispatchers.start();
+  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     hasMore: dispatchers.names.length > 0,
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       scheduler.add(queue);
+      janitor.start();
       const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
@@ -109,7 +118,7 @@ function hire(
       recoverer.stop();
       scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };

@@ -26,6 +26,7 @@ import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisSchedules } from './redis-schedules.js';
+import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -59,6 +60,7 @@ const RECORD_MS = 600_000;
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
+  readonly upkeep: RedisUpkeep;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
@@ -86,6 +88,7 @@ export class RedisEngine implements QueueEngine {
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
@@ -146,7 +149,7 @@ export class RedisEngine implements QueueEngine {
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
     const keys = this.store.keysOf(queue);
-    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
     const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
@@ -170,6 +173,7 @@ export class RedisEngine implements QueueEngine {
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
+        completedMax,
         corrupt: CORRUPT,
       },
       lists,

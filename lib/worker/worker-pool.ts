@@ -84,16 +84,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.runs.size;
   }
 
-  get queues(): readonly string[] {
-    return [this.queue];
+  get isPaused(): boolean {
+    return this.state === 'paused' || this.state === 'new';
   }
 
-  get paused(): readonly string[] {
-    return this.state === 'paused' || this.state === 'new' ? this.queues : [];
-  }
-
-  get workers(): readonly string[] {
-    return [this.worker];
+  get slots(): object {
+    return this;
   }
 
   // ------------------------------------------------------------------------------------------------------ the runtime
