@@ -5,6 +5,7 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { generateId } from './job/job-id.js';
 import { Declarer } from './maintenance/declarer.js';
@@ -34,8 +35,14 @@ type HandleOf = (queue: string) => Queue;
 function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
-    const { events, dead } = registry.optionsOf(queue);
-    return { maxEvents: events.max, deadMax: dead.max, deadAgeMs: dead.ageMs };
+    const { events, dead, completed } = registry.optionsOf(queue);
+    return {
+      maxEvents: events.max,
+      eventsAgeMs: events.ageMs,
+      deadMax: dead.max,
+      deadAgeMs: dead.ageMs,
+      completedMax: completed.max,
+    };
   };
   const replicasAsked = () => {
     const queues = registry.names().filter((name) => registry.has(name));
@@ -87,12 +94,14 @@ function hire(
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
   dispatchers.start();
+  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     hasMore: dispatchers.names.length > 0,
     declare: (schedules) => declarer.start(schedules),
     withdraw: () => declarer.stop(),
     createPool: ({ queue, concurrency, find }: QueuePlan) => {
       scheduler.add(queue);
+      janitor.start();
       const pool = new WorkerPool({
         engine,
         queue: registry.optionsOf(queue),
@@ -101,8 +110,10 @@ function hire(
         leaseMs,
         doorbell,
         leases,
-        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-        watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
+        heard: (name, worker, { leaseInMs, scheduleInMs }) => {
+          recoverer.watch(name, worker, leaseInMs);
+          scheduler.hear(name, scheduleInMs);
+        },
       });
       registrar.add(pool);
       return pool;
@@ -112,7 +123,7 @@ function hire(
       recoverer.stop();
       scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };

@@ -2,6 +2,7 @@ import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
+import type { UpkeepVerbs } from './upkeep-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
@@ -60,6 +61,8 @@ export interface QueueEngine {
   readonly schedules: ScheduleVerbs;
   /** Which schedules the live processes have in their code. */
   readonly declarations: DeclarationVerbs;
+  /** Dead letters, cleaning, retention. */
+  readonly upkeep: UpkeepVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
   /** Queues of other programs. */

@@ -26,6 +26,7 @@ import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-declarations.js';
+import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
@@ -61,6 +62,7 @@ export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
   readonly declarations: RedisDeclarations;
+  readonly upkeep: RedisUpkeep;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
@@ -88,6 +90,7 @@ export class RedisEngine implements QueueEngine {
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
@@ -149,7 +152,7 @@ export class RedisEngine implements QueueEngine {
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
     const keys = this.store.keysOf(queue);
-    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
     const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
@@ -173,6 +176,7 @@ export class RedisEngine implements QueueEngine {
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
+        completedMax,
         corrupt: CORRUPT,
       },
       lists,

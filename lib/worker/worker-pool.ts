@@ -30,10 +30,8 @@ export interface WorkerPoolParts {
   readonly leaseMs: number;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
-  /** Told when the first lease of another worker ends, so that somebody looks after it. */
-  readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
-  /** Told when the first occurrence of a schedule is due, so that somebody makes its job. */
-  readonly watchSchedules: (queue: string, dueInMs: number | null) => void;
+  /** Told what an exchange says of others: leases that end, and schedules that are due. */
+  readonly heard: (queue: string, worker: string, answer: Exchanged) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -86,16 +84,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.runs.size;
   }
 
-  get queues(): readonly string[] {
-    return [this.queue];
+  get isPaused(): boolean {
+    return this.state === 'paused' || this.state === 'new';
   }
 
-  get paused(): readonly string[] {
-    return this.state === 'paused' || this.state === 'new' ? this.queues : [];
-  }
-
-  get workers(): readonly string[] {
-    return [this.worker];
+  get slots(): object {
+    return this;
   }
 
   // ------------------------------------------------------------------------------------------------------ the runtime
@@ -180,8 +174,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
-    this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
-    this.parts.watchSchedules(this.queue, answer.scheduleInMs);
+    this.parts.heard(this.queue, this.worker, answer);
     this.strays.compare(answer.held);
     if (this.state !== 'running') {
       this.releaseClaims();

@@ -19,6 +19,7 @@ const STAGE = [
   'engine/engine.ts',
   'engine/admin-verbs.ts',
   'engine/declaration-verbs.ts',
+  'engine/upkeep-verbs.ts',
   'engine/process-verbs.ts',
   'engine/schedule-verbs.ts',
   'engine/waiting.ts',

@@ -6,6 +6,7 @@ import { dispatcher } from './dispatcher.js';
 import { halfOpen } from './half-open.js';
 import { maxmemory } from './maxmemory.js';
 import { recovery } from './recovery.js';
+import { schedules } from './schedules.js';
 import { tail } from './tail.js';
 import { threeKills } from './three-kills.js';
 import type { Trial } from './trial.js';
@@ -24,6 +25,7 @@ export const trials: readonly Trial[] = [
   maxmemory,
   cuts,
   dispatcher,
+  schedules,
   tail,
   volume,
 ];
