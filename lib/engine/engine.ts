@@ -59,10 +59,10 @@ export interface QueueEngine {
   readonly admin: AdminVerbs;
   /** Rules that make jobs, and making them. */
   readonly schedules: ScheduleVerbs;
-  /** Which schedules the live processes have in their code. */
-  readonly declarations: DeclarationVerbs;
   /** Dead letters, cleaning, retention. */
   readonly upkeep: UpkeepVerbs;
+  /** Which schedules the live processes have in their code. */
+  readonly declarations: DeclarationVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
   /** Queues of other programs. */

@@ -61,8 +61,8 @@ const RECORD_MS = 600_000;
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
-  readonly declarations: RedisDeclarations;
   readonly upkeep: RedisUpkeep;
+  readonly declarations: RedisDeclarations;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;

@@ -70,8 +70,18 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     to: null,
     when: 'a person removes or cleans it, or it is beyond the number or age that dead jobs are kept',
   },
-  { from: 'waiting', event: 'removed', to: null, when: 'a person removes or cleans it' },
-  { from: 'delayed', event: 'removed', to: null, when: 'a person removes or cleans it' },
+  {
+    from: 'waiting',
+    event: 'removed',
+    to: null,
+    when: 'a person removes or cleans it, or the next job of its schedule replaces it',
+  },
+  {
+    from: 'delayed',
+    event: 'removed',
+    to: null,
+    when: 'a person removes or cleans it, or the next job of its schedule replaces it',
+  },
   { from: 'completed', event: 'removed', to: null, when: 'a person removes or cleans it' },
   {
     from: 'completed',

@@ -241,7 +241,7 @@ export class Queue {
   }
 
   /**
-   * Removes the queue with everything in it, statistics included, in one step; Redis frees the memory in the background. What
+   * Removes the queue with everything in it, schedules and statistics included, in one step; Redis frees the memory in the background. What
    * runs, where it is forced, is not counted any more. Events go on with their numbers, for those who follow them.
    *
    * @throws {WrongStateError} while jobs run, unless `force`
