@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
 import { declaring } from './declarations-support.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { declaring } from './declarations-support.js';
 import { firing, put, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
-const q = useQueue();
+const q = useQueue({ leaves: ['declarations'] });
 
 const obliterating = (force = false) => q.engine.admin.obliterate(QUEUE, force);
 
@@ -24,6 +25,7 @@ async function fill(): Promise<void> {
   await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
   await q.add('waiting');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
+  await declaring(q, 'p1', ['declared']);
   const schedule = await put(q, 'a');
   await q.engine.schedules.fire(QUEUE, [firing(schedule, [tick('a@1')])]);
   await q.engine.admin.pause(QUEUE);
