@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
-import { declaring } from './declarations-support.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { declaring } from './declarations-support.js';
 import { firing, put, tick } from './schedules-support.js';
@@ -42,7 +41,6 @@ async function lasting(): Promise<string[]> {
 
 it('removes everything but what goes by itself', async () => {
   await fill();
-  await declaring(q, 'p1', ['b']);
   // Leases and marks are only there while jobs are active, and what is known of cancelled jobs goes by itself.
   const others = ['workers', 'cancels', 'cancelled'];
   expect((await lasting()).toSorted()).toEqual(
