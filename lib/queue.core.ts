@@ -13,7 +13,7 @@ import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planQueues } from './discovery/handler.registry.js';
+import { planPools } from './discovery/handler.registry.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
@@ -143,7 +143,7 @@ export class QueueCoreModule
 
   private checkAndPrepare(): void {
     const found = this.explorer.explore();
-    const { plans, faults: misfits } = planQueues(found.processors, this.registry.names());
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
     const all = [
       ...this.settings.faults,
       ...this.rootFaults(),

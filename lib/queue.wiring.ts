@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, WORKFORCE } from './decorators/metadata.js';
-import type { QueuePlan } from './discovery/handler.registry.js';
+import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
@@ -13,6 +13,8 @@ import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
+import { Slots } from './worker/slots.js';
+import { StrictTurns, WeightedTurns } from './worker/turns.js';
 import { WorkerPool } from './worker/worker-pool.js';
 
 /*
@@ -71,17 +73,23 @@ function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedMo
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
   const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
   return {
-    createPool: ({ queue, concurrency, find }: QueuePlan) =>
-      new WorkerPool({
-        engine,
-        queue: registry.optionsOf(queue),
-        concurrency,
-        find,
-        leaseMs,
-        doorbell,
-        leases,
-        watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-      }),
+    createPools: ({ order, concurrency, queues }: PoolPlan) => {
+      const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
+      return queues.map(
+        ({ queue, weight, find }) =>
+          new WorkerPool({
+            engine,
+            queue: registry.optionsOf(queue),
+            slots,
+            weight,
+            find,
+            leaseMs,
+            doorbell,
+            leases,
+            watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
+          }),
+      );
+    },
     stop: async () => {
       recoverer.stop();
       await Promise.all([doorbell.stop(), leases.stop()]);

@@ -28,6 +28,7 @@ const OF_WORKERS = new Set([
   'audit-page',
   'beat',
   'exchange',
+  'look',
   'note',
   'overdue',
   'promote',

@@ -12,7 +12,7 @@ const HANDLER_MARK = 'godwit:handler';
 
 /** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
-  readonly queue: unknown;
+  readonly queues: unknown;
   readonly options: ProcessorOptions;
 }
 

@@ -12,7 +12,7 @@ export interface Listening {
 
 /**
  * Waking. A bell is a hint, never the truth: whoever wakes asks the lists themselves, and so does whoever has not been woken
- * for a while (`anyWork`).
+ * for a while (`Lookout`).
  */
 export class Bells {
   private chosen: Listening | undefined;
@@ -35,22 +35,9 @@ export class Bells {
     await this.store.command('ring', 'zadd', [this.store.keysOf(queue).fixed.doorbell, 0, 'work']);
   }
 
-  async anyWork(queues: readonly string[]): Promise<readonly string[]> {
-    if (queues.length === 0) return [];
-    const keys = queues.map((queue) => {
-      const { wait, suspects, prioritized, delayed, workers } = this.store.keysOf(queue).fixed;
-      return [wait, suspects, prioritized, delayed, workers];
-    });
-    if (!this.links.perQueue) {
-      // One command tells that everything is quiet, however many queues there are.
-      if ((await this.exists(keys.flat())) === 0) return [];
-      if (queues.length === 1) return queues;
-    }
-    // Of a queue whose master cannot be asked nothing is known, so it is looked at; the others are not kept waiting.
-    const found = await Promise.all(
-      keys.map((group) => (this.links.perQueue ? this.exists(group).catch(() => 1) : this.exists(group))),
-    );
-    return queues.filter((_, i) => found[i]! > 0);
+  /** Whether the keys of several queues cannot be asked about in one call. */
+  get perQueue(): boolean {
+    return this.links.perQueue;
   }
 
   async close(): Promise<void> {
@@ -63,9 +50,5 @@ export class Bells {
       ? new BellPerQueue(this.store, this.links, (queue) => this.ring(queue))
       : new SharedBell(this.prefix, this.store, this.links);
     return this.chosen;
-  }
-
-  private exists(keys: string[]): Promise<number> {
-    return this.store.command('anyWork', 'exists', keys) as Promise<number>;
   }
 }

@@ -12,6 +12,7 @@ import type {
   NoteCall,
   QueueEngine,
   QueueEventBatch,
+  QueueLook,
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
@@ -24,6 +25,7 @@ import { CORRUPT, STALLED } from './dead-records.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
+import { Lookout } from './lookout.js';
 import { RedisAdmin } from './redis-admin.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -58,6 +60,7 @@ export class RedisEngine implements QueueEngine {
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
+  private readonly lookout: Lookout;
   private readonly streams: EventStreams;
   private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
@@ -78,6 +81,7 @@ export class RedisEngine implements QueueEngine {
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.lookout = new Lookout(this.store, () => this.bells.perQueue);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
@@ -257,8 +261,8 @@ export class RedisEngine implements QueueEngine {
     return this.bells.ring(queue);
   }
 
-  anyWork(queues: readonly string[]): Promise<readonly string[]> {
-    return this.bells.anyWork(queues);
+  look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]> {
+    return this.lookout.look(sleepers);
   }
 
   lastEvent(queue: string): Promise<number> {

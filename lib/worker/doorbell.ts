@@ -1,4 +1,4 @@
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine, QueueLook } from '../engine/engine.js';
 import { pause, repeatDelay, within } from '../engine/waiting.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
@@ -9,8 +9,11 @@ export const MAX_BLOCK_MS = 5000;
 /** A pool that has found its line empty and has slots left. */
 export interface Sleeper {
   readonly queue: string;
+  readonly worker: string;
   /** Ask the line. Answers whether it will: a pool whose slots are full does not. */
   wake(): boolean;
+  /** What a look at the queue has found. */
+  looked(look: QueueLook): void;
 }
 
 /**
@@ -101,7 +104,9 @@ export class Doorbell {
     } else if (rung !== null) {
       await this.rang(rung);
     } else if (performance.now() - began >= this.maxBlockMs - 1) {
-      this.wakeAll(await this.engine.anyWork([...this.sleepers.keys()]));
+      for (const look of await this.engine.look([...this.sleepers.values()])) {
+        this.sleepers.get(look.queue)?.looked(look);
+      }
     }
   }
 
