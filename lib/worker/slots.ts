@@ -14,6 +14,8 @@ export interface SlotUser {
   startOne(): void;
   /** All slots are taken: what has woken it is for others. */
   noSlot(): void;
+  /** More was claimed than there are slots for: it goes back. */
+  giveBack(): void;
 }
 
 /**
@@ -54,6 +56,10 @@ export class Seat implements Turn {
     if (this.away) return true;
     if (this.emptyIn < 0) return false;
     return this.emptyIn === this.slots.round || (this.slots.isHasty && this.age < TRUST_MS);
+  }
+
+  get doubtful(): boolean {
+    return this.emptyIn >= 0 && !this.dry;
   }
 
   /** Busy, with jobs so fast that they are claimed ahead. */
@@ -233,6 +239,10 @@ export class Slots {
   }
 
   private deal(): void {
+    // What earlier ones have is known now, or is asked.
+    this.fill();
+    const isFull = this.running >= this.total && !this.isHasty;
+    for (const { held, user } of this.seats) if (isFull && held > 0) user.giveBack();
     const shares = this.turns.shares(this, this.seats);
     for (const [i, seat] of this.seats.entries()) {
       if (!seat.open) continue;

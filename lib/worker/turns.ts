@@ -6,6 +6,8 @@ export interface Turn {
   readonly open: boolean;
   /** Known to have nothing to claim. */
   readonly dry: boolean;
+  /** It had nothing, but that was a while ago: asked like one that has, counted on like one that has not. */
+  readonly doubtful: boolean;
   /** Jobs claimed and not started. */
   readonly held: number;
   /** Jobs that a claim on its way may bring. */
@@ -35,14 +37,19 @@ export interface Turns {
   joined(place: number): void;
 }
 
-/** The first that is not dry takes all there is. Claims of later ones that have not started give way. */
+/**
+ * The first that has something takes all there is; claims of later ones that have not started give way. Those in doubt are
+ * asked at the same time, not one after another: it is known what all of them have before anything starts, and what was
+ * claimed too many goes back.
+ */
 export class StrictTurns implements Turns {
   shares(slots: TakenSlots, turns: readonly Turn[], asker?: Turn): number[] {
     const shares = turns.map(() => 0);
-    const first = turns.findIndex((turn) => turn.open && (!turn.dry || turn === asker));
-    if (first >= 0) {
-      const room = this.room(slots, turns, first) - sum(turns, 'asked');
-      shares[first] = Math.max(0, room + turns[first]!.ahead);
+    for (const [place, turn] of turns.entries()) {
+      if (!turn.open || (turn.dry && turn !== asker)) continue;
+      const room = this.room(slots, turns, place) - sum(turns.slice(place), 'asked');
+      shares[place] = Math.max(0, room + turn.ahead);
+      if (!turn.dry && !turn.doubtful) break;
     }
     return shares;
   }
@@ -52,14 +59,16 @@ export class StrictTurns implements Turns {
   }
 
   next(turns: readonly Turn[]): number {
-    return turns.findIndex(({ open, held }) => open && held > 0);
+    const first = turns.findIndex(({ open, held, dry }) => open && (held > 0 || !dry));
+    return first >= 0 && turns[first]!.held > 0 ? first : -1;
   }
 
   joined(): void {}
 
   private room({ total, running }: TakenSlots, turns: readonly Turn[], place: number): number {
     const own = sum(turns.slice(0, place + 1), 'held');
-    return total - running - own + Math.min(total, sum(turns, 'held') - own);
+    const later = sum(turns, 'held') - own;
+    return Math.max(total - running, Math.min(total, later)) - own;
   }
 }
 
@@ -73,28 +82,25 @@ export class WeightedTurns implements Turns {
   private front = 0;
 
   shares(slots: TakenSlots, turns: readonly Turn[], asker?: Turn): number[] {
-    const shares = turns.map(() => 0);
     const held = sum(turns, 'held');
-    const mayAsk = turns.map((turn) => turn.open && (!turn.dry || turn === asker));
-    // What is claimed already, or will be, will have been served.
-    const tags = turns.map((turn, i) => this.tagOf(turn, i) + (turn.held + turn.asked) / turn.weight);
-    for (let free = slots.total - slots.running - held - sum(turns, 'asked'); free > 0; free--) {
-      const place = least(tags, (i) => mayAsk[i]!);
-      if (place < 0) break;
-      shares[place]! += 1;
-      tags[place]! += 1 / turns[place]!.weight;
-    }
+    const free = slots.total - slots.running - held;
+    const has = ({ open, dry, doubtful }: Turn) => open && !dry && !doubtful;
+    const mayAsk = (turn: Turn) => turn.open && (!turn.dry || turn === asker);
+    // Those in doubt are asked and not waited for: what they would take is given out to the others too.
+    const sure = this.deal(free - sum(turns.filter(has), 'asked'), turns, has);
+    const perhaps = this.deal(free - sum(turns, 'asked'), turns, mayAsk);
     const weights = sum(turns, 'weight');
-    for (const [i, turn] of turns.entries()) {
-      if (!mayAsk[i]) continue;
+    return turns.map((turn, i) => {
+      if (!mayAsk(turn)) return 0;
       const own = turn.held + turn.asked;
-      // Where others have jobs in hand the slots change hands fast, and some of them will be this one's.
-      if (held > 0 && own + shares[i]! === 0) {
-        shares[i] = Math.max(1, Math.floor((slots.total * turn.weight) / weights));
+      let share = has(turn) ? sure[i]! : perhaps[i]!;
+      if (share + own === 0) {
+        // Where others have jobs in hand the slots change hands fast, and some of them will be this one's.
+        if (held > 0) share = Math.max(1, Math.floor((slots.total * turn.weight) / weights));
+        else if (turn.doubtful && free > 0) share = 1;
       }
-      shares[i]! += Math.max(0, turn.ahead - own);
-    }
-    return shares;
+      return share + Math.max(0, turn.ahead - own);
+    });
   }
 
   hasRoom({ total, running }: TakenSlots, turns: readonly Turn[], one: Turn): boolean {
@@ -117,6 +123,20 @@ export class WeightedTurns implements Turns {
 
   joined(place: number): void {
     this.passed[place] = Math.max(this.passed[place] ?? 0, this.front);
+  }
+
+  /** So many slots, one by one to whoever is furthest behind. */
+  private deal(free: number, turns: readonly Turn[], may: (turn: Turn) => boolean): number[] {
+    const shares = turns.map(() => 0);
+    // What is claimed already, or will be, will have been served.
+    const tags = turns.map((turn, i) => this.tagOf(turn, i) + (turn.held + turn.asked) / turn.weight);
+    for (let left = free; left > 0; left--) {
+      const place = least(tags, (i) => may(turns[i]!));
+      if (place < 0) break;
+      shares[place]! += 1;
+      tags[place]! += 1 / turns[place]!.weight;
+    }
+    return shares;
   }
 
   private tagOf({ dry }: Turn, place: number): number {

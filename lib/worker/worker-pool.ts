@@ -69,8 +69,7 @@ export class WorkerPool
   private readonly dueTimer = new DueTimer(() => this.due());
   private readonly hoard = new Hoard(this.claims, () => {
     this.prefetch.forget();
-    this.releaseClaims();
-    this.seat.changed();
+    this.giveBack();
   });
   private drained: Promise<DrainReport> | undefined;
   private slotFreed: (() => void) | undefined;
@@ -325,6 +324,11 @@ export class WorkerPool
 
   noSlot(): void {
     this.bell.notNeeded();
+  }
+
+  giveBack(): void {
+    this.releaseClaims();
+    this.seat.changed();
   }
 
   startOne(): void {

@@ -54,7 +54,7 @@ it('every shared fragment is used', () => {
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
   expect(ofMemory('refuse')).toEqual(['enqueue', 'note']);
-  expect(ofMemory('read')).toEqual(['adopt', 'audit', 'audit-page', 'counts', 'get', 'overdue']);
+  expect(ofMemory('read')).toEqual(['adopt', 'audit', 'audit-page', 'counts', 'get', 'look', 'overdue']);
 });
 
 it.each(all)('%s loads on the server under the name it is called by', async (_, script) => {
@@ -70,9 +70,9 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   const declared = new Set<string>(keys.map((key) => `key_${key}`));
   const named = text.match(/\bkey_\w+/g) ?? [];
   expect(named.filter((key) => !declared.has(key))).toEqual([]);
-  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + 1]`.
-  const loops = /^(key|KEYS\[i\]|KEYS\[i \+ 1\]|trace_keys\[i\]|unpack\(KEYS\))$/;
-  const calls = [...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\(KEYS\))?))?/g)];
+  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + 1]`, `KEYS[i + at_wait]`.
+  const loops = /^(key|KEYS\[i\]|KEYS\[i \+ 1\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
+  const calls = [...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others)\))?))?/g)];
   const others = calls.filter(
     ([, command, , key = '']) => command !== 'TIME' && !declared.has(key) && !loops.test(key),
   );
@@ -80,11 +80,12 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   expect(calls.length).toBe((text.match(/redis\.p?call\(/g) ?? []).length);
 });
 
-it.each(all)('%s uses every key it declares', (_, { text, keys, name }) => {
+it.each(all)('%s uses every key it declares', (_, { text, keys, keysOfQueues, name }) => {
   // It deletes all of them at once.
   if (name === 'obliterate') return;
-  const unused = keys.filter((key) => (text.match(new RegExp(`\\bkey_${key}\\b`, 'g')) ?? []).length < 2);
-  expect(unused).toEqual([]);
+  const isUnused = (local: string) => (text.match(new RegExp(`\\b${local}\\b`, 'g')) ?? []).length < 2;
+  expect(keys.filter((key) => isUnused(`key_${key}`))).toEqual([]);
+  expect(keysOfQueues.filter((key) => isUnused(`at_${key}`))).toEqual([]);
 });
 
 /** One call of every verb that runs a script, each with something to do. */
@@ -106,6 +107,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ],
     ['exchange', () => exchange(2, { settled })],
     ['promote', () => engine.promote(QUEUE, 10)],
+    ['look', () => engine.look([{ queue: QUEUE, worker: WORKER }])],
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],

@@ -185,6 +185,20 @@ describe('the bell', () => {
     expect(await q.wasRung()).toBe(true);
   });
 
+  it('rings for two others where a retry is due before all else, and for nobody where it is not', async () => {
+    const wokenBy = async (delayMs: number) => {
+      await q.hold(`in ${delayMs}`);
+      while (await q.wasRung());
+      await q.settle(retried(`in ${delayMs}`, { delayMs }));
+      let woken = 0;
+      while (await q.wasRung()) woken += 1;
+      return woken;
+    };
+    expect(await wokenBy(60_000)).toBe(2);
+    expect(await wokenBy(90_000)).toBe(0);
+    expect(await wokenBy(30_000)).toBe(2);
+  });
+
   it('rings for the next suspect when a worker took one', async () => {
     await suspects('s1', 's2');
     await q.claim(5);

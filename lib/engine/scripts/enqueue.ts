@@ -24,7 +24,7 @@ export const enqueue = defineScript({
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
   /** plain: id, body. ranked: id, body, priority. later: id, body, due ms or '', delay ms, priority. said: field, value. */
   lists: ['plain', 'ranked', 'later', 'said'],
-  uses: ['clock', 'say', 'ring', 'rank'],
+  uses: ['clock', 'say', 'ring', 'sooner', 'rank'],
   reply: (raw: ['stored', string] | ['stale']): EnqueueAnswer =>
     raw[0] === 'stored' ? { kind: 'stored', duplicates: lines(raw[1]) } : { kind: 'stale' },
 });
