@@ -47,7 +47,13 @@ export const faults = {
     `${place} overrides ${base}, which is marked ${handle}, and so hides it; ` +
     `mark the override too, or give it another name`,
 
-  otherQueue: (place: string, jobName: string, definedFor: string, className: string, queues: readonly string[]) =>
+  otherQueue: (
+    place: string,
+    jobName: string,
+    definedFor: string,
+    className: string,
+    queues: readonly string[],
+  ) =>
     `${place} handles '${jobName}', which is defined for queue '${definedFor}', ` +
     `but ${className} works on ${namedQueues(queues)}; move it to a processor of '${definedFor}'`,
 

@@ -63,8 +63,7 @@ function entriesOf(given: unknown): {
       return { order: 'strict', queues: given.map((one) => [nameOf(one), undefined] as const) };
     }
     const name = nameOf(given);
-    if (typeof name === 'object' && name !== null)
-      return { order: 'weighted', queues: Object.entries(name) };
+    if (typeof name === 'object' && name !== null) return { order: 'weighted', queues: Object.entries(name) };
     return { order: 'strict', queues: [[name, undefined]] };
   } catch {
     // A value that may not be looked at, such as a revoked proxy, names nothing.

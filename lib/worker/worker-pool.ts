@@ -48,9 +48,7 @@ const PROMOTE_AGAIN_MS = 1000;
  * The running side of one queue in this process: claims through its exchanger for the slots it has, runs through its executor,
  * sleeps at the doorbell when the line is empty.
  */
-export class WorkerPool
-  implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, StraysSide
-{
+export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, StraysSide {
   readonly queue: string;
   readonly leaseMs: number;
   readonly maxPayloadBytes: number;

@@ -44,21 +44,26 @@ const counted = (began: readonly string[]) =>
   Object.fromEntries(NAMES.map((name) => [name, began.filter((one) => one === name).length]));
 
 describe('a list of queues', () => {
-  it.each([1, 10])('is taken strictly in its order, with concurrency %i and real backlogs', async (concurrency) => {
-    const { began, handlers } = recorder(turn);
-    const { queueOf, runtime } = await bootGroup(NAMES, handlers, concurrency);
-    for (const name of NAMES.toReversed()) await queueOf(name).addBulk(jobs(200));
-    await runtime.start();
-    await until(() => began.length === 600, PATIENT);
-    expect(began).toEqual(NAMES.flatMap((name) => Array.from({ length: 200 }).fill(name)));
-  });
+  it.each([1, 10])(
+    'is taken strictly in its order, with concurrency %i and real backlogs',
+    async (concurrency) => {
+      const { began, handlers } = recorder(turn);
+      const { queueOf, runtime } = await bootGroup(NAMES, handlers, concurrency);
+      for (const name of NAMES.toReversed()) await queueOf(name).addBulk(jobs(200));
+      await runtime.start();
+      await until(() => began.length === 600, PATIENT);
+      expect(began).toEqual(NAMES.flatMap((name) => Array.from({ length: 200 }).fill(name)));
+    },
+  );
 
   it.each([1, 10])(
     'lets a job of the first queue be the next to start, whatever waits in the last, with concurrency %i',
     async (concurrency) => {
       const gates = Array.from({ length: 60 }, () => latch());
       let next = 0;
-      const { began, handlers } = recorder((job) => (job.queue === 'low' ? gates[next++]!.promise : undefined));
+      const { began, handlers } = recorder((job) =>
+        job.queue === 'low' ? gates[next++]!.promise : undefined,
+      );
       const { queueOf } = await bootGroup(NAMES, handlers, concurrency, true);
       await queueOf('low').addBulk(jobs(gates.length - 5));
       await until(() => began.length === concurrency, PATIENT);
@@ -93,24 +98,31 @@ describe('a list of queues', () => {
 });
 
 describe('weights', () => {
-  it.each([1, 10])('share the slots of slow jobs, and none starves, with concurrency %i', async (concurrency) => {
-    const { began, handlers } = recorder(() => pause(3));
-    const { queueOf, runtime } = await bootGroup({ critical: 6, default: 3, low: 1 }, handlers, concurrency);
-    await Promise.all(NAMES.map((name) => queueOf(name).addBulk(jobs(300))));
-    await runtime.start();
-    await until(() => began.length >= 300, PATIENT);
-    const shares = counted(began.slice(0, 300));
-    expect(shares['critical']).toBeGreaterThan(165);
-    expect(shares['critical']).toBeLessThan(195);
-    expect(shares['default']).toBeGreaterThan(75);
-    expect(shares['default']).toBeLessThan(105);
-    expect(shares['low']).toBeGreaterThan(20);
-    expect(shares['low']).toBeLessThan(40);
-    const low = began.flatMap((name, i) => (name === 'low' ? [i] : [])).filter((i) => i < 300);
-    const waits = low.map((at, i) => at - (low[i - 1] ?? 0));
-    expect(Math.max(...waits)).toBeLessThan(30);
-    await until(() => began.length === 900, PATIENT);
-  });
+  it.each([1, 10])(
+    'share the slots of slow jobs, and none starves, with concurrency %i',
+    async (concurrency) => {
+      const { began, handlers } = recorder(() => pause(3));
+      const { queueOf, runtime } = await bootGroup(
+        { critical: 6, default: 3, low: 1 },
+        handlers,
+        concurrency,
+      );
+      await Promise.all(NAMES.map((name) => queueOf(name).addBulk(jobs(300))));
+      await runtime.start();
+      await until(() => began.length >= 300, PATIENT);
+      const shares = counted(began.slice(0, 300));
+      expect(shares['critical']).toBeGreaterThan(165);
+      expect(shares['critical']).toBeLessThan(195);
+      expect(shares['default']).toBeGreaterThan(75);
+      expect(shares['default']).toBeLessThan(105);
+      expect(shares['low']).toBeGreaterThan(20);
+      expect(shares['low']).toBeLessThan(40);
+      const low = began.flatMap((name, i) => (name === 'low' ? [i] : [])).filter((i) => i < 300);
+      const waits = low.map((at, i) => at - (low[i - 1] ?? 0));
+      expect(Math.max(...waits)).toBeLessThan(30);
+      await until(() => began.length === 900, PATIENT);
+    },
+  );
 
   it('leave the slots of an empty queue to the others at once', async () => {
     const gate = latch('the end of all jobs');

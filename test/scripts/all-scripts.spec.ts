@@ -71,8 +71,11 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   const named = text.match(/\bkey_\w+/g) ?? [];
   expect(named.filter((key) => !declared.has(key))).toEqual([]);
   // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + 1]`, `KEYS[i + at_wait]`.
-  const loops = /^(key|KEYS\[i\]|KEYS\[i \+ 1\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
-  const calls = [...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others)\))?))?/g)];
+  const loops =
+    /^(key|KEYS\[i\]|KEYS\[i \+ 1\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
+  const calls = [
+    ...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others)\))?))?/g),
+  ];
   const others = calls.filter(
     ([, command, , key = '']) => command !== 'TIME' && !declared.has(key) && !loops.test(key),
   );

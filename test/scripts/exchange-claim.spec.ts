@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completed, job, QUEUE, released, useQueue, WORKER } from './support.js';
+import { completed, job, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 
 // What an exchange promotes, gives out, and whom it wakes.
 const q = useQueue();
@@ -84,7 +84,7 @@ describe('claims', () => {
     await q.add('b', job('due', { dueAt: 1 }));
     await suspects('s1');
     await q.engine.admin.pause(QUEUE);
-    await q.wasRung();
+    while (await q.wasRung());
     const { claimed, paused, lost } = await q.exchanged({ want: 5, settled: [completed('a')] });
     expect({ claimed, paused, lost }).toEqual({ claimed: [], paused: true, lost: [] });
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({

@@ -18,15 +18,18 @@ it('finds nothing in queues that are empty, or were emptied', async () => {
   expect(await looking()).toEqual([]);
 });
 
-it.each(['wait', 'suspects', 'prioritized'] as const)('finds work in %s, but not in a paused queue', async (kind) => {
-  if (kind === 'prioritized') await q.admin.zadd(q.key(kind), 1, 'a');
-  else await q.admin.rpush(q.key(kind), 'a');
-  expect(await looking('other', QUEUE)).toEqual([{ queue: QUEUE, ...nothing, work: true }]);
-  await q.engine.admin.pause(QUEUE);
-  expect(await looking('other', QUEUE)).toEqual([]);
-  await q.engine.admin.resume(QUEUE);
-  expect(await looking('other', QUEUE)).toEqual([{ queue: QUEUE, ...nothing, work: true }]);
-});
+it.each(['wait', 'suspects', 'prioritized'] as const)(
+  'finds work in %s, but not in a paused queue',
+  async (kind) => {
+    if (kind === 'prioritized') await q.admin.zadd(q.key(kind), 1, 'a');
+    else await q.admin.rpush(q.key(kind), 'a');
+    expect(await looking('other', QUEUE)).toEqual([{ queue: QUEUE, ...nothing, work: true }]);
+    await q.engine.admin.pause(QUEUE);
+    expect(await looking('other', QUEUE)).toEqual([]);
+    await q.engine.admin.resume(QUEUE);
+    expect(await looking('other', QUEUE)).toEqual([{ queue: QUEUE, ...nothing, work: true }]);
+  },
+);
 
 it('tells when the first delayed job is due, which is no work yet', async () => {
   await q.add(job('far', { delayMs: 3_600_000 }), job('near', { delayMs: 60_000 }));

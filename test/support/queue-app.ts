@@ -106,7 +106,11 @@ export async function bootQueue(
 }
 
 /** A class with one decorated method per handler. */
-export function processorOf(queues: ProcessorQueues, handlers: Handlers, options: ProcessorOptions = {}): Type {
+export function processorOf(
+  queues: ProcessorQueues,
+  handlers: Handlers,
+  options: ProcessorOptions = {},
+): Type {
   class TestProcessor {}
   const prototype = TestProcessor.prototype as Record<string, any>;
   for (const [name, handler] of Object.entries(handlers)) {

@@ -2,6 +2,7 @@ import { away } from './away.js';
 import { block } from './block.js';
 import { clocks } from './clocks.js';
 import { cuts } from './cuts.js';
+import { delays } from './delays.js';
 import { halfOpen } from './half-open.js';
 import { maxmemory } from './maxmemory.js';
 import { recovery } from './recovery.js';
@@ -22,6 +23,7 @@ export const trials: readonly Trial[] = [
   clocks,
   maxmemory,
   cuts,
+  delays,
   tail,
   volume,
 ];

@@ -52,7 +52,20 @@ export const exchange = defineScript({
    * counted. said: field, value of the events of all these.
    */
   lists: ['completed', 'kept', 'retried', 'dead', 'released', 'said'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'sooner', 'head', 'rank', 'due', 'bury', 'tally'],
+  uses: [
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'ring',
+    'sooner',
+    'head',
+    'rank',
+    'due',
+    'bury',
+    'tally',
+  ],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
     const [, now, paused, due, lease, held, lost, ...claimed] = raw;
