@@ -2,23 +2,14 @@
  * The catalogue of everything that can go wrong, in one place: each class has a stable `code`, a sentence that names
  * the place and the value, and what to do. The README's error table is kept complete by a test.
  */
+import { GodwitError } from './errors/base.js';
 import { show } from './errors/show.js';
 
-export { show };
+export { GodwitError, show };
+export { ScheduleNotFoundError } from './errors/schedules.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
 export type Applied = 'no' | 'unknown';
-
-/** Base of every error this library throws. Catch it, and switch on `code`. */
-export abstract class GodwitError extends Error {
-  /** Stable, upper-case, starts with `GODWIT_`. */
-  abstract readonly code: string;
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, options);
-    this.name = new.target.name;
-  }
-}
 
 // ---------------------------------------------------------------- author errors: the call or the configuration is wrong
 
@@ -237,9 +228,10 @@ export class RedisRefusedError extends GodwitError {
     message: string,
     options?: { cause?: unknown },
     readonly applied: Applied = 'no',
+    advice = adviceFor(reply),
   ) {
     const effect = applied === 'no' ? 'nothing was changed' : 'whether it took effect is unknown';
-    super(`${verb}: Redis refused, ${effect}: ${message}${adviceFor(reply)}`, options);
+    super(`${verb}: Redis refused, ${effect}: ${message}${advice}`, options);
   }
 }
 

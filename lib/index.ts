@@ -6,17 +6,30 @@ export type {
   QueueModuleOptionsFactory,
   VisibilityOptions,
 } from './queue.module.js';
+export type { DispatcherAsyncOptions } from './queue.dispatchers.js';
 export { QueueRuntime } from './queue.runtime.js';
 export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
+export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
+export type {
+  CronTiming,
+  EveryTiming,
+  Missed,
+  Overlap,
+  ScheduledJobOptions,
+  ScheduleLimits,
+  ScheduleRule,
+  ScheduleTemplate,
+} from './options/schedule-options.js';
 export type {
   DeadOptions,
   EventsOption,
@@ -42,6 +55,7 @@ export type {
   Violation,
   ViolationKind,
 } from './job/audit-report.js';
+export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
@@ -51,16 +65,26 @@ export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
+export { Schedules } from './producer/schedules.js';
+export type { UpsertResult } from './producer/schedules.js';
+export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
+
+// Looking at who works, on what.
+export { QueueInspector } from './inspect/queue-inspector.js';
+export type { QueueInfo } from './inspect/queue-inspector.js';
+export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/worker-info.js';
 
 // Events.
 export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
+export type { CancelAnswer } from './engine/admin-verbs.js';
 export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,
+  CancelledEvent,
   CompletedEvent,
   DeadEvent,
   DelayedEvent,
@@ -75,6 +99,10 @@ export type {
   RetryingEvent,
   StalledEvent,
 } from './events/queue-event.js';
+
+// Dispatchers, for queues of other programs.
+export { Dispatcher } from './dispatcher/dispatcher.js';
+export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.js';
 
 // Errors.
 export {
@@ -96,6 +124,7 @@ export {
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
+  ScheduleNotFoundError,
   SchemaViolationError,
   UnknownQueueError,
   UnrecoverableError,

@@ -18,6 +18,7 @@ import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveModuleOptions,
@@ -25,6 +26,7 @@ import {
   type ResolvedModuleOptions,
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import { logLinks } from './queue.warnings.js';
@@ -43,6 +45,7 @@ export class QueueCore {
     readonly runtime: QueueRuntime,
     readonly producer: QueueProducer,
     readonly events: QueueEvents,
+    readonly inspector: QueueInspector,
   ) {}
 }
 
@@ -78,13 +81,12 @@ export class QueueCore {
     },
     {
       provide: QueueCore,
-      inject: [QueueRuntime, QueueProducer, QueueEvents],
-      useFactory: (runtime: QueueRuntime, producer: QueueProducer, events: QueueEvents) =>
-        new QueueCore(runtime, producer, events),
+      inject: [QueueRuntime, QueueProducer, QueueEvents, QueueInspector],
+      useFactory: (...parts: ConstructorParameters<typeof QueueCore>) => new QueueCore(...parts),
     },
     ProcessorExplorer,
   ],
-  exports: [QueueCore, QueueRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
+  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
 })
 export class QueueCoreModule
   implements
@@ -101,6 +103,7 @@ export class QueueCoreModule
     @Inject(CHECKED_SETTINGS) private readonly settings: Settings,
     @Inject(QUEUE_ENGINE) private readonly engine: QueueEngine,
     private readonly registry: QueueRegistry,
+    private readonly dispatchers: DispatcherRegistry,
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
@@ -128,6 +131,7 @@ export class QueueCoreModule
 
   /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
   async beforeApplicationShutdown(): Promise<void> {
+    this.dispatchers.close();
     try {
       await this.core.events.close();
     } catch (error) {
@@ -148,6 +152,7 @@ export class QueueCoreModule
       ...this.settings.faults,
       ...this.rootFaults(),
       ...this.registry.faults,
+      ...this.dispatchers.faults,
       ...found.faults,
       ...misfits,
     ];

@@ -2,15 +2,18 @@ import { Module, type DynamicModule, type ModuleMetadata, type Provider, type Ty
 import { QUEUE_HANDLES, ROOT_OPTIONS, queueToken } from './decorators/metadata.js';
 import { BootstrapError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
+import type { DispatcherOptions } from './options/dispatcher-options.js';
 import type { QueueModuleOptions, QueueOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './queue.core.js';
+import { dispatcherProviders, withOptions, type DispatcherAsyncOptions } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime } from './queue.runtime.js';
 
 type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
-/** Where `QueueProducer`, `QueueEvents` and `QueueRuntime` can be injected. */
+/** Where `QueueProducer`, `QueueEvents`, `QueueInspector` and `QueueRuntime` can be injected. */
 export interface VisibilityOptions {
   /** In all modules; otherwise only in those that import the module `forRoot` returned. @default true */
   readonly isGlobal?: boolean;
@@ -57,8 +60,9 @@ class QueueRootModule {}
 @Module({})
 export class QueueModule {
   /**
-   * What holds for all queues of this process. It provides `QueueProducer`, `QueueEvents` and `QueueRuntime`. Nothing
-   * connects before the application starts; what is wrong with any option is said then in one `BootstrapError`.
+   * What holds for all queues of this process. It provides `QueueProducer`, `QueueEvents`, `QueueInspector` and
+   * `QueueRuntime`. Nothing connects before the application starts; what is wrong with any option is said then in one
+   * `BootstrapError`.
    *
    * @example
    * QueueModule.forRoot({ connection: process.env.REDIS_URL, role: 'producer' })
@@ -105,6 +109,34 @@ export class QueueModule {
   static registerQueueAsync(...queues: QueueAsyncOptions[]): DynamicModule {
     return registration(queues);
   }
+
+  /**
+   * Dispatchers for queues that other programs fill and empty with plain commands: each moves due tasks from a sorted set
+   * to a list, over the connection of `forRoot`, for as long as the workers of the application run (none with the role
+   * `producer`). Makes them injectable with `@InjectDispatcher` in the importing module.
+   *
+   * @example
+   * QueueModule.registerDispatcher({ name: 'mails', delayedKey: 'mails:delayed', readyKey: 'mails:ready' })
+   */
+  static registerDispatcher(...dispatchers: DispatcherOptions[]): DynamicModule {
+    return QueueModule.registerDispatcherAsync(...withOptions(dispatchers));
+  }
+
+  /**
+   * The same with options that are known only at start.
+   *
+   * @example
+   * QueueModule.registerDispatcherAsync({
+   *   name: 'mails',
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ delayedKey: config.getOrThrow('DELAYED'), readyKey: 'mails:ready' }),
+   * })
+   */
+  static registerDispatcherAsync(...dispatchers: DispatcherAsyncOptions[]): DynamicModule {
+    const { providers, tokens } = dispatcherProviders(dispatchers);
+    const imports = [QueueCoreModule, ...dispatchers.flatMap((one) => one.imports ?? [])];
+    return { module: QueueModule, imports, providers, exports: tokens };
+  }
 }
 
 function root(
@@ -127,8 +159,9 @@ function root(
       { provide: QueueRuntime, inject: [QueueCore], useFactory: (core: QueueCore) => core.runtime },
       { provide: QueueProducer, inject: [QueueCore], useFactory: (core: QueueCore) => core.producer },
       { provide: QueueEvents, inject: [QueueCore], useFactory: (core: QueueCore) => core.events },
+      { provide: QueueInspector, inject: [QueueCore], useFactory: (core: QueueCore) => core.inspector },
     ],
-    exports: [QueueRuntime, QueueProducer, QueueEvents],
+    exports: [QueueRuntime, QueueProducer, QueueEvents, QueueInspector],
   };
 }
 

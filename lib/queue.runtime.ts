@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
+import type { ProcessState } from './engine/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
@@ -19,6 +20,10 @@ export interface RuntimeOptions {
 export interface Workforce {
   /** One for each queue of the plan, on the same slots; they claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
+  /** Whether it works on something beside the pools. */
+  readonly hasMore?: boolean;
+  /** Tells operators what the process does now, and that a pool may have been paused. */
+  say(state: ProcessState): void;
   /** Once all pools are drained. */
   stop(): Promise<void>;
 }
@@ -102,6 +107,7 @@ export class QueueRuntime {
       this.paused.add(name);
       this.pools.get(name)?.pause();
     }
+    this.say();
   }
 
   /**
@@ -118,6 +124,7 @@ export class QueueRuntime {
       pool?.start();
       pool?.resume();
     }
+    this.say();
   }
 
   /** @internal Takes what discovery found. */
@@ -172,6 +179,7 @@ export class QueueRuntime {
         if (!this.paused.has(pool.queue)) pool.start();
       }
     }
+    this.say();
     this.sayWhatRuns(plans);
   }
 
@@ -186,6 +194,7 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<void> {
     const { shutdown } = this.options;
+    this.say();
     const drains = (this.plans ?? []).map(async ({ queues }) => {
       const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
       try {
@@ -216,6 +225,12 @@ export class QueueRuntime {
     }
   }
 
+  private say(): void {
+    if (this.pools.size === 0) return;
+    const allPaused = [...this.pools.keys()].every((queue) => this.paused.has(queue));
+    this.workforce?.say(this.current === 'draining' ? 'draining' : allPaused ? 'paused' : 'running');
+  }
+
   private named(queue: string | undefined): readonly string[] {
     const known = this.queues();
     if (queue === undefined) return known;
@@ -232,7 +247,7 @@ export class QueueRuntime {
     if (pools.length > 0) {
       this.logger.log(`workers started: ${pools.join(', ')}`);
       this.takeWarningBack ??= warnWithoutShutdownHooks(this.logger);
-    } else if (this.options.role === 'worker')
+    } else if (this.options.role === 'worker' && !this.workforce?.hasMore)
       this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
   }
 

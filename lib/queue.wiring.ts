@@ -5,14 +5,19 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
+import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
+import { Registrar } from './worker/registrar.js';
+import { shownPool } from './worker/shown-pool.js';
 import { Slots } from './worker/slots.js';
 import { StrictTurns, WeightedTurns } from './worker/turns.js';
 import { WorkerPool } from './worker/worker-pool.js';
@@ -65,40 +70,64 @@ function createHandles(
   };
 }
 
-/** What all pools of one start share: the bell, the leases and the look after other workers. */
-function hire(engine: QueueEngine, registry: QueueRegistry, settings: ResolvedModuleOptions): Workforce {
-  const { leaseMs, maxStalls, maxBlockMs } = settings;
+/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
+function hire(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  dispatchers: DispatcherRegistry,
+): Workforce {
+  const { leaseMs, maxStalls, maxBlockMs, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
-  const recoverer = new Recoverer(engine, { leaseMs, maxStalls });
+  const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>
+    engine.processes.ofWorker(worker),
+  );
+  const registrar = new Registrar(engine, leases, role, leaseMs);
+  const scheduler = new Scheduler(engine);
+  dispatchers.start();
   return {
+    hasMore: dispatchers.names.length > 0,
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
-      return queues.map(
-        ({ queue, weight, find }) =>
-          new WorkerPool({
-            engine,
-            queue: registry.optionsOf(queue),
-            slots,
-            weight,
-            find,
-            leaseMs,
-            doorbell,
-            leases,
-            watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-          }),
-      );
+      const pools = queues.map(({ queue, weight, find }) => {
+        scheduler.add(queue);
+        return new WorkerPool({
+          engine,
+          queue: registry.optionsOf(queue),
+          slots,
+          weight,
+          find,
+          leaseMs,
+          doorbell,
+          leases,
+          watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
+          watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
+        });
+      });
+      registrar.add(shownPool(slots, pools));
+      return pools;
     },
+    say: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
-      await Promise.all([doorbell.stop(), leases.stop()]);
+      scheduler.stop();
+      registrar.stop();
+      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
+      await registrar.leave();
     },
   };
 }
 
 export const wiredProviders: Provider[] = [
   { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  {
+    provide: DispatcherRegistry,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
+      new DispatcherRegistry(engine, prefix),
+  },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
@@ -111,8 +140,14 @@ export const wiredProviders: Provider[] = [
     useFactory: (handleOf: HandleOf) => new QueueProducer(handleOf),
   },
   {
+    provide: QueueInspector,
+    inject: [QUEUE_ENGINE, QueueRegistry],
+    useFactory: (engine: QueueEngine, registry: QueueRegistry) =>
+      new QueueInspector(engine, () => registry.names()),
+  },
+  {
     provide: WORKFORCE,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
     useFactory:
       (...parts: Parameters<typeof hire>) =>
       () =>

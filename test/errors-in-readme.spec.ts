@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import * as exported from '#lib/errors.js';
@@ -6,25 +6,30 @@ import { errorRowsIn, errorsIn, type ErrorEntry } from './support/error-table.js
 import { ROOT } from './support/sources.js';
 
 const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') });
+/** The catalogue, and its families. */
+const catalogue = () =>
+  ['errors.ts', ...readdirSync(join(ROOT, 'lib/errors')).map((file) => `errors/${file}`)].flatMap((file) =>
+    errorsIn(read(`lib/${file}`)),
+  );
 const sorted = (entries: readonly ErrorEntry[]) =>
   entries.map(({ name, code }) => `${name} ${code}`).toSorted();
 
 describe('the errors', () => {
   it('each have a code of their own, and are in the README’s table, which has no other', () => {
-    expect(sorted(errorRowsIn(read('README.md').text))).toEqual(sorted(errorsIn(read('lib/errors.ts'))));
+    expect(sorted(errorRowsIn(read('README.md').text))).toEqual(sorted(catalogue()));
   });
 
   it('that are exported are those that the table is compared with', () => {
     const classes = Object.entries(exported).filter(
       ([, value]) => typeof value === 'function' && value.prototype instanceof exported.GodwitError,
     );
-    const known = errorsIn(read('lib/errors.ts'));
+    const known = catalogue();
     expect(classes.map(([name]) => name).toSorted()).toEqual(known.map(({ name }) => name).toSorted());
     expect(known.length).toBeGreaterThan(0);
   });
 
   it('have codes that are unique and say whose they are', () => {
-    const codes = errorsIn(read('lib/errors.ts')).map(({ code }) => code);
+    const codes = catalogue().map(({ code }) => code);
     expect(codes.filter((code) => !/^GODWIT_[A-Z]+(_[A-Z]+)*$/.test(code))).toEqual([]);
     expect(codes.filter((code, i) => codes.indexOf(code) !== i)).toEqual([]);
   });

@@ -9,7 +9,7 @@ import { isMain } from './programs.mjs';
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
-  /** Looking at workers and events, and confirming that replicas have a job. */
+  /** Looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
   adding: ['hget', 'wait', 'xread', 'zrange'],
   /** Waking: listening to bells, ringing them, and looking at what there is. */
   working: ['bzpopmin', 'exists', 'pexpire', 'unlink', 'zadd'],
@@ -27,14 +27,19 @@ const OF_WORKERS = new Set([
   'audit',
   'audit-page',
   'beat',
+  'dispatch',
+  'due-schedules',
   'exchange',
+  'fire',
   'look',
   'note',
   'overdue',
   'promote',
   'recover',
+  'register',
   'release',
   'repair',
+  'unregister',
 ]);
 
 /** @see acl.d.mts; a prefix holds no character that means something in a pattern */
@@ -52,6 +57,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
   return [
     `~{${prefix}:*`,
     `~{${prefix}}:bell:*`,
+    `~{${prefix}}:processes*`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

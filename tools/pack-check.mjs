@@ -1,12 +1,14 @@
 // Packs the library, installs the tarball into empty applications with the newest and the oldest peers it allows,
 // compiles them, boots them, and runs a job to completion:
 //   node tools/pack-check.mjs     needs a build; ends with "N passed, N failed"
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
 import { startRedis } from './redis.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -71,6 +73,8 @@ async function pack(temp) {
   if (missing.length + surplus.length > 0) {
     throw new Error(`the tarball lacks [${missing.join(', ')}] and should not hold [${surplus.join(', ')}]`);
   }
+  const command = files.find(({ path }) => path === 'dist/cli.js');
+  if ((command.mode & 0o111) === 0) throw new Error('dist/cli.js in the tarball cannot be executed');
   return join(temp, filename);
 }
 
@@ -89,6 +93,7 @@ async function checkApp(temp, flavour, tarball) {
   if (!(await check(`compiles with the ${flavour} peers`, () => run(app, 'npx', ['--no-install', 'tsc']))))
     return;
   await check(`boots, runs a job and ends with the ${flavour} peers`, () => runJob(app));
+  await check(`has its command with the ${flavour} peers`, () => runCommand(app));
   if (flavour === 'newest') await checkCompilers(app);
 }
 
@@ -102,6 +107,30 @@ async function runJob(app) {
     });
     if (output.trim() !== 'the job went through') throw new Error(`it said:\n${output}`);
   } finally {
+    await redis.stop();
+  }
+}
+
+/** As a user does it: `npx godwit dispatch`, without Nest. */
+async function runCommand(app) {
+  const version = await run(app, 'npx', ['--no-install', 'godwit', '--version']);
+  if (!version.includes(read(join(ROOT, 'package.json')).version)) throw new Error(`it said:\n${version}`);
+  const redis = await startRedis({ private: true });
+  const client = new Redis(redis.url);
+  const command = spawn(join(app, 'node_modules/.bin/godwit'), ['dispatch', '-u', redis.url, '-v'], {
+    stdio: 'ignore',
+  });
+  const ended = once(command, 'exit');
+  try {
+    await client.zadd('delayedtaskset', 1, 'task');
+    const [, task] = (await client.blpop('readytasklist', 20)) ?? [];
+    if (task !== 'task') throw new Error('the task was not moved');
+    command.kill('SIGTERM');
+    const [code] = await ended;
+    if (code !== 0) throw new Error(`it ended with code ${code}`);
+  } finally {
+    command.kill('SIGKILL');
+    client.disconnect();
     await redis.stop();
   }
 }

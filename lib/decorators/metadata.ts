@@ -55,6 +55,17 @@ export function queueToken(name: string): string {
   return `godwit:queue:${typeof name === 'string' ? name : show(name)}`;
 }
 
+/**
+ * Token of a dispatcher, for `moduleRef.get`, `overrideProvider` and `inject` lists: by its `name`, or by its `delayedKey`
+ * where it has none.
+ *
+ * @example
+ * const mails = app.get<Dispatcher>(getDispatcherToken('mails'));
+ */
+export function getDispatcherToken(name: string): string {
+  return `godwit:dispatcher:${typeof name === 'string' ? name : show(name)}`;
+}
+
 export function markProcessor(target: object, mark: ProcessorMark): void {
   Reflect.defineMetadata(PROCESSOR_MARK, mark, target);
 }

@@ -1,5 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { FailureRecord } from '../job/outcome.js';
 
 /** What people ask of a queue and do to it, by hand or from a page: nothing here is on the way of a job. */
@@ -7,7 +8,15 @@ export interface AdminVerbs {
   /** Everything about one job, or null. */
   get(queue: string, id: string): Promise<StoredJob | null>;
   counts(queue: string): Promise<JobCounts & { paused: boolean }>;
+  /** Since the job that waits longest could first run, among those that have not failed before; null where there is none. */
+  oldestWaitingMs(queue: string): Promise<number | null>;
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
+  /** Ends a job that has not started; one that runs is marked, and ends whatever its worker says of it but `completed`. */
+  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer>;
+  /** Why a job that is gone was cancelled, and how long ago: known for a minute at least, unless there were very many. */
+  cancelled(queue: string, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
+  /** What became of jobs today and on the days before, `days` in all. */
+  stats(queue: string, days: number): Promise<QueueStats>;
   /** Dead jobs back to the line, attempts starting again: those named, or the `limit` that died first. */
   retryDead(
     queue: string,
@@ -25,6 +34,12 @@ export interface AdminVerbs {
   /** Mends what `audit` finds; past `maxStalls` a job that lost its worker is dead. */
   repair(queue: string, maxStalls: number): Promise<RepairReport>;
 }
+
+/**
+ * `cancelled`: it had not started and is gone. `signalled`: it runs, and ends once its worker lets go of it. `not-found`: there is no such
+ * job, or it has ended.
+ */
+export type CancelAnswer = 'cancelled' | 'signalled' | 'not-found';
 
 export interface StoredJob {
   readonly id: string;

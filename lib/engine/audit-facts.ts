@@ -6,7 +6,7 @@ import { AUDITED, type AuditedKey } from './scripts/audit.js';
 const PLACES = ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const;
 /** Only for jobs that have not completed. */
 const UNFINISHED = ['attempts', 'stalls'] as const;
-const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities'] as const;
+const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'cancels'] as const;
 
 const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
@@ -93,7 +93,9 @@ export class AuditFacts {
       for (const line of ['wait', 'suspects'] as const) {
         if (marks & TWICE[line]) yield about('repeated', [line], `is more than once in ${line}`);
       }
-      const strays = BESIDE.filter((key) => marks & BIT[key] && !belongs(key, marks, hasBody));
+      const strays = BESIDE.filter(
+        (key) => marks & BIT[key] && !belongs(key, marks, hasBody, this.holdersOf.has(id)),
+      );
       if (strays.length > 0)
         yield about('stray', strays, `has entries in ${and(strays)} that do not belong to it`);
     }
@@ -126,10 +128,11 @@ export class AuditFacts {
 }
 
 /** Whether a job in these places may have something in this key. */
-function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean): boolean {
+function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean, isHeld: boolean): boolean {
   const isCompleted = (marks & BIT.completed) !== 0;
   if (key === 'results') return isCompleted;
   if (key === 'priorities') return (marks & BIT.delayed) !== 0;
+  if (key === 'cancels') return hasBody && isHeld;
   if (key === 'attempts' || key === 'stalls') return hasBody && !isCompleted;
   return hasBody;
 }

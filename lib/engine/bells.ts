@@ -1,4 +1,5 @@
 import { BellPerQueue } from './bell-per-queue.js';
+import type { QueueKeyName } from './keys.js';
 import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
 import { SharedBell } from './shared-bell.js';
@@ -38,6 +39,26 @@ export class Bells {
   /** Whether the keys of several queues cannot be asked about in one call. */
   get perQueue(): boolean {
     return this.links.perQueue;
+  }
+
+  /** Those of the queues of which one of these keys exists. */
+  async anyOf(queues: readonly string[], names: readonly QueueKeyName[]): Promise<readonly string[]> {
+    if (queues.length === 0) return [];
+    const keys = queues.map((queue) => names.map((name) => this.store.keysOf(queue).fixed[name]));
+    if (!this.links.perQueue) {
+      // One command tells that everything is quiet, however many queues there are.
+      if ((await this.exists(keys.flat())) === 0) return [];
+      if (queues.length === 1) return queues;
+    }
+    // Of a queue whose master cannot be asked nothing is known, so it is looked at; the others are not kept waiting.
+    const found = await Promise.all(
+      keys.map((group) => (this.links.perQueue ? this.exists(group).catch(() => 1) : this.exists(group))),
+    );
+    return queues.filter((_, i) => found[i]! > 0);
+  }
+
+  private exists(keys: string[]): Promise<number> {
+    return this.store.command('anyOf', 'exists', keys) as Promise<number>;
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,9 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
+import type { ScheduleVerbs } from './schedule-verbs.js';
+import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { TaskVerbs } from './task-verbs.js';
 
 /**
  * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
@@ -43,7 +46,7 @@ export interface QueueEngine {
   recover(queue: string, call: RecoverCall): Promise<RecoverAnswer>;
   /** What the server thinks this worker holds and the worker does not, with bodies; and the other way round. */
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
-  /** Gives held jobs back to the head of the line. With `leave` the worker is forgotten once it holds nothing. */
+  /** Gives held jobs back to the head of the line; those that were cancelled end. With `leave` the worker is forgotten once it holds nothing. */
   release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */
   promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
@@ -52,6 +55,12 @@ export interface QueueEngine {
 
   /** What people ask and do. */
   readonly admin: AdminVerbs;
+  /** Rules that make jobs, and making them. */
+  readonly schedules: ScheduleVerbs;
+  /** Who works, on what. */
+  readonly processes: ProcessVerbs;
+  /** Queues of other programs. */
+  readonly tasks: TaskVerbs;
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
@@ -148,6 +157,8 @@ export type ExchangeAnswer =
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */
       readonly leaseInMs: number | null;
+      /** Until the first occurrence of a schedule. */
+      readonly scheduleInMs: number | null;
       /** Jobs under this worker from now on, as the store counts them. */
       readonly held: number;
     }
@@ -164,6 +175,8 @@ export interface QueueLook {
   readonly dueInMs: number | null;
   /** Until the first lease of another worker ends. */
   readonly leaseInMs: number | null;
+  /** Until the next occurrence of a schedule. */
+  readonly scheduleInMs: number | null;
 }
 
 export interface ClaimedJob {
@@ -176,7 +189,13 @@ export interface ClaimedJob {
 }
 
 export type BeatAnswer =
-  | { readonly kind: 'alive'; readonly held: number; readonly seq: number }
+  | {
+      readonly kind: 'alive';
+      readonly held: number;
+      readonly seq: number;
+      /** Why, by id: jobs this worker holds that were cancelled. Where there are more than 1,000, some of them. */
+      readonly cancels: ReadonlyMap<string, string>;
+    }
   | { readonly kind: 'unknown-worker' };
 
 export interface HeartbeatPlan {
@@ -190,13 +209,16 @@ export interface HeartbeatPlan {
   readonly onFailure: (error: Error) => void;
 }
 
-/** A thread that beats for those who hold jobs. */
+/** A thread that beats for those who hold jobs, and renews what the process says of itself. */
 export interface Heartbeat {
   /** From now on beat for this worker of the queue, while it `holds` anything. */
   follow(queue: string, worker: string): void;
   /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
   holds(queue: string, any: boolean): void;
   leave(queue: string): void;
+  /** Registers this process, and renews that, with the last record given. */
+  show(record: ProcessRecord): void;
+  /** Once this has resolved nothing is renewed any more. */
   close(): Promise<void>;
 }
 
@@ -213,6 +235,8 @@ export type RecoverAnswer =
       readonly waiting: readonly string[];
       readonly suspects: readonly string[];
       readonly dead: readonly string[];
+      /** They were cancelled while they ran, and are gone. */
+      readonly cancelled: readonly string[];
       readonly more: boolean;
     }
   /** The lease is over, but the server has not been seen answering for a beat since: ask again after that. */
@@ -261,7 +285,7 @@ export interface RawEvent {
   readonly attempt: number;
   readonly durationUs: number;
   readonly delayMs: number;
-  /** Why: a dead reason, or why it was removed. */
+  /** Why: a dead reason, or why it was removed or cancelled. */
   readonly reason: string;
   readonly error: FailureRecord | null;
   /** JSON, of a progress event. */
@@ -280,6 +304,7 @@ export const EVENT_TYPES = [
   'stalled',
   'released',
   'removed',
+  'cancelled',
   'paused',
   'resumed',
 ] as const;

@@ -11,11 +11,20 @@ export function encodeJobs(
   jobs: readonly EnqueueJob[],
   withEvents: boolean,
   now: number,
-): Record<'plain' | 'ranked' | 'later' | 'said', Value[]> {
-  const lists = { plain: [] as Value[], ranked: [] as Value[], later: [] as Value[], said: [] as Value[] };
+): Record<'plain' | 'ranked' | 'later' | 'times' | 'priorities' | 'said', Value[]> {
+  const lists = {
+    plain: [] as Value[],
+    ranked: [] as Value[],
+    later: [] as Value[],
+    times: [] as Value[],
+    priorities: [] as Value[],
+    said: [] as Value[],
+  };
   for (const job of jobs) {
     if (isLater(job)) {
-      lists.later.push(job.id, job.body, job.dueAt ?? '', job.delayMs ?? 0, job.priority ?? 0);
+      lists.later.push(job.id, job.body);
+      lists.times.push(job.dueAt ?? `+${job.delayMs ?? 0}`);
+      if (job.priority) lists.priorities.push(job.id, job.priority);
     } else if (job.priority) {
       lists.ranked.push(job.id, job.body, job.priority);
     } else {

@@ -2,13 +2,18 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { RedisRefusedError } from '../errors.js';
 import { Connections } from './connections.js';
 import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
+import { ProcessRenewal } from './process-renewal.js';
+import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/beat.js';
+import { within } from './waiting.js';
 
 /*
  * The thread that beats. It has its own event loop and its own connection, so it goes on while a handler blocks the other
  * one; but only for `maxBlockMs`, so that a loop that never ends is recovered all the same.
  */
 const MIN_CALL_MS = 100;
+/** How long a renewal that is on its way is waited for at the end: one that comes late would undo the farewell. */
+const FAREWELL_MS = 500;
 const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
@@ -21,10 +26,13 @@ const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs * 2));
 const connections = new Connections(start.connection, start.prefix, 'heartbeat', callMs / 10);
 connections.onLink(({ state, error }) => {
   say({ kind: 'link', state, ...(error && { message: error.message }) });
+  if (state !== 'up' || error) return;
   // The beats of the connection before may not have arrived.
-  if (state === 'up' && !error) beatAll();
+  renewal.forget();
+  beatAll();
 });
 const link = connections.commands();
+const renewal = new ProcessRenewal(start.prefix, start.leaseMs, run);
 
 let lastTick = -1;
 let movedAt = performance.now();
@@ -40,9 +48,13 @@ port.on('message', (message: ToThread) => {
     case 'leave':
       followed.delete(message.slot);
       return;
+    case 'show':
+      renewal.show(message.process, message.info);
+      // Again for what was said while one was on its way.
+      void renewal.renew().then(() => renewal.renew());
+      return;
     case 'close':
-      clearInterval(timer);
-      void connections.close().then(() => port.close());
+      void close();
   }
 });
 
@@ -58,27 +70,38 @@ function beatAll(): void {
   for (const [slot, { queue, worker, keys }] of followed) {
     if (Atomics.load(shared, slot) === 1) void beatOnce(queue, worker, keys);
   }
+  void renewal.renew();
 }
 
 async function beatOnce(
   queue: string,
   worker: string,
-  [workers, record, active]: [string, string, string],
+  [workers, record, active, cancels]: [string, string, string, string],
 ): Promise<void> {
-  const { leaseMs, recordMs, script } = start;
-  const values = beat.encode({ workers, worker: record, active }, { worker, leaseMs, recordMs }, {});
+  const { leaseMs, recordMs } = start;
+  const values = beat.encode({ workers, worker: record, active, cancels }, { worker, leaseMs, recordMs }, {});
   try {
-    let raw: unknown;
-    try {
-      raw = await link.send('beat', 'evalsha', [script.sha, ...values], callMs);
-    } catch (error) {
-      if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
-      raw = await link.send('beat', 'eval', [script.text, ...values], callMs);
-    }
+    const raw = await run(start.script, values);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });
   } catch {
     // The link has told; the next beat comes soon.
   }
+}
+
+async function run(script: Pick<AnyScript, 'name' | 'sha' | 'text'>, values: Value[]): Promise<unknown> {
+  try {
+    return await link.send(script.name, 'evalsha', [script.sha, ...values], callMs);
+  } catch (error) {
+    if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
+    return link.send(script.name, 'eval', [script.text, ...values], callMs);
+  }
+}
+
+async function close(): Promise<void> {
+  clearInterval(timer);
+  if (link.isUp) await within(FAREWELL_MS, renewal.end());
+  await connections.close();
+  port.close();
 }
 
 function say(message: FromThread): void {

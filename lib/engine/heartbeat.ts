@@ -3,6 +3,8 @@ import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from './engine.j
 import { DEFAULT_CONNECTION, type ConnectionOption } from '../options/connection.js';
 import type { EngineSettings } from './clients.js';
 import type { QueueKeys } from './keys.js';
+import { encodeProcess } from './process-codec.js';
+import type { ProcessRecord } from './process-verbs.js';
 import { beat } from './scripts/beat.js';
 
 /** What the thread is started with; everything in it can be cloned. */
@@ -14,7 +16,7 @@ export interface HeartbeatStart {
   readonly maxBlockMs: number;
   readonly recordMs: number;
   readonly callMs: number;
-  readonly script: { readonly sha: string; readonly text: string };
+  readonly script: { readonly name: string; readonly sha: string; readonly text: string };
   /** Int32: at 0 a number that rises while the event loop turns, then for each slot whether its worker holds jobs. */
   readonly shared: SharedArrayBuffer;
 }
@@ -25,9 +27,10 @@ export type ToThread =
       readonly slot: number;
       readonly queue: string;
       readonly worker: string;
-      readonly keys: [string, string, string];
+      readonly keys: [string, string, string, string];
     }
   | { readonly kind: 'leave'; readonly slot: number }
+  | { readonly kind: 'show'; readonly process: string; readonly info: string }
   | { readonly kind: 'close' };
 
 export type FromThread =
@@ -49,7 +52,7 @@ export function openHeartbeatThread(
   if (typeof connection === 'function') return null;
   const shared = new SharedArrayBuffer(4 * (1 + MAX_SLOTS));
   const { leaseMs, beatMs, maxBlockMs } = plan;
-  const script = { sha: beat.sha, text: beat.text };
+  const script = { name: beat.name, sha: beat.sha, text: beat.text };
   const start: HeartbeatStart = {
     connection,
     prefix,
@@ -78,6 +81,7 @@ class ThreadHeartbeat implements Heartbeat {
   private readonly free: number[] = [];
   private readonly ticker: NodeJS.Timeout;
   private closed = false;
+  private shown = '';
   private readonly exited: Promise<void>;
 
   constructor(
@@ -122,7 +126,7 @@ class ThreadHeartbeat implements Heartbeat {
       slot,
       queue,
       worker,
-      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker)],
+      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.cancels],
     });
   }
 
@@ -138,6 +142,13 @@ class ThreadHeartbeat implements Heartbeat {
     this.slots.delete(queue);
     this.free.push(slot);
     this.say({ kind: 'leave', slot });
+  }
+
+  show(record: ProcessRecord): void {
+    const info = encodeProcess(record);
+    if (info === this.shown) return;
+    this.shown = info;
+    this.say({ kind: 'show', process: record.id, info });
   }
 
   async close(): Promise<void> {

@@ -33,6 +33,18 @@ const SUFFIXES = {
   progress: 'progress',
   /** HASH id -> lines: what a run wrote to its log. */
   logs: 'logs',
+  /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  schedules: 'schedules',
+  /** HASH id -> record of a schedule, JSON as the client wrote it: opaque to the store. */
+  schedule: 'schedule',
+  /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  firings: 'firings',
+  /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
+  scheduled: 'scheduled',
+  /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
+  cancels: 'cancels',
+  /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
+  cancelled: 'cancelled',
   /** STREAM: one entry per script call that changed something; ids are event numbers. */
   events: 'events',
   /** HASH: paused, number of the last event, sequence of the priorities. */
@@ -49,7 +61,27 @@ export const QUEUE_KEYS = Object.keys(SUFFIXES) as QueueKeyName[];
 /** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
 export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
 
-export type KeyName = QueueKeyName | DynamicKeyName;
+/** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
+const PROCESS_SUFFIXES = {
+  /** ZSET process -> ms until when its record holds: the worker processes. */
+  processes: 'processes',
+  /** HASH process -> JSON: what it says of itself, for operators. */
+  processInfo: 'processes:info',
+} as const;
+
+export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
+
+export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
+
+/**
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
+ * task -> due. `readyTasks`: LIST of tasks.
+ */
+export type TaskKeyName = 'delayedTasks' | 'readyTasks';
+
+/** Counters are kept so long, from the first of a day. */
+const STATS_DAYS = 90;
+const DAY_MS = 86_400_000;
 
 /** The keys of one queue. */
 export class QueueKeys {
@@ -88,13 +120,36 @@ export class QueueKeys {
     return `${this.tag}lane:${lane}`;
   }
 
-  /** HASH, kept 90 days: processed, failed and dead of one day (UTC, `yyyy-mm-dd`). */
+  /**
+   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
+   * as `processed:<name>`; and how many names that are.
+   */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
+
+  /** Those of the day of this moment and of the days before, the newest first; by default all that can be there. */
+  statsUntil(now: number, days = STATS_DAYS + 1): { readonly date: string; readonly key: string }[] {
+    return Array.from({ length: days }, (_, ago) => {
+      const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
+      return { date, key: this.stats(date) };
+    });
+  }
+}
+
+export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, string>> {
+  const keys = {} as Record<ProcessKeyName, string>;
+  for (const [name, suffix] of Object.entries(PROCESS_SUFFIXES))
+    keys[name as ProcessKeyName] = `{${prefix}}:${suffix}`;
+  return keys;
 }
 
 /** ZSET popped only by one process: ends its own block early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
+}
+
+/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+export function isKeyOf(prefix: string, key: string): boolean {
+  return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

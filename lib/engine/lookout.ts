@@ -5,7 +5,7 @@ import { look } from './scripts/look.js';
 /** Queues that one call looks at, so that no call holds Redis for long. */
 const AT_ONCE = 200;
 /** Of them, those where something may be found; a queue that was used once keeps its `meta`. */
-const SIGNS = ['wait', 'suspects', 'prioritized', 'delayed', 'workers'] as const;
+const SIGNS = ['wait', 'suspects', 'prioritized', 'delayed', 'workers', 'schedules'] as const;
 
 interface Asleep {
   readonly queue: string;
@@ -46,7 +46,7 @@ export class Lookout {
 
   /** Of a queue whose master cannot be asked nothing is known, so it is looked at; the others are not kept waiting. */
   private lookAtOne(one: Asleep): Promise<readonly QueueLook[]> {
-    const unknown = { queue: one.queue, work: true, dueInMs: null, leaseInMs: null };
+    const unknown = { queue: one.queue, work: true, dueInMs: null, leaseInMs: null, scheduleInMs: null };
     return this.ask([one]).catch(() => [unknown]);
   }
 

@@ -1,18 +1,28 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
+import { decodeBody, expiresAt } from '../job/job-record.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
-import type { AdminVerbs, StoredJob } from './admin-verbs.js';
+import type { AdminVerbs, CancelAnswer, StoredJob } from './admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './clients.js';
 import { CORRUPT } from './dead-records.js';
 import type { RecoverAnswer, RecoverCall } from './engine.js';
+import { readStats } from './stats-codec.js';
+import { stamped } from './replies.js';
 import type { RedisStore } from './redis-store.js';
+import { cancel } from './scripts/cancel.js';
 import { counts } from './scripts/counts.js';
 import { get } from './scripts/get.js';
+import { oldest } from './scripts/oldest.js';
 import { obliterate } from './scripts/obliterate.js';
 import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
 import { retryDead } from './scripts/retry-dead.js';
+import { stats } from './scripts/stats.js';
+
+/** How far into a line one looks for a job that has not failed before. */
+const LOOK = 100;
 
 /** The acts of people on Redis: one script each, but for the walks through a large queue. */
 export class RedisAdmin implements AdminVerbs {
@@ -47,6 +57,16 @@ export class RedisAdmin implements AdminVerbs {
     );
   }
 
+  async oldestWaitingMs(queue: string): Promise<number | null> {
+    const { now, heads } = await this.store.run(oldest, this.store.keysOf(queue).fixed, { look: LOOK });
+    let oldestMs: number | null = null;
+    for (const head of heads) {
+      const body = decodeBody(`${head}null`);
+      if (body) oldestMs = Math.max(oldestMs ?? 0, now - expiresAt(body, 0)!);
+    }
+    return oldestMs;
+  }
+
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
     const { maxEvents } = this.settings.limitsOf(queue);
     return this.store.withWorkers(queue, (workers, keys) =>
@@ -58,6 +78,34 @@ export class RedisAdmin implements AdminVerbs {
         workers.map((worker) => keys.active(worker)),
       ),
     );
+  }
+
+  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        cancel,
+        { ...keys.fixed, stats: keys.stats(this.store.today()) },
+        { id, reason, workers: workers.join('\n'), maxEvents },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+  }
+
+  async cancelled(queue: string, id: string): Promise<{ reason: string; agoMs: number } | null> {
+    const { cancelled } = this.store.keysOf(queue).fixed;
+    const [at, reason] = stamped((await this.store.command('cancelled', 'hget', [cancelled, id])) ?? '');
+    return at === null || reason === null ? null : { reason, agoMs: this.store.now() - at };
+  }
+
+  /** A day at a time: all of them in one script would hold Redis for long where a queue has many names. */
+  async stats(queue: string, days: number): Promise<QueueStats> {
+    const keys = this.store.keysOf(queue).statsUntil(this.store.now(), days);
+    const read = keys.map(async ({ date, key }) => {
+      return { date, counters: await this.store.run(stats, { stats: key }, {}) };
+    });
+    return readStats(await Promise.all(read));
   }
 
   retryDead(

@@ -27,9 +27,12 @@ import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Lookout } from './lookout.js';
 import { RedisAdmin } from './redis-admin.js';
+import { RedisSchedules } from './redis-schedules.js';
+import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
-import { ServerWarnings } from './server-check.js';
+import { RedisTasks } from './redis-tasks.js';
+import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
@@ -57,6 +60,9 @@ const RECORD_MS = 600_000;
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
+  readonly schedules: RedisSchedules;
+  readonly processes: RedisProcesses;
+  readonly tasks: RedisTasks;
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
@@ -76,12 +82,20 @@ export class RedisEngine implements QueueEngine {
     this.store = new RedisStore(
       prefix,
       callMs,
-      (info) => this.warnings.check(info),
+      (info) => {
+        this.warnings.check(info);
+        this.processes.server = nameOfServer(info);
+      },
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.processes = new RedisProcesses(prefix, this.store);
+    this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.lookout = new Lookout(this.store, () => this.bells.perQueue);
+    this.schedules = new RedisSchedules(this.store, settings, (queues) =>
+      this.bells.anyOf(queues, ['schedules']),
+    );
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
@@ -138,6 +152,7 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
+    const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
       exchange,
       {
@@ -155,12 +170,13 @@ export class RedisEngine implements QueueEngine {
         maySuspect: call.maySuspect ? 1 : 0,
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
+        whose,
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
         corrupt: CORRUPT,
       },
-      encodeSettled(settled, maxEvents > 0),
+      lists,
     );
     this.store.setClock(answer.now);
     return answer;
@@ -220,7 +236,12 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     return this.store.run(
       release,
-      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
+      {
+        ...keys.fixed,
+        worker: keys.worker(worker),
+        active: keys.active(worker),
+        stats: keys.stats(this.store.today()),
+      },
       { worker, leave: leave ? 1 : 0, maxEvents: this.settings.limitsOf(queue).maxEvents },
       { ids },
     );

@@ -1,8 +1,8 @@
 import { NotRunningError, RedisRefusedError } from '../errors.js';
-import { QueueKeys, type KeyName } from './keys.js';
+import { QueueKeys } from './keys.js';
 import type { CommandLink } from './connections.js';
 import type { Link } from './link.js';
-import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
+import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
 import { isPassing } from './waiting.js';
 
 /** Keys that one step of a walk through all of them looks at. */
@@ -52,7 +52,7 @@ export class RedisStore {
   }
 
   /** One attempt. A script the server has forgotten is sent in full, once. */
-  run<K extends KeyName, A extends ArgTypes, L extends string, Reply>(
+  run<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply>(
     script: Script<K, A, L, Reply>,
     keys: KeyValues<K>,
     args: ArgValues<A>,

@@ -67,7 +67,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
 }
 
 /** A record behind the ms at which the store wrote it. */
-function stamped(text: string): [number | null, string | null] {
+export function stamped(text: string): [number | null, string | null] {
   const stop = text.indexOf('\n');
   return stop < 0 ? [null, null] : [Number(text.slice(0, stop)), text.slice(stop + 1)];
 }

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { KeyName } from './keys.js';
+import type { KeyName, TaskKeyName } from './keys.js';
+
+export type ScriptKeyName = KeyName | TaskKeyName;
 
 /**
  * One Lua script, described once. From the descriptor come the prologue with its locals, the number and order of keys
@@ -9,7 +11,7 @@ import type { KeyName } from './keys.js';
  * The body reads `key_<name>` for each key, `arg_<name>` for each argument (a number for `int`, a string for `text`), and for
  * each list `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first).
  */
-export interface ScriptShape<K extends KeyName, A extends ArgTypes, L extends string, Reply> {
+export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
   /**
    * `allow`: may run at maxmemory, since it frees or moves. `refuse`: fails there before it starts. `read`: writes nothing.
@@ -34,10 +36,10 @@ export interface ScriptShape<K extends KeyName, A extends ArgTypes, L extends st
 export type ArgTypes = Readonly<Record<string, 'int' | 'text'>>;
 export type ArgValues<A extends ArgTypes> = { readonly [N in keyof A]: A[N] extends 'int' ? number : string };
 export type Value = string | number;
-export type KeyValues<K extends KeyName> = { readonly [N in K]: string };
+export type KeyValues<K extends ScriptKeyName> = { readonly [N in K]: string };
 export type ListValues<L extends string> = { readonly [N in L]: readonly Value[] };
 
-export interface Script<K extends KeyName, A extends ArgTypes, L extends string, Reply> {
+export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];
@@ -58,9 +60,12 @@ export function allScripts(): readonly AnyScript[] {
   return [...registry.values()];
 }
 
-export function defineScript<K extends KeyName, const A extends ArgTypes, const L extends string, Reply>(
-  shape: ScriptShape<K, A, L, Reply>,
-): Script<K, A, L, Reply> {
+export function defineScript<
+  K extends ScriptKeyName,
+  const A extends ArgTypes,
+  const L extends string,
+  Reply,
+>(shape: ScriptShape<K, A, L, Reply>): Script<K, A, L, Reply> {
   const text = prologue(shape) + fragments(shape.uses ?? []) + readLua(`./scripts/${shape.name}.lua`);
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
@@ -92,7 +97,7 @@ export function defineScript<K extends KeyName, const A extends ArgTypes, const 
 
 const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
 
-function prologue(shape: ScriptShape<KeyName, ArgTypes, string, unknown>): string {
+function prologue(shape: ScriptShape<ScriptKeyName, ArgTypes, string, unknown>): string {
   const lines: string[] = [FLAGS[shape.memory]];
   shape.keys.forEach((name, i) => lines.push(`local key_${name} = KEYS[${i + 1}]`));
   const each = shape.keysOfQueues;

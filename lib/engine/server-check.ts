@@ -8,13 +8,18 @@ import type { ServerWarning } from './engine.js';
  * @param asked the most replicas that a queue wants each add confirmed by.
  */
 export function checkServer(info: string, asked: number): ServerWarning[] {
-  const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
-  const isValkey = field('server_name') === 'valkey' || field('valkey_version') !== '';
-  const version = isValkey ? field('valkey_version') : field('redis_version');
+  const field = fieldsOf(info);
+  const { isValkey, version } = versionOf(field);
   if (version !== '' && !atLeast(version, isValkey ? [7, 2] : [7, 0])) {
     throw new UnsupportedRedisError(isValkey ? 'Valkey' : 'Redis', version);
   }
   return [...memoryWarnings(field), ...diskWarnings(field), ...replicationWarnings(field, info, asked)];
+}
+
+/** As `Redis 7.0.15`; null where it does not say. */
+export function nameOfServer(info: string): string | null {
+  const { isValkey, version } = versionOf(fieldsOf(info));
+  return version === '' ? null : `${isValkey ? 'Valkey' : 'Redis'} ${version}`;
 }
 
 /** Tells of each warning once, whichever server gives cause for it. */
@@ -40,6 +45,15 @@ export class ServerWarnings {
 }
 
 type Field = (name: string) => string;
+
+function fieldsOf(info: string): Field {
+  return (name) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+}
+
+function versionOf(field: Field): { isValkey: boolean; version: string } {
+  const isValkey = field('server_name') === 'valkey' || field('valkey_version') !== '';
+  return { isValkey, version: isValkey ? field('valkey_version') : field('redis_version') };
+}
 
 function memoryWarnings(field: Field): ServerWarning[] {
   const policy = field('maxmemory_policy');

@@ -1,18 +1,31 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import { EventColumns } from './event-codec.js';
+import { countNames } from './name-counts.js';
 import type { Value } from './script.js';
 
 export type SettlementLists = Record<
-  'completed' | 'kept' | 'retried' | 'dead' | 'released' | 'said',
+  'completed' | 'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said',
   Value[]
 >;
 
-/** The lists of one exchange: runs by outcome, and the events they make. */
-export function encodeSettled(runs: readonly SettledRun[], withEvents: boolean): SettlementLists {
-  const lists: SettlementLists = { completed: [], kept: [], retried: [], dead: [], released: [], said: [] };
+/** The lists of one exchange: runs by outcome, how many there are of each name, and the events they make. */
+export function encodeSettled(
+  runs: readonly SettledRun[],
+  withEvents: boolean,
+): { readonly lists: SettlementLists; readonly whose: string } {
+  const { names, whose } = countNames(runs);
+  const lists: SettlementLists = {
+    completed: [],
+    kept: [],
+    retried: [],
+    dead: [],
+    released: [],
+    names,
+    said: [],
+  };
   for (const run of runs) place(run, lists);
   if (withEvents && runs.length > 0) say(runs, lists.said);
-  return lists;
+  return { lists, whose };
 }
 
 function place(run: SettledRun, lists: SettlementLists): void {

@@ -60,18 +60,18 @@ function guard<T>(observer: Partial<Observer<T>>): Observer<T> {
       }
     },
     error(error: unknown) {
-      if (!observer.error) return report('a subscription to job events has ended with an error', error);
+      if (!observer.error) return report('a subscription to events has ended with an error', error);
       try {
         observer.error(error);
       } catch (thrown) {
-        report('the error handler of a subscriber to job events threw', thrown);
+        report('the error handler of a subscriber to events threw', thrown);
       }
     },
     complete() {
       try {
         observer.complete?.();
       } catch (thrown) {
-        report('the complete handler of a subscriber to job events threw', thrown);
+        report('the complete handler of a subscriber to events threw', thrown);
       }
     },
   };
@@ -82,7 +82,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 function reportThrown(error: unknown): void {
-  report('a subscriber to job events threw; it stays subscribed', error);
+  report('a subscriber to events threw; it stays subscribed', error);
 }
 
 function report(what: string, error: unknown): void {

@@ -17,7 +17,7 @@ export interface PreparedWait {
    * What the handler returned, as far as it was kept; else undefined. Call it once, when the job was added. Waits at most
    * `timeoutMs`. `duplicate`: the job was in the queue before, so it may have ended already.
    *
-   * Rejects with `JobFailedError` when the job died or was removed, `WaitTimeoutError` when the time is over, `JobNotFoundError` when
+   * Rejects with `JobFailedError` when the job died, was removed or was cancelled, `WaitTimeoutError` when the time is over, `JobNotFoundError` when
    * it is gone and nobody saw how it ended, `NotRunningError` when the application stops.
    */
   outcome(timeoutMs: number, options?: { readonly duplicate?: boolean }): Promise<unknown>;
@@ -25,13 +25,19 @@ export interface PreparedWait {
   cancel(): void;
 }
 
+/** What a wait asks the store. */
+export type WaitVerbs = Pick<AdminVerbs, 'get' | 'cancelled'>;
+
 const READY_MS = 2_000;
 /** The state is asked after the first of these, then after twice as long, up to the last: events may be lost. */
 const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
 /** The event of a job that is gone may still be on its way for this long. */
 const GONE_MS = 1_500;
+/** What was cancelled longer before the wait was another job of the same id; the clock of Redis is known so exactly. */
+const CLOCKS_MS = 1_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+type Cancelled = Awaited<ReturnType<AdminVerbs['cancelled']>>;
 type Result = { readonly value: unknown } | { readonly error: Error };
 
 export class JobWait implements PreparedWait {
@@ -51,9 +57,10 @@ export class JobWait implements PreparedWait {
   private askTimer: NodeJS.Timeout | undefined;
   private askDelay = ASK_MS.first;
   private goneSince: number | undefined;
+  private readonly startedAt = performance.now();
 
   constructor(
-    private readonly engine: Pick<AdminVerbs, 'get'>,
+    private readonly engine: WaitVerbs,
     private readonly events: QueueEvents,
     private readonly queue: string,
     private readonly id: string,
@@ -103,7 +110,8 @@ export class JobWait implements PreparedWait {
 
   private onEnd(event: EndEvent): void {
     if (event.type === 'completed') void this.ask();
-    else if (event.type === 'dead') this.settle({ error: this.failed(event.reason, event.error) });
+    else if (event.type === 'dead') this.settle({ error: this.died(event.reason, event.error) });
+    else if (event.type === 'cancelled') this.settle({ error: this.failed('cancelled', event.reason) });
     else this.settle({ error: this.removed(event.reason) });
   }
 
@@ -137,7 +145,8 @@ export class JobWait implements PreparedWait {
     const end = this.begun ? this.end : undefined;
     try {
       const job = await this.engine.get(this.queue, this.id);
-      this.judge(job, end === this.end ? end : undefined);
+      const cancelled = job ? null : await this.engine.cancelled(this.queue, this.id);
+      this.judge(job, cancelled, end === this.end ? end : undefined);
     } catch (error) {
       if (error instanceof NotRunningError || error instanceof SyntaxError) this.settle({ error });
     }
@@ -151,15 +160,17 @@ export class JobWait implements PreparedWait {
   }
 
   /** `end`: the event that had been seen when the state was asked for. */
-  private judge(job: StoredJob | null, end: EndEvent | undefined): void {
+  private judge(job: StoredJob | null, cancelled: Cancelled, end: EndEvent | undefined): void {
     if (job?.state === 'completed') {
       this.settle({ value: job.result === null ? undefined : JSON.parse(job.result) });
     } else if (end?.type === 'completed') {
       this.settle({ value: undefined }); // completed, and by its options leaves nothing
     } else if (job?.state === 'dead') {
-      this.settle({ error: this.failed(job.failure?.reason ?? 'unknown', job.failure) });
+      this.settle({ error: this.died(job.failure?.reason ?? 'unknown', job.failure) });
     } else if (job) {
       this.goneSince = undefined;
+    } else if (cancelled && cancelled.agoMs <= performance.now() - this.startedAt + CLOCKS_MS) {
+      this.settle({ error: this.failed('cancelled', cancelled.reason) });
     } else {
       this.goneSince ??= performance.now();
       if (performance.now() - this.goneSince >= GONE_MS) {
@@ -172,17 +183,21 @@ export class JobWait implements PreparedWait {
     this.finish?.(result);
   }
 
-  private failed(reason: string, failure: FailureRecord | null): Error {
+  private died(reason: string, failure: FailureRecord | null): Error {
     const message = failure?.message ?? 'it was not run, or not to its end';
     const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
-    return new JobFailedError(this.queue, this.id, reason, message, cause ? { cause } : undefined);
+    return this.failed(reason, message, cause ? { cause } : undefined);
   }
 
   private removed(reason: string): Error {
     const message = reason
       ? `it was removed before it had ended: ${reason}`
       : 'it was removed before it had ended';
-    return new JobFailedError(this.queue, this.id, 'removed', message);
+    return this.failed('removed', message);
+  }
+
+  private failed(reason: string, message: string, options?: { cause: unknown }): Error {
+    return new JobFailedError(this.queue, this.id, reason, message, options);
   }
 }
 

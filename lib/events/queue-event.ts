@@ -77,6 +77,12 @@ export interface RemovedEvent extends JobEventBase<'removed'> {
   readonly reason: string;
 }
 
+/** The job was cancelled and is gone: before its run, or at the end of one that had not completed. */
+export interface CancelledEvent extends RunEventBase<'cancelled'> {
+  /** The text given to `cancel`. */
+  readonly reason: string;
+}
+
 /** No job of the queue is claimed from now on. */
 export interface PausedEvent extends EventBase<'paused'> {
   readonly jobId?: undefined;
@@ -106,6 +112,7 @@ export type QueueEvent =
   | StalledEvent
   | ReleasedEvent
   | RemovedEvent
+  | CancelledEvent
   | PausedEvent
   | ResumedEvent;
 
@@ -113,10 +120,12 @@ export type QueueEvent =
 export type EventOf<Type extends EventType> = Extract<QueueEvent, { readonly type: Type }>;
 
 /** The events that end a job: after one of them it does not run again unless a person says so. */
-export type EndEvent = EventOf<'completed' | 'dead' | 'removed'>;
+export type EndEvent = EventOf<'completed' | 'dead' | 'removed' | 'cancelled'>;
+
+const ENDS: ReadonlySet<EventType> = new Set<EndEvent['type']>(['completed', 'dead', 'removed', 'cancelled']);
 
 export function isEnd(event: QueueEvent): event is EndEvent {
-  return event.type === 'completed' || event.type === 'dead' || event.type === 'removed';
+  return ENDS.has(event.type);
 }
 
 /** One event as users see it. Null for a type this version does not know: a newer one may share the queue. */
@@ -145,6 +154,8 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
       return { id, type, queue, at, jobId, name, attempt, durationUs, reason: reason as DeadReason, error };
     case 'removed':
       return { id, type, queue, at, jobId, name, reason };
+    case 'cancelled':
+      return { id, type, queue, at, jobId, name, attempt, reason };
     case 'paused':
     case 'resumed':
       return { id, type, queue, at };

@@ -1,5 +1,4 @@
-import type { AdminVerbs } from '../engine/admin-verbs.js';
-import { JobWait, type PreparedWait } from './job-wait.js';
+import { JobWait, type PreparedWait, type WaitVerbs } from './job-wait.js';
 import type { QueueEvents } from './queue-events.js';
 
 /** A wait of one request is often followed by that of the next: the subscription to a queue outlives the last wait by this. */
@@ -25,7 +24,7 @@ export class JobWaiter {
   private readonly holds = new Map<string, Hold>();
 
   constructor(
-    private readonly engine: Pick<AdminVerbs, 'get'>,
+    private readonly engine: WaitVerbs,
     private readonly events: QueueEvents,
   ) {
     events.reader.onClose(() => {

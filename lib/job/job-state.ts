@@ -19,6 +19,7 @@ export interface JobMove {
     | 'stalled'
     | 'released'
     | 'removed'
+    | 'cancelled'
     | null;
   /** `null`: the job has left the queue. */
   readonly to: JobState | null;
@@ -71,6 +72,14 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
   },
   { from: 'waiting', event: 'removed', to: null, when: 'a person removes it' },
   { from: 'delayed', event: 'removed', to: null, when: 'a person removes it' },
+  { from: 'waiting', event: 'cancelled', to: null, when: 'it is cancelled' },
+  { from: 'delayed', event: 'cancelled', to: null, when: 'it is cancelled' },
+  {
+    from: 'active',
+    event: 'cancelled',
+    to: null,
+    when: 'it was cancelled meanwhile, and its run fails, is given back or loses its worker',
+  },
   { from: 'completed', event: 'removed', to: null, when: 'a person removes it' },
   { from: 'completed', event: null, to: null, when: 'its retention is over' },
 ]);

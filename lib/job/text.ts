@@ -6,20 +6,20 @@ const MAX_BYTES = 255;
  * would break lines in logs and in the store, lone surrogates would become one and the same character there. All
  * other Unicode is ordinary and kept byte by byte: case and composed or decomposed forms stay different.
  */
-export function faultOfText(text: unknown): string | undefined {
+export function faultOfText(text: unknown, maxBytes = MAX_BYTES): string | undefined {
   if (typeof text !== 'string') return 'is not a string';
   const length = text.length;
   if (length === 0) return 'is empty';
-  if (length > MAX_BYTES) return tooLong(text);
+  if (length > maxBytes) return tooLong(text);
   for (let at = 0; at < length; at++) {
     const unit = text.charCodeAt(at);
-    if (unit < 0x20 || unit > 0x7e) return faultOfWideText(text, at);
+    if (unit < 0x20 || unit > 0x7e) return faultOfWideText(text, at, maxBytes);
   }
   return undefined;
 }
 
 /** The same from the first unit on that is not printable ASCII. */
-function faultOfWideText(text: string, from: number): string | undefined {
+function faultOfWideText(text: string, from: number, maxBytes: number): string | undefined {
   let bytes = from;
   for (let at = from; at < text.length; at++) {
     const unit = text.charCodeAt(at);
@@ -33,7 +33,7 @@ function faultOfWideText(text: string, from: number): string | undefined {
       at++;
     } else return `holds the lone surrogate ${hex(unit)} at position ${at}`;
   }
-  return bytes > MAX_BYTES ? tooLong(text) : undefined;
+  return bytes > maxBytes ? tooLong(text) : undefined;
 }
 
 function isPair(text: string, at: number): boolean {

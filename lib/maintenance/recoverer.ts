@@ -1,9 +1,21 @@
 import { Logger } from '@nestjs/common';
 import type { QueueEngine } from '../engine/engine.js';
+import { quoted } from '../job/text.js';
+
+/** Of which process a worker was, where that is known. */
+export type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
 
 export interface RecovererLimits {
   readonly leaseMs: number;
   readonly maxStalls: number;
+}
+
+/** What became of the jobs of a silent worker, in numbers. */
+interface Taken {
+  /** Without those that were cancelled. */
+  readonly count: number;
+  readonly dead: number;
+  readonly cancelled: number;
 }
 
 /**
@@ -25,6 +37,7 @@ export class Recoverer {
   constructor(
     private readonly engine: QueueEngine,
     private readonly limits: RecovererLimits,
+    private readonly processOf: FindProcess = async () => null,
   ) {
     this.doubtMs = limits.leaseMs / 2;
   }
@@ -83,15 +96,24 @@ export class Recoverer {
         this.notBefore.set(queue, performance.now() + answer.againInMs);
         return answer.againInMs;
       }
-      const { waiting, suspects, dead } = answer;
+      const { waiting, suspects, dead, cancelled } = answer;
       const count = waiting.length + suspects.length + dead.length;
-      if (count > 0) {
-        const fate = dead.length > 0 ? `, ${dead.length} of them are dead as stalled` : '';
-        this.logger.warn(
-          `queue '${queue}': worker ${worker} went silent; ${count} jobs of it go back to the line${fate}`,
-        );
-      }
+      // Nobody waits for it: other workers may have gone silent too.
+      if (count + cancelled.length > 0)
+        void this.tell(queue, worker, { count, dead: dead.length, cancelled: cancelled.length });
       if (!answer.more || this.stopped) return Infinity;
     }
+  }
+
+  private async tell(queue: string, worker: string, taken: Taken): Promise<void> {
+    const { count, dead, cancelled } = taken;
+    const process = await this.processOf(worker).catch(() => null);
+    const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
+    const fate =
+      (dead > 0 ? `, ${dead} of them are dead as stalled` : '') +
+      (cancelled > 0 ? `; ${cancelled} that were cancelled have ended` : '');
+    this.logger.warn(
+      `queue '${queue}': worker ${worker}${place} went silent; ${count} jobs of it go back to the line${fate}`,
+    );
   }
 }

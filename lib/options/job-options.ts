@@ -99,7 +99,8 @@ export function checkJobOptions(options: JobOptions | undefined, path: string): 
   return checked;
 }
 
-function checkMoment(value: unknown, path: string): number {
+/** A moment as ms since 1970. */
+export function checkMoment(value: unknown, path: string): number {
   const time = value instanceof Date ? value.getTime() : value;
   if (Number.isInteger(time) && (time as number) >= 0 && (time as number) <= MAX_TIME_MS)
     return time as number;

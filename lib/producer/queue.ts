@@ -1,26 +1,24 @@
+import type { CancelAnswer } from '../engine/admin-verbs.js';
 import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
+import { checkCancelReason } from '../job/cancel-reason.js';
 import { checkJobId } from '../job/job-id.js';
+import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
-import { readable } from '../options/check.js';
+import { field, integer, readable, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { AddResult } from './add-result.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
 import { Enqueuer } from './enqueuer.js';
 import { makeJob, type MadeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
+import { Schedules } from './schedules.js';
 
-/** What became of an `add`. */
-export interface AddResult {
-  readonly id: string;
-  readonly queue: string;
-  readonly name: string;
-  /** True where a job with this id was already in the queue, in whatever state; that one was left as it is. */
-  readonly duplicate: boolean;
-}
+export type { AddResult };
 
 /** One entry of `addBulk`. */
 export interface BulkJob {
@@ -44,6 +42,8 @@ export interface EndWait {
 
 export type PrepareWait = (queue: string, id: string) => EndWait;
 
+const statsOptions = shape({ days: field('days', integer(1, 90)) });
+const DEFAULT_STATS_DAYS = 7;
 const DEFAULT_WAIT = '30s';
 /** How long the result of an awaited job is kept at least, for readers whose events were lost. */
 const WAITED_RETENTION = 60_000;
@@ -59,6 +59,8 @@ const MAX_RETRY_DEAD = 1000;
  */
 export class Queue {
   readonly name: string;
+  /** Rules that make jobs: cron expressions and intervals. */
+  readonly schedules: Schedules;
   private readonly enqueuer: Enqueuer;
 
   /** @internal */
@@ -70,10 +72,11 @@ export class Queue {
   ) {
     this.name = options.name;
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
+    this.schedules = new Schedules(engine, options, (job) => this.enqueuer.add(job));
   }
 
   /**
-   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed by a person.
+   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed or cancelled by a person.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
@@ -101,7 +104,7 @@ export class Queue {
    * Adds a job and waits for its end.
    *
    * @returns what the handler returned, as JSON gives it back
-   * @throws {JobFailedError} when it died
+   * @throws {JobFailedError} when it died, was removed or was cancelled
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
    */
   async addAndWait<Result = unknown>(
@@ -146,6 +149,20 @@ export class Queue {
     return { waiting, delayed, active, completed, dead };
   }
 
+  /**
+   * What became of jobs, per day (UTC), in all and by job name; counted by Redis as it happens, and kept for 90 days.
+   *
+   * @param options `days`: today and the days before, 1 to 90; by default 7
+   * @throws {InvalidOptionError}
+   * @example
+   * const { days, total } = await emails.stats({ days: 30 });
+   * console.log(days[0].date, days[0].processed, total.byName['welcome']?.failed ?? 0);
+   */
+  async stats(options: { readonly days?: number } = {}): Promise<QueueStats> {
+    const { days = DEFAULT_STATS_DAYS } = statsOptions(options, 'stats()', refuse) ?? {};
+    return this.engine.admin.stats(this.name, days);
+  }
+
   /** Whether `pause` is in force, for every process. */
   async isPaused(): Promise<boolean> {
     return (await this.engine.admin.counts(this.name)).paused;
@@ -172,6 +189,25 @@ export class Queue {
     if (answer === 'active') {
       throw new WrongStateError(this.name, `job ${quoted(id)}`, 'active', 'wait for the end of its run');
     }
+  }
+
+  /**
+   * Ends a job, whatever it does: it is never tried again. Any process may say it.
+   *
+   * `'cancelled'`: it waited, for its time or for a worker, and is gone.
+   * `'signalled'`: it runs. Within a beat (a quarter of `lease.duration`: 2 s) its `job.signal` is aborted with a `JobAbortedError` of
+   * reason `cancelled`, and whatever its handler throws then, the job is gone; so it is where its worker dies or is stopped. A
+   * handler that returns all the same was faster: the job completes. Said again, the first reason stays.
+   * `'not-found'`: there is nothing to cancel, since there is no such job, or it has completed or died.
+   *
+   * @param reason for the event `cancelled`, the signal, and whoever waits for the job: 1 to 1,000 bytes of text in one line
+   * @throws {InvalidJobIdError | InvalidOptionError}
+   * @example
+   * if ((await videos.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
+   */
+  async cancel(id: string, reason?: string): Promise<CancelAnswer> {
+    const text = checkCancelReason(reason, 'cancel().reason');
+    return this.engine.admin.cancel(this.name, checkJobId(id), text);
   }
 
   /** Runs a delayed job now. @throws {JobNotFoundError | WrongStateError} */

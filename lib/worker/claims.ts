@@ -28,8 +28,12 @@ export class Claims {
     return rest;
   }
 
-  drop(ids: ReadonlySet<string>): void {
-    this.reset(this.all().filter(({ id }) => !ids.has(id)));
+  /** Answers those that were there. */
+  drop(ids: { has(id: string): boolean }): readonly ClaimedJob[] {
+    const all = this.all();
+    const dropped = all.filter(({ id }) => ids.has(id));
+    if (dropped.length > 0) this.reset(all.filter(({ id }) => !ids.has(id)));
+    return dropped;
   }
 
   all(): readonly ClaimedJob[] {

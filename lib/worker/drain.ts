@@ -41,7 +41,9 @@ export async function drainPool(
   await finished(pool, limits.graceMs);
   for (const run of pool.runs) pool.giveUp(run);
   // Also those that failed because they were told to stop.
-  const released = late.filter((run) => run.outcome?.kind === 'released').map((run) => run.id);
+  const released = late
+    .filter((run) => run.outcome?.kind === 'released' && run.aborted?.reason !== 'cancelled')
+    .map((run) => run.id);
   if (released.length > 0) {
     const ids = released.slice(0, 20).map(quoted).join(', ');
     pool.logger.warn(

@@ -1,4 +1,5 @@
 import type { Logger } from '@nestjs/common';
+import type { AbortReason } from '../errors.js';
 import { validatePayload } from '../job/define-job.js';
 import { encodeResult } from '../job/payload.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -49,6 +50,8 @@ export class Executor {
 
   private call(run: Run, handler: HandlerEntry): void {
     if (run.closed) return;
+    // It was told to stop while its data was checked.
+    if (run.aborted) return this.failed(run, run.aborted, handler);
     let returned: unknown;
     let promise: Promise<unknown> | undefined;
     try {
@@ -105,7 +108,7 @@ export class Executor {
     const end = () => {
       subscription.unsubscribe();
       // Nothing more will come of it; where the time is over, that is said already.
-      if (run.aborted?.reason === 'shutdown') this.failed(run, run.aborted, handler);
+      if (run.aborted && STOPPING.has(run.aborted.reason)) this.failed(run, run.aborted, handler);
     };
     if (signal.aborted) end();
     else signal.addEventListener('abort', end, { once: true });
@@ -168,6 +171,8 @@ export class Executor {
   }
 }
 
+/** Reasons to abort a run that leave its end to its handler. */
+const STOPPING: ReadonlySet<AbortReason> = new Set(['shutdown', 'cancelled']);
 const COMPLETED = { kind: 'completed' } as const;
 
 /** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */

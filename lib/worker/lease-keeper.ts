@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { BeatAnswer, Heartbeat, QueueEngine } from '../engine/engine.js';
+import type { ProcessRecord } from '../engine/process-verbs.js';
 
 /** A worker whose lease is to be kept while it holds jobs. */
 export interface Holder {
@@ -13,7 +14,8 @@ export interface Holder {
 /**
  * Keeps the leases of this process: one sign of life per queue and beat, however many jobs run, and none where nothing is
  * held. An exchange is a sign of life too, but only the beat comes when nothing ends. It comes from a thread, so that a
- * handler that blocks the event loop is not taken for dead; where that cannot be, from a timer.
+ * handler that blocks the event loop is not taken for dead; where that cannot be, from a timer. What the process says of
+ * itself in the registry holds for a lease too, and is renewed with it.
  */
 export class LeaseKeeper {
   private readonly holders = new Map<string, Holder>();
@@ -22,6 +24,7 @@ export class LeaseKeeper {
   private heartbeat: Heartbeat | null = null;
   private timer: NodeJS.Timeout | null = null;
   private open = false;
+  private record: ProcessRecord | null = null;
 
   constructor(
     private readonly engine: QueueEngine,
@@ -51,8 +54,17 @@ export class LeaseKeeper {
     if (this.holders.delete(holder.queue)) this.heartbeat?.leave(holder.queue);
   }
 
+  /** From now on the process says this of itself. */
+  show(record: ProcessRecord): void {
+    this.begin();
+    this.record = record;
+    if (this.heartbeat) this.heartbeat.show(record);
+    else this.register();
+  }
+
   async stop(): Promise<void> {
     this.open = false;
+    this.record = null;
     this.holders.clear();
     if (this.timer) clearInterval(this.timer);
     this.timer = null;
@@ -81,6 +93,7 @@ export class LeaseKeeper {
       `${why}: leases are renewed by a timer, so a handler that blocks the event loop for ${this.leaseMs} ms loses its jobs`,
     );
     this.timer = setInterval(() => this.beatAll(), this.beatMs);
+    this.register();
   }
 
   private beatAll(): void {
@@ -93,5 +106,12 @@ export class LeaseKeeper {
         () => undefined,
       );
     }
+    this.register();
+  }
+
+  private register(): void {
+    const { record } = this;
+    // Not there for a while, where this fails: the next beat says it again.
+    if (record) this.engine.processes.register(record, this.leaseMs).catch(() => undefined);
   }
 }

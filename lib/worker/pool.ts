@@ -1,10 +1,6 @@
 /** The running side of one queue in this process, as the runtime sees it. */
 export interface Pool {
   readonly queue: string;
-  /** Slots, its own or shared with other queues. */
-  readonly concurrency: number;
-  /** Handlers running right now. */
-  readonly running: number;
   /** Begins to claim. Safe twice. */
   start(): void;
   /** Claims nothing more; what runs goes on. */

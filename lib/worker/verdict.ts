@@ -11,7 +11,7 @@ const MAX_STACK = 16_384;
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
 const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
 
-/** Back to the head of the line, as if it had not been claimed. */
+/** Back to the head of the line, as if it had not been claimed; a cancelled job ends instead. */
 export const RELEASED = { kind: 'released' } as const satisfies Outcome;
 
 /** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
@@ -19,6 +19,8 @@ export type OnBadBackoff = (error: unknown, delayMs: number) => void;
 
 /** What a thrown value means for the job: later, again, dead, or as if nothing had been. Never throws, whatever was thrown. */
 export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome {
+  // Whatever it says: the store ends a job that was cancelled, and nobody else knows that for sure.
+  if (run.aborted?.reason === 'cancelled') return RELEASED;
   const code = read(thrown, 'code');
   const snoozeMs = code === 'GODWIT_SNOOZE' ? readDuration(read(thrown, 'delayMs')) : undefined;
   if (snoozeMs !== undefined) {

@@ -17,6 +17,7 @@ import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import { jobText } from './job-text.js';
 import { isSuspect, openClaim, type Opening } from './opened-claim.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
+import { writeNote } from './notes.js';
 import { Prefetch } from './prefetch.js';
 import type { Run, RunVoice } from './run.js';
 import type { Seat, Slots, SlotUser } from './slots.js';
@@ -36,6 +37,8 @@ export interface WorkerPoolParts {
   readonly leases: LeaseKeeper;
   /** Told when the first lease of another worker ends, so that somebody looks after it. */
   readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
+  /** Told when the first occurrence of a schedule is due, so that somebody makes its job. */
+  readonly watchSchedules: (queue: string, dueInMs: number | null) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -93,12 +96,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.exchanger.worker;
   }
 
-  get concurrency(): number {
-    return this.parts.slots.total;
-  }
-
-  get running(): number {
-    return this.runs.size;
+  /** Whether this process claims nothing of its queue. */
+  get resting(): boolean {
+    return this.state === 'paused' || this.state === 'new';
   }
 
   // ------------------------------------------------------------------------------------------------------ the runtime
@@ -187,6 +187,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (claimed.length > 0) this.take(claimed);
     this.seat.answered(asked, claimed.length);
     this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
+    this.parts.watchSchedules(this.queue, answer.scheduleInMs);
     this.strays.compare(answer.held);
     this.planDue(dueInMs);
     if (this.state !== 'running') this.releaseClaims();
@@ -234,9 +235,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return true;
   }
 
-  looked({ work, dueInMs, leaseInMs }: QueueLook): void {
+  looked({ work, dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {
     if (dueInMs !== null) this.planDue(dueInMs);
     this.parts.watchLeases(this.queue, this.worker, leaseInMs);
+    this.parts.watchSchedules(this.queue, scheduleInMs);
     if (work) this.wake();
   }
 
@@ -256,6 +258,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.leaseLost(this.exchanger.renew());
       return;
     }
+    if (answer.cancels.size > 0) this.cancel(answer.cancels);
     if (!this.exchanger.busy && answer.seq === this.exchanger.seq) this.strays.compare(answer.held);
   }
 
@@ -268,22 +271,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   async note(run: Run, what: { progress?: string; log?: string }): Promise<void> {
     if (run.closed) return;
-    const { id, name, attempt } = run;
-    try {
-      const held = await this.parts.engine.note(this.queue, {
-        worker: this.worker,
-        id,
-        name,
-        attempt,
-        ...what,
-      });
-      if (!held && !run.closed) this.loseRun(run);
-    } catch (error) {
-      // Progress is for people; that it could not be written must not fail the job.
-      this.logger.debug(
-        `${jobText(this.queue, id)}: progress or log not written: ${(error as Error).message}`,
-      );
-    }
+    const held = await writeNote(this.parts.engine, this.worker, run, what, this.logger);
+    if (!held && !run.closed) this.loseRun(run);
   }
 
   // --------------------------------------------------------------------------------------------------------- the slots
@@ -365,8 +354,17 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
   }
 
-  private releaseClaims(): void {
-    for (const job of this.claims.clear()) {
+  /** A run hears of it and decides; what has not started does not start. The store ends what is given back. */
+  private cancel(reasons: ReadonlyMap<string, string>): void {
+    for (const run of this.runs) {
+      const reason = reasons.get(run.id);
+      if (reason !== undefined) run.abort('cancelled', reason);
+    }
+    this.releaseClaims(this.claims.drop(reasons));
+  }
+
+  private releaseClaims(jobs = this.claims.clear()): void {
+    for (const job of jobs) {
       const name = decodeBody(job.body)?.name ?? '';
       if (isSuspect(job)) this.suspects -= 1;
       this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });

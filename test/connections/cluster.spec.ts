@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { expect, it } from 'vitest';
-import { QueueKeys } from '#lib/engine/keys.js';
+import { processKeys, QueueKeys } from '#lib/engine/keys.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
 import { useCluster } from '../support/cluster.js';
 import { bootQueue, processorOf, PATIENT } from '../support/queue-app.js';
@@ -17,7 +18,7 @@ async function bootEverywhere(run: (job: Job<any>) => unknown = () => undefined)
     runs.set(job.id, (runs.get(job.id) ?? 0) + 1);
     return run(job);
   };
-  const { close, events, logs, producer, queueOf } = await bootQueue(
+  const { close, events, get, logs, producer, queueOf } = await bootQueue(
     { url: '', prefix: cluster.prefix },
     {
       root: { connection: cluster.connection },
@@ -26,7 +27,8 @@ async function bootEverywhere(run: (job: Job<any>) => unknown = () => undefined)
       watch: false,
     },
   );
-  return { close, events, logs, producer, queueOf, names, runs };
+  const workers = () => get(QueueInspector).workers();
+  return { close, events, logs, producer, queueOf, names, runs, workers };
 }
 
 it('boots, adds, runs, waits and drains with a queue on every master', async () => {
@@ -131,6 +133,25 @@ it('serves every act of people', async () => {
   }
 });
 
+it('knows every worker process, whatever masters have its queues', async () => {
+  const end = latch('the end of the jobs');
+  const { names, queueOf, workers, close } = await bootEverywhere(() => end.promise);
+  await Promise.all(names.map((name) => queueOf(name).add('one', null)));
+  const isShown = async () => {
+    const [worker, ...others] = await workers();
+    const running = worker?.pools.flatMap(({ jobs }) => jobs.map(({ queue }) => queue));
+    return others.length === 0 && running?.toSorted().join() === names.toSorted().join();
+  };
+  await until(isShown, PATIENT);
+  end.open();
+  const watcher = await bootQueue(
+    { url: '', prefix: cluster.prefix },
+    { root: { connection: cluster.connection }, watch: false },
+  );
+  await close();
+  expect(await watcher.get(QueueInspector).workers()).toEqual([]);
+});
+
 it('puts every key of a queue into one slot, whatever it is called', () => {
   const name = fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/);
   fc.assert(
@@ -143,7 +164,8 @@ it('puts every key of a queue into one slot, whatever it is called', () => {
         keys.lane('l'),
         keys.stats('d'),
       ];
-      expect(new Set(all.map((key) => new Command('get', [key]).getSlot())).size).toBe(1);
+      for (const group of [all, Object.values(processKeys(prefix))])
+        expect(new Set(group.map((key) => new Command('get', [key]).getSlot())).size).toBe(1);
     }),
     { numRuns: 1_000 },
   );

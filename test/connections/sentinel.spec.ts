@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startSentinel, type RunningSentinel } from '../../tools/redis/sentinel.mjs';
 import { bootWorking } from '../faults/support/app.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { atEnd } from '../support/cleanup.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';
 
 let sentinel: RunningSentinel;
@@ -9,6 +11,20 @@ beforeAll(async () => {
   sentinel = await startSentinel();
 });
 afterAll(() => sentinel.stop());
+
+// First of all: sentinels that have been stopped begin no failover for half a minute.
+it('tells the new primary which workers there are', async () => {
+  const app = await bootQueue(
+    { url: '', prefix: 'registry' },
+    { root: { connection: sentinel.connection }, handlers: { '*': () => 1 }, watch: false },
+  );
+  const states = async () => (await app.get(QueueInspector).workers()).map(({ state }) => state);
+  await until(async () => (await states()).length === 1, PATIENT);
+  await sentinel.healthy();
+  await sentinel.failover();
+  app.runtime.pause();
+  await until(async () => (await states()).join() === 'paused', PATIENT);
+}, 60_000);
 
 it('finds the primary by its sentinels, with every connection and from the thread', async () => {
   const end = latch('the end of the job');

@@ -159,6 +159,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
           pools.set(queue.queue, pool);
           return pool;
         }),
+      say: () => undefined,
       stop: async () => void history.push('workforce stopped'),
     }))
     .overrideProvider(QueueProducer)

@@ -3,6 +3,7 @@ import { command, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
 import {
   advance,
+  cancel,
   count,
   flushScripts,
   look,
@@ -54,6 +55,8 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     look,
     count,
     remove,
+    cancel,
+    cancel,
     retryDead,
   ];
   return fc.commands(

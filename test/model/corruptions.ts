@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { QueueEngine } from '#lib/engine/engine.js';
 import type { AnyScript } from '#lib/engine/script.js';
+import { cancel } from '#lib/engine/scripts/cancel.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { promote } from '#lib/engine/scripts/promote.js';
@@ -82,7 +83,7 @@ async function mend(scene: Scene): Promise<void> {
   await rig.engine.admin.repair(QUEUE, MAX_STALLS);
   const { state, events } = await rig.snapshot(model.lastEvent);
   for (const { type, id, reason } of events)
-    if (type === 'removed' && reason === 'retention') trimmed.add(id);
+    if ((type === 'removed' && reason === 'retention') || type === 'cancelled') trimmed.add(id);
   model.load(state);
   for (const id of everything) assert(model.jobs.has(id) || trimmed.has(id), `repair has lost ${id}`);
   const again = (id: string) =>
@@ -101,8 +102,8 @@ async function mend(scene: Scene): Promise<void> {
   await scene.compare();
 }
 
-/** A stream that cannot be written must fail nothing. */
-const KINDS = QUEUE_KEYS.filter((kind) => kind !== 'events');
+/** What only tells of moves must fail none. */
+const KINDS = QUEUE_KEYS.filter((kind) => kind !== 'events' && kind !== 'cancelled');
 
 /** What is written over a key of ours is an error of the next call, and nothing else changes by it. */
 async function refused(
@@ -141,6 +142,7 @@ function callsOf(engine: QueueEngine, worker: string): [AnyScript, () => Promise
     [exchange, () => engine.exchange(QUEUE, fresh)],
     [recover, () => engine.recover(QUEUE, { worker, beatMs: BEAT_MS, leaseMs, maxStalls: MAX_STALLS })],
     [release, () => engine.release(QUEUE, { worker, ids: ['a'], leave: true })],
+    [cancel, () => engine.admin.cancel(QUEUE, 'a', 'why')],
     [promote, () => engine.promote(QUEUE, 5)],
     [retryDead, () => engine.admin.retryDead(QUEUE, { limit: 5 })],
   ];

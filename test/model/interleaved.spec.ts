@@ -50,6 +50,7 @@ const WORSE: Record<string, Patch> = {
     "if wait_ms > 0 then return { 'doubted', wait_ms } end",
     '',
   ]),
+  'gives a cancelled job to another worker': instead('recover', ['if not is_cancelled(taken[i])', 'if true']),
   'runs delayed jobs at once': instead('exchange', [
     "local due = redis.call('ZRANGE', key_delayed, '-inf', now, ",
     "local due = redis.call('ZRANGE', key_delayed, '-inf', '+inf', ",

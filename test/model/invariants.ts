@@ -46,6 +46,8 @@ export function brokenRules(state: State, now: number): string[] {
     rule(keys('results').includes(id), `${id} has completed without a record of it`);
   for (const id of keys('priorities'))
     rule(places.get(id)?.[0] === 'delayed', `${id} has a priority put by and is not delayed`);
+  for (const id of keys('cancels'))
+    rule(places.get(id)?.[0]?.startsWith('active:') === true, `${id} was signalled and is not active`);
   for (const line of ['wait', 'suspects']) {
     const ids = of(line).list ?? [];
     rule(new Set(ids).size === ids.length, `${line} holds an id twice`);

@@ -67,6 +67,7 @@ function answer(
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,
     leaseInMs: others[0] ? Math.max(0, Math.ceil(others[0][1] - model.now)) : null,
+    scheduleInMs: null,
   };
 }
 
@@ -84,40 +85,55 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
   const plain = settled.filter(is('completed', false));
   // One answer for all that are held: what is said twice of a job counts once, and none of it was in vain.
   if (plain.every(({ id }) => held.has(id))) {
-    model.tally('processed', new Set(plain.map(({ id }) => id)).size);
-    for (const { id } of plain) {
-      held.delete(id);
+    for (const { id, name } of plain) {
+      if (!held.delete(id)) continue;
+      completedOne(model, name);
       model.forget(id);
     }
   } else {
     const accepted = plain.filter(accept);
-    for (const { id } of accepted) model.forget(id);
-    model.tally('processed', accepted.length);
+    for (const { id, name } of accepted) {
+      completedOne(model, name);
+      model.forget(id);
+    }
   }
+  const ended: string[] = [];
+  /** What was cancelled meanwhile goes no further. */
+  const goesOn = (run: SettledRun) => {
+    if (!accept(run)) return false;
+    if (model.cancels.has(run.id)) ended.push(run.id);
+    return !model.cancels.has(run.id);
+  };
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
   if (model.completed.size > 0) sweepCompleted(model);
-  for (const run of settled.filter(is('retried'))) if (accept(run)) retry(model, run);
-  const died = settled.filter(is('dead')).filter(accept);
+  for (const run of settled.filter(is('retried'))) if (goesOn(run)) retry(model, run);
+  const died = settled.filter(is('dead')).filter(goesOn);
   for (const run of died) die(model, run);
   model.toHead(
     settled
       .filter(is('released'))
-      .filter(accept)
+      .filter(goesOn)
       .map(({ id }) => id),
   );
 
-  const says: Saying[] = settled.length > lost.length ? sayings(settled, new Set(lost)) : [];
+  const vain = [...lost, ...ended];
+  const says: Saying[] = settled.length > vain.length ? sayings(settled, new Set(vain)) : [];
+  says.push(...model.withoutCancelled(ended).says);
   if (died.length > 0) says.push(...model.trimDead());
   return { lost, says };
 }
 
-function keep(model: QueueModel, { id, attempt, durationUs, outcome }: SettledRun): void {
+function completedOne(model: QueueModel, name: string): void {
+  model.tally('processed', 1);
+  model.tallyName('processed', name);
+}
+
+function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: SettledRun): void {
   const { forMs, result } = (outcome as { keep: { forMs: number; result: string | undefined } }).keep;
   model.completed.set(id, model.now + forMs);
   model.results.set(id, `${model.now}\n${JSON.stringify({ attempt, us: durationUs, result })}`);
-  model.attempts.delete(id);
-  model.stalls.delete(id);
-  model.tally('processed', 1);
+  for (const map of [model.attempts, model.stalls, model.cancels]) map.delete(id);
+  completedOne(model, name);
 }
 
 function sweepCompleted(model: QueueModel): void {
@@ -128,9 +144,9 @@ function sweepCompleted(model: QueueModel): void {
   }
 }
 
-function retry(model: QueueModel, { id, outcome }: SettledRun): void {
+function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
   const { delayMs, failure, priority, counted } = outcome as Extract<typeof outcome, { kind: 'retried' }>;
-  if (counted) count(model, id);
+  if (counted) count(model, id, name);
   if (failure) model.failures.set(id, `${model.now}\n${JSON.stringify(failure)}`);
   if (delayMs > 0) {
     model.delayed.set(id, model.now + delayMs);
@@ -139,16 +155,18 @@ function retry(model: QueueModel, { id, outcome }: SettledRun): void {
   else model.wait.push(id);
 }
 
-function die(model: QueueModel, { id, outcome }: SettledRun): void {
+function die(model: QueueModel, { id, name, outcome }: SettledRun): void {
   const { failure, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
   model.bury(id, JSON.stringify(failure));
-  if (counted) count(model, id);
+  if (counted) count(model, id, name);
   model.tally('dead', 1);
+  model.tallyName('dead', name);
 }
 
-function count(model: QueueModel, id: string): void {
+function count(model: QueueModel, id: string, name: string): void {
   model.attempts.set(id, (model.attempts.get(id) ?? 0) + 1);
   model.tally('failed', 1);
+  model.tallyName('failed', name);
 }
 
 /** One event for each run, by outcome; those of a lost job have numbers only. */
@@ -186,6 +204,7 @@ function claim(model: QueueModel, { worker, want, maySuspect }: ExchangeCall, sa
     says.push({ type: 'dead', id, reason: 'corrupt' });
   }
   model.tally('dead', broken.length);
+  model.tallyName('dead', '', broken.length);
   const whole = ids.filter((id) => !broken.includes(id));
   for (const id of whole) {
     model.held(worker).add(id);

@@ -8,6 +8,7 @@ import type {
   RecoverCall,
   ReleaseCall,
 } from '#lib/engine/engine.js';
+import type { CancelAnswer } from '#lib/engine/admin-verbs.js';
 import type { JobCounts, JobState } from '#lib/job/job-state.js';
 import { sorted, type QueueModel, type Saying } from './queue-model.js';
 
@@ -71,10 +72,11 @@ export function enqueue(model: QueueModel, call: EnqueueCall): EnqueueAnswer {
 export function beat(model: QueueModel, worker: string, leaseMs: number): BeatAnswer {
   const record = model.records.get(worker);
   if (record?.seq === undefined) return { kind: 'unknown-worker' };
-  const held = model.held(worker).size;
-  if (held > 0) model.leases.set(worker, model.now + leaseMs);
+  const held = model.held(worker);
+  if (held.size > 0) model.leases.set(worker, model.now + leaseMs);
   record.until = model.now + model.limits.recordMs;
-  return { kind: 'alive', held, seq: record.seq };
+  const cancels = new Map([...model.cancels].filter(([id]) => held.has(id)));
+  return { kind: 'alive', held: held.size, seq: record.seq, cancels };
 }
 
 export function overdue(model: QueueModel, withinMs: number): { worker: string; endsInMs: number }[] {
@@ -108,12 +110,12 @@ export function recover(model: QueueModel, call: RecoverCall): RecoverAnswer {
 }
 
 function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): RecoverAnswer {
-  const ids = [...model.held(worker)].toSorted();
+  const taken = [...model.held(worker)].toSorted();
   model.active.delete(worker);
   model.leases.delete(worker);
   model.records.delete(worker);
-  if (ids.length === 0) return { kind: 'recovered', waiting: [], suspects: [], dead: [], more: false };
-  const says: Saying[] = ids.map((id) => ({ type: 'stalled', id, name: model.nameOf(id) }));
+  const { others: ids, ended: cancelled, says } = model.withoutCancelled(taken);
+  says.push(...ids.map((id): Saying => ({ type: 'stalled', id, name: model.nameOf(id) })));
   for (const id of ids) model.stalls.set(id, (model.stalls.get(id) ?? 0) + 1);
   const stallsOf = (id: string) => model.stalls.get(id)!;
   const dead = ids.filter((id) => stallsOf(id) > maxStalls);
@@ -126,10 +128,11 @@ function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): Recove
     says.push({ type: 'dead', id, name: model.nameOf(id), reason: 'stalled' });
   }
   model.tally('dead', dead.length);
+  for (const id of dead) model.tallyName('dead', model.nameOf(id));
   if (dead.length > 0) says.push(...model.trimDead());
   if (waiting.length + suspects.length > 0) model.bell = true;
   model.say(says);
-  return { kind: 'recovered', waiting, suspects, dead, more: false };
+  return { kind: 'recovered', waiting, suspects, dead, cancelled, more: false };
 }
 
 export function adopt(model: QueueModel, worker: string, known: readonly string[]): AdoptAnswer {
@@ -149,16 +152,18 @@ export function adopt(model: QueueModel, worker: string, known: readonly string[
 export function release(model: QueueModel, { worker, ids, leave }: ReleaseCall): { lost: readonly string[] } {
   const held = model.held(worker);
   const lost: string[] = [];
-  const released = ids.filter((id) => {
+  const given = ids.filter((id) => {
     if (held.delete(id)) return true;
     lost.push(id);
     return false;
   });
+  const { others: released, says } = model.withoutCancelled(given);
   if (released.length > 0) {
     model.toHead(released);
     model.bell = true;
-    model.say(released.map((id) => ({ type: 'released', id, name: model.nameOf(id) })));
+    says.push(...released.map((id): Saying => ({ type: 'released', id, name: model.nameOf(id) })));
   }
+  model.say(says);
   if (held.size === 0) {
     model.leases.delete(worker);
     if (leave) model.records.delete(worker);
@@ -243,6 +248,19 @@ export function remove(model: QueueModel, id: string): 'removed' | 'not-found' |
   return 'removed';
 }
 
+export function cancel(model: QueueModel, id: string, reason: string): CancelAnswer {
+  if (!model.jobs.has(id)) return 'not-found';
+  for (const worker of model.leases.keys()) {
+    if (!model.held(worker).has(id)) continue;
+    if (!model.cancels.has(id)) model.cancels.set(id, reason);
+    return 'signalled';
+  }
+  const found = [model.prioritized, model.delayed].map((zset) => zset.delete(id)).includes(true);
+  if (!found && !takeOut(model.suspects, id) && !takeOut(model.wait, id)) return 'not-found';
+  model.say(model.endCancelled([id], () => reason, 0));
+  return 'cancelled';
+}
+
 function takeOut(line: string[], id: string): boolean {
   const at = line.indexOf(id);
   if (at !== -1) line.splice(at, 1);
@@ -306,7 +324,8 @@ export function obliterate(model: QueueModel, force: boolean): 'obliterated' | '
   const { jobs, prioritized, delayed, priorities, attempts, stalls, failures, dead, completed } = model;
   for (const map of [jobs, prioritized, delayed, priorities, attempts, stalls, failures, dead, completed])
     map.clear();
-  for (const map of [model.results, model.progress, model.logs, model.leases]) map.clear();
+  for (const map of [model.results, model.progress, model.logs, model.leases, model.cancels, model.cancelled])
+    map.clear();
   model.wait = [];
   model.suspects = [];
   model.bell = false;

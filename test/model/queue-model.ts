@@ -38,6 +38,7 @@ export interface Saying {
 }
 
 const RANKS = 4_294_967_296;
+const CANCELLED_MS = 60_000;
 
 /** What a queue should be: plain collections, and the moves that several verbs share. */
 export class QueueModel {
@@ -57,6 +58,11 @@ export class QueueModel {
   results = new Map<string, string>();
   progress = new Map<string, string>();
   logs = new Map<string, string>();
+  /** Why, of active jobs that were cancelled. */
+  cancels = new Map<string, string>();
+  /** When and why, of jobs that ended so. */
+  cancelled = new Map<string, string>();
+  cancelledUntil = 0;
   active = new Map<string, Set<string>>();
   leases = new Map<string, number>();
   records = new Map<string, WorkerRecord>();
@@ -137,8 +143,29 @@ export class QueueModel {
   }
 
   forgetTraces(id: string): void {
-    const { attempts, stalls, failures, progress, logs, priorities } = this;
-    for (const map of [attempts, stalls, failures, progress, logs, priorities]) map.delete(id);
+    const { attempts, stalls, failures, progress, logs, priorities, cancels } = this;
+    for (const map of [attempts, stalls, failures, progress, logs, priorities, cancels]) map.delete(id);
+  }
+
+  /** Jobs end as cancelled; those that ran have begun one attempt more than have failed. */
+  endCancelled(ids: readonly string[], reasonOf: (id: string) => string, begun: 0 | 1): Saying[] {
+    return ids.map((id) => {
+      const reason = reasonOf(id);
+      const attempt = (this.attempts.get(id) ?? 0) + begun;
+      const says: Saying = { type: 'cancelled', id, name: this.nameOf(id), attempt, reason };
+      this.forget(id);
+      this.tally('cancelled', 1);
+      this.cancelled.set(id, `${this.now}\n${reason}`);
+      this.cancelledUntil = this.now + CANCELLED_MS;
+      return says;
+    });
+  }
+
+  /** Those of the jobs that were cancelled while they ran end; answers the others, and what is said. */
+  withoutCancelled(ids: readonly string[]): { others: string[]; ended: string[]; says: Saying[] } {
+    const ended = ids.filter((id) => this.cancels.has(id));
+    const says = this.endCancelled(ended, (id) => this.cancels.get(id)!, 1);
+    return { others: ids.filter((id) => !ended.includes(id)), ended, says };
   }
 
   forget(id: string): void {
@@ -153,6 +180,11 @@ export class QueueModel {
 
   tally(field: string, count: number): void {
     if (count > 0) this.tallies.set(field, (this.tallies.get(field) ?? 0) + count);
+  }
+
+  /** The same for one job name. */
+  tallyName(field: string, name: string, count = 1): void {
+    this.tally(`${field}:${name}`, count);
   }
 
   nameOf(id: string): string {
@@ -179,10 +211,14 @@ export class QueueModel {
     const over: string[] = [];
     for (const [lane, { until }] of this.lanes) if (until <= this.now) over.push(`lane:${lane}`);
     for (const [worker, { until }] of this.records) if (until <= this.now) over.push(`worker:${worker}`);
+    if (this.cancelled.size > 0 && this.cancelledUntil <= this.now) {
+      over.push('cancelled');
+      this.cancelled.clear();
+    }
     for (const key of over) {
       const name = key.slice(key.indexOf(':') + 1);
       if (key.startsWith('lane:')) this.lanes.delete(name);
-      else this.records.delete(name);
+      else if (key.startsWith('worker:')) this.records.delete(name);
     }
     return over;
   }
@@ -199,10 +235,13 @@ export class QueueModel {
       if (map.size > 0) out[name] = { zset: sorted(map).map(([k, v]) => [k, String(v)]) };
     };
     const { jobs, attempts, stalls, failures, results, progress, logs, priorities, tallies } = this;
+    const { cancels, cancelled } = this;
     for (const [worker, ids] of this.active)
       if (ids.size > 0) out[`active:${worker}`] = { set: [...ids].toSorted() };
     for (const [name, map] of Object.entries({
       attempts,
+      cancels,
+      cancelled,
       failures,
       jobs,
       logs,
@@ -212,6 +251,8 @@ export class QueueModel {
       stalls,
     }))
       hash(name, map);
+    if (cancelled.size > 0)
+      out['cancelled'] = { ...(out['cancelled'] as object), until: roundUp(CANCELLED_MS) };
     const { completed, dead, delayed, prioritized, leases } = this;
     for (const [name, map] of Object.entries({ completed, dead, delayed, prioritized, workers: leases }))
       zset(name, map);
@@ -255,7 +296,8 @@ export class QueueModel {
           [],
       );
     const list = (name: string) => [...((state[name] as { list?: string[] } | undefined)?.list ?? [])];
-    for (const name of ['jobs', 'failures', 'results', 'progress', 'logs'] as const) this[name] = hash(name);
+    for (const name of ['jobs', 'failures', 'results', 'progress', 'logs', 'cancels', 'cancelled'] as const)
+      this[name] = hash(name);
     for (const name of ['attempts', 'stalls', 'priorities'] as const) this[name] = numbers(name);
     for (const name of ['prioritized', 'delayed', 'dead', 'completed'] as const) this[name] = zset(name);
     this.wait = list('wait');

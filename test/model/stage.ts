@@ -29,10 +29,11 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
     'completed gone',
     'dead gone',
   ],
-  release: ['active waiting'],
-  recover: ['active waiting', 'active dead', 'dead gone'],
+  release: ['active waiting', 'active gone'],
+  recover: ['active waiting', 'active dead', 'active gone', 'dead gone'],
   promote: ['delayed waiting'],
   'promote-now': ['delayed waiting'],
+  cancel: ['waiting gone', 'delayed gone'],
   remove: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
   'retry-dead': ['dead waiting'],
 };
@@ -52,6 +53,9 @@ export class Stage {
   private failure: unknown;
   private places: ReadonlyMap<string, Place> = new Map();
   private leases: ReadonlyMap<string, number> = new Map();
+  /** Active jobs that were cancelled, and how many ended so. */
+  private marked: ReadonlySet<string> = new Set();
+  private cancelled = 0;
 
   constructor(
     readonly rig: Rig,
@@ -119,6 +123,15 @@ export class Stage {
       this.moved(name, worker, id, this.places.get(id), after.get(id));
     }
     this.places = after;
+    const of = (key: string) => ((state[key] ?? {}) as { hash?: [string, string][] }).hash ?? [];
+    this.marked = new Set(of('cancels').map(([id]) => id));
+    const cancelled = Number(new Map(of('stats')).get('cancelled') ?? 0);
+    // How a job left its worker in an exchange is not to be seen: either way it is gone.
+    if (name === 'exchange') {
+      this.completed -= cancelled - this.cancelled;
+      this.gone += cancelled - this.cancelled;
+    }
+    this.cancelled = cancelled;
     const { zset = [] } = (state['workers'] ?? {}) as { zset?: [string, string][] };
     this.leases = new Map(zset.map(([holder, end]) => [holder, Number(end)]));
   }
@@ -134,10 +147,13 @@ export class Stage {
     const move = `${from?.state ?? 'gone'} ${to?.state ?? 'gone'}`;
     const what = `${name} of ${worker ?? 'nobody'} moved ${id}: ${move}`;
     assert(MOVES[name]?.includes(move), what);
+    // What was cancelled while it ran never comes back, and nothing else ends when its worker does.
+    if (this.marked.has(id)) assert(!to || to.state === 'completed', `${what}, although it was cancelled`);
+    else assert(!['release', 'recover'].includes(name) || move !== 'active gone', what);
     // Only who holds a job moves it, and only its own lease lets a worker hold one.
     if (from?.worker !== undefined) assert.equal(from.worker, worker, what);
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
-    if (from?.state === 'delayed' && !['promote-now', 'remove'].includes(name))
+    if (from?.state === 'delayed' && !['promote-now', 'remove', 'cancel'].includes(name))
       assert(from.at! <= this.now, `${what}, too early`);
     if (name === 'recover' && worker) assert(this.leases.get(worker)! <= this.now, `${what}, too early`);
     const isRetired = from?.state === 'completed' && name !== 'remove';

@@ -81,7 +81,7 @@ export function byFirst(a: readonly [string, ...unknown[]], b: readonly [string,
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 }
 
-/** Counters of all days as those of one: which day it is does not matter to the model. */
+/** Counters of all days as those of one: which day it is does not matter to the model, nor how many names each had. */
 function withOneDay(state: Record<string, unknown>): State {
   const sums = new Map<string, number>();
   const out: Record<string, unknown> = {};
@@ -91,7 +91,7 @@ function withOneDay(state: Record<string, unknown>): State {
       continue;
     }
     for (const [field, count] of (state[key] as { hash: [string, string][] }).hash)
-      sums.set(field, (sums.get(field) ?? 0) + Number(count));
+      if (field !== 'names') sums.set(field, (sums.get(field) ?? 0) + Number(count));
   }
   if (sums.size > 0) out['stats'] = { hash: [...sums].toSorted(byFirst).map(([f, n]) => [f, String(n)]) };
   return out;

@@ -108,6 +108,16 @@ export const remove = command('remove', fc.record({ id, fate }), (scene, drawn) 
     { fate: drawn.fate },
   ),
 );
+export const cancel = command(
+  'cancel',
+  fc.record({ id, reason: fc.constantFrom('a reason', '__proto__'), fate }),
+  (scene, drawn) =>
+    scene.both(
+      (engine) => engine.admin.cancel(QUEUE, drawn.id, drawn.reason),
+      (model) => verbs.cancel(model, drawn.id, drawn.reason),
+      { fate: drawn.fate },
+    ),
+);
 export const retryDead = command(
   'retryDead',
   fc.record({

@@ -10,7 +10,10 @@ const [shard, shards] = MUTATION_SHARD.split('/').map(Number) as [number, number
 const NOT_FOR_MUTANTS = 'all-scripts';
 /** For what several scripts share: the specs that look at it most closely. */
 const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
+  'by-name': ['stats'],
   bury: ['recover', 'exchange-settle', 'repair', 'events'],
+  cancel: ['cancel'],
+  cancelled: ['cancel'],
   clock: ['beat'],
   due: ['promote', 'exchange'],
   head: ['release', 'exchange-settle'],
@@ -18,6 +21,8 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   rank: ['enqueue', 'promote-now'],
   ring: ['pause', 'release'],
   say: ['events'],
+  'settled-names': ['stats'],
+  'take-out': ['cancel', 'remove'],
   tally: ['exchange-settle'],
   traces: ['remove', 'retry-dead', 'exchange'],
 };
@@ -33,7 +38,7 @@ function specsOf(id: string): readonly string[] {
   const [file = ''] = id.split(':');
   if (!file.startsWith('shared/')) {
     const own = ALL.filter((name) => name === file || (file === 'exchange' && name.startsWith('exchange-')));
-    const more = ['audit', 'counts', 'get', 'obliterate', 'remove', 'repair'].includes(file)
+    const more = ['audit', 'cancel', 'counts', 'get', 'obliterate', 'remove', 'repair'].includes(file)
       ? ['undeclared-workers']
       : [];
     return [...more, ...own, 'events'];

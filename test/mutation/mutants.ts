@@ -18,10 +18,11 @@ const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
 /** In place of a command: answers as if there were nothing, or does something else instead. */
 const HELPERS = `
 local function dropped_(command, key, ...)
-  local many = { ZRANGE = 1, LRANGE = 1, SMEMBERS = 1, HKEYS = 1, SPOP = 1, LPOP = 1, ZPOPMIN = 1, XINFO = 1, LPOS = 1 }
+  local many = { ZRANGE = 1, LRANGE = 1, SMEMBERS = 1, HKEYS = 1, SPOP = 1, LPOP = 1, ZPOPMIN = 1, XINFO = 1, LPOS = 1,
+    HRANDFIELD = 1, SRANDMEMBER = 1 }
   if command == 'LPOS' and select('#', ...) == 1 then return false end
   if many[command] then return {} end
-  if command == 'HMGET' then local none = {} for i = 1, select('#', ...) do none[i] = false end return none end
+  if command == 'HMGET' or command == 'ZMSCORE' then local none = {} for i = 1, select('#', ...) do none[i] = false end return none end
   if command == 'SMISMEMBER' then local none = {} for i = 1, select('#', ...) do none[i] = 0 end return none end
   if command == 'HGET' or command == 'GET' or command == 'ZSCORE' then return false end
   if string.find(command, 'SCAN', 1, true) then return { '0', {} } end
@@ -48,6 +49,7 @@ local function swapped_(command, key, ...)
     for i = 1, #args do there = there + redis.call('HEXISTS', key, args[i]) end
     return there
   end
+  if command == 'ZADD' and args[1] == 'XX' then return redis.call(command, key, 'NX', unpack(args, 2)) end
   if command == 'ZADD' then args[1] = tonumber(args[1]) == 0 and 1 or -tonumber(args[1]) return redis.call(command, key, unpack(args)) end
   if command == 'HINCRBY' then args[2] = args[2] + 1 return redis.call(command, key, unpack(args)) end
   if command == 'XADD' then args[#args] = args[#args] .. '~' return redis.call(command, key, unpack(args)) end

@@ -15,11 +15,13 @@ import {
   kept,
   LEASE_MS,
   LIMITS,
+  processRecord,
   QUEUE,
   retried,
   useQueue,
   WORKER,
 } from './support.js';
+import { firing, putting, tick } from './schedules-support.js';
 
 // What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
 const q = useQueue({ server: useServer() });
@@ -53,8 +55,21 @@ it('every shared fragment is used', () => {
 });
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
-  expect(ofMemory('refuse')).toEqual(['enqueue', 'note']);
-  expect(ofMemory('read')).toEqual(['adopt', 'audit', 'audit-page', 'counts', 'get', 'look', 'overdue']);
+  expect(ofMemory('refuse')).toEqual(['enqueue', 'fire', 'note', 'put-schedule']);
+  expect(ofMemory('read')).toEqual([
+    'adopt',
+    'audit',
+    'audit-page',
+    'counts',
+    'due-schedules',
+    'get',
+    'list-workers',
+    'look',
+    'oldest',
+    'overdue',
+    'schedules',
+    'stats',
+  ]);
 });
 
 it.each(all)('%s loads on the server under the name it is called by', async (_, script) => {
@@ -114,18 +129,35 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
+    ['stats', () => engine.admin.stats(QUEUE, 2)],
+    ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
+    ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
     ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
     ['pause', () => engine.admin.pause(QUEUE)],
     ['pause', () => engine.admin.resume(QUEUE)],
     ['beat', () => engine.beat(QUEUE, WORKER, LEASE_MS)],
     ['adopt', () => engine.adopt(QUEUE, WORKER, [])],
     ['release', () => engine.release(QUEUE, { worker: WORKER, ids: ['e'], leave: false })],
+    ['put-schedule', () => engine.schedules.put(QUEUE, putting('s'))],
+    ['schedules', () => engine.schedules.list(QUEUE, { offset: 0, limit: 10 })],
+    ['pause-schedule', () => engine.schedules.pause(QUEUE, 's')],
+    [
+      'resume-schedule',
+      async () => {
+        const { revision } = (await engine.schedules.get(QUEUE, 's')).schedule!;
+        return engine.schedules.resume(QUEUE, { id: 's', revision, nextAt: 1_000 });
+      },
+    ],
+    ['due-schedules', () => engine.schedules.due(QUEUE, 0)],
+    ['fire', () => fireTwice(engine)],
+    ['remove-schedule', () => engine.schedules.remove(QUEUE, 's')],
     ['overdue', () => engine.overdue(QUEUE, 1_000)],
     [
       'recover',
       () => engine.recover(QUEUE, { worker: WORKER, beatMs: 1_000, leaseMs: LEASE_MS, maxStalls: 5 }),
     ],
+    ['dispatch', () => dispatchOne(engine)],
     ['audit', () => engine.admin.audit(QUEUE)],
     ['audit-page', () => auditMany(engine)],
     [
@@ -135,8 +167,34 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
         return engine.admin.repair(QUEUE, 5);
       },
     ],
+    ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['list-workers', () => engine.processes.list()],
+    ['unregister', () => engine.processes.unregister('p1')],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
+}
+
+/** Of keys that no queue uses. */
+async function dispatchOne(engine: RedisEngine): Promise<unknown> {
+  const [delayedKey, readyKey] = ['delayed', 'wait'].map((kind) => `{${q.redis.prefix}:tasks}:${kind}`);
+  await q.admin.zadd(delayedKey!, 1, 'task');
+  return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
+}
+
+/** Jobs of every kind, then one in the place of the last. */
+async function fireTwice(engine: RedisEngine): Promise<unknown> {
+  const now = await q.now();
+  const kinds = [
+    tick('s@1'),
+    tick('s@2', { priority: 1 }),
+    tick('s@3', { dueAt: now + 60_000, priority: 1 }),
+  ];
+  for (const jobs of [kinds, [tick('s@4')], [tick('s@5')]]) {
+    const { schedule } = await engine.schedules.get(QUEUE, 's');
+    const { made } = await engine.schedules.fire(QUEUE, [firing(schedule!, jobs, { overlap: 'replace' })]);
+    expect(made).toEqual([jobs.length]);
+  }
+  return engine.schedules.scheduled([QUEUE]);
 }
 
 /** More jobs than are looked at in one script, in a queue of their own. */

@@ -102,14 +102,20 @@ describe('finds', () => {
     expect(await faults()).toEqual([`repeated ${id}: ${kind}`]);
   });
 
-  it.each(['attempts', 'stalls', 'failures', 'results', 'progress', 'logs', 'priorities'] as const)(
-    'what is left in %s of a job that is gone',
-    async (kind) => {
-      await wholeQueue();
-      await q.admin.hset(q.key(kind), 'gone', '1');
-      expect(await faults()).toEqual([`stray gone: ${kind}`]);
-    },
-  );
+  it.each([
+    'attempts',
+    'stalls',
+    'failures',
+    'results',
+    'progress',
+    'logs',
+    'priorities',
+    'cancels',
+  ] as const)('what is left in %s of a job that is gone', async (kind) => {
+    await wholeQueue();
+    await q.admin.hset(q.key(kind), 'gone', '1');
+    expect(await faults()).toEqual([`stray gone: ${kind}`]);
+  });
 
   it.each([
     ['results', 'waiting'],
@@ -117,6 +123,8 @@ describe('finds', () => {
     ['priorities', 'held'],
     ['attempts', 'kept'],
     ['stalls', 'kept'],
+    ['cancels', 'waiting'],
+    ['cancels', 'kept'],
   ] as const)('%s of a job whose state has none (%s)', async (kind, id) => {
     await wholeQueue();
     await q.admin.hset(q.key(kind), id, '1');

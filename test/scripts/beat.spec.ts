@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { beat } from '#lib/engine/scripts/beat.js';
-import { LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
+import { until } from '../support/wait.js';
+import { LEASE_MS, QUEUE, released, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -12,7 +13,7 @@ it('renews the lease for everything the worker holds, and tells how much that is
   await q.hold('a', 'b');
   await q.admin.zadd(q.key('workers'), 5, WORKER);
   const before = await q.now();
-  expect(await beating()).toEqual({ kind: 'alive', held: 2, seq: 1 });
+  expect(await beating()).toEqual({ kind: 'alive', held: 2, seq: 1, cancels: new Map() });
   expect(await lease()).toBeGreaterThanOrEqual(before + LEASE_MS);
   expect(await lease()).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
 });
@@ -27,7 +28,7 @@ it('shortens a lease that lies too far ahead: the clock was stepped back', async
 it('makes no lease where nothing is held', async () => {
   await q.exchange();
   await q.exchange();
-  expect(await beating()).toEqual({ kind: 'alive', held: 0, seq: 2 });
+  expect(await beating()).toEqual({ kind: 'alive', held: 0, seq: 2, cancels: new Map() });
   expect(await q.admin.exists(q.key('workers'))).toBe(0);
 });
 
@@ -50,6 +51,51 @@ it('of a worker nobody knows changes nothing', async () => {
   await q.hold('a');
   await q.admin.del(q.key('worker'));
   expect(await changingNothing(q, () => beating())).toEqual({ kind: 'unknown-worker' });
+});
+
+describe('is told which of its jobs were cancelled', () => {
+  const told = async (worker = WORKER) => {
+    const answer = await q.engine.beat(QUEUE, worker, LEASE_MS);
+    return answer.kind === 'alive' ? answer.cancels : answer;
+  };
+
+  it('and not those of others', async () => {
+    await q.hold('a', 'b', '__proto__');
+    await q.add('c');
+    await q.claim(1, 'w2');
+    for (const id of ['a', 'c', '__proto__']) await q.engine.admin.cancel(QUEUE, id, `why ${id}`);
+    expect(await told()).toEqual(
+      new Map([
+        ['a', 'why a'],
+        ['__proto__', 'why __proto__'],
+      ]),
+    );
+    expect(await told('w2')).toEqual(new Map([['c', 'why c']]));
+  });
+
+  it('as long as it holds them', async () => {
+    await q.hold('a', 'b');
+    await q.engine.admin.cancel(QUEUE, 'a', 'why');
+    expect(await told()).toEqual(new Map([['a', 'why']]));
+    await q.settle(released('a'));
+    expect(await told()).toEqual(new Map());
+    await q.settle(released('b'));
+    expect(await told()).toEqual(new Map());
+  });
+
+  it('at most 1,000 at a time, others another time', async () => {
+    const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
+    await q.exchange();
+    await q.admin.sadd(q.key('active'), ...ids);
+    await q.admin.hset(q.key('cancels'), ...ids.flatMap((id) => [id, 'why']));
+    const seen = new Set<string>();
+    await until(async () => {
+      const cancels = (await told()) as ReadonlyMap<string, string>;
+      expect(cancels.size).toBe(1_000);
+      for (const id of cancels.keys()) seen.add(id);
+      return seen.size === ids.length;
+    });
+  });
 });
 
 describe('refused', () => {

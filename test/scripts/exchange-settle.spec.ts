@@ -46,7 +46,7 @@ describe('completed', () => {
   it('and said so twice at once, counts once', async () => {
     await q.hold('a', 'b');
     await q.settle(completed('a'), completed('a'), completed('b'));
-    expect(await q.hash('stats')).toEqual({ processed: '2' });
+    expect(await q.totals()).toEqual({ processed: '2' });
   });
 
   it('and kept, is there with its result until its time is over; attempts and stalls are forgotten', async () => {
@@ -319,7 +319,7 @@ it('counts what was processed, failed and died today, kept for 90 days', async (
     released('g'),
   );
   await q.settle(completed('lost'));
-  expect(await q.hash('stats')).toEqual({ processed: '2', failed: '2', dead: '2' });
+  expect(await q.totals()).toEqual({ processed: '2', failed: '2', dead: '2' });
   const ttl = await q.admin.ttl(q.key('stats'));
   expect(ttl).toBeGreaterThan(7_776_000 - 60);
   expect(ttl).toBeLessThanOrEqual(7_776_000);

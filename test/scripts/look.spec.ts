@@ -7,7 +7,7 @@ const q = useQueue();
 
 const asleep = (...queues: string[]) => queues.map((queue) => ({ queue, worker: WORKER }));
 const looking = (...queues: string[]) => changingNothing(q, () => q.engine.look(asleep(...queues)));
-const nothing = { work: false, dueInMs: null, leaseInMs: null };
+const nothing = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
 const keyOf = (queue: string, kind: QueueKeyName) => new QueueKeys(q.redis.prefix, queue).fixed[kind];
 
 it('finds nothing in queues that are empty, or were emptied', async () => {
@@ -54,6 +54,14 @@ it('tells when the first lease of another worker ends, never its own', async () 
   expect((await looking(QUEUE))[0]).toMatchObject({ leaseInMs: 0 });
 });
 
+it('tells when the next occurrence of a schedule is due', async () => {
+  await q.admin.zadd(q.key('schedules'), (await q.now()) + 60_000, 'daily');
+  const [found] = await looking(QUEUE);
+  expect(found).toMatchObject({ work: false, dueInMs: null, leaseInMs: null });
+  expect(found!.scheduleInMs).toBeGreaterThan(50_000);
+  expect(found!.scheduleInMs).toBeLessThanOrEqual(60_000);
+});
+
 it('tells of each queue by itself, those known from the last look and those that are new', async () => {
   const names = Array.from({ length: 450 }, (_, i) => `queue-${i}`);
   const add = (queue: string, seq: number) =>
@@ -73,14 +81,17 @@ it('tells of each queue by itself, those known from the last look and those that
 });
 
 describe('a key of another type', () => {
-  it.each(['delayed', 'workers'] as const)('%s counts as work, and hides no other queue', async (kind) => {
-    await q.admin.set(keyOf('broken', kind), 'not ours');
-    await q.add('a');
-    expect(await looking('broken', QUEUE)).toMatchObject([
-      { queue: 'broken', work: true },
-      { queue: QUEUE, work: true },
-    ]);
-  });
+  it.each(['delayed', 'workers', 'schedules'] as const)(
+    '%s counts as work, and hides no other queue',
+    async (kind) => {
+      await q.admin.set(keyOf('broken', kind), 'not ours');
+      await q.add('a');
+      expect(await looking('broken', QUEUE)).toMatchObject([
+        { queue: 'broken', work: true },
+        { queue: QUEUE, work: true },
+      ]);
+    },
+  );
 
   it.each(['wait', 'suspects', 'prioritized', 'meta'] as const)('%s is not read', async (kind) => {
     await q.add('a');

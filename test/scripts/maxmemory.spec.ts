@@ -14,6 +14,7 @@ import {
   useQueue,
   WORKER,
 } from './support.js';
+import { firing, put, putting, seen, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
 // Adds are refused when the memory is full; everything that empties it goes on.
@@ -35,6 +36,21 @@ describe('refused with nothing changed', () => {
     await changingNothing(q, () => expect(q.engine.enqueue(QUEUE, call)).rejects.toMatchObject(OOM));
     await q.admin.config('SET', 'maxmemory', 0);
     expect(await q.engine.enqueue(QUEUE, call)).toEqual({ kind: 'stored', duplicates: [] });
+  });
+
+  it('is fire, which is due still when there is room', async () => {
+    const call = firing(await put(q, 'a'), [tick('a@1')]);
+    await fillMemory();
+    const fire = () => q.engine.schedules.fire(QUEUE, [call]);
+    await changingNothing(q, () => expect(fire()).rejects.toMatchObject(OOM));
+    await q.admin.config('SET', 'maxmemory', 0);
+    expect((await fire()).made).toEqual([1]);
+  });
+
+  it('is what makes a schedule', async () => {
+    await fillMemory();
+    const make = () => q.engine.schedules.put(QUEUE, putting('a'));
+    await changingNothing(q, () => expect(make()).rejects.toMatchObject(OOM));
   });
 
   it('is note', async () => {
@@ -96,4 +112,13 @@ it('people can look and clear up', async () => {
   expect(await q.engine.admin.resume(QUEUE)).toBe(true);
   expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 3, delayed: 0, dead: 1 });
   expect(await q.engine.admin.obliterate(QUEUE, false)).toBe('obliterated');
+});
+
+it('a person can still pause, resume and remove schedules', async () => {
+  await put(q, 'a');
+  await fillMemory();
+  expect(await q.engine.schedules.pause(QUEUE, 'a')).toBe('paused');
+  const { revision } = await seen(q, 'a');
+  expect(await q.engine.schedules.resume(QUEUE, { id: 'a', revision, nextAt: 1_000 })).toBe('resumed');
+  expect(await q.engine.schedules.remove(QUEUE, 'a')).toBe(true);
 });

@@ -55,7 +55,7 @@ describe('a job without a body', () => {
     });
     expect((await saidOf('x')).at(-1)).toBe('dead corrupt');
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 2 });
-    expect(await q.hash('stats')).toMatchObject({ dead: '2' });
+    expect(await q.totals()).toMatchObject({ dead: '2' });
     expect(await q.engine.admin.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
   });
 
@@ -209,16 +209,23 @@ describe('a job in two places', () => {
 });
 
 describe('what does not belong to a job is removed', () => {
-  it.each(['attempts', 'stalls', 'failures', 'results', 'progress', 'logs', 'priorities'] as const)(
-    'from %s, where the job is gone',
-    async (kind) => {
-      await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
-      await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
-      const strays = kind === 'results' ? ['swept gone', 'swept other'] : ['swept gone'];
-      expect(await mended()).toEqual(strays);
-      expect(Object.keys(await q.hash(kind))).toEqual(kind === 'results' ? [] : ['other']);
-    },
-  );
+  it.each([
+    'attempts',
+    'stalls',
+    'failures',
+    'results',
+    'progress',
+    'logs',
+    'priorities',
+    'cancels',
+  ] as const)('from %s, where the job is gone', async (kind) => {
+    await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
+    await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
+    if (kind === 'cancels') await q.claim();
+    const strays = kind === 'results' ? ['swept gone', 'swept other'] : ['swept gone'];
+    expect(await mended()).toEqual(strays);
+    expect(Object.keys(await q.hash(kind))).toEqual(kind === 'results' ? [] : ['other']);
+  });
 
   it('where its state has no such thing', async () => {
     await q.hold('k', 'h');
@@ -226,7 +233,10 @@ describe('what does not belong to a job is removed', () => {
     for (const kind of ['attempts', 'stalls', 'priorities'] as const) await q.admin.hset(q.key(kind), 'k', 1);
     await q.admin.hset(q.key('results'), 'h', '1\n{}');
     await q.admin.hset(q.key('priorities'), 'h', 1);
-    expect(await mended()).toEqual(['swept h', 'swept k']);
+    await q.add('waits');
+    await q.admin.hset(q.key('cancels'), { h: 'a reason', k: 'too late', waits: 'too early' });
+    expect(await mended()).toEqual(['swept h', 'swept k', 'swept waits']);
+    expect(await q.hash('cancels')).toEqual({ h: 'a reason' });
     expect(await q.engine.admin.get(QUEUE, 'k')).toMatchObject({ state: 'completed', result: '1' });
     expect(await q.engine.admin.get(QUEUE, 'h')).toMatchObject({ state: 'active' });
   });
@@ -296,7 +306,7 @@ describe('a worker that holds jobs', () => {
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: [...repair.keys, 'active', 'worker'].filter((key) => key !== 'workers') as typeof repair.keys,
-    except: ['events'],
+    except: ['events', 'cancelled'],
     async prepare() {
       await q.hold('x', 'y');
       await q.admin.hset(q.key('jobs'), 'lost', job('lost').body);

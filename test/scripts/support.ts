@@ -2,7 +2,8 @@ import type { Redis } from 'ioredis';
 import { beforeEach, expect } from 'vitest';
 import type { EngineSettings } from '#lib/engine/clients.js';
 import type { EnqueueJob, ExchangeAnswer, ExchangeCall, RawEvent } from '#lib/engine/engine.js';
-import { QueueKeys, type KeyName } from '#lib/engine/keys.js';
+import { processKeys, QueueKeys, type KeyName } from '#lib/engine/keys.js';
+import type { ProcessRecord } from '#lib/engine/process-verbs.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { FailureRecord, Outcome, SettledRun } from '#lib/job/outcome.js';
 import { atEnd } from '../support/cleanup.js';
@@ -16,7 +17,7 @@ export const LANE = 'lane';
 export const LEASE_MS = 8_000;
 
 /** What the specs of scripts leave behind: they play workers by hand. */
-const LEAVES = ['active', 'worker', 'workers'];
+const LEAVES = ['active', 'worker', 'workers', 'processes', 'cancels'];
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 export type Limits = ReturnType<EngineSettings['limitsOf']>;
@@ -38,6 +39,8 @@ export interface TestQueue {
   /** Members, the lowest score first. */
   zset(kind: KeyName): Promise<string[]>;
   hash(kind: KeyName): Promise<Record<string, string>>;
+  /** The counters of today, but for those of job names. */
+  totals(): Promise<Record<string, string>>;
   /** Takes the bell as a woken worker does; answers whether it had been rung. */
   wasRung(): Promise<boolean>;
 
@@ -105,6 +108,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       if (kind === 'active' || kind === 'worker') return keys[kind](WORKER);
       if (kind === 'lane') return keys.lane(LANE);
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
+      if (kind === 'processes' || kind === 'processInfo') return processKeys(redis.prefix)[kind];
       return keys.fixed[kind];
     },
     async now() {
@@ -115,6 +119,10 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
     list: (kind) => redis.admin.lrange(q.key(kind), 0, -1),
     zset: (kind) => redis.admin.zrange(q.key(kind), '0', '-1'),
     hash: (kind) => redis.admin.hgetall(q.key(kind)),
+    async totals() {
+      const counters = Object.entries(await q.hash('stats'));
+      return Object.fromEntries(counters.filter(([field]) => !field.includes(':') && field !== 'names'));
+    },
     wasRung: async () => (await redis.admin.zpopmin(q.key('doorbell'))).length > 0,
 
     async add(...jobs) {
@@ -171,6 +179,24 @@ export function job(id: string, more: Partial<EnqueueJob> = {}): EnqueueJob {
 
 function toJob(one: string | EnqueueJob): EnqueueJob {
   return typeof one === 'string' ? job(one) : one;
+}
+
+/** What a worker process with one job says of itself. */
+export function processRecord(more: Partial<ProcessRecord> = {}): ProcessRecord {
+  const since = 1_700_000_000_000;
+  const running = [{ queue: QUEUE, id: 'a', name: 'work', attempt: 1, since }];
+  return {
+    id: 'p1',
+    host: 'box',
+    pid: 7,
+    versions: { godwit: '0.1.0', node: '20.19.0', server: 'Redis 7.0.15' },
+    startedAt: since,
+    role: 'both',
+    state: 'running',
+    pools: [{ queues: [QUEUE], paused: [], concurrency: 5, workers: [WORKER], running: 1, jobs: running }],
+    morePools: 0,
+    ...more,
+  };
 }
 
 export const FAILURE: FailureRecord = { name: 'Error', message: 'no luck', stack: 'at home', attempt: 1 };

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { audit } from '#lib/engine/scripts/audit.js';
+import { cancel } from '#lib/engine/scripts/cancel.js';
 import { counts } from '#lib/engine/scripts/counts.js';
 import { get } from '#lib/engine/scripts/get.js';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
@@ -13,12 +14,12 @@ import { changingNothing } from './unchanged.js';
 // Scripts that look at the active sets of all workers: these are declared, as they were a moment ago.
 const q = useQueue();
 
-it.each<AnyScript>([audit, counts, get, obliterate, remove, repair])(
+it.each<AnyScript>([audit, cancel, counts, get, obliterate, remove, repair])(
   '$name asks again where a worker came in between',
   async (script) => {
     await q.hold('a');
     const { store } = q.engine as unknown as { store: RedisStore };
-    const args = { id: 'a', workers: '', maxEvents: 0, force: 1, all: 1, max: 100 };
+    const args = { id: 'a', reason: 'why', workers: '', maxEvents: 0, force: 1, all: 1, max: 100 };
     const keys = { ...q.keys.fixed, stats: q.key('stats') };
     expect(await changingNothing(q, () => store.run(script, keys, args, { ids: [] }, []))).toBe('again');
   },

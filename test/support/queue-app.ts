@@ -171,5 +171,5 @@ export function brief({ id: _, at: __, queue: ___, ...event }: QueueEvent): Reco
 }
 
 function isEnd(event: QueueEvent): boolean {
-  return event.type === 'completed' || event.type === 'dead' || event.type === 'removed';
+  return ['completed', 'dead', 'removed', 'cancelled'].includes(event.type);
 }

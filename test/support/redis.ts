@@ -45,7 +45,7 @@ export type ClientInfo = Readonly<Record<string, string>>;
  */
 export const DATA: readonly string[] = (
   'jobs wait suspects prioritized delayed priorities attempts stalls failures dead completed results progress logs ' +
-  'schedules schedule events meta doorbell lane stats'
+  'cancelled schedules schedule firings scheduled events meta doorbell lane stats'
 ).split(' ');
 
 /** Call it at the top of a spec file or `describe`, outside of tests. Its fields may be read inside tests and hooks. */
@@ -150,10 +150,10 @@ async function expectNoClients(redis: TestRedis): Promise<void> {
   });
 }
 
-/** Throws on keys that are not `{prefix…:queue}:kind…` with a kind that may be left. */
+/** Throws on keys that are not `{prefix…:queue}:kind…`, or `{prefix…}:kind…`, with a kind that may be left. */
 export function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
   const unexpected = keys.filter((key) => {
-    const found = /^\{([^{}]*):[^:{}]+\}:([a-z]+)(:.*)?$/s.exec(key);
+    const found = /^\{([^:{}]*)(?::[^:{}]+)?\}:([a-z]+)(:.*)?$/s.exec(key);
     return !found || !found[1]!.startsWith(prefix) || !kinds.includes(found[2]!);
   });
   if (unexpected.length === 0) return;

@@ -11,7 +11,17 @@ interface Room {
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
 /** A stage of the work knows what a job is, what may be set, the plain verbs of the engine and when to call one again; never another stage. */
-const STAGE = ['errors', 'job', 'options', 'engine/engine.ts', 'engine/admin-verbs.ts', 'engine/waiting.ts'];
+const STAGE = [
+  'errors',
+  'job',
+  'options',
+  'schedule',
+  'engine/engine.ts',
+  'engine/admin-verbs.ts',
+  'engine/process-verbs.ts',
+  'engine/schedule-verbs.ts',
+  'engine/waiting.ts',
+];
 const NEST = [
   '@nestjs/common',
   '@nestjs/core',
@@ -26,11 +36,24 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   errors: { lib: [], packages: [] },
   job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
   options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
+  /** When schedules fire, and what they make then; pure. */
+  schedule: { lib: ['errors', 'job', 'options'], packages: ['croner', 'node:*'] },
   engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
   producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
   events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
+  inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
+  /** Beside the line of jobs: it knows only tasks. */
+  dispatcher: {
+    lib: [...STAGE, 'engine/task-verbs.ts', 'events/guarded-observable.ts'],
+    packages: ['@nestjs/common:Logger', 'rxjs'],
+  },
+  /** The command. It runs without Nest. */
+  cli: {
+    lib: ['errors', 'job', 'options', 'engine', 'dispatcher/dispatch-loop.ts'],
+    packages: ['node:*'],
+  },
   decorators: {
     lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
     packages: [...SCHEMA, ...NEST],

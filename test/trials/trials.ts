@@ -3,6 +3,7 @@ import { block } from './block.js';
 import { clocks } from './clocks.js';
 import { cuts } from './cuts.js';
 import { delays } from './delays.js';
+import { dispatcher } from './dispatcher.js';
 import { halfOpen } from './half-open.js';
 import { maxmemory } from './maxmemory.js';
 import { recovery } from './recovery.js';
@@ -24,6 +25,7 @@ export const trials: readonly Trial[] = [
   maxmemory,
   cuts,
   delays,
+  dispatcher,
   tail,
   volume,
 ];

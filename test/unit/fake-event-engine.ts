@@ -10,11 +10,13 @@ type Verb = 'openEvents' | 'lastEvent' | 'readEvents' | 'get';
 export class FakeEventEngine
   implements
     Pick<QueueEngine, 'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'onLink'>,
-    Pick<AdminVerbs, 'get'>
+    Pick<AdminVerbs, 'get' | 'cancelled'>
 {
   /** Every call in order: `openEvents`, `lastEvent email`, `readEvents email>3 1000`. */
   readonly calls: string[] = [];
   readonly jobs = new Map<string, Partial<StoredJob>>();
+  /** What is still known of jobs that were cancelled. */
+  readonly cancellations = new Map<string, { readonly reason: string; readonly agoMs: number }>();
   /** Verbs that reject, with what. */
   readonly failing = new Map<Verb, unknown>();
   /** Verbs that answer only when the promise resolves. */
@@ -139,6 +141,13 @@ export class FakeEventEngine
     await this.enter('get', `${queue}/${id}`);
     const job = this.jobs.get(id);
     return job ? ({ id, failure: null, result: null, ...job } as StoredJob) : null;
+  }
+
+  async cancelled(
+    _: string,
+    id: string,
+  ): Promise<{ readonly reason: string; readonly agoMs: number } | null> {
+    return this.cancellations.get(id) ?? null;
   }
 
   async readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {

@@ -45,7 +45,7 @@ describe('GuardedObservable', () => {
     good.unsubscribe();
     expect(seen).toEqual(['bad 1', 'good 1', 'bad 2', 'good 2']);
     expect(log).toHaveBeenCalledTimes(2);
-    expect(log.mock.calls[0]?.[0]).toBe('a subscriber to job events threw; it stays subscribed: mine');
+    expect(log.mock.calls[0]?.[0]).toBe('a subscriber to events threw; it stays subscribed: mine');
   });
 
   it('guards what pipe makes of it, through any number of operators', () => {
@@ -76,7 +76,7 @@ describe('GuardedObservable', () => {
       .subscribe(() => {});
     source.next(1);
     expect(subscription.closed).toBe(true);
-    expect(log.mock.calls[0]?.[0]).toBe('a subscription to job events has ended with an error: in map');
+    expect(log.mock.calls[0]?.[0]).toBe('a subscription to events has ended with an error: in map');
   });
 
   it('hands an error to those who handle it', () => {
@@ -107,8 +107,8 @@ describe('GuardedObservable', () => {
       },
     });
     expect(log.mock.calls.map(([text]) => String(text))).toEqual([
-      'the complete handler of a subscriber to job events threw: mine',
-      'the error handler of a subscriber to job events threw: second',
+      'the complete handler of a subscriber to events threw: mine',
+      'the error handler of a subscriber to events threw: second',
     ]);
   });
 

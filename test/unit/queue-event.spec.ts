@@ -40,6 +40,7 @@ describe('toQueueEvent', () => {
     stalled: run,
     released: run,
     removed: { ...job, reason: 'retries-exhausted' },
+    cancelled: { ...run, reason: 'retries-exhausted' },
     paused: base,
     resumed: base,
   };
@@ -64,7 +65,8 @@ describe('toQueueEvent', () => {
     expectTypeOf(event.jobId).toEqualTypeOf<string | undefined>();
     if (event.type === 'completed') expectTypeOf(event.durationUs).toEqualTypeOf<number>();
     if (event.type === 'dead') expectTypeOf(event.reason).toEqualTypeOf<DeadReason>();
-    if (isEnd(event)) expectTypeOf(event.type).toEqualTypeOf<'completed' | 'dead' | 'removed'>();
+    if (isEnd(event))
+      expectTypeOf(event.type).toEqualTypeOf<'completed' | 'dead' | 'removed' | 'cancelled'>();
     // @ts-expect-error paused has no duration, so the union has none
     void event.durationUs;
   });

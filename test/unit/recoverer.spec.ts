@@ -35,7 +35,7 @@ class Leases {
     if (againInMs > 0) return { kind: 'doubted', againInMs };
     this.ends.delete(worker);
     this.recovered.push([worker, now]);
-    return { kind: 'recovered', waiting: ['a'], suspects: [], dead: [], more: false };
+    return { kind: 'recovered', waiting: ['a'], suspects: [], dead: [], cancelled: [], more: false };
   }
 }
 

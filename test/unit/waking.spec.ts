@@ -59,6 +59,7 @@ function claimedJobs(jobs: readonly Pick<ClaimedJob, 'id' | 'stalls'>[]): Exchan
     paused: false,
     dueInMs: null,
     leaseInMs: null,
+    scheduleInMs: null,
     held: jobs.length,
   };
 }
@@ -78,6 +79,7 @@ async function sleeping(concurrency = 1): Promise<SlowEngine> {
     doorbell,
     leases: new LeaseKeeper(queueEngine, 8000, 60_000),
     watchLeases: () => undefined,
+    watchSchedules: () => undefined,
   });
   atEnd(async () => {
     gate.open();

@@ -35,6 +35,7 @@ export const AUDITED = [
   'progress',
   'logs',
   'priorities',
+  'cancels',
 ] as const;
 
 export type AuditedKey = (typeof AUDITED)[number];

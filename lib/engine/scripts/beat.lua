@@ -1,7 +1,21 @@
--- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease.
+-- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. It is told which of them were
+-- cancelled; where those are many, some with each beat.
 local seq = redis.call('HGET', key_worker, 'seq')
 local held = redis.call('SCARD', key_active)
+local marks = redis.call('HLEN', key_cancels)
 if not seq then return { 'unknown-worker' } end
 if held > 0 then redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker) end
 redis.call('PEXPIRE', key_worker, arg_recordMs)
-return { 'alive', held, tonumber(seq) }
+local cancels = {}
+if marks > 0 and held > 0 then
+  local ids = marks <= 1000 and redis.call('HKEYS', key_cancels) or redis.call('SRANDMEMBER', key_active, 1000)
+  local is_mine = redis.call('SMISMEMBER', key_active, unpack(ids))
+  local reasons = redis.call('HMGET', key_cancels, unpack(ids))
+  for i = 1, #ids do
+    if is_mine[i] == 1 and reasons[i] then
+      cancels[#cancels + 1] = ids[i]
+      cancels[#cancels + 1] = reasons[i]
+    end
+  end
+end
+return { 'alive', held, tonumber(seq), cancels }

@@ -1,12 +1,19 @@
 import { defineScript } from '../script.js';
 import type { BeatAnswer } from '../engine.js';
 
+type Raw = ['alive', number, number, string[]] | ['unknown-worker'];
+
 export const beat = defineScript({
   name: 'beat',
   memory: 'allow',
-  keys: ['workers', 'worker', 'active'],
+  keys: ['workers', 'worker', 'active', 'cancels'],
   args: { worker: 'text', leaseMs: 'int', recordMs: 'int' },
   uses: ['clock'],
-  reply: (raw: ['alive', number, number] | ['unknown-worker']): BeatAnswer =>
-    raw[0] === 'alive' ? { kind: 'alive', held: raw[1], seq: raw[2] } : { kind: 'unknown-worker' },
+  reply: (raw: Raw): BeatAnswer => {
+    if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
+    const [kind, held, seq, marks] = raw;
+    const cancels = new Map<string, string>();
+    for (let i = 0; i < marks.length; i += 2) cancels.set(marks[i]!, marks[i + 1]!);
+    return { kind, held, seq, cancels };
+  },
 });

@@ -23,15 +23,6 @@ local earliest = head[2] and tonumber(head[2]) or math.huge
 local duplicates = {}
 local added = 0
 
--- A completed job whose retention is over is not in the queue any more, although nothing has taken it away yet.
-local function retired(id)
-  local kept_until = redis.call('ZSCORE', key_completed, id)
-  if not kept_until or tonumber(kept_until) > now then return false end
-  redis.call('ZREM', key_completed, id)
-  for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HDEL', key, id) end
-  return true
-end
-
 -- The ids of one list that are new, now with their bodies stored; `stride` values make one job, id and body first. The
 -- second answer says where in ARGV each of them stands.
 local function fresh(first, last, stride)
@@ -58,22 +49,22 @@ local function fresh(first, last, stride)
   return new, new_places
 end
 
--- Most calls hold only jobs that run at once and are new: then ARGV is the list of fields as it stands.
-local function fresh_plain()
-  local count = (plain_last - plain_first + 1) / 2
+-- The same of a list of ids and bodies alone. Mostly all are new: then it is the list of fields as it stands.
+local function fresh_pairs(first, last)
+  local count = (last - first + 1) / 2
   if count == 0 then return {} end
   local ids = {}
-  for i = 1, count do ids[i] = ARGV[plain_first + 2 * i - 2] end
+  for i = 1, count do ids[i] = ARGV[first + 2 * i - 2] end
   local there = redis.call('HMGET', key_jobs, unpack(ids))
   for i = 1, count do
-    if there[i] then return (fresh(plain_first, plain_last, 2)) end
+    if there[i] then return fresh(first, last, 2) end
   end
-  redis.call('HSET', key_jobs, unpack(ARGV, plain_first, plain_last))
+  redis.call('HSET', key_jobs, unpack(ARGV, first, last))
   added = added + count
   return ids
 end
 
-local plain = fresh_plain()
+local plain = fresh_pairs(plain_first, plain_last)
 if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
 
 local ranked, places = fresh(ranked_first, ranked_last, 3)
@@ -82,16 +73,28 @@ for i = 1, #ranked do
 end
 
 local later
-later, places = fresh(later_first, later_last, 5)
+later, places = fresh_pairs(later_first, later_last)
 local sooner = false
-local scores = {}
+-- Times stay text as they came: a number would be written anew for every job.
+local scores, from_now = {}, {}
 for i = 1, #later do
-  local at = places[i]
-  local due = ARGV[at + 2] == '' and now + tonumber(ARGV[at + 3]) or tonumber(ARGV[at + 2])
-  scores[#scores + 1] = due
-  scores[#scores + 1] = later[i]
-  if due < earliest then sooner = true end
-  if ARGV[at + 4] ~= '0' then redis.call('HSET', key_priorities, later[i], ARGV[at + 4]) end
+  local nth = places and (places[i] - later_first) / 2 or i - 1
+  local due = ARGV[times_first + nth]
+  if string.byte(due) == 43 then
+    local sum = from_now[due] or string.format('%.0f', now + tonumber(due))
+    from_now[due] = sum
+    due = sum
+  end
+  scores[2 * i - 1] = due
+  scores[2 * i] = later[i]
+  if not sooner and tonumber(due) < earliest then sooner = true end
+end
+if priorities_first <= priorities_last then
+  local is_new = {}
+  for i = 1, #later do is_new[later[i]] = true end
+  for i = priorities_first, priorities_last, 2 do
+    if is_new[ARGV[i]] then redis.call('HSET', key_priorities, ARGV[i], ARGV[i + 1]) end
+  end
 end
 
 if #scores > 0 then redis.call('ZADD', key_delayed, unpack(scores)) end

@@ -22,9 +22,12 @@ export const enqueue = defineScript({
     'doorbell',
   ],
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
-  /** plain: id, body. ranked: id, body, priority. later: id, body, due ms or '', delay ms, priority. said: field, value. */
-  lists: ['plain', 'ranked', 'later', 'said'],
-  uses: ['clock', 'say', 'ring', 'sooner', 'rank'],
+  /**
+   * plain, later: id, body. ranked: id, body, priority. times, one for each of `later`: due ms, or `+` and the ms from now.
+   * priorities: id, priority of those of `later` that have one. said: field, value.
+   */
+  lists: ['plain', 'ranked', 'later', 'times', 'priorities', 'said'],
+  uses: ['clock', 'say', 'ring', 'sooner', 'rank', 'retired'],
   reply: (raw: ['stored', string] | ['stale']): EnqueueAnswer =>
     raw[0] === 'stored' ? { kind: 'stored', duplicates: lines(raw[1]) } : { kind: 'stale' },
 });

@@ -15,7 +15,7 @@ local leases = redis.call('ZCARD', key_workers)
 local completed = redis.call('ZCARD', key_completed)
 redis.call('ZCARD', key_dead)
 redis.call('HLEN', key_results)
-redis.call('HLEN', key_stats)
+local scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
 redis.call('ZCARD', key_doorbell)
 
 local function lease_of_another()
@@ -31,7 +31,7 @@ local function answer(lost, ids, bodies)
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
   return { 'exchanged', now, paused and 1 or 0, delayed > 0 and next_due() or -1, lease_of_another(),
-    redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
+    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
 end
 
 local function split(text)
@@ -60,6 +60,11 @@ local function is_held(id)
   if redis.call('SREM', key_active, id) == 1 then return true end
   lost[#lost + 1] = id
   return false
+end
+
+-- What did not complete goes on in some way, unless it was cancelled.
+local function goes_on(id)
+  return is_held(id) and not is_cancelled(id)
 end
 
 -- ------------------------------------------------------------------------------------------------------------ settle
@@ -92,6 +97,7 @@ for i = kept_first, kept_last, 3 do
     redis.call('HSET', key_results, id, now .. '\n' .. ARGV[i + 2])
     redis.call('HDEL', key_attempts, id)
     redis.call('HDEL', key_stalls, id)
+    if has_cancels then redis.call('HDEL', key_cancels, id) end
     done = done + 1
     completed = completed + 1
   end
@@ -110,7 +116,7 @@ local failed = 0
 local soonest = math.huge
 for i = retried_first, retried_last, 5 do
   local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
-  if is_held(id) then
+  if goes_on(id) then
     if ARGV[i + 3] == '1' then
       redis.call('HINCRBY', key_attempts, id, 1)
       failed = failed + 1
@@ -134,7 +140,7 @@ end
 local died = 0
 for i = dead_first, dead_last, 3 do
   local id = ARGV[i]
-  if is_held(id) then
+  if goes_on(id) then
     bury(id, ARGV[i + 1])
     if ARGV[i + 2] == '1' then
       redis.call('HINCRBY', key_attempts, id, 1)
@@ -145,7 +151,7 @@ for i = dead_first, dead_last, 3 do
 end
 local released = {}
 for i = released_first, released_last do
-  if is_held(ARGV[i]) then released[#released + 1] = ARGV[i] end
+  if goes_on(ARGV[i]) then released[#released + 1] = ARGV[i] end
 end
 if #released > 0 then
   to_head(released)
@@ -156,15 +162,19 @@ end
 tally('processed', done)
 tally('failed', failed)
 tally('dead', died)
+if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
 
-if arg_settledEvents > #lost then
+if arg_settledEvents > #lost + #cancelled then
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
   said = arg_settledEvents
-  if #lost > 0 then
+  if #lost + #cancelled > 0 then
+    local vain = { unpack(lost) }
+    for i = 1, #cancelled do vain[#vain + 1] = cancelled[i] end
     events[#events + 1] = 'lost'
-    events[#events + 1] = table.concat(lost, '\n')
+    events[#events + 1] = table.concat(vain, '\n')
   end
 end
+if #cancelled > 0 then said = said + end_cancelled(cancelled, cancel_reasons, 1, events) end
 if died > 0 then said = said + trim_dead(events) end
 
 -- ----------------------------------------------------------------------------------------------------------- promote
@@ -222,6 +232,7 @@ if #ids > 0 then
       end
     end
     tally('dead', #broken)
+    tally_name('dead', '', #broken)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')
     events[#events + 1] = 'dead.reason'

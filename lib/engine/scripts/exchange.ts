@@ -3,7 +3,7 @@ import { claims, ms, type RawClaims } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
 
 type Raw =
-  | ['exchanged', number, number, number, number, number, string[], ...RawClaims]
+  | ['exchanged', number, number, number, number, number, number, string[], ...RawClaims]
   | ['stale', number]
   | ['unknown-worker', number];
 
@@ -27,8 +27,11 @@ export const exchange = defineScript({
     'dead',
     'completed',
     'results',
+    'schedules',
     'progress',
     'logs',
+    'cancels',
+    'cancelled',
     'events',
     'doorbell',
     'stats',
@@ -42,6 +45,7 @@ export const exchange = defineScript({
     maySuspect: 'int',
     promote: 'int',
     settledEvents: 'int',
+    whose: 'text',
     maxEvents: 'int',
     deadMax: 'int',
     deadAge: 'int',
@@ -49,9 +53,9 @@ export const exchange = defineScript({
   },
   /**
    * completed, released: id. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
-   * counted. said: field, value of the events of all these.
+   * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
    */
-  lists: ['completed', 'kept', 'retried', 'dead', 'released', 'said'],
+  lists: ['completed', 'kept', 'retried', 'dead', 'released', 'names', 'said'],
   uses: [
     'clock',
     'say',
@@ -65,16 +69,20 @@ export const exchange = defineScript({
     'due',
     'bury',
     'tally',
+    'by-name',
+    'settled-names',
+    'cancelled',
   ],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, paused, due, lease, held, lost, ...claimed] = raw;
+    const [, now, paused, due, lease, schedule, held, lost, ...claimed] = raw;
     return {
       kind: 'exchanged',
       now,
       paused: paused === 1,
       dueInMs: ms(due),
       leaseInMs: ms(lease),
+      scheduleInMs: ms(schedule),
       held,
       lost,
       claimed: claims(claimed),

@@ -16,14 +16,16 @@ local function tell(i, number)
   local waiting = redis.call('EXISTS', KEYS[i + at_wait], KEYS[i + at_suspects], KEYS[i + at_prioritized])
   local delayed = first_two(KEYS[i + at_delayed])
   local workers = first_two(KEYS[i + at_workers])
-  local work = not delayed or not workers
+  local schedules = first_two(KEYS[i + at_schedules])
+  local work = not delayed or not workers or not schedules
     or waiting > 0 and redis.pcall('HEXISTS', KEYS[i + at_meta], 'paused') ~= 1
   local due = in_ms(delayed and delayed[2])
   -- Of itself nobody need be told that it lives.
   local own = workers and workers[1] == ARGV[workers_first + number]
   local lease = in_ms(workers and workers[own and 4 or 2])
-  if not work and due < 0 and lease < 0 then return end
-  for _, value in ipairs({ number, work and 1 or 0, due, lease }) do answer[#answer + 1] = value end
+  local schedule = in_ms(schedules and schedules[2])
+  if not work and due < 0 and lease < 0 and schedule < 0 then return end
+  for _, value in ipairs({ number, work and 1 or 0, due, lease, schedule }) do answer[#answer + 1] = value end
 end
 
 local others = {}
@@ -32,7 +34,7 @@ for i = queue_first, queue_last, queue_step do
   if number < arg_known then
     tell(i, number)
   else
-    for _, at in ipairs({ at_wait, at_suspects, at_prioritized, at_delayed, at_workers }) do
+    for _, at in ipairs({ at_wait, at_suspects, at_prioritized, at_delayed, at_workers, at_schedules }) do
       others[#others + 1] = KEYS[i + at]
     end
   end

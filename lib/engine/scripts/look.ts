@@ -7,15 +7,16 @@ export interface Found {
   readonly work: boolean;
   readonly dueInMs: number | null;
   readonly leaseInMs: number | null;
+  readonly scheduleInMs: number | null;
 }
 
-const FIELDS = 4;
+const FIELDS = 5;
 
 export const look = defineScript({
   name: 'look',
   memory: 'read',
   keys: [],
-  keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'delayed', 'workers'],
+  keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'delayed', 'workers', 'schedules'],
   /** known: how many of the queues had something before; they come first. */
   args: { known: 'int' },
   /** workers: for each queue the worker that asks. */
@@ -23,7 +24,7 @@ export const look = defineScript({
   uses: ['clock'],
   reply: (raw: number[]): Found[] =>
     Array.from({ length: raw.length / FIELDS }, (_, i) => {
-      const [place, work, due, lease] = raw.slice(i * FIELDS) as [number, number, number, number];
-      return { place, work: work === 1, dueInMs: ms(due), leaseInMs: ms(lease) };
+      const [place = 0, work = 0, due = -1, lease = -1, schedule = -1] = raw.slice(i * FIELDS);
+      return { place, work: work === 1, dueInMs: ms(due), leaseInMs: ms(lease), scheduleInMs: ms(schedule) };
     }),
 });

@@ -7,11 +7,7 @@ redis.call('HGET', key_meta, 'events')
 redis.call('LLEN', key_wait)
 redis.call('LLEN', key_suspects)
 redis.call('ZCARD', key_dead)
-redis.call('HLEN', key_stats)
 redis.call('ZCARD', key_doorbell)
-for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
-  redis.call('HLEN', key)
-end
 if lease == nil then return { 'alive' } end
 
 -- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
@@ -36,7 +32,7 @@ end
 local wait_ms = math.max(lease - now, since + arg_beatMs - now)
 if wait_ms > 0 then return { 'doubted', wait_ms } end
 
-local ids = redis.call('SPOP', key_active, arg_limit)
+local taken = redis.call('SPOP', key_active, arg_limit)
 -- Without its number the worker is unknown from now on: it must not settle or claim under this name again.
 redis.call('HDEL', key_worker, 'seq', 'gave', 'lost')
 local more = redis.call('SCARD', key_active) > 0
@@ -44,13 +40,23 @@ if not more then
   redis.call('ZREM', key_workers, arg_worker)
   redis.call('DEL', key_worker)
 end
-if #ids == 0 then return { 'recovered', {}, {}, {}, 0 } end
+if #taken == 0 then return { 'recovered', {}, {}, {}, {}, 0 } end
 
 -- Generated ids sort by age.
-table.sort(ids)
-local waiting, suspects, dead = {}, {}, {}
-local events = { 'stalled', table.concat(ids, '\n'), 'stalled.name', names_of(ids) }
-local said = #ids
+table.sort(taken)
+local ids, waiting, suspects, dead = {}, {}, {}, {}
+for i = 1, #taken do
+  if not is_cancelled(taken[i]) then ids[#ids + 1] = taken[i] end
+end
+local events, said = {}, 0
+if #cancelled > 0 then said = end_cancelled(cancelled, cancel_reasons, 1, events) end
+if #ids > 0 then
+  events[#events + 1] = 'stalled'
+  events[#events + 1] = table.concat(ids, '\n')
+  events[#events + 1] = 'stalled.name'
+  events[#events + 1] = names_of(ids)
+  said = said + #ids
+end
 for i = 1, #ids do
   local stalls = redis.call('HINCRBY', key_stalls, ids[i], 1)
   local line = stalls > arg_maxStalls and dead or stalls >= 2 and suspects or waiting
@@ -61,6 +67,7 @@ if #suspects > 0 then redis.call('RPUSH', key_suspects, unpack(suspects)) end
 for i = 1, #dead do bury(dead[i], arg_record) end
 if #dead > 0 then
   tally('dead', #dead)
+  tally_names_of('dead', dead)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(dead, '\n')
   events[#events + 1] = 'dead.name'
@@ -71,4 +78,4 @@ if #dead > 0 then
 end
 if #waiting + #suspects > 0 then ring() end
 say(said, events)
-return { 'recovered', waiting, suspects, dead, more and 1 or 0 }
+return { 'recovered', waiting, suspects, dead, cancelled, more and 1 or 0 }

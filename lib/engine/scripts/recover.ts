@@ -1,7 +1,7 @@
 import { defineScript } from '../script.js';
 import type { RecoverAnswer } from '../engine.js';
 
-type Raw = ['alive'] | ['doubted', number] | ['recovered', string[], string[], string[], number];
+type Raw = ['alive'] | ['doubted', number] | ['recovered', string[], string[], string[], string[], number];
 
 export const recover = defineScript({
   name: 'recover',
@@ -20,6 +20,9 @@ export const recover = defineScript({
     'dead',
     'progress',
     'logs',
+    'priorities',
+    'cancels',
+    'cancelled',
     'events',
     'doorbell',
     'stats',
@@ -36,15 +39,17 @@ export const recover = defineScript({
     deadAge: 'int',
     record: 'text',
   },
-  uses: ['clock', 'say', 'steps', 'names', 'ring', 'bury', 'tally'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'bury', 'tally', 'by-name', 'cancelled'],
   reply: (raw: Raw): RecoverAnswer => {
     switch (raw[0]) {
       case 'alive':
         return { kind: 'alive' };
       case 'doubted':
         return { kind: 'doubted', againInMs: raw[1] };
-      case 'recovered':
-        return { kind: 'recovered', waiting: raw[1], suspects: raw[2], dead: raw[3], more: raw[4] === 1 };
+      case 'recovered': {
+        const [kind, waiting, suspects, dead, cancelled, more] = raw;
+        return { kind, waiting, suspects, dead, cancelled, more: more === 1 };
+      }
     }
   },
 });

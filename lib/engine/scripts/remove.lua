@@ -11,13 +11,7 @@ end
 redis.call('LLEN', key_wait)
 redis.call('LLEN', key_suspects)
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do redis.call('ZCARD', key) end
-local found = 0
-for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do
-  found = found + redis.call('ZREM', key, arg_id)
-end
--- Only a list must be searched, and a long line takes long: last, and not where the job was elsewhere.
-if found == 0 then found = redis.call('LREM', key_suspects, 1, arg_id) end
-if found == 0 then redis.call('LREM', key_wait, 1, arg_id) end
+take_out(arg_id, redis.call('ZREM', key_dead, arg_id) + redis.call('ZREM', key_completed, arg_id))
 redis.call('HDEL', key_results, arg_id)
 forget(arg_id)
 say(1, { 'removed', arg_id, 'removed.name', name_of(body), 'removed.reason', 'asked' })

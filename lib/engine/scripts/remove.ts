@@ -20,10 +20,11 @@ export const remove = defineScript({
     'progress',
     'logs',
     'priorities',
+    'cancels',
     'events',
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'traces'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'take-out'],
   reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
 });

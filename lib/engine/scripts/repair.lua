@@ -1,10 +1,9 @@
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
-for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities }) do
+for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels }) do
   redis.call('HLEN', key)
 end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
-redis.call('HLEN', key_stats)
 redis.call('HGET', key_meta, 'events')
 local names = named_workers()
 if not names then return 'again' end
@@ -66,6 +65,7 @@ end
 local function sweep(place, id)
   local gone = 0
   if place ~= 'delayed' then gone = redis.call('HDEL', key_priorities, id) end
+  if place ~= 'active' then gone = gone + redis.call('HDEL', key_cancels, id) end
   if place ~= 'completed' then gone = gone + redis.call('HDEL', key_results, id) end
   if place == nil or place == 'completed' then
     for _, key in ipairs({ key_attempts, key_stalls }) do gone = gone + redis.call('HDEL', key, id) end
@@ -153,6 +153,7 @@ if #lined > 0 then
 end
 if #buried > 0 then
   tally('dead', #buried)
+  tally_names_of('dead', buried)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(buried, '\n')
   events[#events + 1] = 'dead.reason'

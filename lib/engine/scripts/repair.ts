@@ -1,11 +1,14 @@
-import { QUEUE_KEYS } from '../keys.js';
+import { QUEUE_KEYS, type QueueKeyName } from '../keys.js';
 import { defineScript } from '../script.js';
 import type { RepairAct } from '../../job/audit-report.js';
+
+/** What holds no place of a job, so nothing to mend. */
+const OF_NO_JOB: readonly QueueKeyName[] = ['cancelled', 'schedules', 'schedule', 'firings', 'scheduled'];
 
 export const repair = defineScript({
   name: 'repair',
   memory: 'allow',
-  keys: [...QUEUE_KEYS, 'stats'],
+  keys: [...QUEUE_KEYS.filter((key) => !OF_NO_JOB.includes(key)), 'stats'],
   args: {
     workers: 'text',
     leaseMs: 'int',
@@ -20,7 +23,7 @@ export const repair = defineScript({
   lists: ['ids'],
   /** For each worker its active set and its record. */
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'named', 'ring', 'head', 'bury', 'tally'],
+  uses: ['clock', 'say', 'steps', 'names', 'named', 'ring', 'head', 'bury', 'tally', 'by-name'],
   reply: (raw: 'again' | readonly [readonly string[], readonly string[]]) => {
     if (raw === 'again') return raw;
     const [words, orphans] = raw;

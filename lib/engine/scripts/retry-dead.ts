@@ -14,6 +14,7 @@ export const retryDead = defineScript({
     'progress',
     'logs',
     'priorities',
+    'cancels',
     'events',
     'doorbell',
   ],

@@ -1,0 +1,33 @@
+import type { Writable } from 'node:stream';
+
+/** What may wait for a reader that has stalled; beyond it lines are dropped, since the work matters more than its table. */
+const MOST_WAITING = 1_048_576;
+
+/** The standard outputs of a command. A reader that has gone (`| head`) is no error. */
+export class Output {
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    private readonly out: Writable = process.stdout,
+    private readonly err: Writable = process.stderr,
+  ) {
+    out.on('error', () => {
+      for (const listener of this.listeners) listener();
+    });
+    // Nobody is left to be told.
+    err.on('error', () => undefined);
+  }
+
+  /** Called when nobody reads the standard output any more. */
+  onClosed(listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  print(text: string): void {
+    if (this.out.writableLength < MOST_WAITING) this.out.write(text);
+  }
+
+  complain(text: string): void {
+    this.err.write(`${text}\n`);
+  }
+}

@@ -1,0 +1,10 @@
+/** A command line that cannot be followed; the message says why. */
+export class UsageError extends Error {
+  constructor(
+    message: string,
+    /** How it is written right. */
+    readonly usage: string,
+  ) {
+    super(message);
+  }
+}

@@ -1,0 +1,145 @@
+import { Logger } from '@nestjs/common';
+import { ReplaySubject, Subject, type Observable } from 'rxjs';
+import type { DispatchAnswer, TaskVerbs } from '../engine/task-verbs.js';
+import { retryDelay, within } from '../engine/waiting.js';
+import { GuardedObservable } from '../events/guarded-observable.js';
+import type { ResolvedDispatcherOptions } from '../options/dispatcher-options.js';
+import { DispatchLoop } from './dispatch-loop.js';
+
+/** One batch of tasks that was moved. */
+export interface DispatchedBatch {
+  /** When it was heard of, in ms since 1970 by the clock of Redis as far as it is known here. */
+  readonly at: number;
+  /** Tasks moved to the list, at least 1. */
+  readonly dispatched: number;
+  /** Tasks left in the sorted set, due or not. */
+  readonly delayed: number;
+  /** Tasks in the list, just after these were moved. */
+  readonly ready: number;
+}
+
+export type DispatcherStatus =
+  /** Not started: before the application is up, after it stops, and always where the role is `producer`. */
+  | { readonly state: 'stopped' }
+  /** The last call was answered, or none has been made yet. */
+  | { readonly state: 'running' }
+  /** The last call failed; it is made again until it succeeds. */
+  | { readonly state: 'failing'; readonly error: Error };
+
+/** What a dispatcher needs of the engine. */
+export interface DispatcherEngine {
+  readonly tasks: TaskVerbs;
+  now(): number;
+}
+
+/** How long the end of a call is waited for at a stop: it is atomic, and need not be heard to its end. */
+const STOP_MS = 500;
+
+/**
+ * Moves tasks that other programs put into a sorted set to a list, where other programs take them, as soon as each is due.
+ * It starts and stops with the application, beside any number of others for the same keys, also in other processes: every
+ * task is moved once. Get it with `@InjectDispatcher`.
+ *
+ * A subscriber that throws is logged and stays subscribed, as those of `QueueEvents` are.
+ *
+ * @example
+ * constructor(@InjectDispatcher('mails') mails: Dispatcher) {
+ *   mails.moved$.subscribe(({ dispatched, ready }) => gauge.set({ dispatched, ready }));
+ * }
+ */
+export class Dispatcher {
+  /** As it was registered; the `delayedKey` where it was given none. */
+  readonly name: string;
+  readonly delayedKey: string;
+  readonly readyKey: string;
+  /** Every batch that is moved from now on, by this process. Completes when the application stops. */
+  readonly moved$: Observable<DispatchedBatch>;
+  /** Each change of `status`; whoever subscribes is told the present one first. Completes when the application stops. */
+  readonly status$: Observable<DispatcherStatus>;
+  private readonly logger = new Logger('QueueDispatcher');
+  private readonly moved = new Subject<DispatchedBatch>();
+  private readonly statuses = new ReplaySubject<DispatcherStatus>(1);
+  private current: DispatcherStatus = { state: 'stopped' };
+  private running: { readonly loop: DispatchLoop; readonly ended: Promise<void> } | null = null;
+
+  /** @internal */
+  constructor(
+    private readonly engine: DispatcherEngine,
+    private readonly options: ResolvedDispatcherOptions,
+  ) {
+    this.name = options.name;
+    this.delayedKey = options.delayedKey;
+    this.readyKey = options.readyKey;
+    this.moved$ = new GuardedObservable((subscriber) => this.moved.subscribe(subscriber));
+    this.status$ = new GuardedObservable((subscriber) => this.statuses.subscribe(subscriber));
+    this.statuses.next(this.current);
+  }
+
+  /** How it is doing. */
+  get status(): DispatcherStatus {
+    return this.current;
+  }
+
+  /** @internal Safe twice. */
+  start(): void {
+    if (this.running) return;
+    const { delayedKey, readyKey, batchSize: limit, unit, maxReady } = this.options;
+    const loop = new DispatchLoop({
+      dispatch: () => this.engine.tasks.dispatch({ delayedKey, readyKey, limit, unit, maxReady }),
+      answered: (answer) => this.answered(answer),
+      failed: (error, tries) => this.failed(error, tries),
+    });
+    this.tell({ state: 'running' });
+    this.running = { loop, ended: loop.run() };
+  }
+
+  /** @internal Never rejects; safe twice, and before `start`. */
+  async stop(): Promise<void> {
+    const { running } = this;
+    if (!running) return;
+    this.running = null;
+    running.loop.stop();
+    await within(STOP_MS, running.ended);
+    this.tell({ state: 'stopped' });
+  }
+
+  /** @internal For good. */
+  close(): void {
+    this.moved.complete();
+    this.statuses.complete();
+  }
+
+  private answered({ dispatched, delayed, ready, dueInMs }: DispatchAnswer): number {
+    if (this.current.state === 'failing') {
+      this.logger.log(`dispatcher '${this.name}' works again`);
+      this.tell({ state: 'running' });
+    }
+    if (dispatched > 0 && this.moved.observed) {
+      this.moved.next({ at: this.engine.now(), dispatched, delayed, ready });
+    }
+    const { pollMs } = this.options;
+    if (dueInMs === null) return pollMs;
+    // One that is due and was not moved waits for room in the list.
+    return dueInMs === 0 && dispatched === 0 ? pollMs : Math.min(dueInMs, pollMs);
+  }
+
+  private failed(given: unknown, tries: number): number {
+    const error = given instanceof Error ? given : new Error(String(given));
+    const known = this.current.state === 'failing' ? this.current.error : undefined;
+    // The texts of one fault may differ from call to call, as those of a connection that is made anew do.
+    if (kindOf(known) !== kindOf(error)) {
+      this.logger.error(`dispatcher '${this.name}' moves nothing, and tries on: ${error.message}`);
+    }
+    if (known?.message !== error.message) this.tell({ state: 'failing', error });
+    return Math.min(retryDelay(tries), this.options.pollMs);
+  }
+
+  private tell(status: DispatcherStatus): void {
+    this.current = status;
+    this.statuses.next(status);
+  }
+}
+
+function kindOf(error: (Error & { code?: unknown; reply?: unknown }) | undefined): string {
+  return error ? [error.name, error.code, error.reply].join(' ') : '';
+}

@@ -1,0 +1,66 @@
+import { processKeys } from './keys.js';
+import { decodeProcess, encodeProcess } from './process-codec.js';
+import { encodeRegistration } from './process-renewal.js';
+import type { ProcessList, ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { RedisStore } from './redis-store.js';
+import { listWorkers, type ProcessEntry } from './scripts/list-workers.js';
+import { register } from './scripts/register.js';
+import { unregister } from './scripts/unregister.js';
+
+/** Of the largest records half a megabyte: read in a few ms. */
+const PAGE = 10;
+/** Where others fill the key, the listing ends. */
+const MAX_ENTRIES = 10_000;
+
+/** The worker processes of a prefix on Redis. */
+export class RedisProcesses implements ProcessVerbs {
+  server: string | null = null;
+
+  constructor(
+    private readonly prefix: string,
+    private readonly store: RedisStore,
+  ) {}
+
+  async register(record: ProcessRecord, leaseMs: number): Promise<void> {
+    const values = encodeRegistration(this.prefix, record.id, encodeProcess(record), leaseMs);
+    await this.store.call(register, values, this.store.callMs);
+  }
+
+  async unregister(process: string): Promise<void> {
+    await this.store.run(unregister, processKeys(this.prefix), { process });
+  }
+
+  async list(): Promise<ProcessList> {
+    const records: ProcessRecord[] = [];
+    const unreadable: ProcessList['unreadable'][number][] = [];
+    for (const { process, info, endsInMs } of await this.entries()) {
+      if (endsInMs <= 0) continue;
+      const record = decodeProcess(info);
+      if (record) records.push(record);
+      else unreadable.push({ process, why: info.slice(0, 200) });
+    }
+    return { records, unreadable };
+  }
+
+  async ofWorker(worker: string): Promise<ProcessRecord | null> {
+    for (const { info } of await this.entries()) {
+      if (!info.includes(worker)) continue;
+      const record = decodeProcess(info);
+      if (record?.pools.some(({ workers }) => workers.includes(worker))) return record;
+    }
+    return null;
+  }
+
+  private async entries(): Promise<ProcessEntry[]> {
+    const keys = processKeys(this.prefix);
+    // A page may repeat what another had.
+    const found = new Map<string, ProcessEntry>();
+    let cursor = '0';
+    do {
+      const page = await this.store.run(listWorkers, keys, { cursor, count: PAGE });
+      for (const entry of page.entries) found.set(entry.process, entry);
+      cursor = page.cursor;
+    } while (cursor !== '0' && found.size < MAX_ENTRIES);
+    return [...found.values()];
+  }
+}

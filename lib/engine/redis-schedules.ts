@@ -1,0 +1,88 @@
+import type { EngineSettings } from './clients.js';
+import type { RedisStore } from './redis-store.js';
+import type {
+  DueAnswer,
+  FireAnswer,
+  FireSchedule,
+  PutSchedule,
+  ResumeSchedule,
+  SchedulePage,
+  ScheduleVerbs,
+  StoredSchedule,
+} from './schedule-verbs.js';
+import { dueSchedules } from './scripts/due-schedules.js';
+import { fire } from './scripts/fire.js';
+import { pauseSchedule } from './scripts/pause-schedule.js';
+import { putSchedule } from './scripts/put-schedule.js';
+import { removeSchedule } from './scripts/remove-schedule.js';
+import { resumeSchedule } from './scripts/resume-schedule.js';
+import { schedules } from './scripts/schedules.js';
+import type { Value } from './script.js';
+
+/** Schedules that one call looks at. */
+const DUE_LIMIT = 100;
+
+/** Schedules on Redis: one script each. */
+export class RedisSchedules implements ScheduleVerbs {
+  constructor(
+    private readonly store: RedisStore,
+    private readonly settings: EngineSettings,
+    /** Those of the queues that have a schedule with a next time. */
+    readonly scheduled: (queues: readonly string[]) => Promise<readonly string[]>,
+  ) {}
+
+  async get(queue: string, id: string): Promise<{ now: number; schedule: StoredSchedule | null }> {
+    const { now, total, schedules: found } = await this.read(queue, id, { offset: 0, limit: 1 });
+    return { now, schedule: total === 0 ? null : found[0]! };
+  }
+
+  async list(queue: string, page: { offset: number; limit: number }): Promise<SchedulePage> {
+    const { total, schedules: found } = await this.read(queue, '', page);
+    return { total, schedules: found };
+  }
+
+  put(queue: string, { id, revision, record, nextAt }: PutSchedule): Promise<'written' | 'changed'> {
+    const keep = nextAt === 'keep';
+    return this.store.run(putSchedule, this.keys(queue), {
+      id,
+      revision,
+      record,
+      keep: keep ? 1 : 0,
+      next: keep ? -1 : (nextAt ?? -1),
+    });
+  }
+
+  remove(queue: string, id: string): Promise<boolean> {
+    return this.store.run(removeSchedule, this.keys(queue), { id });
+  }
+
+  pause(queue: string, id: string): Promise<'paused' | 'unchanged' | 'not-found'> {
+    return this.store.run(pauseSchedule, this.keys(queue), { id });
+  }
+
+  resume(queue: string, { id, revision, nextAt }: ResumeSchedule) {
+    return this.store.run(resumeSchedule, this.keys(queue), { id, revision, next: nextAt ?? -1 });
+  }
+
+  due(queue: string, offset: number): Promise<DueAnswer> {
+    return this.store.run(dueSchedules, this.keys(queue), { offset, limit: DUE_LIMIT });
+  }
+
+  fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer> {
+    const lists = { schedules: [] as Value[], jobs: [] as Value[] };
+    for (const { id, revision, seenAt, nextAt, limit, overlap, jobs } of calls) {
+      lists.schedules.push(id, revision, seenAt, nextAt ?? -1, limit ?? -1, overlap, jobs.length);
+      for (const job of jobs) lists.jobs.push(job.id, job.body, job.at, job.dueAt, job.priority ?? 0);
+    }
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.run(fire, this.keys(queue), { maxEvents }, lists);
+  }
+
+  private read(queue: string, id: string, { offset, limit }: { offset: number; limit: number }) {
+    return this.store.run(schedules, this.keys(queue), { id, offset, limit });
+  }
+
+  private keys(queue: string) {
+    return this.store.keysOf(queue).fixed;
+  }
+}

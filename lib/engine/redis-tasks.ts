@@ -1,0 +1,56 @@
+import { RedisRefusedError } from '../errors.js';
+import { show } from '../errors/show.js';
+import type { RedisStore } from './redis-store.js';
+import { dispatch } from './scripts/dispatch.js';
+import type { DispatchAnswer, DispatchCall, TaskVerbs } from './task-verbs.js';
+
+const PER_SECOND = { s: 1, ms: 1000 } as const;
+
+/** What must lie at each key, as a phrase that follows "and". */
+const MUST_BE = {
+  delayedTasks: 'delayed tasks wait in a sorted set (ZADD)',
+  readyTasks: 'ready tasks wait in a list (BLPOP)',
+} as const;
+
+/** Queues of other programs on Redis. */
+export class RedisTasks implements TaskVerbs {
+  constructor(private readonly store: RedisStore) {}
+
+  async dispatch(call: DispatchCall): Promise<DispatchAnswer> {
+    const { delayedKey, readyKey, limit, unit, maxReady = 0 } = call;
+    const answer = await this.store
+      .run(
+        dispatch,
+        { delayedTasks: delayedKey, readyTasks: readyKey },
+        { limit, perSecond: PER_SECOND[unit], maxReady },
+      )
+      .catch((error: unknown) => {
+        throw inWords(error, call);
+      });
+    if (answer.kind === 'wrong-type') {
+      const key = answer.key === 'delayedTasks' ? delayedKey : readyKey;
+      const why = `the key ${name(key)} is a ${answer.type}, and ${MUST_BE[answer.key]}; name another key`;
+      throw refusal('WRONGTYPE', why);
+    }
+    const { dispatched, delayed, ready, dueInMs } = answer;
+    return { dispatched, delayed, ready, dueInMs };
+  }
+}
+
+/** What Redis says of two keys in words that tell what to do about these. */
+function inWords(error: unknown, { delayedKey, readyKey }: DispatchCall): unknown {
+  if (!(error instanceof RedisRefusedError && error.reply === 'CROSSSLOT')) return error;
+  const why =
+    `${name(delayedKey)} and ${name(readyKey)} lie in different slots of the cluster, and only keys of one slot can be ` +
+    `changed at once; give both names the same hash tag, as in '{tasks}:delayed' and '{tasks}:ready'`;
+  return refusal('CROSSSLOT', why, error);
+}
+
+function refusal(reply: string, why: string, cause?: unknown): RedisRefusedError {
+  return new RedisRefusedError('dispatch', reply, why, { cause }, 'no', '');
+}
+
+/** As a sentence may hold it: a key may be any bytes. */
+function name(key: string): string {
+  return show(key).replace(/ \(string\)$/, '');
+}

@@ -1,0 +1,29 @@
+import { defineScript } from '../script.js';
+
+export const cancel = defineScript({
+  name: 'cancel',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'attempts',
+    'stalls',
+    'failures',
+    'progress',
+    'logs',
+    'priorities',
+    'cancels',
+    'cancelled',
+    'events',
+    'stats',
+  ],
+  args: { id: 'text', reason: 'text', workers: 'text', maxEvents: 'int' },
+  moreKeys: true,
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'tally', 'take-out', 'cancelled', 'cancel'],
+  reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
+});

@@ -1,0 +1,17 @@
+import type { DueAnswer } from '../schedule-verbs.js';
+import { ms } from '../replies.js';
+import { readSchedule, type RawSchedule } from '../schedule-replies.js';
+import { defineScript } from '../script.js';
+
+export const dueSchedules = defineScript({
+  name: 'due-schedules',
+  memory: 'read',
+  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
+  args: { offset: 'int', limit: 'int' },
+  uses: ['clock', 'schedule-state', 'schedule-view', 'next-schedule'],
+  reply: ([now, next, views]: [number, number, RawSchedule[]]): DueAnswer => ({
+    now,
+    nextInMs: ms(next),
+    due: views.map(readSchedule),
+  }),
+});

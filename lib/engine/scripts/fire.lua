@@ -1,0 +1,117 @@
+-- Makes the jobs of occurrences and sets the next times. Whoever comes second finds another revision and does nothing, so
+-- that each occurrence is one job however many processes see that it is due. Every type is read before the first write.
+redis.call('HGET', key_meta, 'events')
+for _, key in ipairs({ key_wait, key_suspects }) do redis.call('LLEN', key) end
+for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_schedules, key_doorbell }) do
+  redis.call('ZCARD', key)
+end
+for _, key in ipairs({ key_jobs, key_results, key_firings }) do redis.call('HLEN', key) end
+
+local added, delayed, removed = {}, {}, {}
+local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}
+local wakes = false
+local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+local earliest = head[2] and tonumber(head[2]) or math.huge
+
+-- Waiting, delayed or active.
+local function is_open(id)
+  return redis.call('HEXISTS', key_jobs, id) == 1 and not redis.call('ZSCORE', key_dead, id)
+    and not redis.call('ZSCORE', key_completed, id)
+end
+
+-- What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. The last job of a
+-- schedule stands near the end of its line.
+local function replace(id)
+  local body = redis.call('HGET', key_jobs, id)
+  local found = redis.call('ZREM', key_delayed, id)
+  if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
+  if found == 0 then found = redis.call('LREM', key_suspects, -1, id) end
+  if found == 0 then found = redis.call('LREM', key_wait, -1, id) end
+  if found == 0 then
+    redis.call('HSETNX', key_cancels, id, 'replaced')
+    return
+  end
+  forget(id)
+  removed[#removed + 1] = id
+  removed_names[#removed_names + 1] = name_of(body)
+end
+
+local function make(id, body, due, priority)
+  -- Made before, by a schedule of this name: one occurrence is one job.
+  if redis.call('HEXISTS', key_jobs, id) == 1 and not retired(id) then return end
+  redis.call('HSET', key_jobs, id, body)
+  if due > now then
+    redis.call('ZADD', key_delayed, due, id)
+    if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
+    if due < earliest then earliest, wakes = due, true end
+    delayed[#delayed + 1] = id
+    delayed_names[#delayed] = name_of(body)
+    delays[#delayed] = string.format('%.0f', due - now)
+    return
+  end
+  if priority > 0 then
+    redis.call('ZADD', key_prioritized, rank(priority), id)
+  else
+    redis.call('RPUSH', key_wait, id)
+  end
+  wakes = true
+  added[#added + 1] = id
+  added_names[#added] = name_of(body)
+end
+
+local function fire(id, at_job, count, next_at, limit, overlap)
+  local state = read_state(id)
+  local made = 0
+  for i = at_job, at_job + (count - 1) * 5, 5 do
+    if limit >= 0 and state.fired >= limit then break end
+    local open = overlap ~= 'allow' and state.job ~= '' and state.job ~= ARGV[i] and is_open(state.job)
+    if not (open and overlap == 'skip') then
+      if open then replace(state.job) end
+      make(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]))
+      made = made + 1
+      state.fired = state.fired + 1
+      state.last = tonumber(ARGV[i + 2])
+      state.job = ARGV[i]
+    end
+  end
+  state.revision = state.revision + 1
+  set_next(id, state, limit >= 0 and state.fired >= limit and -1 or next_at)
+  write_state(id, state)
+  return made
+end
+
+local answer = {}
+local at_job = jobs_first
+for i = schedules_first, schedules_last, 7 do
+  local id, count = ARGV[i], tonumber(ARGV[i + 6])
+  local score = redis.call('ZSCORE', key_schedules, id)
+  if read_state(id).revision == tonumber(ARGV[i + 1]) and score and tonumber(score) == tonumber(ARGV[i + 2]) then
+    answer[#answer + 1] = fire(id, at_job, count, tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5])
+  else
+    answer[#answer + 1] = -1
+  end
+  at_job = at_job + 5 * count
+end
+
+if wakes then ring() end
+local fields = {}
+local function group(kind, ids, names)
+  if #ids == 0 then return end
+  fields[#fields + 1] = kind
+  fields[#fields + 1] = table.concat(ids, '\n')
+  fields[#fields + 1] = kind .. '.name'
+  fields[#fields + 1] = table.concat(names, '\n')
+end
+group('removed', removed, removed_names)
+if #removed > 0 then
+  fields[#fields + 1] = 'removed.reason'
+  fields[#fields + 1] = 'replaced'
+end
+group('added', added, added_names)
+group('delayed', delayed, delayed_names)
+if #delayed > 0 then
+  fields[#fields + 1] = 'delayed.delay'
+  fields[#fields + 1] = table.concat(delays, '\n')
+end
+say(#removed + #added + #delayed, fields)
+return { redis.call('ZCOUNT', key_schedules, '-inf', now), next_schedule(), answer }

@@ -1,0 +1,54 @@
+import type { FireAnswer } from '../schedule-verbs.js';
+import { ms } from '../replies.js';
+import { defineScript } from '../script.js';
+
+export const fire = defineScript({
+  name: 'fire',
+  memory: 'refuse',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'cancels',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+    'completed',
+    'results',
+    'progress',
+    'logs',
+    'schedules',
+    'firings',
+    'events',
+    'doorbell',
+  ],
+  args: { maxEvents: 'int' },
+  /**
+   * schedules: id, revision, next time as they were seen, new next time or -1, limit or -1, overlap, number of its jobs.
+   * jobs: id, body, when it occurs, when it may run, priority.
+   */
+  lists: ['schedules', 'jobs'],
+  uses: [
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'ring',
+    'rank',
+    'retired',
+    'schedule-state',
+    'next-time',
+    'next-schedule',
+  ],
+  reply: ([due, next, made]: [number, number, number[]]): FireAnswer => ({
+    due,
+    nextInMs: ms(next),
+    made: made.map(ms),
+  }),
+});

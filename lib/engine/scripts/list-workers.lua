@@ -1,0 +1,15 @@
+-- One page of the processes that said something of themselves, living or not.
+local page = redis.call('HSCAN', key_processInfo, arg_cursor, 'COUNT', arg_count)
+local found = {}
+for i = 1, #page[2], 2 do found[#found + 1] = page[2][i] end
+if #found == 0 then return { page[1], {}, {}, {} } end
+local ids, infos, ends = {}, {}, {}
+for i, score in ipairs(redis.call('ZMSCORE', key_processes, unpack(found))) do
+  -- What has no lease was never registered.
+  if score then
+    ids[#ids + 1] = found[i]
+    infos[#infos + 1] = page[2][2 * i]
+    ends[#ends + 1] = tonumber(score) - now
+  end
+end
+return { page[1], ids, infos, ends }

@@ -1,0 +1,24 @@
+-- The bodies, without their data, of those that may have waited longest: the first of each line. What has failed before was
+-- added long before it came to its line, so it says nothing of how long the line is.
+local heads = {}
+local function look(ids)
+  if #ids == 0 then return end
+  for i, failed in ipairs(redis.call('HMGET', key_attempts, unpack(ids))) do
+    local body = not failed and redis.call('HGET', key_jobs, ids[i])
+    if body then
+      heads[#heads + 1] = string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n')
+      return
+    end
+  end
+end
+
+look(redis.call('LRANGE', key_wait, 0, arg_look - 1))
+look(redis.call('LRANGE', key_suspects, 0, arg_look - 1))
+local last = redis.call('ZRANGE', key_prioritized, -1, -1, 'WITHSCORES')
+if #last > 0 then
+  look(redis.call('ZRANGE', key_prioritized, 0, arg_look - 1))
+  -- The lowest priority is where jobs starve.
+  local lowest = math.floor(tonumber(last[2]) / 4294967296) * 4294967296
+  look(redis.call('ZRANGE', key_prioritized, lowest, '+inf', 'BYSCORE', 'LIMIT', 0, arg_look))
+end
+return { now, heads }

@@ -1,0 +1,10 @@
+import { defineScript } from '../script.js';
+
+export const pauseSchedule = defineScript({
+  name: 'pause-schedule',
+  memory: 'allow',
+  keys: ['schedules', 'schedule', 'firings'],
+  args: { id: 'text' },
+  uses: ['schedule-state'],
+  reply: (raw: 'paused' | 'unchanged' | 'not-found') => raw,
+});

@@ -1,0 +1,11 @@
+import { defineScript } from '../script.js';
+
+export const putSchedule = defineScript({
+  name: 'put-schedule',
+  memory: 'refuse',
+  keys: ['schedules', 'schedule', 'firings', 'scheduled', 'doorbell'],
+  /** `next`: ms since 1970, -1 for none. */
+  args: { id: 'text', revision: 'int', record: 'text', keep: 'int', next: 'int' },
+  uses: ['clock', 'ring', 'schedule-state', 'next-time'],
+  reply: (raw: 'written' | 'changed') => raw,
+});

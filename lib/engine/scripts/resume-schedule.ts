@@ -1,0 +1,11 @@
+import { defineScript } from '../script.js';
+
+export const resumeSchedule = defineScript({
+  name: 'resume-schedule',
+  memory: 'allow',
+  keys: ['schedules', 'schedule', 'firings', 'doorbell'],
+  /** `next`: ms since 1970, -1 for none. */
+  args: { id: 'text', revision: 'int', next: 'int' },
+  uses: ['ring', 'schedule-state', 'next-time'],
+  reply: (raw: 'resumed' | 'unchanged' | 'changed' | 'not-found') => raw,
+});

@@ -1,0 +1,7 @@
+-- One schedule, or a page of all, those made first first.
+if arg_id ~= '' then
+  local views = view_schedules({ arg_id })
+  return { now, views[1][10], views }
+end
+local ids = redis.call('ZRANGE', key_scheduled, arg_offset, arg_offset + arg_limit - 1)
+return { now, redis.call('ZCARD', key_scheduled), view_schedules(ids) }

@@ -1,0 +1,16 @@
+import { readSchedule, type RawSchedule } from '../schedule-replies.js';
+import { defineScript } from '../script.js';
+
+export const schedules = defineScript({
+  name: 'schedules',
+  memory: 'read',
+  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
+  /** Either an id, or '' and a page. */
+  args: { id: 'text', offset: 'int', limit: 'int' },
+  uses: ['clock', 'schedule-state', 'schedule-view'],
+  reply: ([now, total, views]: [number, number, RawSchedule[]]) => ({
+    now,
+    total,
+    schedules: views.map(readSchedule),
+  }),
+});

@@ -1,0 +1,13 @@
+-- Sets the next time of a schedule, or that there is none. An idle worker sleeps until the first one it knows of, so a new
+-- first one wakes somebody.
+local function set_next(id, state, at)
+  if at < 0 then
+    state.mode = 'ended'
+    redis.call('ZREM', key_schedules, id)
+    return
+  end
+  local first = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')
+  state.mode = ''
+  redis.call('ZADD', key_schedules, at, id)
+  if not first[2] or at < tonumber(first[2]) then ring() end
+end

@@ -1,0 +1,14 @@
+-- Schedules as the caller reads them, as many of the ids as fit one answer: records may be large.
+local function view_schedules(ids)
+  local views, size = {}, 0
+  for _, id in ipairs(ids) do
+    size = size + redis.call('HSTRLEN', key_schedule, id)
+    if #views > 0 and size > 4194304 then break end
+    local record = redis.call('HGET', key_schedule, id)
+    local state = read_state(id)
+    views[#views + 1] = { id, record or '', state.revision, state.mode,
+      redis.call('ZSCORE', key_schedules, id) or '-1', state.fired, state.last, state.job,
+      redis.call('ZSCORE', key_scheduled, id) or '-1', record and 1 or 0 }
+  end
+  return views
+end

@@ -1,0 +1,44 @@
+-- What a batch adds to the counters of job names. The client has counted it; what it counted is wrong where some of it was not
+-- accepted, was said twice, or was cancelled.
+local function each_settled(act)
+  local number = string.gmatch(arg_whose, '%d+')
+  for i = completed_first, completed_last do act(ARGV[i], number(), 1, 0, 0) end
+  for i = kept_first, kept_last, 3 do act(ARGV[i], number(), 1, 0, 0) end
+  for i = retried_first, retried_last, 5 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 3]), 0) end
+  for i = dead_first, dead_last, 3 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 2]), 1) end
+end
+
+-- An id that was held counts where it is named first; such a one was named more often than it was lost.
+local function recount(rows, lost, cancelled)
+  for i = 1, #rows do rows[i] = { 0, 0, 0 } end
+  local times = {}
+  each_settled(function(id) times[id] = (times[id] or 0) + 1 end)
+  for i = released_first, released_last do times[ARGV[i]] = (times[ARGV[i]] or 0) + 1 end
+  for i = 1, #lost do times[lost[i]] = times[lost[i]] - 1 end
+  for i = 1, #cancelled do times[cancelled[i]] = 0 end
+  each_settled(function(id, number, done, failed, died)
+    if times[id] == 0 then return end
+    times[id] = 0
+    local row = rows[tonumber(number) + 1]
+    row[1], row[2], row[3] = row[1] + done, row[2] + failed, row[3] + died
+  end)
+end
+
+local function tally_settled_names(done, failed, died, lost, cancelled)
+  local rows = {}
+  for i = names_first, names_last, 4 do
+    rows[#rows + 1] = { tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]) }
+  end
+  local completions = completed_last - completed_first + 1 + (kept_last - kept_first + 1) / 3
+  if #rows == 1 then
+    rows[1] = { done, failed, died }
+  elseif #lost + #cancelled > 0 or done < completions then
+    recount(rows, lost, cancelled)
+  end
+  for i = 1, #rows do
+    local name = ARGV[names_first + 4 * (i - 1)]
+    tally_name('processed', name, rows[i][1])
+    tally_name('failed', name, rows[i][2])
+    tally_name('dead', name, rows[i][3])
+  end
+end

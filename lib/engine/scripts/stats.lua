@@ -1,0 +1,1 @@
+return redis.call('HGETALL', key_stats)

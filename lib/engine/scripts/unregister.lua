@@ -1,0 +1,4 @@
+redis.call('HLEN', key_processInfo)
+local was_there = redis.call('ZREM', key_processes, arg_process)
+redis.call('HDEL', key_processInfo, arg_process)
+return was_there

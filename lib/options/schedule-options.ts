@@ -1,0 +1,134 @@
+import { InvalidOptionError } from '../errors.js';
+import type { Duration } from '../job/duration.js';
+import { duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
+import { checkMoment, type JobOptions } from './job-options.js';
+
+/** At the times a cron expression names. */
+export interface CronTiming {
+  /**
+   * Five fields (minute, hour, day of month, month, day of week) or six (seconds first), with names (`MON-FRI`, `JAN`), lists,
+   * ranges and steps; `L`, `W` and `#` as in Quartz; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+   */
+  readonly cron: string;
+  /** IANA name of the zone whose wall clock counts. @default 'UTC' */
+  readonly tz?: string;
+}
+
+/** Again and again after the same time, counted from 1970 or from `startAt`, so that all processes mean the same moments. */
+export interface EveryTiming {
+  /** 1 s to 10 years. */
+  readonly every: Duration;
+}
+
+/** What bounds a schedule, and what becomes of occurrences that come too close or too late. */
+export interface ScheduleLimits {
+  /** No occurrence before it; for `every` also where counting starts. A number is ms since 1970. @default none */
+  readonly startAt?: Date | number;
+  /** No occurrence after it. @default none */
+  readonly endAt?: Date | number;
+  /** Jobs it makes in all, 1 to 1,000,000,000; then it has ended. @default none */
+  readonly limit?: number;
+  /** Each job runs up to this much later, up to 1 day; how much follows from its id. @default 0 */
+  readonly jitter?: Duration;
+  /**
+   * While the job of an earlier occurrence has not ended: `allow` adds the next one beside it; `skip` makes none;
+   * `replace` removes the earlier one and makes the next. @default 'allow'
+   */
+  readonly overlap?: Overlap;
+  /**
+   * Occurrences whose time passed while no process was there: `skip` makes none of them, `once` makes the last one, `all`
+   * the last `maxMissed` of them. @default 'once'
+   */
+  readonly missed?: Missed;
+  /** With `missed: 'all'`, 1 to 1,000. @default 100 */
+  readonly maxMissed?: number;
+}
+
+export type Overlap = 'allow' | 'skip' | 'replace';
+export type Missed = 'skip' | 'once' | 'all';
+
+/** When a schedule makes jobs. */
+export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
+
+/** `JobOptions` but for what the schedule decides: the id, the time, and when somebody is told. */
+export type ScheduledJobOptions = Omit<JobOptions, 'id' | 'delay' | 'runAt' | 'durability'>;
+
+/** What job a schedule makes. */
+export interface ScheduleTemplate<Data = unknown> {
+  readonly name: string;
+  /** @default null */
+  readonly data?: Data;
+  readonly options?: ScheduledJobOptions;
+}
+
+/** `ScheduleRule` after checking: ms and plain values. Either `cron` with `tz`, or `everyMs`. */
+export interface CheckedRule {
+  readonly cron?: string;
+  readonly tz?: string;
+  readonly everyMs?: number;
+  readonly startAt?: number;
+  readonly endAt?: number;
+  readonly limit?: number;
+  readonly jitterMs: number;
+  readonly overlap: Overlap;
+  readonly missed: Missed;
+  readonly maxMissed: number;
+}
+
+/** A shorter interval is work for a loop, not for a queue. */
+const MIN_EVERY_MS = 1_000;
+const MAX_JITTER_MS = 86_400_000;
+const MAX_LIMIT = 1_000_000_000;
+const MAX_MISSED = 1_000;
+/** Of an expression or a zone. */
+const MAX_TEXT = 500;
+
+const readRule = shape({
+  cron: field('cron', text),
+  tz: field('tz', text),
+  every: field('everyMs', duration(MIN_EVERY_MS)),
+  startAt: field('startAt', rule(checkMoment)),
+  endAt: field('endAt', rule(checkMoment)),
+  limit: field('limit', integer(1, MAX_LIMIT)),
+  jitter: field('jitterMs', duration(0, MAX_JITTER_MS)),
+  overlap: field('overlap', oneOf('allow', 'skip', 'replace')),
+  missed: field('missed', oneOf('skip', 'once', 'all')),
+  maxMissed: field('maxMissed', integer(1, MAX_MISSED)),
+});
+
+/**
+ * Checks the fields of a rule, and that they go together. Whether its expression ever fires is for `schedule/check.ts` to say.
+ *
+ * @param path how errors call the rule: `schedules.upsert().rule`.
+ * @throws {InvalidOptionError} unless `report` collects; then the answer may be undefined.
+ */
+export function readScheduleRule(
+  given: unknown,
+  path: string,
+  report: Report = refuse,
+): CheckedRule | undefined {
+  const read = readRule(given, path, report);
+  if (read === undefined) return undefined;
+  const { jitterMs = 0, overlap = 'allow', missed = 'once', maxMissed = 100, ...timing } = read;
+  const { cron, tz, everyMs, startAt, endAt } = timing;
+  const wrong = (field: string, phrase: string, value: unknown) =>
+    report(new InvalidOptionError(`${path}${field}`, phrase, value));
+  const fields = given as Readonly<Record<string, unknown>>;
+  if (fields.cron !== undefined && fields.every !== undefined)
+    wrong('.every', 'left out where cron is given', fields.every);
+  else if (fields.cron === undefined && fields.every === undefined)
+    wrong('', 'an object with cron or every', given);
+  if (tz !== undefined && everyMs !== undefined)
+    wrong('.tz', 'left out where every is given: an interval has no zone', tz);
+  if (startAt !== undefined && endAt !== undefined && endAt < startAt)
+    wrong('.endAt', 'a moment at or after startAt', fields.endAt);
+  if (fields.maxMissed !== undefined && missed !== 'all')
+    wrong('.maxMissed', `left out unless missed is 'all'`, maxMissed);
+  return { ...timing, ...(cron !== undefined && { tz: tz ?? 'UTC' }), jitterMs, overlap, missed, maxMissed };
+}
+
+function text(value: unknown, path: string, report: Report): string | undefined {
+  if (typeof value === 'string' && value.length <= MAX_TEXT) return value;
+  report(new InvalidOptionError(path, `a string of at most ${MAX_TEXT} characters`, value));
+  return undefined;
+}

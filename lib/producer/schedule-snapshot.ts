@@ -1,0 +1,46 @@
+import type { StoredSchedule } from '../engine/schedule-verbs.js';
+import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
+import { readRecord } from '../schedule/record.js';
+
+/** A schedule as it stood when it was asked for. */
+export interface ScheduleSnapshot<Data = unknown> {
+  readonly id: string;
+  readonly queue: string;
+  /** As it was given, moments as ms; null where the record was written by hand or by a newer version and cannot be read. */
+  readonly rule: ScheduleRule | null;
+  /** What job it makes; null as `rule` is. */
+  readonly template: ScheduleTemplate<Data> | null;
+  /** The next occurrence, without jitter; null while it is paused, and once it has ended. */
+  readonly nextAt: Date | null;
+  /** The last occurrence that made a job. */
+  readonly lastAt: Date | null;
+  /** The id of that job. */
+  readonly lastJobId: string | null;
+  /** Jobs made by occurrences. */
+  readonly fired: number;
+  readonly paused: boolean;
+  /** Whether `limit` or `endAt` is reached: it stays listed and makes no jobs any more. */
+  readonly ended: boolean;
+  readonly createdAt: Date;
+}
+
+export function toScheduleSnapshot(queue: string, stored: StoredSchedule): ScheduleSnapshot {
+  const read = readRecord(stored.record);
+  return {
+    id: stored.id,
+    queue,
+    rule: read?.given ?? null,
+    template: read?.template ?? null,
+    nextAt: date(stored.nextAt),
+    lastAt: date(stored.lastAt),
+    lastJobId: stored.lastJob,
+    fired: stored.fired,
+    paused: stored.mode === 'paused',
+    ended: stored.mode === 'ended',
+    createdAt: new Date(stored.createdAt),
+  };
+}
+
+function date(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms);
+}

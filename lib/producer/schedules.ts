@@ -1,0 +1,222 @@
+import type { QueueEngine } from '../engine/engine.js';
+import type { StoredSchedule } from '../engine/schedule-verbs.js';
+import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../errors.js';
+import { generateId } from '../job/job-id.js';
+import { encodeBody } from '../job/job-record.js';
+import { quoted } from '../job/text.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
+import { checkScheduleId } from '../schedule/check.js';
+import {
+  isSameTiming,
+  makeSchedule,
+  readRecord,
+  type MadeSchedule,
+  type Schedule,
+} from '../schedule/record.js';
+import { nextAfter, nextTimes } from '../schedule/times.js';
+import type { AddResult } from './add-result.js';
+import type { MadeJob } from './job-maker.js';
+import { toScheduleSnapshot, type ScheduleSnapshot } from './schedule-snapshot.js';
+
+/** What `upsert` did. */
+export interface UpsertResult {
+  readonly id: string;
+  readonly queue: string;
+  /** `unchanged`: there was one that says just this. */
+  readonly outcome: 'created' | 'updated' | 'unchanged';
+  /** Null while it is paused, and once it has ended. */
+  readonly nextAt: Date | null;
+}
+
+const MAX_PAGE = 1_000;
+const MAX_RUNS = 1_000;
+
+/**
+ * Rules that make jobs: `queue.schedules`. The times are those of Redis; each occurrence makes exactly one job, whose id is
+ * the schedule's with the time of the occurrence, however many processes there are. Jobs are made by the processes whose
+ * workers serve the queue, whether or not earlier ones have run.
+ *
+ * @example
+ * await this.reports.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
+ * await this.reports.schedules.upsert('poll', { every: '5m', overlap: 'skip' }, { name: 'poll', data: { feed: 1 } });
+ */
+export class Schedules {
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly options: ResolvedQueueOptions,
+    /** Adds a job; answers whether its id was there. */
+    private readonly add: (job: MadeJob) => Promise<boolean>,
+  ) {}
+
+  /**
+   * Makes a schedule, or makes the one with this id say so from now on. Saying the same again changes nothing, so every process
+   * may do it at its start. With another timing the next time is computed from now; with another template or policy it stays,
+   * and so do the counters and a pause.
+   *
+   * @param id 1 to 200 bytes of well-formed text without control characters.
+   * @example
+   * await queue.schedules.upsert('cleanup', { every: '1h', jitter: '5m' }, { name: 'cleanup', options: { attempts: 1 } });
+   * @throws {InvalidOptionError} that says what is wrong with the rule, the id or the options
+   * @throws {InvalidJobNameError | InvalidPayloadError | PayloadTooLargeError} for the template
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async upsert(id: string, rule: ScheduleRule, template: ScheduleTemplate): Promise<UpsertResult> {
+    checkScheduleId(id, 'schedules.upsert().id');
+    const made = makeSchedule(rule, template, this.options.maxPayloadBytes, 'schedules.upsert()');
+    for (;;) {
+      const { now, schedule: there } = await this.engine.schedules.get(this.options.name, id);
+      if (there?.record === made.record) return this.upserted(id, 'unchanged', there.nextAt);
+      const nextAt = nextOf(made, there, now);
+      const revision = there?.revision ?? 0;
+      const put = { id, revision, record: made.record, nextAt };
+      // Another process said something else in between: seen anew, it may be the same.
+      if ((await this.engine.schedules.put(this.options.name, put)) === 'changed') continue;
+      const isPaused = there?.mode === 'paused';
+      const at = isPaused ? null : nextAt === 'keep' ? there!.nextAt : nextAt;
+      return this.upserted(id, there === null ? 'created' : 'updated', at);
+    }
+  }
+
+  /**
+   * One schedule, or null where there is none.
+   *
+   * @example
+   * const at = (await queue.schedules.get('daily'))?.nextAt;
+   */
+  async get<Data = unknown>(id: string): Promise<ScheduleSnapshot<Data> | null> {
+    const found = await this.find(id, 'schedules.get().id');
+    return found && (toScheduleSnapshot(this.options.name, found) as ScheduleSnapshot<Data>);
+  }
+
+  /**
+   * Schedules in the order they were made, `limit` (1 to 1,000, by default 100) behind the first `offset`.
+   *
+   * @example
+   * const first = await queue.schedules.list({ limit: 20 });
+   * @throws {InvalidOptionError}
+   */
+  async list(page: { readonly offset?: number; readonly limit?: number } = {}): Promise<ScheduleSnapshot[]> {
+    const offset = whole(page.offset ?? 0, 'schedules.list().offset', 0, Number.MAX_SAFE_INTEGER);
+    const limit = whole(page.limit ?? 100, 'schedules.list().limit', 1, MAX_PAGE);
+    const found: StoredSchedule[] = [];
+    for (;;) {
+      const rest = { offset: offset + found.length, limit: limit - found.length };
+      const { total, schedules } = await this.engine.schedules.list(this.options.name, rest);
+      found.push(...schedules);
+      if (schedules.length === 0 || found.length >= limit || offset + found.length >= total) break;
+    }
+    return found.map((one) => toScheduleSnapshot(this.options.name, one));
+  }
+
+  /** Removes a schedule; the jobs it has made stay. Answers whether there was one. */
+  remove(id: string): Promise<boolean> {
+    return this.engine.schedules.remove(this.options.name, checkScheduleId(id, 'schedules.remove().id'));
+  }
+
+  /**
+   * From now on it makes no jobs, until `resume`; jobs it has made go on. Answers whether this changed anything.
+   *
+   * @throws {ScheduleNotFoundError}
+   */
+  async pause(id: string): Promise<boolean> {
+    checkScheduleId(id, 'schedules.pause().id');
+    const answer = await this.engine.schedules.pause(this.options.name, id);
+    if (answer === 'not-found') throw new ScheduleNotFoundError(this.options.name, id);
+    return answer === 'paused';
+  }
+
+  /**
+   * It goes on with its first occurrence from now; those of the pause are not made up. Answers whether this changed anything.
+   *
+   * @throws {ScheduleNotFoundError}
+   */
+  async resume(id: string): Promise<boolean> {
+    for (;;) {
+      const { now, stored, schedule } = await this.read(id, 'schedules.resume().id');
+      const nextAt = remaining(schedule.rule, stored.fired) === 0 ? null : nextAfter(schedule.rule, now);
+      const call = { id, revision: stored.revision, nextAt };
+      const answer = await this.engine.schedules.resume(this.options.name, call);
+      if (answer === 'not-found') throw new ScheduleNotFoundError(this.options.name, id);
+      if (answer !== 'changed') return answer === 'resumed';
+    }
+  }
+
+  /**
+   * Adds a job as the schedule would make it, at once, also while it is paused or has ended. It has an id of its own, and neither
+   * the next time nor the limit nor `overlap` know of it.
+   *
+   * @throws {ScheduleNotFoundError} and what `Queue.add` throws
+   */
+  async runNow(id: string): Promise<AddResult> {
+    const { now, schedule } = await this.read(id, 'schedules.runNow().id');
+    const { template, options } = schedule;
+    const job: MadeJob = {
+      id: `${id}@${generateId(now)}`,
+      name: template.name,
+      body: encodeBody(template.name, now, options, JSON.stringify(template.data)),
+      replication: this.options.durability,
+      ...(options.priority !== undefined && { priority: options.priority }),
+    };
+    const duplicate = await this.add(job);
+    return { id: job.id, queue: this.options.name, name: job.name, duplicate };
+  }
+
+  /**
+   * The next `count` (1 to 1,000) occurrences, without jitter; fewer where it ends before, none while it is paused.
+   *
+   * @example
+   * const [next] = await queue.schedules.nextRuns('daily', 1);
+   * @throws {ScheduleNotFoundError | InvalidOptionError}
+   */
+  async nextRuns(id: string, count: number): Promise<Date[]> {
+    whole(count, 'schedules.nextRuns().count', 1, MAX_RUNS);
+    const { stored, schedule } = await this.read(id, 'schedules.nextRuns().id');
+    const { nextAt, fired } = stored;
+    if (nextAt === null) return [];
+    const left = Math.min(count, remaining(schedule.rule, fired));
+    return [nextAt, ...nextTimes(schedule.rule, left - 1, nextAt)].slice(0, left).map((at) => new Date(at));
+  }
+
+  private upserted(id: string, outcome: UpsertResult['outcome'], nextAt: number | null): UpsertResult {
+    const at = nextAt === null ? null : new Date(nextAt);
+    return { id, queue: this.options.name, outcome, nextAt: at };
+  }
+
+  private async find(id: string, path: string): Promise<StoredSchedule | null> {
+    return (await this.engine.schedules.get(this.options.name, checkScheduleId(id, path))).schedule;
+  }
+
+  private async read(id: string, path: string) {
+    checkScheduleId(id, path);
+    const { now, schedule: stored } = await this.engine.schedules.get(this.options.name, id);
+    if (!stored) throw new ScheduleNotFoundError(this.options.name, id);
+    const schedule = readRecord(stored.record);
+    if (!schedule) {
+      const advice =
+        'its record was written by hand or by a newer version; say it anew with schedules.upsert()';
+      throw new WrongStateError(this.options.name, `schedule ${quoted(id)}`, 'unreadable', advice);
+    }
+    return { now, stored, schedule };
+  }
+}
+
+/** When it goes on once this has been said. */
+function nextOf(made: MadeSchedule, there: StoredSchedule | null, now: number): number | null | 'keep' {
+  const before: Schedule | null = there && readRecord(there.record);
+  const isKept = before !== null && isSameTiming(before.rule, made.rule);
+  // One that runs and has no next time was changed by hand.
+  if (isKept && (there!.mode !== 'running' || there!.nextAt !== null)) return 'keep';
+  return remaining(made.rule, there?.fired ?? 0) === 0 ? null : nextAfter(made.rule, now);
+}
+
+/** How many jobs it may still make. */
+function remaining({ limit = Infinity }: CheckedRule, fired: number): number {
+  return Math.max(0, limit - fired);
+}
+
+function whole(value: unknown, path: string, min: number, max: number): number {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
+  throw new InvalidOptionError(path, `an integer from ${min} to ${max}`, value);
+}

@@ -1,0 +1,126 @@
+import { encodePayload } from '../job/payload.js';
+import { checkJobName } from '../job/job-id.js';
+import { InvalidOptionError } from '../errors.js';
+import { readable, refuse, shape, field } from '../options/check.js';
+import { checkJobOptions, type CheckedJobOptions } from '../options/job-options.js';
+import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
+import { checkScheduleRule } from './check.js';
+
+/** A schedule after checking. */
+export interface Schedule {
+  /** As it was given, with moments as ms. */
+  readonly given: ScheduleRule;
+  readonly rule: CheckedRule;
+  readonly template: ScheduleTemplate;
+  /** The options of its template after checking. */
+  readonly options: CheckedJobOptions;
+}
+
+/** One that can be stored. */
+export interface MadeSchedule extends Schedule {
+  readonly record: string;
+}
+
+/** Of what is written here. A record with another number is from a newer version, and not ours to read. */
+const VERSION = 1;
+
+const any = (value: unknown) => value;
+const readTemplate = shape({
+  name: field('name', any),
+  data: field('data', any),
+  options: field('options', any),
+});
+
+/** In which order the fields of a rule are written, so that the same rule is the same text. */
+const RULE_FIELDS = [
+  'cron',
+  'tz',
+  'every',
+  'startAt',
+  'endAt',
+  'limit',
+  'jitter',
+  'overlap',
+  'missed',
+  'maxMissed',
+] as const;
+
+/** Why an option of a job is none of a template. */
+const REFUSED = {
+  id: 'left out: the id of each job is made of the schedule and its time',
+  delay: 'left out: the schedule decides when; give it another time, or jitter',
+  runAt: 'left out: the schedule decides when; give the rule startAt',
+  durability: 'left out: nobody waits until such a job is stored',
+} as const;
+
+/**
+ * Checks a schedule as its jobs will be checked, and writes it as it is stored.
+ *
+ * @param path how errors call the act: `schedules.upsert()`.
+ * @throws {InvalidOptionError | InvalidJobNameError | InvalidPayloadError | PayloadTooLargeError}
+ */
+export function makeSchedule(
+  givenRule: unknown,
+  givenTemplate: unknown,
+  maxPayloadBytes: number,
+  path: string,
+): MadeSchedule {
+  checkScheduleRule(givenRule, `${path}.rule`);
+  const place = `${path}.template`;
+  const { name: givenName, data = null, options } = readTemplate(givenTemplate, place, refuse)!;
+  const name = checkJobName(givenName);
+  checkTemplateOptions(options, `${place}.options`);
+  const dataJson = encodePayload(data, `${place}.data`, maxPayloadBytes);
+  const given = readable(givenRule, `${path}.rule`, () => plainRule(givenRule as Record<string, unknown>));
+  const optionsJson = readable(options, `${place}.options`, () => JSON.stringify(options));
+  const record =
+    `{"v":${VERSION},"rule":${JSON.stringify(given)},"template":{"name":${JSON.stringify(name)},` +
+    `"data":${dataJson}${optionsJson === undefined ? '' : `,"options":${optionsJson}`}}}`;
+  const made = readRecord(record);
+  // Fields may be code of other people, which answers something else when it is asked again.
+  if (made === null) throw new InvalidOptionError(path, 'plain data', record);
+  return { ...made, record };
+}
+
+/** Reads a record back; null where it is none of ours: written by hand, or by a newer version. Never throws. */
+export function readRecord(record: string): Schedule | null {
+  try {
+    const {
+      v,
+      rule: given,
+      template,
+    } = JSON.parse(record) as { v: number; rule: ScheduleRule; template: ScheduleTemplate };
+    if (v !== VERSION) return null;
+    const rule = checkScheduleRule(given, 'rule')!;
+    checkJobName(template.name);
+    if (template.data === undefined) return null;
+    return { given, rule, template, options: checkTemplateOptions(template.options, 'options') };
+  } catch {
+    return null;
+  }
+}
+
+/** Whether they fire at the same times. */
+export function isSameTiming(a: CheckedRule, b: CheckedRule): boolean {
+  const fields = ['cron', 'tz', 'everyMs', 'startAt', 'endAt', 'limit'] as const;
+  return fields.every((name) => a[name] === b[name]);
+}
+
+function checkTemplateOptions(options: unknown, path: string): CheckedJobOptions {
+  if (typeof options === 'object' && options !== null) {
+    for (const [name, why] of Object.entries(REFUSED)) {
+      const value = readable(options, path, () => (options as Record<string, unknown>)[name]);
+      if (value !== undefined) throw new InvalidOptionError(`${path}.${name}`, why, value);
+    }
+  }
+  return checkJobOptions(options as undefined, path);
+}
+
+function plainRule(given: Record<string, unknown>): ScheduleRule {
+  const plain: Record<string, unknown> = {};
+  for (const name of RULE_FIELDS) {
+    const value = given[name];
+    if (value !== undefined) plain[name] = value instanceof Date ? value.getTime() : value;
+  }
+  return plain as unknown as ScheduleRule;
+}

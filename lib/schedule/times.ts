@@ -1,0 +1,51 @@
+import type { CheckedRule } from '../options/schedule-options.js';
+import { lastCrons, nextCron } from './cron.js';
+
+/** The last moment a `Date` can hold. */
+const MAX_TIME_MS = 8_640_000_000_000_000;
+
+/** The first occurrence after a moment, ms since 1970, or null where there is none any more. */
+export function nextAfter(rule: CheckedRule, after: number): number | null {
+  const { startAt, endAt = MAX_TIME_MS } = rule;
+  const from = startAt === undefined ? after : Math.max(after, startAt - 1);
+  const next = rule.everyMs === undefined ? nextCron(rule.cron!, rule.tz!, from) : nextStep(rule, from);
+  return next === null || next > endAt ? null : next;
+}
+
+/** The last `count` occurrences from one moment to another, both included, earliest first. */
+export function lastBetween(rule: CheckedRule, count: number, from: number, upTo: number): number[] {
+  const first = Math.max(from, rule.startAt ?? from);
+  const last = Math.min(upTo, rule.endAt ?? upTo);
+  const found =
+    rule.everyMs === undefined
+      ? lastCrons(rule.cron!, rule.tz!, count, last)
+      : lastSteps(rule, count, first, last);
+  return found.filter((at) => at >= first && at <= last);
+}
+
+/** The next `count` occurrences after a moment. */
+export function nextTimes(rule: CheckedRule, count: number, after: number): number[] {
+  const times: number[] = [];
+  let next = nextAfter(rule, after);
+  while (next !== null && times.length < count) {
+    times.push(next);
+    next = nextAfter(rule, next);
+  }
+  return times;
+}
+
+/** Intervals are counted from 1970 or from `startAt`, so that everybody means the same moments. */
+function nextStep({ everyMs = 1, startAt = 0 }: CheckedRule, after: number): number {
+  return startAt + (Math.floor((after - startAt) / everyMs) + 1) * everyMs;
+}
+
+function lastSteps(rule: CheckedRule, count: number, first: number, last: number): number[] {
+  const { everyMs = 1 } = rule;
+  const times: number[] = [];
+  let at = nextStep(rule, last) - everyMs;
+  while (at >= first && times.length < count) {
+    times.push(at);
+    at -= everyMs;
+  }
+  return times.toReversed();
+}

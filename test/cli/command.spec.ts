@@ -1,0 +1,132 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { BackOff } from '#lib/cli/back-off.js';
+import { Table } from '#lib/cli/table.js';
+import { ROOT } from '../support/sources.js';
+import { godwit } from './support.js';
+
+const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+
+async function run(...args: string[]) {
+  const command = godwit(args);
+  const code = await command.ended();
+  return { code, out: command.out, err: command.err };
+}
+
+describe('what is asked of the command itself', () => {
+  it.each([['--help'], ['-h']])('%s: all commands', async (flag) => {
+    const { code, out, err } = await run(flag);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/^Usage: godwit <command>[\s\S]+dispatch +moves due tasks/);
+  });
+
+  it('--version: that of the package', async () => {
+    expect(await run('--version')).toEqual({ code: 0, out: `${PACKAGE.version}\n`, err: '' });
+  });
+
+  it.each([['--help'], ['-h']])('dispatch %s: every option with its default', async (flag) => {
+    const { code, out, err } = await run('dispatch', flag);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/^Usage: godwit dispatch/);
+    expect(out).toMatch(/-u, --redis-url .*redis:\/\/localhost:6379\)/);
+    expect(out).toMatch(/-d, --delayed-task-zset-key .*\(default: delayedtaskset\)/);
+    expect(out).toMatch(/-r, --ready-task-list-key .*\(default: readytasklist\)/);
+    expect(out).toMatch(/-n, --batch-size .*\(default: 10\)/);
+    expect(out).toMatch(/-v, --verbose/);
+    expect(out.split('\n').filter((line) => line.length > 110)).toEqual([]);
+  });
+});
+
+describe('a command line that cannot be followed: usage and code 2', () => {
+  it.each([
+    ['no command', [], 'there is no command'],
+    ['another command', ['dispatcher'], 'there is no command "dispatcher"'],
+    ['an unknown option', ['dispatch', '--redis'], "Unknown option '--redis'"],
+    ['an unknown short option', ['dispatch', '-x'], "Unknown option '-x'"],
+    ['an argument', ['dispatch', 'now'], "Unexpected argument 'now'"],
+    ['an option without its value', ['dispatch', '-n'], "'-n, --batch-size <value>' argument missing"],
+    ['a value for a flag', ['dispatch', '--verbose=yes'], "'-v, --verbose' does not take an argument"],
+    [
+      'words for the batch size',
+      ['dispatch', '-n', 'ten'],
+      '--batch-size must be a whole number from 1 to 1000',
+    ],
+    ['digits and words', ['dispatch', '-n', '10x'], 'got "10x"'],
+    ['no batch', ['dispatch', '-n', '0'], 'got "0"'],
+    ['less than none', ['dispatch', '--batch-size=-5'], 'got "-5"'],
+    ['a part of a task', ['dispatch', '-n', '1.5'], 'got "1.5"'],
+    ['an empty batch size', ['dispatch', '-n', ''], 'got ""'],
+    ['a batch that would hold up Redis', ['dispatch', '-n', '1001'], 'got "1001"'],
+    ['a number beyond numbers', ['dispatch', '-n', '9'.repeat(400)], 'got "999'],
+    ['no URL', ['dispatch', '-u', 'localhost'], '--redis-url must be a redis:// or rediss:// URL'],
+    ['a URL of something else', ['dispatch', '-u', 'http://localhost'], '--redis-url must be'],
+    ['an empty key', ['dispatch', '-d', ''], '--delayed-task-zset-key must be the name of a key'],
+    ['another empty key', ['dispatch', '-r', ''], '--ready-task-list-key must be the name of a key'],
+    [
+      'one key for both',
+      ['dispatch', '-d', 'a', '-r', 'a'],
+      'must be another key than --delayed-task-zset-key',
+    ],
+  ])('%s', async (_, args, words) => {
+    const { code, out, err } = await run(...args);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toContain(`godwit: `);
+    expect(err.split('\n')[0]).toContain(words);
+    expect(err).toMatch(/\nUsage: godwit /);
+  });
+
+  it('does not show the password of a bad URL', async () => {
+    const { code, err } = await run('dispatch', '-u', 'redis://me:s3cret@host:port');
+    expect(code).toBe(2);
+    expect(err).not.toContain('s3cret');
+  });
+});
+
+describe('the back-off', () => {
+  const idle = { dispatched: 0, dueInMs: null };
+
+  it('is 0, 1, 1, 2, 3, 5, 8, 13 s and stays there, and starts over as soon as something moved', () => {
+    const backOff = new BackOff();
+    const seconds = (answer: typeof idle) => backOff.after(answer) / 1000;
+    expect(Array.from({ length: 10 }, () => seconds(idle))).toEqual([0, 1, 1, 2, 3, 5, 8, 13, 13, 13]);
+    expect(seconds({ ...idle, dispatched: 1 })).toBe(0);
+    expect(Array.from({ length: 4 }, () => seconds(idle))).toEqual([0, 1, 1, 2]);
+  });
+
+  it('ends when the next task is due', () => {
+    const backOff = new BackOff();
+    backOff.after(idle);
+    expect(backOff.after({ dispatched: 0, dueInMs: 400 })).toBe(400);
+    expect(backOff.after({ dispatched: 0, dueInMs: 60_000 })).toBe(1_000);
+    expect(backOff.after({ dispatched: 0, dueInMs: 1_999 })).toBe(1_999);
+  });
+});
+
+describe('the table', () => {
+  it('has its columns under their names', () => {
+    const table = new Table();
+    const text =
+      table.line({ dispatched: 10, delayed: 999_990, ready: 1_234_567, waitMs: 0 }) +
+      table.line({ dispatched: 0, delayed: 0, ready: 3, waitMs: 13_000 }) +
+      table.line({ dispatched: 0, delayed: 0, ready: 3, waitMs: 37 });
+    expect(text).toBe(
+      'dispatched     delayed       ready  backing-off (s)\n' +
+        '        10      999990     1234567                0\n' +
+        '         0           0           3               13\n' +
+        '         0           0           3              0.1\n',
+    );
+  });
+
+  it('has its header again every 50 lines', () => {
+    const table = new Table();
+    const row = { dispatched: 1, delayed: 1, ready: 1, waitMs: 0 };
+    const lines = Array.from({ length: 120 }, () => table.line(row))
+      .join('')
+      .trimEnd()
+      .split('\n');
+    const heads = lines.flatMap((line, i) => (line.startsWith('dispatched') ? [i] : []));
+    expect(heads).toEqual([0, 51, 102]);
+    expect(lines.length).toBe(123);
+  });
+});

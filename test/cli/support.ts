@@ -1,0 +1,72 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { atEnd } from '../support/cleanup.js';
+import { ROOT } from '../support/sources.js';
+import { until, within } from '../support/wait.js';
+
+const CLI = join(ROOT, 'dist/cli.js');
+/** A process that must start Node, perhaps beside many others. */
+const PATIENCE_MS = 30_000;
+
+/** Runs the built command; killed at the end of the test where it still runs then. */
+export function godwit(args: readonly string[], stdio: StdioOptions = ['ignore', 'pipe', 'pipe']): Command {
+  return new Command(spawn(process.execPath, [CLI, ...args], { stdio }));
+}
+
+export class Command {
+  out = '';
+  err = '';
+  private readonly closed: Promise<[number | null, string | null]>;
+  private readonly exited: Promise<[number | null, string | null]>;
+
+  constructor(private readonly child: ChildProcess) {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
+    this.exited = once(child, 'exit') as typeof this.exited;
+    // It comes after the last output, 'exit' may come before it.
+    this.closed = once(child, 'close') as typeof this.closed;
+    atEnd(async () => {
+      this.kill('SIGKILL');
+      child.stdout?.resume();
+      await this.closed;
+    });
+  }
+
+  get stdout() {
+    return this.child.stdout!;
+  }
+
+  /** Resolves once it has written what matches to its standard output or its error output. */
+  said(match: RegExp, where: 'out' | 'err' = 'out'): Promise<string> {
+    return until(() => match.exec(this[where])?.[0], {
+      timeout: PATIENCE_MS,
+      what: () => `${String(match)} in ${where}: ${JSON.stringify([this.out, this.err])}`,
+    });
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  /** Its exit code, or the signal that ended it; by then all it wrote is here. */
+  ended(): Promise<number | string | null> {
+    return this.after(this.closed);
+  }
+
+  /** Asks it to end; answers its exit code and how many ms that took. */
+  async end(signal: NodeJS.Signals): Promise<{ readonly code: unknown; readonly ms: number }> {
+    const since = performance.now();
+    this.kill(signal);
+    const code = await this.after(this.exited);
+    return { code, ms: performance.now() - since };
+  }
+
+  private async after(end: Promise<[number | null, string | null]>): Promise<number | string | null> {
+    const [code, signal] = await within(end, {
+      timeout: PATIENCE_MS,
+      what: `the command ends: ${JSON.stringify([this.out, this.err])}`,
+    });
+    return code ?? signal;
+  }
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { dueSchedules } from '#lib/engine/scripts/due-schedules.js';
+import { QUEUE, useQueue } from './support.js';
+import { put } from './schedules-support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+const due = (offset = 0) => changingNothing(q, () => q.engine.schedules.due(QUEUE, offset));
+
+it('answers what is due by the clock of Redis, the most overdue first, and when the next one will be', async () => {
+  const now = await q.now();
+  await put(q, 'later', { nextAt: now + 60_000 });
+  await put(q, 'b', { nextAt: 2_000 });
+  await put(q, 'a', { nextAt: 1_000 });
+  await put(q, 'ended', { nextAt: null });
+  const answer = await due();
+  expect(answer.due.map(({ id, nextAt }) => [id, nextAt])).toEqual([
+    ['a', 1_000],
+    ['b', 2_000],
+  ]);
+  expect(answer.now).toBeGreaterThanOrEqual(now);
+  expect(answer.nextInMs).toBe(now + 60_000 - answer.now);
+  expect((await due(1)).due.map(({ id }) => id)).toEqual(['b']);
+  expect((await due(2)).due).toEqual([]);
+});
+
+it('answers nothing where there is nothing', async () => {
+  expect(await due()).toMatchObject({ due: [], nextInMs: null });
+});
+
+it('answers a hundred at a time', async () => {
+  for (let i = 0; i < 101; i++) await put(q, `s${i}`);
+  expect((await due()).due).toHaveLength(100);
+  expect((await due(100)).due).toHaveLength(1);
+});
+
+it('answers also what has no record', async () => {
+  await q.admin.zadd(q.key('schedules'), 5, 'ghost');
+  expect((await due()).due).toMatchObject([{ id: 'ghost', record: '', revision: 0, nextAt: 5 }]);
+});
+
+it('an exchange tells when the first one is due', async () => {
+  expect((await q.exchanged()).scheduleInMs).toBeNull();
+  await put(q, 'later', { nextAt: (await q.now()) + 60_000 });
+  const { scheduleInMs } = await q.exchanged();
+  expect(scheduleInMs).toBeGreaterThan(50_000);
+  expect(scheduleInMs).toBeLessThanOrEqual(60_000);
+  await put(q, 'past');
+  expect((await q.exchanged()).scheduleInMs).toBe(0);
+});
+
+it('a queue is looked at and asked where it has a schedule that will fire', async () => {
+  expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([]);
+  expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([]);
+  await put(q, 'a', { nextAt: (await q.now()) + 60_000 });
+  expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([QUEUE]);
+  expect(await q.engine.schedules.scheduled(['other', QUEUE])).toEqual([QUEUE]);
+  await q.engine.schedules.pause(QUEUE, 'a');
+  expect(await q.engine.schedules.scheduled([QUEUE])).toEqual([]);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: dueSchedules.keys,
+    async prepare() {
+      await put(q, 'a');
+      return () => q.engine.schedules.due(QUEUE, 0);
+    },
+  });
+});

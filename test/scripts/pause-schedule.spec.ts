@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { pauseSchedule } from '#lib/engine/scripts/pause-schedule.js';
+import { QUEUE, useQueue } from './support.js';
+import { firing, put, seen, tick } from './schedules-support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+const pausing = (id: string) => q.engine.schedules.pause(QUEUE, id);
+
+it('pauses once, however often it is asked to', async () => {
+  await put(q, 'a');
+  expect(await pausing('a')).toBe('paused');
+  expect(await seen(q, 'a')).toMatchObject({ mode: 'paused', nextAt: null });
+  expect(await changingNothing(q, () => pausing('a'))).toBe('unchanged');
+  expect(await changingNothing(q, () => pausing('nobody'))).toBe('not-found');
+});
+
+it('keeps what was due from firing', async () => {
+  const before = await put(q, 'a');
+  await pausing('a');
+  const { due } = await q.engine.schedules.due(QUEUE, 0);
+  expect(due).toEqual([]);
+  const fire = () => q.engine.schedules.fire(QUEUE, [firing(before, [tick('a@1')])]);
+  expect((await changingNothing(q, fire)).made).toEqual([null]);
+});
+
+it('leaves one that has ended ended', async () => {
+  await put(q, 'a', { nextAt: null });
+  expect(await changingNothing(q, () => pausing('a'))).toBe('unchanged');
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: pauseSchedule.keys,
+    async prepare() {
+      await put(q, 'a');
+      return () => pausing('a');
+    },
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { RedisStore } from '#lib/engine/redis-store.js';
+import { register } from '#lib/engine/scripts/register.js';
+import { processKeys } from '#lib/engine/keys.js';
+import { LEASE_MS, processRecord, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+const REMEMBER_MS = 60_000;
+const KEEP_MS = 3_600_000;
+
+const run = (process: string, info: string, leaseMs = LEASE_MS) => {
+  const { store } = q.engine as unknown as { store: RedisStore };
+  const args = { process, info, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
+  return store.run(register, processKeys(q.redis.prefix), args);
+};
+const endOf = async (process: string) => Number(await q.admin.zscore(q.key('processes'), process));
+
+it('writes what a process says, for one lease from now on the clock of Redis', async () => {
+  const before = await q.now();
+  expect(await run('p1', 'one')).toBe('registered');
+  const after = await q.now();
+  expect(await q.hash('processInfo')).toEqual({ p1: 'one' });
+  expect(await endOf('p1')).toBeGreaterThanOrEqual(before + LEASE_MS);
+  expect(await endOf('p1')).toBeLessThanOrEqual(after + LEASE_MS);
+});
+
+it('said again, replaces what it said before, and nothing of others', async () => {
+  await run('p1', 'one');
+  await run('p2', 'other');
+  await run('p1', 'two');
+  await run('p1', 'two');
+  expect(await q.hash('processInfo')).toEqual({ p1: 'two', p2: 'other' });
+  expect(await q.admin.zcard(q.key('processes'))).toBe(2);
+});
+
+it('renews an entry without what it says, and leaves the others alone', async () => {
+  await run('p1', 'one');
+  await run('p2', 'other');
+  await q.admin.zadd(q.key('processes'), 1, 'p1', 2, 'p2');
+  const before = await q.now();
+  expect(await run('p1', '')).toBe('registered');
+  expect(await q.hash('processInfo')).toEqual({ p1: 'one', p2: 'other' });
+  expect(await endOf('p1')).toBeGreaterThanOrEqual(before + LEASE_MS);
+  expect(await endOf('p2')).toBe(2);
+});
+
+it('does not renew what is not there', async () => {
+  await run('p2', 'other');
+  expect(await changingNothing(q, () => run('p1', ''))).toBe('unknown');
+});
+
+it('remembers who is gone for a while, and forgets at most a hundred at once', async () => {
+  const now = await q.now();
+  await run('old', 'x');
+  await run('young', 'y');
+  await q.admin.zadd(
+    q.key('processes'),
+    now - REMEMBER_MS - 1_000,
+    'old',
+    now - REMEMBER_MS + 30_000,
+    'young',
+  );
+  await run('p1', 'one');
+  expect(await q.hash('processInfo')).toEqual({ young: 'y', p1: 'one' });
+  expect(await q.zset('processes')).toEqual(['young', 'p1']);
+
+  const many = Array.from({ length: 150 }, (_, i) => `gone-${i}`);
+  await q.admin.zadd(q.key('processes'), ...many.flatMap((id) => [1, id]));
+  await q.admin.hset(q.key('processInfo'), Object.fromEntries(many.map((id) => [id, 'z'])));
+  await run('p1', 'one');
+  expect(await q.admin.hlen(q.key('processInfo'))).toBe(52);
+  await run('p1', 'one');
+  expect(await q.zset('processes')).toEqual(['young', 'p1']);
+  expect(await q.admin.hlen(q.key('processInfo'))).toBe(2);
+});
+
+it('leaves keys that end by themselves where nobody says anything any more', async () => {
+  await run('p1', 'one');
+  for (const kind of ['processes', 'processInfo'] as const) {
+    const ms = await q.admin.pttl(q.key(kind));
+    expect(ms).toBeGreaterThan(KEEP_MS - 60_000);
+    expect(ms).toBeLessThanOrEqual(KEEP_MS);
+  }
+});
+
+it('keeps the keys for longer than the longest lease', async () => {
+  await q.engine.processes.register(processRecord(), 3_600_000);
+  expect(await q.admin.pttl(q.key('processes'))).toBeGreaterThan(2 * 3_600_000);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: register.keys,
+    async prepare() {
+      await run('gone', 'x');
+      await q.admin.zadd(q.key('processes'), 1, 'gone');
+      return () => q.engine.processes.register(processRecord(), LEASE_MS);
+    },
+  });
+
+  it('changes nothing where an entry of another type is renewed', async () => {
+    await q.admin.set(q.key('processes'), 'not ours');
+    await changingNothing(q, () => expect(run('p1', '')).rejects.toMatchObject({ reply: 'WRONGTYPE' }));
+  });
+});

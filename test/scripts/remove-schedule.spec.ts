@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { removeSchedule } from '#lib/engine/scripts/remove-schedule.js';
+import { QUEUE, useQueue } from './support.js';
+import { firing, put, tick } from './schedules-support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+const removing = (id: string) => q.engine.schedules.remove(QUEUE, id);
+
+it('removes all of a schedule, and none of its jobs', async () => {
+  const a = await put(q, 'a');
+  await put(q, 'b');
+  await q.engine.schedules.fire(QUEUE, [firing(a, [tick('a@1')])]);
+  expect(await removing('a')).toBe(true);
+  expect(await q.zset('schedules')).toEqual(['b']);
+  expect(await q.zset('scheduled')).toEqual(['b']);
+  expect(Object.keys(await q.hash('schedule'))).toEqual(['b']);
+  expect(Object.keys(await q.hash('firings'))).toEqual(['b']);
+  expect(await q.list('wait')).toEqual(['a@1']);
+  expect(await changingNothing(q, () => removing('a'))).toBe(false);
+});
+
+it('removes what is left of one whose record is gone', async () => {
+  await put(q, 'a');
+  await q.admin.hdel(q.key('schedule'), 'a');
+  expect(await removing('a')).toBe(false);
+  expect(await q.zset('schedules')).toEqual([]);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: removeSchedule.keys,
+    async prepare() {
+      await put(q, 'a');
+      return () => removing('a');
+    },
+  });
+});

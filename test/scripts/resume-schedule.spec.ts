@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { resumeSchedule } from '#lib/engine/scripts/resume-schedule.js';
+import { QUEUE, useQueue } from './support.js';
+import { put, seen } from './schedules-support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+const FAR = 4_102_444_800_000;
+const resuming = (id: string, revision: number, nextAt: number | null = FAR) =>
+  q.engine.schedules.resume(QUEUE, { id, revision, nextAt });
+
+async function paused(id: string): Promise<number> {
+  await put(q, id);
+  await q.engine.schedules.pause(QUEUE, id);
+  await q.wasRung();
+  return (await seen(q, id)).revision;
+}
+
+it('goes on at the time it is told, once, and wakes somebody', async () => {
+  const revision = await paused('a');
+  expect(await resuming('a', revision)).toBe('resumed');
+  expect(await seen(q, 'a')).toMatchObject({ mode: 'running', nextAt: FAR, record: 'record of a' });
+  expect(await q.wasRung()).toBe(true);
+  expect(await changingNothing(q, () => resuming('a', revision))).toBe('unchanged');
+});
+
+it('changes nothing where it is not as it was seen, not paused, or gone', async () => {
+  const revision = await paused('a');
+  expect(await changingNothing(q, () => resuming('a', revision - 1))).toBe('changed');
+  expect(await changingNothing(q, () => resuming('gone', revision))).toBe('not-found');
+  const running = await put(q, 'b');
+  expect(await changingNothing(q, () => resuming('b', running.revision))).toBe('unchanged');
+});
+
+it('ends where no time is left', async () => {
+  expect(await resuming('a', await paused('a'), null)).toBe('resumed');
+  expect(await seen(q, 'a')).toMatchObject({ mode: 'ended', nextAt: null });
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: resumeSchedule.keys,
+    async prepare() {
+      const revision = await paused('a');
+      return () => resuming('a', revision);
+    },
+  });
+});

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { JobFailedError, JobNotFoundError } from '#lib/errors.js';
+import { QueueEvents } from '#lib/events/queue-events.js';
+import { JobWaiter } from '#lib/events/wait-for-job.js';
+import { FakeEventEngine } from './fake-event-engine.js';
+
+// Whoever waits for a job that is cancelled: nothing of the job is left but, for a while, why.
+let engine: FakeEventEngine;
+let events: QueueEvents;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  engine = new FakeEventEngine();
+  events = new QueueEvents(
+    engine,
+    () => ['email'],
+    () => {},
+  );
+});
+
+afterEach(async () => {
+  await events.close();
+  await vi.advanceTimersByTimeAsync(1_000);
+  assert.equal(vi.getTimerCount(), 0);
+  vi.useRealTimers();
+});
+
+/** A wait for a job that was in the queue and is gone; what it rejects with, once it does. */
+async function waiting(): Promise<{ error?: Error }> {
+  const seen: { error?: Error } = {};
+  const wait = new JobWaiter(engine, events).prepare('email', 'a');
+  await wait.ready;
+  engine.jobs.set('a', { state: 'waiting' });
+  engine.push('email', { type: 'added', id: 'a' });
+  wait.outcome(30_000).catch((error: Error) => (seen.error = error));
+  await vi.advanceTimersByTimeAsync(150);
+  engine.jobs.delete('a');
+  return seen;
+}
+
+const asCancelled = {
+  reason: 'cancelled',
+  message: expect.stringContaining('(cancelled): not wanted any more') as string,
+};
+
+it('hears why from the event', async () => {
+  const seen = await waiting();
+  engine.push('email', { type: 'cancelled', id: 'a', reason: 'not wanted any more' });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(seen.error).toBeInstanceOf(JobFailedError);
+  expect(seen.error).toMatchObject(asCancelled);
+});
+
+it('hears it from the store where the event was lost', async () => {
+  const seen = await waiting();
+  engine.cancellations.set('a', { reason: 'not wanted any more', agoMs: 0 });
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(seen.error).toBeInstanceOf(JobFailedError);
+  expect(seen.error).toMatchObject(asCancelled);
+});
+
+it('does not take the end of an earlier job with the same id for that of its own', async () => {
+  const seen = await waiting();
+  engine.cancellations.set('a', { reason: 'not wanted any more', agoMs: 20_000 });
+  await vi.advanceTimersByTimeAsync(8_000);
+  expect(seen.error).toBeInstanceOf(JobNotFoundError);
+});
