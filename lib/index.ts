@@ -31,6 +31,7 @@ export type {
   ScheduleTemplate,
 } from './options/schedule-options.js';
 export type {
+  CompletedOptions,
   DeadOptions,
   EventsOption,
   LeaseOptions,
@@ -38,6 +39,7 @@ export type {
   QueueModuleOptions,
   QueueOptions,
   ShutdownOptions,
+  UpkeepOptions,
 } from './options/module-options.js';
 
 // Jobs.
@@ -64,6 +66,9 @@ export { QueueProducer } from './producer/queue-producer.js';
 export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
+export type { CleanOptions } from './producer/clean-options.js';
+export { DeadJobs } from './producer/dead-jobs.js';
+export type { DeadFilter, DeadJob, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobSnapshot } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
 export type { UpsertResult } from './producer/schedules.js';

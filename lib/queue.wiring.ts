@@ -5,6 +5,7 @@ import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
+import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import { Scheduler } from './maintenance/scheduler.js';
@@ -17,7 +18,6 @@ import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
 import { Registrar } from './worker/registrar.js';
-import { shownPool } from './worker/shown-pool.js';
 import { Slots } from './worker/slots.js';
 import { StrictTurns, WeightedTurns } from './worker/turns.js';
 import { WorkerPool } from './worker/worker-pool.js';
@@ -35,8 +35,14 @@ type HandleOf = (queue: string) => Queue;
 function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
-    const { events, dead } = registry.optionsOf(queue);
-    return { maxEvents: events.max, deadMax: dead.max, deadAgeMs: dead.ageMs };
+    const { events, dead, completed } = registry.optionsOf(queue);
+    return {
+      maxEvents: events.max,
+      eventsAgeMs: events.ageMs,
+      deadMax: dead.max,
+      deadAgeMs: dead.ageMs,
+      completedMax: completed.max,
+    };
   };
   const replicasAsked = () => {
     const queues = registry.names().filter((name) => registry.has(name));
@@ -87,9 +93,11 @@ function hire(
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   dispatchers.start();
+  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     hasMore: dispatchers.names.length > 0,
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
+      janitor.start();
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
       const pools = queues.map(({ queue, weight, find }) => {
         scheduler.add(queue);
@@ -102,11 +110,13 @@ function hire(
           leaseMs,
           doorbell,
           leases,
-          watchLeases: (name, worker, leaseInMs) => recoverer.watch(name, worker, leaseInMs),
-          watchSchedules: (name, dueInMs) => scheduler.hear(name, dueInMs),
+          heard: (name, worker, { leaseInMs, scheduleInMs }) => {
+            recoverer.watch(name, worker, leaseInMs);
+            scheduler.hear(name, scheduleInMs);
+          },
         });
       });
-      registrar.add(shownPool(slots, pools));
+      for (const pool of pools) registrar.add(pool);
       return pools;
     },
     say: (state) => registrar.say(state),
@@ -114,7 +124,7 @@ function hire(
       recoverer.stop();
       scheduler.stop();
       registrar.stop();
-      await Promise.all([doorbell.stop(), leases.stop(), dispatchers.stop()]);
+      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
       await registrar.leave();
     },
   };

@@ -102,10 +102,12 @@ describe('on a server of its own', () => {
     await queue.remove('a');
     await queue.pause();
     await queue.resume();
+    await queue.dead.retry({});
+    await queue.dead.list();
+    await queue.clean({ state: 'dead' });
     const inspector = get(QueueInspector);
     expect((await inspector.queues()).map(({ name }) => name)).toEqual(['work']);
     await until(async () => (await inspector.workers()).length === 1, PATIENT);
-    await queue.retryAllDead();
     await worker.close();
     await queue.obliterate();
     await queue.add('one', null);

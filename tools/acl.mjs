@@ -11,8 +11,8 @@ const SENT = {
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
   /** Looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
   adding: ['hget', 'wait', 'xread', 'zrange'],
-  /** Waking: listening to bells, ringing them, and looking at what there is. */
-  working: ['bzpopmin', 'exists', 'pexpire', 'unlink', 'zadd'],
+  /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
+  working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
   /** Auditing and repairing: SCAN tells the names of all keys, whoever they belong to. */
   mending: ['llen', 'scan'],
   /** Finding the owners of slots, and following one that is on its way. */
@@ -34,11 +34,13 @@ const OF_WORKERS = new Set([
   'look',
   'note',
   'overdue',
+  'overgrown',
   'promote',
   'recover',
   'register',
   'release',
   'repair',
+  'trim',
   'unregister',
 ]);
 

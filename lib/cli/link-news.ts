@@ -1,8 +1,6 @@
 import type { LinkEvent } from '../engine/engine.js';
-import { RedisRefusedError, UnsupportedRedisError } from '../errors.js';
-
-/** Answers of Redis that end the command, which says them itself. */
-const REFUSALS = /^(WRONGPASS|NOAUTH|NOPERM)\b/;
+import { isPassing } from '../engine/waiting.js';
+import { GodwitError } from '../errors.js';
 
 /** Says once that Redis cannot be reached or does not serve, and once that it does. */
 export class LinkNews {
@@ -43,10 +41,10 @@ export class LinkNews {
   }
 }
 
+/** What Redis answers to a connection ends the command, or fails the next call: either says it in better words. */
 function isRefusal(error: unknown): boolean {
-  if (error instanceof UnsupportedRedisError) return true;
-  if (error instanceof RedisRefusedError) return REFUSALS.test(error.reply);
-  return error instanceof Error && error.name === 'ReplyError' && REFUSALS.test(error.message);
+  if (error instanceof GodwitError) return !isPassing(error);
+  return error instanceof Error && error.name === 'ReplyError';
 }
 
 /** Where a name has several addresses, Node's error of all of them has no message. */

@@ -17,11 +17,6 @@ export interface AdminVerbs {
   cancelled(queue: string, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
   /** What became of jobs today and on the days before, `days` in all. */
   stats(queue: string, days: number): Promise<QueueStats>;
-  /** Dead jobs back to the line, attempts starting again: those named, or the `limit` that died first. */
-  retryDead(
-    queue: string,
-    which: { ids: readonly string[] } | { limit: number },
-  ): Promise<{ retried: readonly string[] }>;
   /** Runs a delayed job now. */
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
   pause(queue: string): Promise<boolean>;

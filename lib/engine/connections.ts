@@ -35,6 +35,10 @@ export class Connections {
     this.clients = new Clients(connection, prefix);
   }
 
+  get isCluster(): boolean {
+    return this.clients.cluster !== null;
+  }
+
   onLink(listener: (event: LinkEvent) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -54,7 +58,7 @@ export class Connections {
   /** The connections of a role for what must not stand in the way of commands, such as calls that block. */
   forQueues(role: ClientRole, keyOf: (queue: string) => string): QueueLinks {
     return new QueueLinks(
-      () => this.clients.cluster !== null,
+      () => this.isCluster,
       (queue) => (queue === null ? this.alone(role) : this.toOwner(role, keyOf(queue))),
     );
   }

@@ -2,6 +2,7 @@ import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/durability.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
+import type { UpkeepVerbs } from './upkeep-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
 
@@ -57,6 +58,8 @@ export interface QueueEngine {
   readonly admin: AdminVerbs;
   /** Rules that make jobs, and making them. */
   readonly schedules: ScheduleVerbs;
+  /** Dead letters, cleaning, retention. */
+  readonly upkeep: UpkeepVerbs;
   /** Who works, on what. */
   readonly processes: ProcessVerbs;
   /** Queues of other programs. */

@@ -121,19 +121,29 @@ export class QueueKeys {
   }
 
   /**
-   * HASH, kept 90 days: processed, failed, dead and cancelled of one day (UTC, `yyyy-mm-dd`); the first three also for each job name,
-   * as `processed:<name>`; and how many names that are.
+   * HASH, kept 90 days: what became of jobs on one day (UTC, `yyyy-mm-dd`): `processed:<name>`, `failed:<name>` and `dead:<name>` for
+   * each job name, `cancelled` of all, and how many `names` that are.
    */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
 
-  /** Those of the day of this moment and of the days before, the newest first; by default all that can be there. */
-  statsUntil(now: number, days = STATS_DAYS + 1): { readonly date: string; readonly key: string }[] {
+  /** All there can be, with that of tomorrow: another process may be there already. */
+  everyStats(now: number): string[] {
+    return this.statsUntil(now + DAY_MS, STATS_DAYS + 2).map(({ key }) => key);
+  }
+
+  /** Those of the day of this moment and of the days before, the newest first, `days` in all. */
+  statsUntil(now: number, days: number): { readonly date: string; readonly key: string }[] {
     return Array.from({ length: days }, (_, ago) => {
       const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
       return { date, key: this.stats(date) };
     });
+  }
+
+  /** STRING with TTL, of the queue without a name: who looks after a group of queues has it for a while. */
+  janitor(group: string): string {
+    return `${this.tag}janitor:${group}`;
   }
 }
 

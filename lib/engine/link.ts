@@ -42,6 +42,8 @@ export class Link {
   private up = false;
   /** Set while the server is one we must not work with. */
   private refusal: GodwitError | null = null;
+  /** Set while the server lacks the database that the connection names: ioredis would go on in another one. */
+  private noDatabase: RedisRefusedError | null = null;
   private failedGreetings = 0;
   private lookedAt = performance.now();
   /** What a connection that is being set up had said when it was last looked at, and since when it says no more. */
@@ -73,7 +75,11 @@ export class Link {
     this.client = client;
     // The socket keeps the process alive as long as somebody waits for it.
     this.watch ??= setInterval(() => this.look(), this.watchMs).unref();
-    client.on('error', (error: Error) => this.report(error));
+    client.on('connect', () => (this.noDatabase = null));
+    client.on('error', (error: Error) => {
+      if (isOfSelect(error)) this.noDatabase = noDatabase(error);
+      this.report(error);
+    });
     client.on('ready', () => void this.ready(client));
     client.on('close', () => this.down(client));
     client.on('end', () => this.replace(client));
@@ -146,10 +152,12 @@ export class Link {
   private async ready(client: Redis): Promise<void> {
     if (client !== this.client) return;
     try {
+      if (this.noDatabase) throw this.noDatabase;
       await this.greet?.(this);
       this.refusal = null;
     } catch (error) {
-      if (error instanceof UnsupportedRedisError) this.refusal = error;
+      if (error instanceof UnsupportedRedisError || error === this.noDatabase)
+        this.refusal = error as GodwitError;
       this.report(error as Error);
       this.wake();
       if (!this.refusal) this.greetLater(client);
@@ -286,6 +294,17 @@ export class Link {
       cause: this.lastError,
     });
   }
+}
+
+function isOfSelect(error: Error & { command?: { name?: unknown } }): boolean {
+  return error.name === 'ReplyError' && error.command?.name === 'select';
+}
+
+function noDatabase(error: Error): RedisRefusedError {
+  const reply = /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR';
+  const advice =
+    reply === 'ERR' ? ' (the connection names a database that this server does not have)' : undefined;
+  return new RedisRefusedError('connect', reply, error.message, { cause: error }, 'no', advice);
 }
 
 /** ioredis notes the command that failed, with all its arguments: the data of jobs, or the password of AUTH. */

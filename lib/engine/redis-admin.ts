@@ -18,7 +18,6 @@ import { obliterate } from './scripts/obliterate.js';
 import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
-import { retryDead } from './scripts/retry-dead.js';
 import { stats } from './scripts/stats.js';
 
 /** How far into a line one looks for a job that has not failed before. */
@@ -108,20 +107,6 @@ export class RedisAdmin implements AdminVerbs {
     return readStats(await Promise.all(read));
   }
 
-  retryDead(
-    queue: string,
-    which: { ids: readonly string[] } | { limit: number },
-  ): Promise<{ retried: readonly string[] }> {
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const limit = 'limit' in which ? which.limit : 0;
-    return this.store.run(
-      retryDead,
-      this.store.keysOf(queue).fixed,
-      { limit, maxEvents },
-      { ids: 'ids' in which ? which.ids : [] },
-    );
-  }
-
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
     return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
   }
@@ -142,13 +127,10 @@ export class RedisAdmin implements AdminVerbs {
 
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
     return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        obliterate,
-        keys.fixed,
-        { force: force ? 1 : 0, workers: workers.join('\n') },
-        {},
-        workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
-      ),
+      this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
+        ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+        ...keys.everyStats(this.store.now()),
+      ]),
     );
   }
 

@@ -28,6 +28,7 @@ import { EventStreams } from './event-streams.js';
 import { Lookout } from './lookout.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisSchedules } from './redis-schedules.js';
+import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
@@ -61,6 +62,7 @@ const RECORD_MS = 600_000;
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;
   readonly schedules: RedisSchedules;
+  readonly upkeep: RedisUpkeep;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
@@ -89,6 +91,7 @@ export class RedisEngine implements QueueEngine {
       (greet) => connections.commands(greet),
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
+    this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
@@ -150,7 +153,7 @@ export class RedisEngine implements QueueEngine {
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
     const keys = this.store.keysOf(queue);
-    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
     const { lists, whose } = encodeSettled(settled, maxEvents > 0);
     const answer = await this.store.run(
@@ -174,6 +177,7 @@ export class RedisEngine implements QueueEngine {
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,
+        completedMax,
         corrupt: CORRUPT,
       },
       lists,

@@ -1,6 +1,8 @@
 import type { FailureRecord } from '../job/outcome.js';
 import type { StoredJob } from './admin-verbs.js';
 import type { ClaimedJob } from './engine.js';
+import type { Place, StoredDeadJob } from './upkeep-verbs.js';
+import type { Walked } from './walks.js';
 
 /** How the answers of scripts are read; every script says times as ms, and -1 for "none". */
 
@@ -63,6 +65,31 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     result: end?.result ?? null,
     attempt: end?.attempt ?? null,
     durationUs: end?.us ?? null,
+  };
+}
+
+/** The clock, the place to go on behind (score and id, empty at the end), ids. */
+export type RawWalked = [number, string, string, string[]];
+
+export function walked([now, at, id, ids]: RawWalked): Walked {
+  return { now, next: placeOf(at, id), ids };
+}
+
+export function placeOf(at: string, id: string): Place | null {
+  return id === '' ? null : { at, id };
+}
+
+/** Id, died-at, body, failure, failed. */
+export type RawDeadJob = [string, string, string, string, string];
+
+export function deadJob([id, diedAt, body, failure, failed]: RawDeadJob): StoredDeadJob {
+  const [, text] = stamped(failure);
+  return {
+    id,
+    body,
+    diedAt: Number(diedAt),
+    failed: Number(failed),
+    failure: text === null ? null : (parse(text) as FailureRecord | null),
   };
 }
 

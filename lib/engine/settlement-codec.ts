@@ -1,4 +1,5 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
+import { deadRecord } from './dead-records.js';
 import { EventColumns } from './event-codec.js';
 import { countNames } from './name-counts.js';
 import type { Value } from './script.js';
@@ -41,7 +42,7 @@ function place(run: SettledRun, lists: SettlementLists): void {
       return;
     }
     case 'dead':
-      lists.dead.push(id, JSON.stringify(outcome.failure), outcome.counted ? 1 : 0);
+      lists.dead.push(id, deadRecord(outcome.failure, outcome.reason), outcome.counted ? 1 : 0);
       return;
     case 'released':
       lists.released.push(id);

@@ -25,18 +25,13 @@ function nothing(): Counts {
   return { processed: 0, failed: 0, dead: 0, cancelled: 0, byName: Object.create(null) as Counts['byName'] };
 }
 
+/** The whole of a kind is the sum of its names. */
 function add(counts: Counts, field: string, count: number): void {
+  if (field === 'cancelled') counts.cancelled += count;
   const stop = field.indexOf(':');
-  const kind = stop === -1 ? field : field.slice(0, stop);
-  if (stop === -1) {
-    if (kind === 'cancelled' || isOfNames(kind)) counts[kind] += count;
-  } else if (isOfNames(kind)) {
-    const name = field.slice(stop + 1);
-    const ofName = (counts.byName[name] ??= { processed: 0, failed: 0, dead: 0 });
-    ofName[kind] += count;
-  }
-}
-
-function isOfNames(kind: string): kind is keyof NameStats {
-  return kind === 'processed' || kind === 'failed' || kind === 'dead';
+  const kind = field.slice(0, Math.max(stop, 0));
+  if (kind !== 'processed' && kind !== 'failed' && kind !== 'dead') return;
+  const ofName = (counts.byName[field.slice(stop + 1)] ??= { processed: 0, failed: 0, dead: 0 });
+  ofName[kind] += count;
+  counts[kind] += count;
 }

@@ -73,7 +73,7 @@ export interface ReleasedEvent extends RunEventBase<'released'> {}
 
 /** The job was taken out of the queue before it completed, or a kept one was removed. */
 export interface RemovedEvent extends JobEventBase<'removed'> {
-  /** `asked`: by a person; `retention`: beyond the number or age that dead jobs are kept. */
+  /** `asked`: by a person; `cleaned`: with `Queue.clean`; `retention`: beyond the number or age that dead jobs are kept. */
   readonly reason: string;
 }
 

@@ -25,7 +25,10 @@ export interface StoredJobOptions {
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
   readonly priority?: number;
-  /** When it may first run, ms since 1970; absent where that is when it was added. */
+  /**
+   * When it may first run, ms since 1970; absent where that is when it was added. Written anew where a dead job is given
+   * another life (`retry-dead.lua`): it may take its time to start again.
+   */
   readonly runnableAt?: number;
 }
 

@@ -68,10 +68,17 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     from: 'dead',
     event: 'removed',
     to: null,
-    when: 'a person removes it, or it is beyond the number or age that dead jobs are kept',
+    when: 'a person removes or cleans it, or it is beyond the number or age that dead jobs are kept',
   },
-  { from: 'waiting', event: 'removed', to: null, when: 'a person removes it' },
-  { from: 'delayed', event: 'removed', to: null, when: 'a person removes it' },
+  { from: 'waiting', event: 'removed', to: null, when: 'a person removes or cleans it' },
+  { from: 'delayed', event: 'removed', to: null, when: 'a person removes or cleans it' },
+  { from: 'completed', event: 'removed', to: null, when: 'a person removes or cleans it' },
+  {
+    from: 'completed',
+    event: null,
+    to: null,
+    when: 'its retention is over, or it is beyond the number kept',
+  },
   { from: 'waiting', event: 'cancelled', to: null, when: 'it is cancelled' },
   { from: 'delayed', event: 'cancelled', to: null, when: 'it is cancelled' },
   {
@@ -80,6 +87,4 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     to: null,
     when: 'it was cancelled meanwhile, and its run fails, is given back or loses its worker',
   },
-  { from: 'completed', event: 'removed', to: null, when: 'a person removes it' },
-  { from: 'completed', event: null, to: null, when: 'its retention is over' },
 ]);

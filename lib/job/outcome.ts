@@ -1,8 +1,18 @@
 /** How jobs end, as words shared by scripts, events and docs. */
 
+/** Every reason why a job may be dead. */
+export const DEAD_REASONS = [
+  'unrecoverable',
+  'retries-exhausted',
+  'malformed',
+  'no-handler',
+  'stalled',
+  'expired',
+  'corrupt',
+] as const;
+
 /** Why a job is dead. */
-export type DeadReason =
-  'unrecoverable' | 'retries-exhausted' | 'malformed' | 'no-handler' | 'stalled' | 'expired' | 'corrupt';
+export type DeadReason = (typeof DEAD_REASONS)[number];
 
 /** The last error of a job, as plain data: never rebuilt into a class. */
 export interface FailureRecord {

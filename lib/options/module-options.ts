@@ -43,6 +43,9 @@ export interface QueueModuleOptions {
   readonly events?: EventsOption;
   /** How many dead jobs each queue keeps, and how long. */
   readonly dead?: DeadOptions;
+  /** How many completed jobs each queue keeps, of those with a `retention`. */
+  readonly completed?: CompletedOptions;
+  readonly upkeep?: UpkeepOptions;
   /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
   readonly durability?: DurabilityOption;
 }
@@ -63,14 +66,35 @@ export interface ShutdownOptions {
   readonly grace?: Duration;
 }
 
-/** `false`: no events. `max`: how many are kept for readers that resume, up to 10,000,000. @default { max: 10000 } */
-export type EventsOption = boolean | { readonly max: number };
+/**
+ * `false`: no events. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long; without it, of any
+ * age.
+ *
+ * @default { max: 10000 }
+ */
+export type EventsOption = boolean | { readonly max?: number; readonly age?: Duration };
 
 export interface DeadOptions {
   /** 0 to 10,000,000. @default 10000 */
   readonly max?: number;
   /** @default '90d' */
   readonly age?: Duration;
+}
+
+export interface CompletedOptions {
+  /**
+   * 0 to 10,000,000. Beyond it those go first whose `retention` ends first. It bounds memory: results that must be there for
+   * all of their retention need a number that so many jobs do not reach within it.
+   *
+   * @default 100000
+   */
+  readonly max?: number;
+}
+
+/** What worker processes do about jobs and events that are kept for too long, also in queues where nothing happens. */
+export interface UpkeepOptions {
+  /** How often one of the processes that share their queues looks after them, 100 ms to 24 days. @default '60s' */
+  readonly interval?: Duration;
 }
 
 /** `QueueModule.registerQueue(options)`. */
@@ -80,6 +104,7 @@ export interface QueueOptions {
   readonly defaults?: JobDefaults;
   readonly events?: EventsOption;
   readonly dead?: DeadOptions;
+  readonly completed?: CompletedOptions;
   readonly maxPayloadBytes?: number;
   readonly durability?: DurabilityOption;
 }
@@ -101,13 +126,20 @@ export interface ResolvedModuleOptions {
   readonly leaseMs: number;
   readonly maxStalls: number;
   readonly maxBlockMs: number;
+  readonly upkeepMs: number;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   readonly defaults: CheckedDefaults;
-  /** `max` 0: no events. */
-  readonly events: { readonly max: number };
+  readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
+  readonly completed: { readonly max: number };
   /** Null: local. */
   readonly durability: Replication | null;
+}
+
+/** `max` 0: no events. `ageMs` null: of any age. */
+export interface ResolvedEvents {
+  readonly max: number;
+  readonly ageMs: number | null;
 }
 
 /** What holds for one queue: its own options over those of the module. */
@@ -116,9 +148,9 @@ export interface ResolvedQueueOptions {
   /** What a job of this queue gets where it says nothing itself. */
   readonly policy: JobPolicy;
   readonly maxPayloadBytes: number;
-  /** `max` 0: no events. */
-  readonly events: { readonly max: number };
+  readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
+  readonly completed: { readonly max: number };
   /** Null: local. */
   readonly durability: Replication | null;
 }
@@ -131,17 +163,20 @@ const DEFAULT_EVENTS = 10_000;
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
 
-const readEventsMax = shape({ max: field('max', integer(0, MANY)) });
+/** What was said of events, in ms; booleans stay as they are: what `true` means depends on where it is said. */
+type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number };
 
-/** Booleans stay as they are: what `true` means depends on where it is said. */
-const readEvents: Rule<boolean | number> = (value, path, report) =>
-  typeof value === 'boolean' ? value : readEventsMax(value, path, report)?.max;
+const readKept = shape({ max: field('max', integer(0, MANY)), age: field('ageMs', duration()) });
+
+const readEvents: Rule<GivenEvents> = (value, path, report) =>
+  typeof value === 'boolean' ? value : readKept(value, path, report);
 
 /** The fields that a queue may set for itself. */
 const QUEUE_FIELDS = {
   defaults: field('defaults', readDefaults),
   events: field('events', readEvents),
-  dead: field('dead', shape({ max: field('max', integer(0, MANY)), age: field('ageMs', duration()) })),
+  dead: field('dead', readKept),
+  completed: field('completed', shape({ max: field('max', integer(0, MANY)) })),
   maxPayloadBytes: field('maxPayloadBytes', integer(1, 268_435_456)),
   durability: field('durability', readDurability),
 } as const;
@@ -161,6 +196,7 @@ const readModule = shape({
       maxBlock: field('maxBlockMs', timer(1_000)),
     }),
   ),
+  upkeep: field('upkeep', shape({ interval: field('intervalMs', timer(100)) })),
   shutdown: field(
     'shutdown',
     shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
@@ -191,8 +227,10 @@ export function resolveModuleOptions(
     maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
     defaults: given.defaults ?? {},
-    events: { max: eventsMax(given.events, DEFAULT_EVENTS) },
+    upkeepMs: given.upkeep?.intervalMs ?? 60_000,
+    events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),
     dead: { max: given.dead?.max ?? 10_000, ageMs: given.dead?.ageMs ?? 7_776_000_000 },
+    completed: { max: given.completed?.max ?? 100_000 },
     durability: given.durability ?? null,
   };
 }
@@ -214,8 +252,9 @@ export function resolveQueueOptions(
     name: name ?? '',
     policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
-    events: { max: eventsMax(given?.events, module.events.max) },
+    events: eventsOf(given?.events, module.events),
     dead: { max: given?.dead?.max ?? module.dead.max, ageMs: given?.dead?.ageMs ?? module.dead.ageMs },
+    completed: { max: given?.completed?.max ?? module.completed.max },
     durability: given?.durability === undefined ? module.durability : given.durability,
   };
 }
@@ -233,11 +272,12 @@ export function checkProcessorOptions(
   return { concurrency: given?.concurrency ?? 10 };
 }
 
-/** A queue that says `true` under a module that says `false` gets the usual number. */
-function eventsMax(events: boolean | number | undefined, inherited: number): number {
-  if (typeof events === 'number') return events;
-  if (events === undefined) return inherited;
-  return events ? inherited || DEFAULT_EVENTS : 0;
+/** A queue that says more than `false` under a module that says `false` gets the usual number. */
+function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): ResolvedEvents {
+  if (given === undefined) return inherited;
+  if (given === false) return { ...inherited, max: 0 };
+  const { max = inherited.max || DEFAULT_EVENTS, ageMs = inherited.ageMs } = given === true ? {} : given;
+  return { max, ageMs };
 }
 
 function queuePath(options: Partial<QueueOptions> | null | undefined): string {

@@ -111,8 +111,8 @@ export function readScheduleRule(
   if (read === undefined) return undefined;
   const { jitterMs = 0, overlap = 'allow', missed = 'once', maxMissed = 100, ...timing } = read;
   const { cron, tz, everyMs, startAt, endAt } = timing;
-  const wrong = (field: string, phrase: string, value: unknown) =>
-    report(new InvalidOptionError(`${path}${field}`, phrase, value));
+  const wrong = (place: string, phrase: string, value: unknown) =>
+    report(new InvalidOptionError(`${path}${place}`, phrase, value));
   const fields = given as Readonly<Record<string, unknown>>;
   if (fields.cron !== undefined && fields.every !== undefined)
     wrong('.every', 'left out where cron is given', fields.every);

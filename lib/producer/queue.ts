@@ -13,6 +13,8 @@ import { field, integer, readable, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { AddResult } from './add-result.js';
 import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
+import { checkClean, type CleanOptions } from './clean-options.js';
+import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
 import { makeJob, type MadeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
@@ -47,8 +49,6 @@ const DEFAULT_STATS_DAYS = 7;
 const DEFAULT_WAIT = '30s';
 /** How long the result of an awaited job is kept at least, for readers whose events were lost. */
 const WAITED_RETENTION = 60_000;
-/** One script must not hold Redis for long. */
-const MAX_RETRY_DEAD = 1000;
 
 /**
  * The handle of one queue: add jobs, look at them, act on them. Inject it with `@InjectQueue('email')`.
@@ -61,6 +61,8 @@ export class Queue {
   readonly name: string;
   /** Rules that make jobs: cron expressions and intervals. */
   readonly schedules: Schedules;
+  /** Jobs that gave up: look at them, retry or remove them. */
+  readonly dead: DeadJobs;
   private readonly enqueuer: Enqueuer;
 
   /** @internal */
@@ -71,6 +73,7 @@ export class Queue {
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
+    this.dead = new DeadJobs(engine, options);
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
     this.schedules = new Schedules(engine, options, (job) => this.enqueuer.add(job));
   }
@@ -224,37 +227,22 @@ export class Queue {
     }
   }
 
-  /** Gives a dead job another life, attempts starting again. @throws {JobNotFoundError | WrongStateError} */
-  async retryDead(id: string): Promise<void> {
-    const { retried } = await this.engine.admin.retryDead(this.name, { ids: [checkJobId(id)] });
-    if (retried.length > 0) return;
-    const stored = await this.engine.admin.get(this.name, id);
-    if (!stored) throw new JobNotFoundError(this.name, id);
-    const state = stored.state === 'dead' ? 'corrupt' : stored.state;
-    throw new WrongStateError(
-      this.name,
-      `job ${quoted(id)}`,
-      state,
-      'only dead jobs with a body are retried',
-    );
-  }
-
   /**
-   * The same for the dead jobs that died first, at most `limit`: 1 to 1,000, by default 1,000. Answers their ids, so call it
-   * until it answers none.
+   * Removes jobs of one state that are older than a time, the oldest first, each with an event `removed` of the reason `cleaned`.
+   * Redis is asked in small steps.
    *
+   * @returns their ids, at most `limit`; call it again until there are none
    * @throws {InvalidOptionError}
+   * @example
+   * while ((await queue.clean({ state: 'waiting', olderThan: '2d' })).length > 0);
    */
-  async retryAllDead(options: { readonly limit?: number } = {}): Promise<readonly string[]> {
-    const limit = options.limit ?? MAX_RETRY_DEAD;
-    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_RETRY_DEAD) {
-      throw new InvalidOptionError('retryAllDead().limit', `an integer from 1 to ${MAX_RETRY_DEAD}`, limit);
-    }
-    return (await this.engine.admin.retryDead(this.name, { limit })).retried;
+  async clean(options: CleanOptions): Promise<readonly string[]> {
+    return (await this.engine.upkeep.clean(this.name, checkClean(options))).removed;
   }
 
   /**
-   * Removes the queue with everything in it.
+   * Removes the queue with everything in it, statistics included, in one step; Redis frees the memory in the background. What
+   * runs, where it is forced, is not counted any more. Events go on with their numbers, for those who follow them.
    *
    * @throws {WrongStateError} while jobs run, unless `force`
    */

@@ -90,8 +90,7 @@ function remember<T>(known: Map<string, T>, key: string, value: T): void {
 function isZone(tz: string): boolean {
   if (/^[+-]/.test(tz)) return false;
   try {
-    new Intl.DateTimeFormat('en', { timeZone: tz });
-    return true;
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: tz }));
   } catch {
     return false;
   }

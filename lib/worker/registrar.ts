@@ -13,8 +13,14 @@ const FAREWELL_MS = 1000;
 /** The clock of the store is known to within a round trip; a time that was said is not said again for less. */
 const CLOCK_ERROR_MS = 1000;
 
-/** What the registry tells of a pool. */
-export interface ShownPool extends Pick<PoolRecord, 'queues' | 'paused' | 'concurrency' | 'workers'> {
+/** What the registry tells of the running side of one queue. */
+export interface ShownPool {
+  readonly queue: string;
+  readonly worker: string;
+  readonly concurrency: number;
+  readonly isPaused: boolean;
+  /** Those that have the same are one pool to people: they share its concurrency. */
+  readonly slots: object;
   /** Those that began first come first. */
   readonly runs: ReadonlySet<ShownRun>;
 }
@@ -31,7 +37,7 @@ export interface ShownRun extends Pick<RunningJob, 'queue' | 'id' | 'name' | 'at
 export class Registrar {
   private readonly id = randomBytes(9).toString('base64url');
   readonly startedAt = performance.now();
-  private readonly pools: ShownPool[] = [];
+  private readonly groups = new Map<object, ShownPool[]>();
   /** When a run, or this process, began on the clock of the store, as it was said. */
   private readonly times = new WeakMap<object, number>();
   private state: ProcessState = 'running';
@@ -45,7 +51,9 @@ export class Registrar {
   ) {}
 
   add(pool: ShownPool): void {
-    this.pools.push(pool);
+    const group = this.groups.get(pool.slots);
+    if (group) group.push(pool);
+    else this.groups.set(pool.slots, [pool]);
   }
 
   /** At once, and from now on whenever something has changed. */
@@ -75,19 +83,27 @@ export class Registrar {
       startedAt: this.timeOf(this),
       role: this.role === 'worker' ? 'worker' : 'both',
       state,
-      pools: this.pools.map((pool) => this.recordOf(pool)),
+      pools: [...this.groups.values()].map((group) => this.recordOf(group)),
       morePools: 0,
     } satisfies ProcessRecord);
   }
 
-  private recordOf({ queues, paused, concurrency, workers, runs }: ShownPool): PoolRecord {
-    const jobs: RunningJob[] = [];
-    for (const run of runs) {
-      if (jobs.length === MAX_JOBS) break;
-      const { queue, id, name, attempt } = run;
-      jobs.push({ queue, id, name, attempt, since: this.timeOf(run) });
-    }
-    return { queues, paused, concurrency, workers, running: runs.size, jobs };
+  private recordOf(group: readonly ShownPool[]): PoolRecord {
+    const longest = group.flatMap(({ runs }) => first(runs, MAX_JOBS));
+    longest.sort((a, b) => a.startedAt - b.startedAt);
+    return {
+      queues: group.map(({ queue }) => queue),
+      paused: group.filter(({ isPaused }) => isPaused).map(({ queue }) => queue),
+      concurrency: group[0]!.concurrency,
+      workers: group.map(({ worker }) => worker),
+      running: group.reduce((sum, { runs }) => sum + runs.size, 0),
+      jobs: longest.slice(0, MAX_JOBS).map((run) => this.jobOf(run)),
+    };
+  }
+
+  private jobOf(run: ShownRun): RunningJob {
+    const { queue, id, name, attempt } = run;
+    return { queue, id, name, attempt, since: this.timeOf(run) };
   }
 
   private timeOf(one: { readonly startedAt: number }): number {
@@ -97,6 +113,15 @@ export class Registrar {
     this.times.set(one, time);
     return time;
   }
+}
+
+function first<T>(all: Iterable<T>, most: number): T[] {
+  const some: T[] = [];
+  for (const one of all) {
+    if (some.length === most) break;
+    some.push(one);
+  }
+  return some;
 }
 
 const VERSION = (

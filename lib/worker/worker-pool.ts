@@ -35,10 +35,12 @@ export interface WorkerPoolParts {
   readonly leaseMs: number;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
-  /** Told when the first lease of another worker ends, so that somebody looks after it. */
-  readonly watchLeases: (queue: string, worker: string, leaseInMs: number | null) => void;
-  /** Told when the first occurrence of a schedule is due, so that somebody makes its job. */
-  readonly watchSchedules: (queue: string, dueInMs: number | null) => void;
+  /** Told what an exchange says of others: leases that end, and schedules that are due. */
+  readonly heard: (
+    queue: string,
+    worker: string,
+    told: Pick<QueueLook, 'leaseInMs' | 'scheduleInMs'>,
+  ) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
@@ -55,6 +57,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly queue: string;
   readonly leaseMs: number;
   readonly maxPayloadBytes: number;
+  readonly slots: Slots;
+  readonly concurrency: number;
   readonly runs = new Set<Run>();
   readonly exchanger: Exchanger;
   readonly logger = new Logger('QueueWorker');
@@ -79,6 +83,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.queue = parts.queue.name;
     this.leaseMs = parts.leaseMs;
     this.maxPayloadBytes = parts.queue.maxPayloadBytes;
+    this.slots = parts.slots;
+    this.concurrency = parts.slots.total;
     this.seat = parts.slots.seat(this, parts.weight);
     this.opening = {
       queue: this.queue,
@@ -96,8 +102,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.exchanger.worker;
   }
 
-  /** Whether this process claims nothing of its queue. */
-  get resting(): boolean {
+  get isPaused(): boolean {
     return this.state === 'paused' || this.state === 'new';
   }
 
@@ -186,8 +191,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.seat.answered(asked, claimed.length);
-    this.parts.watchLeases(this.queue, this.worker, answer.leaseInMs);
-    this.parts.watchSchedules(this.queue, answer.scheduleInMs);
+    this.parts.heard(this.queue, this.worker, answer);
     this.strays.compare(answer.held);
     this.planDue(dueInMs);
     if (this.state !== 'running') this.releaseClaims();
@@ -237,8 +241,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   looked({ work, dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {
     if (dueInMs !== null) this.planDue(dueInMs);
-    this.parts.watchLeases(this.queue, this.worker, leaseInMs);
-    this.parts.watchSchedules(this.queue, scheduleInMs);
+    this.parts.heard(this.queue, this.worker, { leaseInMs, scheduleInMs });
     if (work) this.wake();
   }
 

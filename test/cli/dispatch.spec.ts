@@ -222,6 +222,15 @@ describe('who may not: the error in words, code 1', () => {
     expect(await refused(other.url)).toMatch(/^godwit dispatch: .*NOAUTH.*\(check the user/);
   });
 
+  it('a database that is not there, and what is in another stays there', async () => {
+    await put([1, 'due']);
+    const text = await refused(`${server.url}/99`);
+    expect(text).toMatch(
+      /^godwit dispatch: .*ERR DB index is out of range \(the connection names a database that this server does/,
+    );
+    expect(await redis.admin.zcard(SET)).toBe(1);
+  });
+
   it('a user without rights on the keys', async () => {
     await addUser('>s3cret', '~delayedtaskset', '+@all');
     expect(await refused(as('tasks:s3cret'))).toMatch(/NOPERM.*\(check the user/);

@@ -40,6 +40,21 @@ it.each([
   expect((failure as Error).message).toContain(words);
 });
 
+it('does not start in another database than the connection names', async () => {
+  const user = redis.prefix;
+  await redis.admin.call('ACL', 'SETUSER', user, 'reset', 'on', '>secret', '~*', '+@all');
+  atEnd(() => redis.admin.call('ACL', 'DELUSER', user));
+  const url = new URL(redis.url);
+  [url.username, url.pathname] = [user, '/99'];
+  const boot = () => bootWorking({ connection: url.href }).catch((error: unknown) => error);
+  expect(await boot()).toMatchObject({
+    code: 'GODWIT_REDIS_REFUSED',
+    message: expect.stringMatching(/ERR DB index is out of range \(the connection names a database/),
+  });
+  await redis.admin.call('ACL', 'SETUSER', user, '-select');
+  expect(await boot()).toMatchObject({ code: 'GODWIT_REDIS_REFUSED', reply: 'NOPERM' });
+});
+
 it.each([
   ['evicts', '--appendonly yes --maxmemory-policy allkeys-lru', 'maxmemory-policy allkeys-lru'],
   ['keeps no append-only file', '--appendonly no', 'appendonly no'],

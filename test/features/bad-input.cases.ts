@@ -148,7 +148,7 @@ export const cases: Case[] = [
     /stats\(\).*day/,
     ({ queue }) => queue.stats({ day: 1 } as never),
   ],
-  ['a wrong id to retry', ID, 'U+D800', ({ queue }) => queue.retryDead('\ud800')],
+  ['a wrong id to retry', ID, 'U+D800', ({ queue }) => queue.dead.retry('\ud800')],
   ['an empty job name', NAME, 'a job name is 1 to 255 bytes', named('')],
   ['a job name with a line break', NAME, 'U+000A at position 1', named('a\nb')],
   ['no job name', NAME, 'undefined is not a string', named(undefined)],

@@ -165,7 +165,7 @@ it('needs no connection of its own beside queues', async () => {
   await listed(1);
   const { id } = await queue.add('job', null);
   await ended(id);
-  const names = (await redis.clients()).map(({ name }) => name!.split(':').at(-1)).toSorted();
+  const names = (await redis.clients()).map(({ name }) => name!.split(':').at(-1)!).toSorted();
   // The heartbeat has one while a job runs for longer.
   expect(names.filter((name) => name !== 'heartbeat')).toEqual(['blocking', 'command', 'events']);
 });

@@ -134,7 +134,7 @@ describe('dead jobs', () => {
     const first = await queue.add('job', 'kept');
     await ended(first.id);
     fail = false;
-    await queue.retryDead(first.id);
+    await queue.dead.retry(first.id);
     await said.first((event) => event.type === 'completed', PATIENT);
     expect(await queue.get(first.id)).toMatchObject({
       data: 'kept',
@@ -154,11 +154,11 @@ describe('dead jobs', () => {
       'completed',
     ]);
 
-    expect(await refused(queue.retryDead(first.id))).toMatchObject({
+    expect(await refused(queue.dead.retry(first.id))).toMatchObject({
       code: 'GODWIT_WRONG_STATE',
       message: `job "${first.id}" in queue 'work' is completed; only dead jobs with a body are retried`,
     });
-    expect(await refused(queue.retryDead('nobody'))).toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
+    expect(await refused(queue.dead.retry('nobody'))).toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
   });
 
   it('run again all at once, those first that died first, up to a limit', async () => {
@@ -174,13 +174,13 @@ describe('dead jobs', () => {
     fail = false;
     await queue.pause();
     const ids = jobs.map(({ id }) => id);
-    expect(await queue.retryAllDead({ limit: 2 })).toEqual(ids.slice(0, 2));
+    expect(await queue.dead.retry({ limit: 2 })).toEqual(ids.slice(0, 2));
     expect(await queue.counts()).toMatchObject({ waiting: 2, dead: 3 });
-    expect(await queue.retryAllDead()).toEqual(ids.slice(2));
-    expect(await queue.retryAllDead()).toEqual([]);
+    expect(await queue.dead.retry({})).toEqual(ids.slice(2));
+    expect(await queue.dead.retry({})).toEqual([]);
     expect(await queue.counts()).toMatchObject({ waiting: 5, dead: 0 });
     for (const limit of [0, -1, 1.5, Number.NaN, 1001, '5' as never]) {
-      expect(await refused(queue.retryAllDead({ limit }))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
+      expect(await refused(queue.dead.retry({ limit }))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
     }
   });
 
@@ -203,7 +203,7 @@ describe('dead jobs', () => {
 });
 
 describe('obliterate', () => {
-  it('is refused while jobs run, unless forced, and then leaves no key', async () => {
+  it('is refused while jobs run, unless forced, and then leaves only the number of the last event', async () => {
     const { gate, handlers } = gated();
     const { queue, logs } = await bootQueue(redis, { handlers });
     await oneOfEach(queue);
@@ -216,8 +216,8 @@ describe('obliterate', () => {
     await queue.obliterate({ force: true });
     expect(await queue.counts()).toEqual(EMPTY);
     const left = (await redis.keys()).map((key) => key.replace(/^\{.*\}:/, '').replace(/:.*/, ''));
-    // What ends by itself: numbers of calls, statistics, and the bell of the worker that runs on.
-    expect(left.filter((kind) => !['lane', 'stats', 'bell'].includes(kind))).toEqual([]);
+    // What ends by itself: numbers of calls, and the bell of the worker that runs on.
+    expect(left.filter((kind) => !['lane', 'bell'].includes(kind))).toEqual(['meta']);
 
     // What ran is not counted, and the worker goes on with what comes.
     gate.open();

@@ -74,7 +74,8 @@ describe('firing', () => {
     await busy.said.first(({ type, jobId }) => type === 'active' && jobId === id, PATIENT);
     const other = await bootQueue(redis, { root: { role: 'producer' }, watch: false, logs });
     await other.queue.schedules.upsert('beat', { every: '1s' }, { name: 'hold' });
-    await busy.said.first(({ jobId }) => jobId!.startsWith('beat@'), PATIENT);
+    const { type } = await busy.said.first(({ jobId }) => jobId!.startsWith('beat@'), PATIENT);
+    expect(type).toBe('added');
     await other.queue.schedules.remove('beat');
     gate.open();
   });
@@ -103,7 +104,8 @@ describe('firing', () => {
     await until(() => made(app).length >= 3, PATIENT);
     await app.queue.schedules.remove('beat');
     const said = app.logs.complaints.filter((text) => text.includes('cannot be read here'));
-    expect(said.map((text) => /schedule "(\w+)"/.exec(text)![1]).toSorted()).toEqual(['hand', 'newer']);
+    const ids = said.map((text): string => /schedule "(\w+)"/.exec(text)![1]!);
+    expect(ids.toSorted()).toEqual(['hand', 'newer']);
   });
 });
 

@@ -274,7 +274,7 @@ describe('acts on jobs', () => {
         for (const id of ids as string[]) {
           if (id === 'later' || id === 'done') continue;
           const { queue } = app;
-          const acts = [queue.get(id), queue.remove(id), queue.promote(id), queue.retryDead(id)];
+          const acts = [queue.get(id), queue.remove(id), queue.promote(id), queue.dead.retry(id)];
           for (const outcome of await Promise.allSettled(acts)) {
             if (outcome.status === 'rejected') expectTyped(outcome.reason);
             expect(outcome.status === 'fulfilled' ? outcome.value : null).toBeNull();

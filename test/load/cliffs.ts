@@ -33,7 +33,13 @@ const engine = new RedisEngine({
   leaseMs: LEASE_MS,
   callMs: 60_000,
   replicasAsked: () => 0,
-  limitsOf: () => ({ maxEvents: 10_000, deadMax: 10_000, deadAgeMs: 90 * 86_400_000 }),
+  limitsOf: () => ({
+    maxEvents: 10_000,
+    deadMax: 10_000,
+    deadAgeMs: 90 * 86_400_000,
+    eventsAgeMs: null,
+    completedMax: 100_000,
+  }),
 });
 const names = new Map([enqueue, exchange, recover].flatMap(({ name, sha }) => [[sha, name] as const]));
 let isSlow = false;

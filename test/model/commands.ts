@@ -4,6 +4,7 @@ import { corruptions } from './corruptions.js';
 import {
   advance,
   cancel,
+  clean,
   count,
   flushScripts,
   look,
@@ -15,9 +16,11 @@ import {
   recovery,
   reload,
   remove,
+  removeDead,
   resume,
   retryDead,
   sweep,
+  trim,
   wake,
 } from './upkeep-commands.js';
 import { add, adopt, beat, exchanged, note, release, replay } from './work-commands.js';
@@ -36,6 +39,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   const rare = fc.oneof(
     { weight: RARE, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },
     { weight: 5, arbitrary: obliterate },
+    { weight: RARE, arbitrary: clean },
     { weight: 1, arbitrary: reload },
     ...corruptions(command).map((arbitrary) => ({ weight: 2, arbitrary })),
   );
@@ -58,6 +62,8 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     cancel,
     cancel,
     retryDead,
+    removeDead,
+    trim,
   ];
   return fc.commands(
     [

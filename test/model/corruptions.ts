@@ -144,6 +144,6 @@ function callsOf(engine: QueueEngine, worker: string): [AnyScript, () => Promise
     [release, () => engine.release(QUEUE, { worker, ids: ['a'], leave: true })],
     [cancel, () => engine.admin.cancel(QUEUE, 'a', 'why')],
     [promote, () => engine.promote(QUEUE, 5)],
-    [retryDead, () => engine.admin.retryDead(QUEUE, { limit: 5 })],
+    [retryDead, () => engine.upkeep.retryDead(QUEUE, { limit: 5 })],
   ];
 }

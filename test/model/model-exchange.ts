@@ -105,7 +105,7 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
     return !model.cancels.has(run.id);
   };
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
-  if (model.completed.size > 0) sweepCompleted(model);
+  if (model.completed.size > 0) model.trimCompleted();
   for (const run of settled.filter(is('retried'))) if (goesOn(run)) retry(model, run);
   const died = settled.filter(is('dead')).filter(goesOn);
   for (const run of died) die(model, run);
@@ -124,7 +124,6 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
 }
 
 function completedOne(model: QueueModel, name: string): void {
-  model.tally('processed', 1);
   model.tallyName('processed', name);
 }
 
@@ -134,14 +133,6 @@ function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: Set
   model.results.set(id, `${model.now}\n${JSON.stringify({ attempt, us: durationUs, result })}`);
   for (const map of [model.attempts, model.stalls, model.cancels]) map.delete(id);
   completedOne(model, name);
-}
-
-function sweepCompleted(model: QueueModel): void {
-  for (const [id, until] of model.completed) {
-    if (until > model.now) continue;
-    model.retire(id);
-    model.jobs.delete(id);
-  }
 }
 
 function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
@@ -156,16 +147,14 @@ function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
 }
 
 function die(model: QueueModel, { id, name, outcome }: SettledRun): void {
-  const { failure, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
-  model.bury(id, JSON.stringify(failure));
+  const { failure, reason, counted } = outcome as Extract<typeof outcome, { kind: 'dead' }>;
+  model.bury(id, JSON.stringify({ ...failure, reason }));
   if (counted) count(model, id, name);
-  model.tally('dead', 1);
   model.tallyName('dead', name);
 }
 
 function count(model: QueueModel, id: string, name: string): void {
   model.attempts.set(id, (model.attempts.get(id) ?? 0) + 1);
-  model.tally('failed', 1);
   model.tallyName('failed', name);
 }
 
@@ -203,7 +192,6 @@ function claim(model: QueueModel, { worker, want, maySuspect }: ExchangeCall, sa
     model.bury(id, CORRUPT);
     says.push({ type: 'dead', id, reason: 'corrupt' });
   }
-  model.tally('dead', broken.length);
   model.tallyName('dead', '', broken.length);
   const whole = ids.filter((id) => !broken.includes(id));
   for (const id of whole) {

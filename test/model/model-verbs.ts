@@ -127,7 +127,6 @@ function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): Recove
     model.bury(id, STALLED);
     says.push({ type: 'dead', id, name: model.nameOf(id), reason: 'stalled' });
   }
-  model.tally('dead', dead.length);
   for (const id of dead) model.tallyName('dead', model.nameOf(id));
   if (dead.length > 0) says.push(...model.trimDead());
   if (waiting.length + suspects.length > 0) model.bell = true;
@@ -236,7 +235,8 @@ export function counts(model: QueueModel): JobCounts & { paused: boolean } {
 }
 
 export function remove(model: QueueModel, id: string): 'removed' | 'not-found' | 'active' {
-  if (!model.jobs.has(id)) return 'not-found';
+  const keptUntil = model.completed.get(id);
+  if (!model.jobs.has(id) || (keptUntil !== undefined && keptUntil <= model.now)) return 'not-found';
   for (const worker of model.leases.keys()) if (model.held(worker).has(id)) return 'active';
   const name = model.nameOf(id);
   const zsets = [model.prioritized, model.delayed, model.dead, model.completed];
@@ -249,7 +249,8 @@ export function remove(model: QueueModel, id: string): 'removed' | 'not-found' |
 }
 
 export function cancel(model: QueueModel, id: string, reason: string): CancelAnswer {
-  if (!model.jobs.has(id)) return 'not-found';
+  const keptUntil = model.completed.get(id);
+  if (!model.jobs.has(id) || (keptUntil !== undefined && keptUntil <= model.now)) return 'not-found';
   for (const worker of model.leases.keys()) {
     if (!model.held(worker).has(id)) continue;
     if (!model.cancels.has(id)) model.cancels.set(id, reason);
@@ -287,6 +288,67 @@ export function retryDead(
   return { retried };
 }
 
+export function removeDead(
+  model: QueueModel,
+  which: { ids: readonly string[] } | { limit: number },
+): { removed: readonly string[] } {
+  const asked = 'ids' in which ? which.ids : firstOf(model.dead, which.limit);
+  return takeAway(
+    model,
+    asked.filter((id) => model.dead.has(id)),
+    'asked',
+  );
+}
+
+/** Of any age: bodies here do not say when they were added. */
+export function clean(
+  model: QueueModel,
+  state: 'waiting' | 'delayed' | 'completed' | 'dead',
+  limit: number,
+): { removed: readonly string[] } {
+  const kept = new Map([...model.completed].filter(([, until]) => until > model.now));
+  const places = {
+    waiting: [model.wait, model.suspects, firstOf(model.prioritized, limit)],
+    delayed: [firstOf(model.delayed, limit)],
+    completed: [firstOf(kept, limit)],
+    dead: [firstOf(model.dead, limit)],
+  };
+  const removed: string[] = [];
+  for (const place of places[state])
+    removed.push(...takeAway(model, place.slice(0, limit - removed.length), 'cleaned').removed);
+  return { removed };
+}
+
+/** What is kept of completed jobs, or else of the dead, beyond its age or number. */
+export function trim(model: QueueModel): number {
+  const before = model.completed.size;
+  model.trimCompleted();
+  if (model.completed.size < before) return before - model.completed.size;
+  const says = model.trimDead();
+  model.say(says);
+  return says.length;
+}
+
+function firstOf(zset: ReadonlyMap<string, number>, limit: number): string[] {
+  return sorted(zset)
+    .map(([id]) => id)
+    .slice(0, limit);
+}
+
+function takeAway(model: QueueModel, ids: readonly string[], reason: string): { removed: readonly string[] } {
+  const names = ids.map((id) => model.nameOf(id));
+  const gone = new Set(ids);
+  model.wait = model.wait.filter((id) => !gone.has(id));
+  model.suspects = model.suspects.filter((id) => !gone.has(id));
+  for (const id of ids) {
+    for (const zset of [model.prioritized, model.delayed, model.dead, model.completed]) zset.delete(id);
+    model.results.delete(id);
+    model.forget(id);
+  }
+  model.say(ids.map((id, i) => ({ type: 'removed', id, name: names[i]!, reason })));
+  return { removed: ids };
+}
+
 export function promoteNow(model: QueueModel, id: string): 'promoted' | 'not-found' | 'not-delayed' {
   if (!model.jobs.has(id)) return 'not-found';
   if (!model.delayed.delete(id)) return 'not-delayed';
@@ -313,7 +375,7 @@ export function resume(model: QueueModel): boolean {
   return true;
 }
 
-/** What expires by itself stays: lanes, counters, and the records of workers without a lease. */
+/** What expires by itself stays: lanes, and the records of workers without a lease; and the number of the last event. */
 export function obliterate(model: QueueModel, force: boolean): 'obliterated' | 'active' {
   const leased = [...model.leases.keys()];
   if (!force && leased.some((worker) => model.held(worker).size > 0)) return 'active';
@@ -331,6 +393,6 @@ export function obliterate(model: QueueModel, force: boolean): 'obliterated' | '
   model.bell = false;
   model.pausedAt = null;
   model.ranks = 0;
-  model.lastEvent = 0;
+  model.tallies.clear();
   return 'obliterated';
 }

@@ -6,6 +6,7 @@ export interface ModelLimits {
   readonly recordMs: number;
   readonly deadMax: number;
   readonly deadAgeMs: number;
+  readonly completedMax: number;
 }
 
 export interface Lane {
@@ -140,6 +141,17 @@ export class QueueModel {
       for (const map of [this.attempts, this.stalls, this.failures, this.progress, this.logs]) map.delete(id);
     }
     return says;
+  }
+
+  /** Those whose retention is over, else those that are too many. */
+  trimCompleted(): void {
+    const all = sorted(this.completed);
+    let gone = all.filter(([, until]) => until <= this.now);
+    if (gone.length === 0) gone = all.slice(0, Math.max(0, all.length - this.limits.completedMax));
+    for (const [id] of gone) {
+      this.retire(id);
+      this.jobs.delete(id);
+    }
   }
 
   forgetTraces(id: string): void {

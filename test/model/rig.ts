@@ -12,7 +12,13 @@ import { readState, type Snapshot } from './state.js';
 export const PREFIX = 'model';
 export const QUEUE = 'q';
 /** Small, so that a short sequence comes to them. */
-export const LIMITS: ModelLimits = { leaseMs: 8_000, recordMs: 600_000, deadMax: 3, deadAgeMs: 600_000 };
+export const LIMITS: ModelLimits = {
+  leaseMs: 8_000,
+  recordMs: 600_000,
+  deadMax: 3,
+  deadAgeMs: 600_000,
+  completedMax: 3,
+};
 export const BEAT_MS = 2_000;
 export const MAX_STALLS = 3;
 
@@ -53,8 +59,8 @@ export class Rig {
       around,
       commands: more.commands ?? [],
     }) as EngineSettings['connection'];
-    const { leaseMs, deadMax, deadAgeMs } = LIMITS;
-    const limitsOf = () => ({ maxEvents: 10_000, deadMax, deadAgeMs });
+    const { leaseMs, deadMax, deadAgeMs, completedMax } = LIMITS;
+    const limitsOf = () => ({ maxEvents: 10_000, deadMax, deadAgeMs, completedMax, eventsAgeMs: null });
     for (let i = 0; i < (more.engines ?? 1); i++) {
       const engine = new RedisEngine({
         connection,

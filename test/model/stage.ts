@@ -3,7 +3,7 @@ import type { Scheduler } from 'fast-check';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { JobState } from '#lib/job/job-state.js';
 import { brokenRules } from './invariants.js';
-import { expectSame, type Fate, type Rig } from './rig.js';
+import { expectSame, LIMITS, type Fate, type Rig } from './rig.js';
 import type { State } from './state.js';
 
 interface Place {
@@ -36,6 +36,8 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
   cancel: ['waiting gone', 'delayed gone'],
   remove: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
   'retry-dead': ['dead waiting'],
+  clean: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
+  trim: ['completed gone', 'dead gone'],
 };
 
 /**
@@ -53,6 +55,8 @@ export class Stage {
   private failure: unknown;
   private places: ReadonlyMap<string, Place> = new Map();
   private leases: ReadonlyMap<string, number> = new Map();
+  /** As many completed jobs as are kept: others may have gone before their time. */
+  private isFull = false;
   /** Active jobs that were cancelled, and how many ended so. */
   private marked: ReadonlySet<string> = new Set();
   private cancelled = 0;
@@ -119,6 +123,8 @@ export class Stage {
     expectSame(brokenRules(state, this.now), [], 'the rules');
     const worker = args.map((arg) => /:worker:(.+)$/.exec(String(arg))?.[1]).find(Boolean);
     const after = placesIn(state);
+    const kept = [...after.values()].filter((place) => place.state === 'completed').length;
+    this.isFull = kept >= LIMITS.completedMax;
     for (const id of new Set([...this.places.keys(), ...after.keys()])) {
       this.moved(name, worker, id, this.places.get(id), after.get(id));
     }
@@ -153,10 +159,10 @@ export class Stage {
     // Only who holds a job moves it, and only its own lease lets a worker hold one.
     if (from?.worker !== undefined) assert.equal(from.worker, worker, what);
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
-    if (from?.state === 'delayed' && !['promote-now', 'remove', 'cancel'].includes(name))
+    if (from?.state === 'delayed' && !['promote-now', 'remove', 'cancel', 'clean'].includes(name))
       assert(from.at! <= this.now, `${what}, too early`);
     if (name === 'recover' && worker) assert(this.leases.get(worker)! <= this.now, `${what}, too early`);
-    const isRetired = from?.state === 'completed' && name !== 'remove';
+    const isRetired = from?.state === 'completed' && !['remove', 'clean'].includes(name) && !this.isFull;
     if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
     if (to && (!from || from.state === 'completed')) this.born += 1;
     if (name === 'exchange' && from?.state === 'active' && (!to || to.state === 'completed'))

@@ -129,10 +129,42 @@ export const retryDead = command(
   }),
   (scene, drawn) =>
     scene.both(
-      (engine) => engine.admin.retryDead(QUEUE, drawn.which),
+      (engine) => engine.upkeep.retryDead(QUEUE, drawn.which),
       (model) => verbs.retryDead(model, drawn.which),
       { fate: drawn.fate },
     ),
+);
+export const removeDead = command(
+  'removeDead',
+  fc.record({
+    which: fc.oneof(
+      fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
+      fc.record({ limit: fc.constantFrom(1, 2, 100) }),
+    ),
+    fate,
+  }),
+  (scene, drawn) =>
+    scene.both(
+      (engine) => engine.upkeep.removeDead(QUEUE, drawn.which),
+      (model) => verbs.removeDead(model, drawn.which),
+      { fate: drawn.fate },
+    ),
+);
+/** In several steps, each of which might be lost, so here none is. */
+export const clean = command(
+  'clean',
+  fc.record({
+    state: fc.constantFrom('waiting', 'delayed', 'completed', 'dead'),
+    limit: fc.constantFrom(1, 2, 100),
+  }),
+  (scene, { state, limit }) =>
+    scene.both(
+      (engine) => engine.upkeep.clean(QUEUE, { state, limit, olderThanMs: 0 }),
+      (model) => verbs.clean(model, state, limit),
+    ),
+);
+export const trim = command('trim', fate, (scene, drawn) =>
+  scene.both((engine) => engine.upkeep.trim(QUEUE), verbs.trim, { fate: drawn }),
 );
 export const promoteNow = command('promoteNow', fc.record({ id, fate }), (scene, drawn) =>
   scene.both(

@@ -24,6 +24,10 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   'settled-names': ['stats'],
   'take-out': ['cancel', 'remove'],
   tally: ['exchange-settle'],
+  walk: ['dead-page', 'clean'],
+  dead: ['dead-page', 'retry-dead', 'clean'],
+  completed: ['trim', 'exchange-settle'],
+  entries: ['trim', 'overgrown'],
   traces: ['remove', 'retry-dead', 'exchange'],
 };
 

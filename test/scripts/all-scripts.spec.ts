@@ -61,12 +61,14 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'audit',
     'audit-page',
     'counts',
+    'dead-page',
     'due-schedules',
     'get',
     'list-workers',
     'look',
     'oldest',
     'overdue',
+    'overgrown',
     'schedules',
     'stats',
   ]);
@@ -85,9 +87,9 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   const declared = new Set<string>(keys.map((key) => `key_${key}`));
   const named = text.match(/\bkey_\w+/g) ?? [];
   expect(named.filter((key) => !declared.has(key))).toEqual([]);
-  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + 1]`, `KEYS[i + at_wait]`.
+  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + at_wait]`, and the like.
   const loops =
-    /^(key|KEYS\[i\]|KEYS\[i \+ 1\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
+    /^(key|KEYS\[i\]|KEYS\[i \+ [12]\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
   const calls = [
     ...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others)\))?))?/g),
   ];
@@ -133,7 +135,11 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],
-    ['retry-dead', () => engine.admin.retryDead(QUEUE, { ids: ['d'] })],
+    ['dead-page', () => engine.upkeep.deadJobs(QUEUE, { after: null, limit: 5 })],
+    ['overgrown', () => engine.upkeep.overgrown([QUEUE])],
+    ['trim', () => engine.upkeep.trim(QUEUE)],
+    ['retry-dead', () => engine.upkeep.retryDead(QUEUE, { ids: ['d'] })],
+    ['clean', () => engine.upkeep.clean(QUEUE, { state: 'completed', olderThanMs: 0, limit: 5 })],
     ['pause', () => engine.admin.pause(QUEUE)],
     ['pause', () => engine.admin.resume(QUEUE)],
     ['beat', () => engine.beat(QUEUE, WORKER, LEASE_MS)],

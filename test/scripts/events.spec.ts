@@ -88,7 +88,7 @@ it('are not written where they are off, by any verb', async () => {
   await engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1' });
   await q.exchange({ settled: [completed('a'), dead('b'), retried('c')] }, engine);
   await engine.release(QUEUE, { worker: WORKER, ids: ['d'], leave: false });
-  await engine.admin.retryDead(QUEUE, { ids: ['b'] });
+  await engine.upkeep.retryDead(QUEUE, { ids: ['b'] });
   await engine.admin.remove(QUEUE, 'c');
   await engine.admin.pause(QUEUE);
   await engine.admin.resume(QUEUE);

@@ -141,7 +141,7 @@ describe('a job whose body is missing', () => {
       [7, 'active', 'a', ''],
       [8, 'active', 'b', ''],
     ]);
-    expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('2');
+    expect(await q.totals()).toEqual({ dead: '2' });
     expect(await q.engine.lastEvent(QUEUE)).toBe(8);
   });
 

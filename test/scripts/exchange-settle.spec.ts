@@ -86,6 +86,17 @@ describe('completed', () => {
     expect(await q.admin.exists(q.key('failures'), q.key('progress'), q.key('logs'))).toBe(0);
   });
 
+  it('keeps so many and no more: first go those whose retention ends first', async () => {
+    await q.hold('a', 'b', 'c', 'd');
+    await q.settle(kept('a', 60_000, '1'), kept('b', 30_000, '2'));
+    const few = q.engineWith({ completedMax: 2 });
+    await q.exchange({ settled: [kept('c', 90_000, '3'), completed('d')] }, few);
+    expect(await q.zset('completed')).toEqual(['a', 'c']);
+    expect(Object.keys(await q.hash('jobs'))).toEqual(['a', 'c']);
+    expect(Object.keys(await q.hash('results'))).toEqual(['a', 'c']);
+    expect((await q.events()).filter(({ type }) => type === 'removed')).toEqual([]);
+  });
+
   it('and kept for no time, leaves nothing', async () => {
     await q.hold('a');
     await q.settle(kept('a', 0, '1'));
@@ -207,7 +218,7 @@ describe('dead', () => {
     expect(await q.engine.admin.get(QUEUE, 'old')).toBeNull();
   });
 
-  it('goes 1,000 at a time where the cap was lowered', async () => {
+  it('goes 500 at a time where the cap was lowered', async () => {
     const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
     const now = await q.now();
@@ -215,8 +226,8 @@ describe('dead', () => {
     await q.hold('a');
     const tiny = q.engineWith({ deadMax: 0 });
     await q.exchange({ settled: [dead('a')] }, tiny);
-    expect(await q.admin.zcard(q.key('dead'))).toBe(501);
-    expect((await q.zset('dead')).at(0)).toBe('j1000');
+    expect(await q.admin.zcard(q.key('dead'))).toBe(1_001);
+    expect((await q.zset('dead')).at(0)).toBe('j500');
   });
 });
 

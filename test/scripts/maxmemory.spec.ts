@@ -107,7 +107,7 @@ it('people can look and clear up', async () => {
   expect(await q.engine.promote(QUEUE, 10)).toMatchObject({ promoted: 1 });
   expect(await q.engine.admin.promoteNow(QUEUE, 'late')).toBe('promoted');
   expect(await q.engine.admin.remove(QUEUE, 'waiting')).toBe('removed');
-  expect(await q.engine.admin.retryDead(QUEUE, { ids: ['dead'] })).toEqual({ retried: ['dead'] });
+  expect(await q.engine.upkeep.retryDead(QUEUE, { ids: ['dead'] })).toEqual({ retried: ['dead'] });
   expect(await q.engine.admin.pause(QUEUE)).toBe(true);
   expect(await q.engine.admin.resume(QUEUE)).toBe(true);
   expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 3, delayed: 0, dead: 1 });

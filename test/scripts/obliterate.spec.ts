@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { firing, put, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
 const q = useQueue();
@@ -22,8 +23,13 @@ async function fill(): Promise<void> {
   await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
   await q.add('waiting');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
+  const schedule = await put(q, 'a');
+  await q.engine.schedules.fire(QUEUE, [firing(schedule, [tick('a@1')])]);
   await q.engine.admin.pause(QUEUE);
 }
+
+/** The number of the last event stays, for those who follow the events. */
+const KEPT = ['meta'];
 
 /** Everything that is there for ever unless somebody deletes it. */
 async function lasting(): Promise<string[]> {
@@ -38,8 +44,9 @@ it('removes everything but what goes by itself', async () => {
   expect((await lasting()).toSorted()).toEqual(
     obliterate.keys.filter((key) => !others.includes(key)).toSorted(),
   );
+  await q.admin.hset(q.keys.stats('2020-01-01'), 'processed', 1);
   expect(await obliterating()).toBe('obliterated');
-  expect(await lasting()).toEqual([]);
+  expect(await lasting()).toEqual([...KEPT, 'stats:2020-01-01']);
   expect(await q.engine.admin.counts(QUEUE)).toEqual({
     waiting: 0,
     delayed: 0,
@@ -68,9 +75,52 @@ it('removes active jobs where it is forced; their workers lose them', async () =
   await q.claim(1, 'w1');
   await q.claim(1, 'w2');
   expect(await obliterating(true)).toBe('obliterated');
-  expect(await lasting()).toEqual([]);
+  expect(await lasting()).toEqual(KEPT);
   expect(await q.admin.exists(q.keys.worker('w1'), q.keys.worker('w2'))).toBe(0);
   expect((await q.exchange({ settled: [completed('a')] })).kind).toBe('unknown-worker');
+});
+
+it('removes the counters of every day that is kept', async () => {
+  await q.hold('a');
+  await q.settle(completed('a'));
+  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+  for (const days of [-1, 1, 45, 90]) await q.admin.hset(q.keys.stats(daysAgo(days)), 'processed', 1);
+  await obliterating();
+  expect((await q.redis.keys()).filter((key) => key.includes('stats'))).toEqual([]);
+});
+
+it('goes on with the numbers of events, and keeps nothing else of what was said', async () => {
+  await q.add('a', 'b');
+  const last = await q.engine.lastEvent(QUEUE);
+  expect(last).toBe(2);
+  await obliterating();
+  expect(await q.hash('meta')).toEqual({ events: '2' });
+  await q.add('c');
+  expect((await q.events()).map(({ number, id }) => ({ number, id }))).toEqual([{ number: 3, id: 'c' }]);
+});
+
+it('removes also what others have written over its settings', async () => {
+  await q.add('a');
+  await q.admin.set(q.key('meta'), 'not ours');
+  expect(await obliterating()).toBe('obliterated');
+  expect(await lasting()).toEqual([]);
+});
+
+it('leaves nothing to a worker that held jobs: whatever it says then, nothing comes back', async () => {
+  await q.hold('a', 'b', 'c');
+  await obliterating(true);
+  const said = { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1', log: 'x' };
+  expect(await q.engine.note(QUEUE, said)).toBe(false);
+  expect(await q.engine.beat(QUEUE, WORKER, 8_000)).toEqual({ kind: 'unknown-worker' });
+  expect(await q.engine.release(QUEUE, { worker: WORKER, ids: ['a', 'b'], leave: false })).toEqual({
+    lost: ['a', 'b'],
+  });
+  const settled = [completed('a'), retried('b'), dead('c'), kept('a', 60_000, '1')];
+  expect((await q.exchange({ settled })).kind).toBe('unknown-worker');
+  expect(
+    (await q.engine.recover(QUEUE, { worker: WORKER, beatMs: 1, leaseMs: 8_000, maxStalls: 5 })).kind,
+  ).toBe('alive');
+  expect(Object.keys(await q.dump()).filter((key) => !key.startsWith('lane'))).toEqual(KEPT);
 });
 
 it('of an empty queue does nothing', async () => {

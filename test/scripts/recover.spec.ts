@@ -166,7 +166,7 @@ describe('what it held', () => {
     expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['fifth'], dead: ['sixth'] });
     const stored = await q.engine.admin.get(QUEUE, 'sixth');
     expect(stored).toMatchObject({ state: 'dead', stalls: 6, failed: 0, failure: { reason: 'stalled' } });
-    expect(await q.admin.hget(q.key('stats'), 'dead')).toBe('1');
+    expect(await q.totals()).toEqual({ dead: '1' });
   });
 
   it('is dead at the first stall where none is allowed', async () => {

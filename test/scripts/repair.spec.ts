@@ -56,7 +56,7 @@ describe('a job without a body', () => {
     expect((await saidOf('x')).at(-1)).toBe('dead corrupt');
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 2 });
     expect(await q.totals()).toMatchObject({ dead: '2' });
-    expect(await q.engine.admin.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
+    expect(await q.engine.upkeep.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
   });
 
   it('that has ended stays as it ended', async () => {

@@ -5,8 +5,8 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const byIds = (...ids: string[]) => q.engine.admin.retryDead(QUEUE, { ids });
-const byLimit = (limit: number) => q.engine.admin.retryDead(QUEUE, { limit });
+const byIds = (...ids: string[]) => q.engine.upkeep.retryDead(QUEUE, { ids });
+const byLimit = (limit: number) => q.engine.upkeep.retryDead(QUEUE, { limit });
 
 /** Jobs that died in this order. */
 async function died(...ids: string[]): Promise<void> {

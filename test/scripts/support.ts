@@ -39,7 +39,7 @@ export interface TestQueue {
   /** Members, the lowest score first. */
   zset(kind: KeyName): Promise<string[]>;
   hash(kind: KeyName): Promise<Record<string, string>>;
-  /** The counters of today, but for those of job names. */
+  /** The counters of today, without those that are 0, nor those of job names. */
   totals(): Promise<Record<string, string>>;
   /** Takes the bell as a woken worker does; answers whether it had been rung. */
   wasRung(): Promise<boolean>;
@@ -61,7 +61,13 @@ export interface TestQueue {
   events(): Promise<RawEvent[]>;
 }
 
-export const LIMITS: Limits = { maxEvents: 1_000, deadMax: 1_000, deadAgeMs: 90 * 86_400_000 };
+export const LIMITS: Limits = {
+  maxEvents: 1_000,
+  deadMax: 1_000,
+  deadAgeMs: 90 * 86_400_000,
+  eventsAgeMs: null,
+  completedMax: 1_000,
+};
 
 /** Call it at the top of a spec file or `describe`, outside of tests. */
 export function useQueue(options: UseRedisOptions = {}): TestQueue {
@@ -120,8 +126,9 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
     zset: (kind) => redis.admin.zrange(q.key(kind), '0', '-1'),
     hash: (kind) => redis.admin.hgetall(q.key(kind)),
     async totals() {
-      const counters = Object.entries(await q.hash('stats'));
-      return Object.fromEntries(counters.filter(([field]) => !field.includes(':') && field !== 'names'));
+      const { byName: _, date: __, ...counts } = (await state.engine.admin.stats(QUEUE, 1)).days[0]!;
+      const counted = Object.entries(counts).filter(([, count]) => count > 0);
+      return Object.fromEntries(counted.map(([kind, count]) => [kind, String(count)]));
     },
     wasRung: async () => (await redis.admin.zpopmin(q.key('doorbell'))).length > 0,
 

@@ -18,6 +18,7 @@ const STAGE = [
   'schedule',
   'engine/engine.ts',
   'engine/admin-verbs.ts',
+  'engine/upkeep-verbs.ts',
   'engine/process-verbs.ts',
   'engine/schedule-verbs.ts',
   'engine/waiting.ts',

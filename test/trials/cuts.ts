@@ -1,7 +1,6 @@
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
@@ -124,8 +123,7 @@ async function cutExchanges(lab: Lab): Promise<void> {
   });
   await emptied(direct, 600_000);
   for (const { cut } of lines) await cut.heal();
-  const day = new Date().toISOString().slice(0, 10);
-  const settled = Number(await store.admin.hget(new QueueKeys(PREFIX, 'work').stats(day), 'processed'));
+  const settled = (await direct.stats()).total.processed;
   lab.say(
     `exchanges: ${sum(lines.map(({ cut }) => cut.counters.cuts))} cuts, ${stalled.values.length} false recoveries`,
   );

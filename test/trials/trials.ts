@@ -7,6 +7,7 @@ import { dispatcher } from './dispatcher.js';
 import { halfOpen } from './half-open.js';
 import { maxmemory } from './maxmemory.js';
 import { recovery } from './recovery.js';
+import { schedules } from './schedules.js';
 import { tail } from './tail.js';
 import { threeKills } from './three-kills.js';
 import type { Trial } from './trial.js';
@@ -26,6 +27,7 @@ export const trials: readonly Trial[] = [
   cuts,
   delays,
   dispatcher,
+  schedules,
   tail,
   volume,
 ];

@@ -85,8 +85,7 @@ it('does not start a job that was cancelled while it waited in the hands of its 
     leaseMs: 8000,
     doorbell,
     leases: new LeaseKeeper(queueEngine, 8000, 60_000),
-    watchLeases: () => undefined,
-    watchSchedules: () => undefined,
+    heard: () => undefined,
   });
   atEnd(async () => {
     first.open();

@@ -28,8 +28,10 @@ describe('resolveModuleOptions', () => {
       maxBlockMs: 60_000,
       shutdown: { timeoutMs: 25_000, graceMs: 1_000 },
       defaults: {},
-      events: { max: 10_000 },
+      events: { max: 10_000, ageMs: null },
       dead: { max: 10_000, ageMs: 90 * 86_400_000 },
+      completed: { max: 100_000 },
+      upkeepMs: 60_000,
       durability: null,
     };
     expect(resolveModuleOptions()).toEqual(defaults);
@@ -50,8 +52,10 @@ describe('resolveModuleOptions', () => {
       lease: { duration: '20s', maxStalls: 0 },
       shutdown: { timeout: 0, grace: '5s' },
       defaults: { attempts: 5, retention: '1h' },
-      events: { max: 500 },
+      events: { max: 500, age: '7d' },
       dead: { max: 0, age: '1d' },
+      completed: { max: 7 },
+      upkeep: { interval: '5m' },
       durability: 'replicated',
     };
     expect(resolveModuleOptions(options)).toEqual({
@@ -66,8 +70,10 @@ describe('resolveModuleOptions', () => {
       maxBlockMs: 60_000,
       shutdown: { timeoutMs: 0, graceMs: 5_000 },
       defaults: { attempts: 5, retentionMs: 3_600_000 },
-      events: { max: 500 },
+      events: { max: 500, ageMs: 7 * 86_400_000 },
       dead: { max: 0, ageMs: 86_400_000 },
+      completed: { max: 7 },
+      upkeepMs: 300_000,
       durability: { replicas: 1, timeoutMs: 1_000 },
     });
   });
@@ -77,6 +83,7 @@ describe('resolveModuleOptions', () => {
     [{ events: { max: 0 } }, 0],
     [{ events: true }, 10_000],
     [{ events: { max: 7 } }, 7],
+    [{ events: { age: '1h' } }, 10_000],
   ])('reads %j as %d events kept', (options, max) => {
     expect(root(options).events.max).toBe(max);
   });
@@ -147,6 +154,16 @@ describe('resolveModuleOptions', () => {
       { events: { max: 1.5 } },
       'forRoot().events.max must be an integer from 0 to 10000000, got 1.5 (number)',
     ],
+    [{ events: { age: 'x' } }, 'forRoot().events.age must be a duration in ms or like'],
+    [
+      { completed: { max: -1 } },
+      'forRoot().completed.max must be an integer from 0 to 10000000, got -1 (number)',
+    ],
+    [{ completed: { age: '1h' } }, 'forRoot().completed.age is not an option; the options are max'],
+    [{ completed: 5 }, 'forRoot().completed must be an object, got 5 (number)'],
+    [{ upkeep: { interval: 99 } }, 'forRoot().upkeep.interval must be a duration from 100 ms to'],
+    [{ upkeep: { interval: '25d' } }, 'forRoot().upkeep.interval must be a duration from 100 ms to'],
+    [{ upkeep: false }, 'forRoot().upkeep must be an object, got false (boolean)'],
     [{ dead: { max: -1 } }, 'forRoot().dead.max must be an integer from 0 to 10000000, got -1 (number)'],
     [{ dead: { age: 'x' } }, 'forRoot().dead.age must be a duration in ms or like \'10s\', got "x" (string)'],
     [
@@ -192,8 +209,9 @@ describe('resolveQueueOptions', () => {
   it('inherits everything from the module', () => {
     const module = {
       defaults: { attempts: 9 },
-      events: { max: 5 },
+      events: { max: 5, age: '1h' },
       dead: { max: 6, age: 7 },
+      completed: { max: 9 },
       maxPayloadBytes: 8,
       durability: { replicas: 2, timeout: '3s' },
     };
@@ -201,8 +219,9 @@ describe('resolveQueueOptions', () => {
       name: 'email',
       policy: { ...DEFAULTS, attempts: 9 },
       maxPayloadBytes: 8,
-      events: { max: 5 },
+      events: { max: 5, ageMs: 3_600_000 },
       dead: { max: 6, ageMs: 7 },
+      completed: { max: 9 },
       durability: { replicas: 2, timeoutMs: 3_000 },
     });
   });
@@ -213,6 +232,7 @@ describe('resolveQueueOptions', () => {
       defaults: { attempts: 1, timeout: '1s' },
       events: { max: 1 },
       dead: { max: 2 },
+      completed: { max: 4 },
       durability: 'local',
     };
     const module = {
@@ -224,8 +244,9 @@ describe('resolveQueueOptions', () => {
       name: 'email',
       policy: { ...DEFAULTS, attempts: 1, timeoutMs: 1_000, retentionMs: 5 },
       maxPayloadBytes: 3,
-      events: { max: 1 },
+      events: { max: 1, ageMs: null },
       dead: { max: 2, ageMs: 7 },
+      completed: { max: 4 },
       durability: null,
     });
   });
@@ -239,6 +260,8 @@ describe('resolveQueueOptions', () => {
     [true, false, 10_000],
     [{ max: 0 }, true, 0],
     [{ max: 3 }, false, 3],
+    [{ age: '1h' }, { max: 5 }, 5],
+    [{ age: '1h' }, false, 10_000],
   ])('with events %j under a module with %j keeps %d', (own, module, max) => {
     expect(queue({ name: 'q', events: own }, { events: module }).events.max).toBe(max);
   });

@@ -78,8 +78,7 @@ async function sleeping(concurrency = 1): Promise<SlowEngine> {
     leaseMs: 8000,
     doorbell,
     leases: new LeaseKeeper(queueEngine, 8000, 60_000),
-    watchLeases: () => undefined,
-    watchSchedules: () => undefined,
+    heard: () => undefined,
   });
   atEnd(async () => {
     gate.open();

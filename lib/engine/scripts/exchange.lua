@@ -102,15 +102,7 @@ for i = kept_first, kept_last, 3 do
     completed = completed + 1
   end
 end
-if completed > 0 then
-  local over = redis.call('ZRANGE', key_completed, '-inf', now, 'BYSCORE', 'LIMIT', 0, 500)
-  if #over > 0 then
-    redis.call('ZREM', key_completed, unpack(over))
-    redis.call('HDEL', key_results, unpack(over))
-    redis.call('HDEL', key_jobs, unpack(over))
-    for _, key in ipairs({ key_failures, key_progress, key_logs }) do redis.call('HDEL', key, unpack(over)) end
-  end
-end
+if completed > 0 then trim_completed() end
 
 local failed = 0
 local soonest = math.huge
@@ -159,9 +151,6 @@ if #released > 0 then
   suspects = redis.call('LLEN', key_suspects)
 end
 
-tally('processed', done)
-tally('failed', failed)
-tally('dead', died)
 if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
 
 if arg_settledEvents > #lost + #cancelled then
@@ -231,7 +220,6 @@ if #ids > 0 then
         bury(ids[i], arg_corrupt)
       end
     end
-    tally('dead', #broken)
     tally_name('dead', '', #broken)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')

@@ -49,6 +49,7 @@ export const exchange = defineScript({
     maxEvents: 'int',
     deadMax: 'int',
     deadAge: 'int',
+    completedMax: 'int',
     corrupt: 'text',
   },
   /**
@@ -68,6 +69,7 @@ export const exchange = defineScript({
     'rank',
     'due',
     'bury',
+    'completed',
     'tally',
     'by-name',
     'settled-names',

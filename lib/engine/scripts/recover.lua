@@ -66,7 +66,6 @@ for i = #waiting, 1, -1 do redis.call('LPUSH', key_wait, waiting[i]) end
 if #suspects > 0 then redis.call('RPUSH', key_suspects, unpack(suspects)) end
 for i = 1, #dead do bury(dead[i], arg_record) end
 if #dead > 0 then
-  tally('dead', #dead)
   tally_names_of('dead', dead)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(dead, '\n')

@@ -5,6 +5,9 @@ local workers = redis.call('ZRANGE', key_workers, 0, -1)
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local body = redis.call('HGET', key_jobs, arg_id)
 if not body then return 'not-found' end
+-- Its retention is over: it is gone already, whoever takes it away.
+local kept_until = redis.call('ZSCORE', key_completed, arg_id)
+if kept_until and tonumber(kept_until) <= now then return 'not-found' end
 for i = more_first, more_last do
   if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then return 'active' end
 end

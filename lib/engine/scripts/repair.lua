@@ -152,7 +152,6 @@ if #lined > 0 then
   said = #lined
 end
 if #buried > 0 then
-  tally('dead', #buried)
   tally_names_of('dead', buried)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(buried, '\n')

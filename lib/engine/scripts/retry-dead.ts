@@ -1,4 +1,6 @@
+import { walked, type RawWalked } from '../replies.js';
 import { defineScript } from '../script.js';
+import { DEAD_WALK } from '../walks.js';
 
 export const retryDead = defineScript({
   name: 'retry-dead',
@@ -18,9 +20,9 @@ export const retryDead = defineScript({
     'events',
     'doorbell',
   ],
-  args: { limit: 'int', maxEvents: 'int' },
-  /** ids: id; only where limit is 0. */
+  args: { ...DEAD_WALK, maxEvents: 'int' },
+  /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring'],
-  reply: (raw: string[]) => ({ retried: raw }),
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'walk', 'dead'],
+  reply: (raw: RawWalked) => walked(raw),
 });

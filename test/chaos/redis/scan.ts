@@ -84,9 +84,10 @@ async function counters(redis: Redis, days: readonly string[]) {
   let processed = 0;
   let deadCounter = 0;
   for (const day of days) {
-    const [done, dead] = await redis.hmget(day, 'processed', 'dead');
-    processed += Number(done ?? 0);
-    deadCounter += Number(dead ?? 0);
+    for (const [field, count] of Object.entries(await redis.hgetall(day))) {
+      if (field.startsWith('processed:')) processed += Number(count);
+      if (field.startsWith('dead:')) deadCounter += Number(count);
+    }
   }
   return { processed, deadCounter };
 }

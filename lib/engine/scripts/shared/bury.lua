@@ -5,9 +5,9 @@ local function bury(id, record)
 end
 
 local function trim_dead(events)
-  local gone = redis.call('ZRANGE', key_dead, '-inf', now - arg_deadAge, 'BYSCORE', 'LIMIT', 0, 1000)
+  local gone = redis.call('ZRANGE', key_dead, '-inf', now - arg_deadAge, 'BYSCORE', 'LIMIT', 0, 500)
   if #gone == 0 then
-    local over = math.min(redis.call('ZCARD', key_dead) - arg_deadMax, 1000)
+    local over = math.min(redis.call('ZCARD', key_dead) - arg_deadMax, 500)
     if over <= 0 then return 0 end
     gone = redis.call('ZRANGE', key_dead, 0, over - 1)
   end

@@ -1,5 +1,5 @@
--- Daily counters of each job name, as `kind:name`. Names may be made by users: beyond the first 200 of a day all stand
--- together under the empty name, as do jobs whose name is lost. Reading how many there are checks the type of the key.
+-- Daily counters by job name, as `kind:name`; the whole is their sum. Names may be made by users: beyond the first 200 of a day
+-- all stand together under the empty name, as do jobs whose name is lost. Reading how many there are checks the key's type.
 local names_today = tonumber(redis.call('HGET', key_stats, 'names')) or 0
 
 local function kinds_of(name)
@@ -10,23 +10,55 @@ local function kinds_of(name)
   return kinds
 end
 
+local function begin_day()
+  redis.call('HSET', key_stats, 'names', names_today)
+  redis.call('EXPIRE', key_stats, 7776000)
+end
+
 local function tally_name(kind, name, count)
   if count == 0 then return end
   if name ~= '' and names_today >= 200 and kinds_of(name) == 0 then name = '' end
-  local is_first = redis.call('HINCRBY', key_stats, kind .. ':' .. name, count) == count
-  if is_first and name ~= '' and kinds_of(name) == 1 then
-    names_today = redis.call('HINCRBY', key_stats, 'names', 1)
+  if redis.call('HINCRBY', key_stats, kind .. ':' .. name, count) > count then return end
+  if name ~= '' and kinds_of(name) == 1 then names_today = names_today + 1 end
+  begin_day()
+end
+
+-- Many at once, each a kind, a name and a count: one command reads and one writes them.
+local function tally_names(tallies)
+  if #tallies == 1 then return tally_name(tallies[1][1], tallies[1][2], tallies[1][3]) end
+  if #tallies == 0 then return end
+  local fields = {}
+  for i = 1, #tallies do fields[i] = tallies[i][1] .. ':' .. tallies[i][2] end
+  local before = redis.call('HMGET', key_stats, unpack(fields))
+  local listed, is_new, written, others = {}, false, {}, { processed = 0, failed = 0, dead = 0 }
+  for i = 1, #tallies do
+    local kind, name, count = tallies[i][1], tallies[i][2], tallies[i][3]
+    if not before[i] and not listed[name] then
+      is_new = true
+      listed[name] = (name == '' or kinds_of(name) > 0) and 'yes' or names_today < 200 and 'new' or 'no'
+      if listed[name] == 'new' then names_today = names_today + 1 end
+    end
+    if listed[name] == 'no' then
+      others[kind] = others[kind] + count
+    else
+      written[#written + 1] = fields[i]
+      written[#written + 1] = (tonumber(before[i]) or 0) + count
+    end
   end
+  if #written > 0 then redis.call('HSET', key_stats, unpack(written)) end
+  for kind, count in pairs(others) do tally_name(kind, '', count) end
+  if is_new then begin_day() end
 end
 
 -- Of jobs whose bodies are there.
 local function tally_names_of(kind, ids)
-  local counts = {}
+  local counts, tallies = {}, {}
   in_steps(ids, function(...)
     for _, body in ipairs(redis.call('HMGET', key_jobs, ...)) do
       local name = name_of(body)
       counts[name] = (counts[name] or 0) + 1
     end
   end)
-  for name, count in pairs(counts) do tally_name(kind, name, count) end
+  for name, count in pairs(counts) do tallies[#tallies + 1] = { kind, name, count } end
+  tally_names(tallies)
 end

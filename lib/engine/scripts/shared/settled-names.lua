@@ -35,10 +35,11 @@ local function tally_settled_names(done, failed, died, lost, cancelled)
   elseif #lost + #cancelled > 0 or done < completions then
     recount(rows, lost, cancelled)
   end
+  local tallies = {}
   for i = 1, #rows do
-    local name = ARGV[names_first + 4 * (i - 1)]
-    tally_name('processed', name, rows[i][1])
-    tally_name('failed', name, rows[i][2])
-    tally_name('dead', name, rows[i][3])
+    for k, kind in ipairs({ 'processed', 'failed', 'dead' }) do
+      if rows[i][k] > 0 then tallies[#tallies + 1] = { kind, ARGV[names_first + 4 * (i - 1)], rows[i][k] } end
+    end
   end
+  tally_names(tallies)
 end

@@ -72,7 +72,7 @@ export class WebhooksController {
   @Post(':id/retry')
   @HttpCode(202)
   async retry(@Param('id') id: string): Promise<{ id: string }> {
-    await this.queue.retryDead(id);
+    await this.queue.dead.retry(id);
     return { id };
   }
 }

@@ -1,0 +1,90 @@
+-- Removes jobs of one place that are old enough, the next ones from behind a place on, or dead ones that are named.
+redis.call('HGET', key_meta, 'events')
+for _, key in ipairs({ key_results, key_failures }) do redis.call('HLEN', key) end
+for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do redis.call('ZCARD', key) end
+for _, key in ipairs({ key_wait, key_suspects }) do redis.call('LLEN', key) end
+
+local names = {}
+local function named(fit, body)
+  if fit then names[#names + 1] = name_of(body) end
+  return fit
+end
+
+local function body_of(id)
+  return redis.call('HGET', key_jobs, id) or ''
+end
+
+local function is_old(since)
+  return arg_olderThan == 0 or (since ~= nil and since <= now - arg_olderThan)
+end
+
+-- The second line of a body is when the job was added, in base 36.
+local function take_by_adding(id)
+  local body = body_of(id)
+  return named(is_old(tonumber(string.match(body, '^[^\n]*\n([0-9a-z]+)\n') or '', 36)), body), #body
+end
+
+local function take_by_end(id)
+  local record = redis.call('HGET', key_results, id) or ''
+  if not is_old(tonumber(string.match(record, '^(%d+)\n'))) then return false, #record end
+  local body = body_of(id)
+  return named(true, body), #body + #record
+end
+
+local function take_dead(id)
+  local fit, bytes, body = is_asked(id)
+  return named(fit, body), bytes
+end
+
+-- Of a line only the head: there the oldest are, and in its middle nothing can be removed at a bounded price.
+local function take_from_line(key)
+  local found, left, spent, seen = {}, {}, 0, 0
+  local head = redis.call('LRANGE', key, 0, arg_examine - 1)
+  while seen < #head and #found < arg_limit and spent < arg_bytes do
+    seen = seen + 1
+    local fit, bytes = take_by_adding(head[seen])
+    local side = fit and found or left
+    side[#side + 1] = head[seen]
+    spent = spent + bytes
+  end
+  if #found > 0 then
+    redis.call('LPOP', key, seen)
+    local back = {}
+    for i = #left, 1, -1 do back[#back + 1] = left[i] end
+    if #back > 0 then redis.call('LPUSH', key, unpack(back)) end
+  end
+  return found
+end
+
+local found, at, id = {}, '', ''
+local key = ({ dead = key_dead, completed = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind]
+if arg_limit <= 0 then
+  return { now, at, id, found }
+elseif ids_last >= ids_first then
+  local met = {}
+  for i = ids_first, ids_last do
+    if not met[ARGV[i]] and redis.call('ZSCORE', key, ARGV[i]) and take_dead(ARGV[i]) then found[#found + 1] = ARGV[i] end
+    met[ARGV[i]] = true
+  end
+elseif arg_kind == 'wait' then
+  found = take_from_line(key_wait)
+elseif arg_kind == 'suspects' then
+  found = take_from_line(key_suspects)
+elseif arg_kind == 'dead' then
+  local first, last = dead_range()
+  found, at, id = walk(key, first, last, take_dead)
+elseif arg_kind == 'completed' then
+  -- Those whose retention is over are gone already, whoever takes them away.
+  local first = math.max(rank_behind(key), redis.call('ZCOUNT', key, '-inf', now))
+  found, at, id = walk(key, first, redis.call('ZCARD', key) - 1, take_by_end)
+else
+  found, at, id = walk(key, rank_behind(key), redis.call('ZCARD', key) - 1, take_by_adding)
+end
+
+if #found > 0 then
+  if key then redis.call('ZREM', key, unpack(found)) end
+  if arg_kind == 'completed' then redis.call('HDEL', key_results, unpack(found)) end
+  forget(unpack(found))
+  say(#found, { 'removed', table.concat(found, '\n'), 'removed.name', table.concat(names, '\n'), 'removed.reason', arg_why })
+end
+return { now, at, id, found }

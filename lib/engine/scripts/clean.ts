@@ -1,0 +1,33 @@
+import { walked, type RawWalked } from '../replies.js';
+import { defineScript } from '../script.js';
+import { DEAD_WALK } from '../walks.js';
+
+export const clean = defineScript({
+  name: 'clean',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'dead',
+    'completed',
+    'results',
+    'attempts',
+    'stalls',
+    'failures',
+    'progress',
+    'logs',
+    'priorities',
+    'cancels',
+    'events',
+  ],
+  /** kind: which key of those that hold jobs. why: the reason of the events. Name, reason and `newerThan` hold for the dead alone. */
+  args: { ...DEAD_WALK, kind: 'text', why: 'text', maxEvents: 'int' },
+  /** ids: id, of dead jobs; where there are any, only these are looked at. */
+  lists: ['ids'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'walk', 'dead'],
+  reply: (raw: RawWalked) => walked(raw),
+});

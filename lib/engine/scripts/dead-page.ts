@@ -1,0 +1,16 @@
+import { deadJob, placeOf, type RawDeadJob } from '../replies.js';
+import { defineScript } from '../script.js';
+import { DEAD_WALK } from '../walks.js';
+
+export const deadPage = defineScript({
+  name: 'dead-page',
+  memory: 'read',
+  keys: ['jobs', 'dead', 'attempts', 'failures'],
+  args: DEAD_WALK,
+  uses: ['clock', 'steps', 'names', 'walk', 'dead'],
+  reply: ([now, at, id, jobs]: [number, string, string, RawDeadJob[]]) => ({
+    now,
+    next: placeOf(at, id),
+    jobs: jobs.map(deadJob),
+  }),
+});

@@ -1,0 +1,20 @@
+-- Of many queues at once, whether anything of them is beyond its number or age. One that cannot be told counts: whoever trims
+-- it says why.
+local answer = {}
+local limits = limits_first
+for i = more_first, more_last, 3 do
+  local completed_max, dead_max = tonumber(ARGV[limits]), tonumber(ARGV[limits + 1])
+  local dead_age, events_age = tonumber(ARGV[limits + 2]), tonumber(ARGV[limits + 3])
+  local function over(reply, most)
+    return type(reply) ~= 'number' or reply > most
+  end
+  local first = events_age >= 0 and redis.pcall('XRANGE', KEYS[i + 2], '-', '+', 'COUNT', 1) or {}
+  local is_over = over(redis.pcall('ZCARD', KEYS[i]), completed_max)
+    or over(redis.pcall('ZCOUNT', KEYS[i], '-inf', now), 0)
+    or over(redis.pcall('ZCARD', KEYS[i + 1]), dead_max)
+    or over(redis.pcall('ZCOUNT', KEYS[i + 1], '-inf', now - dead_age), 0)
+    or (first[1] ~= nil and written_at(first[1]) <= now - events_age)
+  answer[#answer + 1] = is_over and 1 or 0
+  limits = limits + 4
+end
+return answer

@@ -1,0 +1,14 @@
+import { defineScript } from '../script.js';
+
+export const overgrown = defineScript({
+  name: 'overgrown',
+  memory: 'read',
+  keys: [],
+  args: {},
+  /** limits: for each queue most completed, most dead, age of the dead, age of events (-1: any). */
+  lists: ['limits'],
+  /** For each queue completed, dead, events. */
+  moreKeys: true,
+  uses: ['clock', 'entries'],
+  reply: (raw: readonly number[]) => raw.map((over) => over === 1),
+});

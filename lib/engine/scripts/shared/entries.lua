@@ -1,0 +1,8 @@
+-- Entries of the stream: the number of the last event, and when it was written, which is their first field.
+local function number_of(entry)
+  return tonumber(string.match(entry[1], '^%d+'))
+end
+
+local function written_at(entry)
+  return tonumber(entry[2][2]) or 0
+end

@@ -1,0 +1,36 @@
+-- What is kept beyond its number or age goes, a bounded part of it per call. Answers how much that was: none, then all is well.
+redis.call('HGET', key_meta, 'events')
+for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs }) do
+  redis.call('HLEN', key)
+end
+for _, key in ipairs({ key_dead, key_completed }) do redis.call('ZCARD', key) end
+
+-- The first number that is young enough, at most so far from the oldest: an entry has one event or more.
+local function first_young(low, young)
+  local high = low + 10000
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local entry = redis.call('XRANGE', key_events, string.format('%.0f', middle), '+', 'COUNT', 1)[1]
+    if not entry or number_of(entry) >= high or written_at(entry) > young then
+      high = middle
+    else
+      low = number_of(entry) + 1
+    end
+  end
+  return low
+end
+
+local function trim_events()
+  if arg_eventsAge < 0 then return 0 end
+  local young = now - arg_eventsAge
+  -- A stream that cannot be read fails nothing.
+  local first = redis.pcall('XRANGE', key_events, '-', '+', 'COUNT', 1)[1]
+  if not first or written_at(first) > young then return 0 end
+  return redis.call('XTRIM', key_events, 'MINID', '=', string.format('%.0f', first_young(number_of(first), young)))
+end
+
+local trimmed = trim_completed()
+local events = {}
+local dead = trimmed == 0 and trim_dead(events) or 0
+say(dead, events)
+return trimmed + dead + trim_events()

@@ -1,0 +1,68 @@
+import type { DeadReason, FailureRecord } from '../job/outcome.js';
+import type { JobState } from '../job/job-state.js';
+
+/**
+ * Dead letters, cleaning and retention. Each verb is a walk in small steps, each of which is atomic and holds the store only
+ * briefly; what changes between two steps is neither passed over nor met twice.
+ */
+export interface UpkeepVerbs {
+  /** Dead jobs with all that is kept of them, the one that died first first, from behind a place on. */
+  deadJobs(queue: string, call: DeadJobsCall): Promise<DeadJobsAnswer>;
+  /** Dead jobs back to the line, attempts starting again: those named, or the ones asked for that died first. */
+  retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }>;
+  removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }>;
+  /** Removes jobs of one state that are old enough, the oldest first. */
+  clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }>;
+
+  /** Whether the caller is the one who looks after these queues for this time. */
+  claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean>;
+  /** Those of the queues of which something is beyond its number or age. */
+  overgrown(queues: readonly string[]): Promise<readonly string[]>;
+  /** Takes away a bounded part of that, and answers how much it was: 0 when all is well. */
+  trim(queue: string): Promise<number>;
+}
+
+/** Which dead jobs; an absent field means any. Ages are counted from when they died. */
+export interface DeadMatch {
+  readonly name?: string | undefined;
+  readonly reason?: DeadReason | undefined;
+  readonly olderThanMs?: number | undefined;
+  readonly newerThanMs?: number | undefined;
+}
+
+/** A place in an order: what comes behind it is the same whatever happens to the job that stood there. */
+export interface Place {
+  /** A score as Redis writes it. */
+  readonly at: string;
+  readonly id: string;
+}
+
+export type DeadChoice = { readonly ids: readonly string[] } | (DeadMatch & { readonly limit: number });
+
+export interface DeadJobsCall extends DeadMatch {
+  readonly after: Place | null;
+  readonly limit: number;
+}
+
+export interface DeadJobsAnswer {
+  readonly jobs: readonly StoredDeadJob[];
+  /** Where to go on; null at the end. */
+  readonly next: Place | null;
+}
+
+export interface StoredDeadJob {
+  readonly id: string;
+  readonly body: string;
+  readonly diedAt: number;
+  /** Attempts that failed. */
+  readonly failed: number;
+  /** Null where it cannot be read. */
+  readonly failure: FailureRecord | null;
+}
+
+export interface CleanCall {
+  readonly state: Exclude<JobState, 'active'>;
+  /** Since it ended (completed, dead) or was added (waiting, delayed). */
+  readonly olderThanMs: number;
+  readonly limit: number;
+}

@@ -1,0 +1,185 @@
+import type { QueueEngine } from '../engine/engine.js';
+import type { DeadMatch, Place, StoredDeadJob } from '../engine/upkeep-verbs.js';
+import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import { checkJobId, checkJobName } from '../job/job-id.js';
+import { decodeBody } from '../job/job-record.js';
+import type { Duration } from '../job/duration.js';
+import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
+import { faultOfText, quoted } from '../job/text.js';
+import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+
+/** Which dead jobs; a field that is left out means any. */
+export interface DeadFilter {
+  /** Why they died. */
+  readonly reason?: DeadReason;
+  /** Name of the job. */
+  readonly name?: string;
+  /** Died longer ago than this. */
+  readonly olderThan?: Duration;
+  /** Died within this time. */
+  readonly newerThan?: Duration;
+  /** At most so many, 1 to 1,000. @default 1000 (of `list`: 100) */
+  readonly limit?: number;
+}
+
+/** What `list` takes. */
+export interface DeadListOptions extends DeadFilter {
+  /** Where the page before ended. */
+  readonly cursor?: string;
+}
+
+/** A page of dead jobs. */
+export interface DeadPage<Data = unknown> {
+  /** The one that died first first. */
+  readonly jobs: readonly DeadJob<Data>[];
+  /** For the next page; null at the end. */
+  readonly cursor: string | null;
+}
+
+/** A job that gave up, as it is kept for a person. */
+export interface DeadJob<Data = unknown> {
+  readonly id: string;
+  /** Empty where the body cannot be read. */
+  readonly name: string;
+  /** Undefined where the body cannot be read. */
+  readonly data: Data | undefined;
+  /** Null where the record of it cannot be read. */
+  readonly reason: DeadReason | null;
+  /** What went wrong last; null where it cannot be read. */
+  readonly failure: FailureRecord | null;
+  readonly diedAt: Date;
+  /** Attempts that it had. */
+  readonly attempt: number;
+  /** Attempts in all. */
+  readonly attempts: number;
+}
+
+/** One call must come to its end. */
+const MOST = 1000;
+
+const FILTER = {
+  reason: field('reason', oneOf(...DEAD_REASONS)),
+  name: field('name', rule(checkJobName)),
+  olderThan: field('olderThanMs', duration()),
+  newerThan: field('newerThanMs', duration()),
+  limit: field('limit', integer(1, MOST)),
+} as const;
+
+const readFilter = shape(FILTER);
+const readList = shape({ ...FILTER, cursor: field('after', rule(readCursor)) });
+
+/**
+ * The dead letters of a queue: jobs that gave up, kept until a person says what becomes of them, at most as many and as long as
+ * the option `dead` says. Redis is asked in small steps, however many there are.
+ *
+ * @example
+ * const { jobs, cursor } = await queue.dead.list({ reason: 'retries-exhausted' });
+ * await queue.dead.retry(jobs[0].id);
+ * await queue.dead.remove({ name: 'welcome', olderThan: '7d' });
+ */
+export class DeadJobs {
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly options: ResolvedQueueOptions,
+  ) {}
+
+  /**
+   * Looks at dead jobs, the one that died first first; nothing is changed. A cursor stays good whatever is retried, removed or
+   * dies meanwhile: what was there all the time is met once.
+   *
+   * @example
+   * for (let cursor: string | undefined; ; ) {
+   *   const page = await queue.dead.list({ cursor });
+   *   for (const job of page.jobs) console.log(job.id, job.reason, job.failure?.message);
+   *   if (page.cursor === null) break;
+   *   cursor = page.cursor;
+   * }
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   */
+  async list<Data = unknown>(options: DeadListOptions = {}): Promise<DeadPage<Data>> {
+    const { limit = 100, after = null, ...match } = readList(options, 'dead.list()', refuse)!;
+    const { name } = this.options;
+    const page = await this.engine.upkeep.deadJobs(name, { ...match, limit, after });
+    const jobs = page.jobs.map((job) => toDeadJob(job, this.options) as DeadJob<Data>);
+    return { jobs, cursor: page.next && `${page.next.at}-${page.next.id}` };
+  }
+
+  /**
+   * Gives dead jobs another life: attempts and stalls start again, and so does the time of `expiresIn`. A corrupt job has nothing
+   * to run and stays.
+   *
+   * @param which the id of one job, or a filter; `{}` means all. Of those it fits the ones go that died first, at most `limit`.
+   * @returns nothing for one job, for a filter the ids; call it again until there are none.
+   * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
+   * @throws {InvalidOptionError | InvalidJobNameError} for a filter
+   */
+  retry(which: string): Promise<void>;
+  retry(which: DeadFilter): Promise<readonly string[]>;
+  async retry(which: string | DeadFilter): Promise<readonly string[] | void> {
+    const { upkeep } = this.engine;
+    const { name } = this.options;
+    if (typeof which !== 'string')
+      return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried;
+    const { retried } = await upkeep.retryDead(name, { ids: [checkJobId(which)] });
+    if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
+  }
+
+  /**
+   * Removes dead jobs for good, each with an event `removed` of the reason `asked`.
+   *
+   * @param which as for `retry`.
+   * @returns nothing for one job, for a filter the ids; call it again until there are none.
+   * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
+   * @throws {InvalidOptionError | InvalidJobNameError} for a filter
+   */
+  remove(which: string): Promise<void>;
+  remove(which: DeadFilter): Promise<readonly string[]>;
+  async remove(which: string | DeadFilter): Promise<readonly string[] | void> {
+    const { upkeep } = this.engine;
+    const { name } = this.options;
+    if (typeof which !== 'string')
+      return (await upkeep.removeDead(name, choice(which, 'dead.remove()'))).removed;
+    const { removed } = await upkeep.removeDead(name, { ids: [checkJobId(which)] });
+    if (removed.length === 0) await this.refuse(which, 'use queue.remove for jobs that are not dead');
+  }
+
+  /** Says why nothing was done with this job. */
+  private async refuse(id: string, advice: string): Promise<never> {
+    const { name } = this.options;
+    const stored = await this.engine.admin.get(name, id);
+    if (!stored) throw new JobNotFoundError(name, id);
+    const state = stored.state === 'dead' ? 'corrupt' : stored.state;
+    throw new WrongStateError(name, `job ${quoted(id)}`, state, advice);
+  }
+}
+
+/** Nothing given is no filter: `remove(job.id)` of something that is no job must not remove all. */
+function choice(which: unknown, path: string): DeadMatch & { limit: number } {
+  const { limit = MOST, ...match } = readFilter(which, path, refuse)!;
+  return { ...match, limit };
+}
+
+/** A cursor is `<when it died>-<id>`. */
+function readCursor(value: unknown, path: string): Place {
+  const [, at, id] = (typeof value === 'string' && /^(\d{1,16}(?:\.\d{1,16})?)-(.*)$/su.exec(value)) || [];
+  if (at === undefined || faultOfText(id) !== undefined)
+    throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
+  return { at, id: id! };
+}
+
+function toDeadJob(stored: StoredDeadJob, queue: ResolvedQueueOptions): DeadJob {
+  const { id, failure, failed } = stored;
+  const body = decodeBody(stored.body);
+  return {
+    id,
+    name: body?.name ?? '',
+    data: body?.data,
+    reason: failure?.reason ?? null,
+    failure,
+    diedAt: new Date(stored.diedAt),
+    attempt: failed,
+    attempts: body?.options.attempts ?? queue.policy.attempts,
+  };
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { bootQueue, keyOf, Logs, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/wait.js';
+
+const server = useServer({ args: ['--appendonly', 'yes'] });
+const redis = useRedis({ server, leaves: ['janitor'] });
+const often = { upkeep: { interval: 100 } } as const;
+const handlers = { job: () => 1 };
+
+/** As many completed jobs whose retention is over. */
+async function heap(count: number): Promise<string> {
+  const key = keyOf(redis, 'completed');
+  await redis.admin.zadd(key, ...Array.from({ length: count }, (_, i) => [i + 1, `j${i}`]).flat());
+  return key;
+}
+
+const isGone = (key: string) => until(async () => (await redis.admin.exists(key)) === 0, PATIENT);
+
+/** How often a command has been called. */
+async function calls(command: string): Promise<number> {
+  const stats = await redis.admin.info('commandstats');
+  return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+}
+
+describe('the janitor', () => {
+  it('goes on by itself after Redis was away in the middle of its work', async () => {
+    const { logs } = await bootQueue(redis, { root: often, handlers, watch: false });
+    const key = await heap(20_000);
+    await until(async () => (await redis.admin.zcard(key)) < 20_000, PATIENT);
+    await server.kill9();
+    await logs.complaint(/Redis|connection|ECONN/);
+    await server.restart();
+    await isGone(key);
+    expect(logs.complaints.filter((text) => text.includes('cannot be trimmed'))).toEqual([]);
+  });
+
+  it('goes on by itself after Redis was too busy to answer', async () => {
+    const { logs } = await bootQueue(redis, { root: often, handlers, watch: false });
+    await redis.admin.client('PAUSE', 500, 'ALL');
+    await isGone(await heap(1_000));
+    expect(logs.complaints).toEqual([]);
+  });
+
+  it('of several processes does one round at a time between them', async () => {
+    const logs = new Logs();
+    const interval = 500;
+    const root = { upkeep: { interval } };
+    for (let i = 0; i < 4; i++) await bootQueue(redis, { root, handlers, logs, watch: false });
+    const begun = performance.now();
+    const before = await calls('zcount');
+    for (let round = 0; round < 4; round++) await isGone(await heap(10));
+    expect((await redis.keys()).filter((key) => key.includes(':janitor:'))).toHaveLength(1);
+    // Each round asks once or twice of the queue; a round each process would be four times as many.
+    const rounds = (performance.now() - begun) / (interval * 0.8) + 1;
+    const asked = (await calls('zcount')) - before;
+    expect(asked).toBeGreaterThan(0);
+    expect(asked).toBeLessThanOrEqual(2 * rounds);
+  });
+
+  it('of two processes at once is harmless, and takes everything once', async () => {
+    const logs = new Logs();
+    const queues = [{ name: 'own' }];
+    // They do not share all of their queues, so each looks after its own.
+    await bootQueue(redis, { root: often, handlers, logs, watch: false });
+    const other = await bootQueue(redis, { root: often, handlers, logs, queues });
+    const ids = Array.from({ length: 3_000 }, (_, i) => `d${i}`);
+    await redis.admin.hset(keyOf(redis, 'jobs'), ...ids.flatMap((id) => [id, 'job\n']));
+    await redis.admin.zadd(keyOf(redis, 'dead'), ...ids.flatMap((id, i) => [i + 1, id]));
+    await isGone(keyOf(redis, 'jobs'));
+    const removed = await other.said.take(3_000, (event) => event.type === 'removed', PATIENT);
+    expect(new Set(removed.map((event) => event.jobId)).size).toBe(3_000);
+    expect(logs.complaints).toEqual([]);
+  });
+
+  it('says what is wrong with one queue once, and looks after the others', async () => {
+    const { logs } = await bootQueue(redis, {
+      root: often,
+      handlers,
+      queues: [{ name: 'other' }],
+      watch: false,
+    });
+    await redis.admin.set(keyOf(redis, 'dead', 'other'), 'not ours');
+    await logs.complaint(/queue 'other': what is kept for too long cannot be trimmed: .*WRONGTYPE/);
+    for (let round = 0; round < 3; round++) await isGone(await heap(10));
+    expect(logs.complaints.filter((text) => text.includes('cannot be trimmed'))).toHaveLength(1);
+    await redis.flush();
+  });
+});

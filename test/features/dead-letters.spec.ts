@@ -1,0 +1,240 @@
+import { describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
+import { bootQueue, brief, keyOf, PATIENT, type Handlers, type QueueApp } from '../support/queue-app.js';
+import { die, refused } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+const unrecoverable = () => {
+  throw new UnrecoverableError('no such thing');
+};
+
+/** Jobs that have died in this order, on a queue that is paused then; their ids are their places. */
+async function withDead(app: QueueApp, ...names: string[]): Promise<void> {
+  for (const [i, name] of names.entries()) {
+    await app.queue.add(name, { n: i }, { id: String(i) });
+    await app.ended(String(i));
+  }
+  await app.queue.pause();
+}
+
+const boot = (handlers: Handlers = { die, unrecoverable }) =>
+  bootQueue(redis, { handlers, queue: { defaults: { attempts: 1 } }, concurrency: 1 });
+
+/** As if the job had died so long ago. */
+async function age(id: string, ms: number): Promise<void> {
+  await redis.admin.zadd(keyOf(redis, 'dead'), Date.now() - ms, id);
+}
+
+describe('every dead letter with its reason', () => {
+  it('is peeked at, the one that died first first, and stays', async () => {
+    const app = await boot();
+    const { queue } = app;
+    await withDead(app, 'die', 'unrecoverable', 'nobody');
+    const { jobs, cursor } = await queue.dead.list();
+    expect(cursor).toBeNull();
+    expect(jobs).toMatchObject([
+      { id: '0', name: 'die', data: { n: 0 }, reason: 'retries-exhausted', attempt: 1, attempts: 1 },
+      { id: '1', name: 'unrecoverable', reason: 'unrecoverable', failure: { message: 'no such thing' } },
+      { id: '2', name: 'nobody', reason: 'no-handler', attempt: 0, failure: { name: 'UnrunnableJob' } },
+    ]);
+    const ends = await Promise.all(['0', '1', '2'].map(async (id) => (await queue.get(id))?.endedAt));
+    expect(jobs.map(({ diedAt }) => diedAt)).toEqual(ends);
+    expect(await queue.counts()).toMatchObject({ dead: 3 });
+    expect(await queue.dead.list()).toEqual({ jobs, cursor: null });
+  });
+
+  it('is found by reason, name and age', async () => {
+    const app = await boot();
+    const { dead } = app.queue;
+    await withDead(app, 'die', 'unrecoverable', 'die', 'nobody');
+    await age('0', 3_600_000);
+    const ids = async (filter: Parameters<typeof dead.list>[0]) =>
+      (await dead.list(filter)).jobs.map(({ id }) => id);
+    expect(await ids({ reason: 'retries-exhausted' })).toEqual(['0', '2']);
+    expect(await ids({ name: 'nobody' })).toEqual(['3']);
+    expect(await ids({ olderThan: '10m' })).toEqual(['0']);
+    expect(await ids({ newerThan: '10m', name: 'die' })).toEqual(['2']);
+    expect(await ids({ reason: 'stalled' })).toEqual([]);
+  });
+
+  it('comes in pages that neither pass over nor repeat what was there all the time', async () => {
+    const app = await boot();
+    const { dead } = app.queue;
+    await withDead(app, ...Array.from({ length: 9 }, () => 'die'));
+    const first = await dead.list({ limit: 4 });
+    expect(first.jobs.map(({ id }) => id)).toEqual(['0', '1', '2', '3']);
+    await dead.remove('3');
+    await dead.remove('1');
+    await dead.retry('5');
+    const second = await dead.list({ limit: 3, cursor: first.cursor! });
+    expect(second.jobs.map(({ id }) => id)).toEqual(['4', '6', '7']);
+    const last = await dead.list({ limit: 3, cursor: second.cursor! });
+    expect(last).toMatchObject({ jobs: [{ id: '8' }], cursor: null });
+  });
+
+  it('has no cursor but those that pages are answered with', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    for (const cursor of [
+      '',
+      'x',
+      '5',
+      '-a',
+      '5-',
+      'NaN-a',
+      '1e3-a',
+      '5-\n',
+      5,
+      null,
+      {},
+      '__proto__',
+    ] as string[]) {
+      expect(await refused(queue.dead.list({ cursor })), cursor).toMatchObject({
+        code: 'GODWIT_INVALID_OPTION',
+        message: expect.stringContaining('dead.list().cursor'),
+      });
+    }
+    expect(await queue.dead.list({ cursor: '5-a-b' })).toEqual({ jobs: [], cursor: null });
+  });
+});
+
+describe('dead letters replayed', () => {
+  it('start with all their attempts again, one by its id or those that a filter fits', async () => {
+    let fail = true;
+    const runs: string[] = [];
+    const handlers: Handlers = {
+      job: (job: Job) => {
+        runs.push(`${job.id}:${job.attempt}`);
+        if (fail) die();
+      },
+      other: die,
+    };
+    const { queue, ended, said } = await bootQueue(redis, {
+      handlers,
+      queue: { defaults: { attempts: 2, backoff: 0 } },
+      concurrency: 1,
+    });
+    await queue.addBulk(['a', 'b', 'c'].map((id) => ({ name: 'job', data: null, options: { id } })));
+    await queue.add('other', null, { id: 'd' });
+    for (const id of ['a', 'b', 'c', 'd']) await ended(id);
+    fail = false;
+    runs.length = 0;
+    expect(await queue.dead.retry('b')).toBeUndefined();
+    expect(await queue.dead.retry({ name: 'job', limit: 1 })).toEqual(['a']);
+    expect(await queue.dead.retry({ name: 'job' })).toEqual(['c']);
+    expect(await queue.dead.retry({ name: 'job' })).toEqual([]);
+    await said.take(3, (event) => event.type === 'completed', PATIENT);
+    expect(runs).toEqual(['b:1', 'a:1', 'c:1']);
+    expect(await queue.counts()).toMatchObject({ dead: 1 });
+  });
+
+  it('that expired have their time once more, and may expire again', async () => {
+    const { queue, ended, said } = await bootQueue(redis, { handlers: { job: () => 'ran' } });
+    await queue.pause();
+    const options = { expiresIn: '30s', retention: '1h', timeout: '30s' };
+    await queue.add('job', { text: 'line\nbreak "d":1}' }, { ...options, id: 'late' });
+    await queue.add('job', null, { expiresIn: 1, id: 'hopeless' });
+    // As if they had been added a while ago.
+    const jobs = keyOf(redis, 'jobs');
+    for (const id of ['late', 'hopeless']) {
+      const [name, , ...rest] = (await redis.admin.hget(jobs, id))!.split('\n');
+      const added = (Date.now() - 60_000).toString(36);
+      await redis.admin.hset(jobs, id, [name, added, ...rest].join('\n'));
+    }
+    await queue.resume();
+    expect(await ended('late')).toMatchObject({ type: 'dead', reason: 'expired' });
+    expect(await ended('hopeless')).toMatchObject({ type: 'dead', reason: 'expired' });
+    const { createdAt } = (await queue.get('late'))!;
+
+    await queue.pause();
+    expect((await queue.dead.retry({ reason: 'expired' })).toSorted()).toEqual(['hopeless', 'late']);
+    const retriedAt = Date.now();
+    await until(() => Date.now() > retriedAt + 5, PATIENT);
+    await queue.resume();
+    await said.first((event) => event.type === 'completed' && event.jobId === 'late', PATIENT);
+    expect(await queue.get('late')).toMatchObject({
+      state: 'completed',
+      result: 'ran',
+      data: { text: 'line\nbreak "d":1}' },
+      createdAt,
+    });
+    const isDead = (event: { type: string; jobId?: string }) =>
+      event.type === 'dead' && event.jobId === 'hopeless';
+    await said.take(2, isDead, PATIENT);
+  });
+
+  it('are refused where there is nothing to replay', async () => {
+    const app = await boot();
+    const { queue } = app;
+    await withDead(app, 'die');
+    await queue.add('die', 1, { id: 'waiting' });
+    expect(await refused(queue.dead.retry('nobody'))).toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
+    expect(await refused(queue.dead.retry('waiting'))).toMatchObject({
+      code: 'GODWIT_WRONG_STATE',
+      message: `job "waiting" in queue 'work' is waiting; only dead jobs with a body are retried`,
+    });
+    await redis.admin.hset(keyOf(redis, 'jobs'), '0', '');
+    expect(await refused(queue.dead.retry('0'))).toMatchObject({
+      message: expect.stringContaining('is corrupt'),
+    });
+    expect(await queue.dead.retry({})).toEqual([]);
+    expect(await queue.dead.list()).toMatchObject({ jobs: [{ id: '0', name: '', data: undefined }] });
+  });
+});
+
+describe('dead letters removed', () => {
+  it('leave nothing but an event, one by its id or those that a filter fits', async () => {
+    const app = await boot();
+    const { queue, said } = app;
+    await withDead(app, 'die', 'unrecoverable', 'die', 'die');
+    await age('0', 3_600_000);
+    expect(await queue.dead.remove('3')).toBeUndefined();
+    expect(await queue.dead.remove({ olderThan: '10m' })).toEqual(['0']);
+    expect(await queue.dead.remove({ reason: 'retries-exhausted' })).toEqual(['2']);
+    const removed = await said.take(3, (event) => event.type === 'removed', PATIENT);
+    expect(removed.map(brief)).toEqual(
+      ['3', '0', '2'].map((jobId) => ({ type: 'removed', jobId, name: 'die', reason: 'asked' })),
+    );
+    expect(await queue.counts()).toMatchObject({ dead: 1, waiting: 0 });
+    expect(await queue.get('0')).toBeNull();
+    expect((await queue.audit()).violations).toEqual([]);
+    expect(await queue.add('die', 1, { id: '0' })).toMatchObject({ duplicate: false });
+  });
+
+  it('are refused where the job is not dead', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.add('job', 1, { id: 'a' });
+    expect(await refused(queue.dead.remove('a'))).toMatchObject({
+      code: 'GODWIT_WRONG_STATE',
+      message: `job "a" in queue 'work' is waiting; use queue.remove for jobs that are not dead`,
+    });
+    expect(await refused(queue.dead.remove('b'))).toMatchObject({ code: 'GODWIT_JOB_NOT_FOUND' });
+    expect(await queue.counts()).toMatchObject({ waiting: 1 });
+  });
+});
+
+describe('what is no filter', () => {
+  it.each([
+    ['nothing', undefined, 'an object'],
+    ['null', null, 'an object'],
+    ['a list', ['a'], 'an object'],
+    ['an unknown field', { ids: ['a'] }, 'ids'],
+    ['an unknown reason', { reason: 'bored' }, 'reason'],
+    ['a name with a line break', { name: 'a\nb' }, 'U+000A'],
+    ['no age', { olderThan: 'yesterday' }, 'olderThan'],
+    ['a negative age', { newerThan: -1 }, 'newerThan'],
+    ['a limit of 0', { limit: 0 }, 'limit'],
+    ['a limit beyond what one call does', { limit: 1_001 }, 'an integer from 1 to 1000'],
+    ['a hostile field', JSON.parse('{"__proto__":{"limit":5}}'), '__proto__'],
+  ])('%s is refused in words and touches nothing', async (_, filter, said) => {
+    const app = await boot();
+    const { dead } = app.queue;
+    await withDead(app, 'die');
+    for (const call of [() => dead.retry(filter as never), () => dead.remove(filter as never)])
+      expect((await refused(call()))['message']).toContain(said);
+    expect((await dead.list()).jobs).toHaveLength(1);
+  });
+});

@@ -1,0 +1,186 @@
+// How long upkeep holds Redis on large queues, by the clock of Redis itself (SLOWLOG):
+//   npm run test:upkeep -- [--jobs 100000] [--obliterate 1000000]
+// Ends with 1 where a script has a p99 above the limit.
+import { parseArgs } from 'node:util';
+import { Redis } from 'ioredis';
+import { QueueKeys } from '#lib/engine/keys.js';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { clean } from '#lib/engine/scripts/clean.js';
+import { deadPage } from '#lib/engine/scripts/dead-page.js';
+import { obliterate } from '#lib/engine/scripts/obliterate.js';
+import { overgrown } from '#lib/engine/scripts/overgrown.js';
+import { retryDead } from '#lib/engine/scripts/retry-dead.js';
+import { trim } from '#lib/engine/scripts/trim.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { startRedis } from '../../tools/redis.mjs';
+
+const { values } = parseArgs({
+  options: {
+    jobs: { type: 'string', default: '100000' },
+    obliterate: { type: 'string', default: '1000000' },
+  },
+});
+const JOBS = Number(values.jobs);
+/** Most of it is for a machine that does other things too: alone, no call takes 5 ms. */
+const LIMIT_MS = 25;
+const STEP = 10_000;
+const QUEUE = 'upkeep';
+const DAY = 86_400_000;
+
+const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
+const admin = new Redis(server.url);
+const limits = {
+  maxEvents: 10_000,
+  eventsAgeMs: null as number | null,
+  deadMax: 10_000_000,
+  deadAgeMs: 900 * DAY,
+  completedMax: 10_000_000,
+};
+const engine = new RedisEngine({
+  connection: server.url,
+  prefix: 'load',
+  leaseMs: 30_000,
+  callMs: 60_000,
+  limitsOf: () => limits,
+});
+const { upkeep } = engine;
+const keys = new QueueKeys('load', QUEUE).fixed;
+const scripts = [clean, deadPage, obliterate, overgrown, retryDead, trim];
+const names = new Map(scripts.map(({ name, sha }) => [sha, name]));
+let isSlow = false;
+
+/** What Redis needed for each call of a script that `run` makes. */
+async function measured(what: string, run: () => Promise<unknown>): Promise<void> {
+  await admin.config('SET', 'slowlog-log-slower-than', 0);
+  await admin.call('SLOWLOG', 'RESET');
+  await run();
+  await admin.config('SET', 'slowlog-log-slower-than', -1);
+  const entries = (await admin.call('SLOWLOG', 'GET', -1)) as [number, number, number, string[]][];
+  const times = new Map<string, number[]>();
+  for (const [, , us, [command, sha]] of entries) {
+    const name = /^eval(sha)?$/i.test(command!) ? names.get(sha!) : undefined;
+    if (name) times.set(name, [...(times.get(name) ?? []), us / 1_000]);
+  }
+  for (const [name, all] of times) {
+    all.sort((a, b) => a - b);
+    const at = (part: number) => all[Math.min(all.length - 1, Math.floor(all.length * part))]!;
+    if (at(0.99) > LIMIT_MS) isSlow = true;
+    const figures = [at(0.5), at(0.99), at(1)].map((ms) => ms.toFixed(2).padStart(8)).join(' ');
+    console.log(`${what.padEnd(56)} ${name.padEnd(10)} ${String(all.length).padStart(6)} ${figures}`);
+  }
+}
+
+const body = (i: number, agoMs: number) =>
+  encodeBody('job', Date.now() - agoMs, {}, JSON.stringify({ to: 'somebody', n: i }));
+const record = JSON.stringify({
+  name: 'Error',
+  message: 'no luck',
+  stack: 'at x\n'.repeat(200),
+  attempt: 3,
+  reason: 'retries-exhausted',
+});
+
+/** Writes jobs past the scripts: of the two hours before now, the first the oldest. */
+async function fill(
+  count: number,
+  put: (id: string, at: number) => [string, ...(string | number)[]][],
+): Promise<void> {
+  const begin = Date.now() - 2 * 3_600_000;
+  for (let from = 0; from < count; from += STEP) {
+    const lists = new Map<string, (string | number)[]>();
+    for (let i = from; i < Math.min(count, from + STEP); i++) {
+      const id = `job-${String(i).padStart(8, '0')}`;
+      const at = begin + Math.floor((i / count) * 3_600_000);
+      const rows: [string, ...(string | number)[]][] = [
+        ['hset jobs', id, body(i, Date.now() - at)],
+        ...put(id, at),
+      ];
+      for (const [where, ...row] of rows) {
+        const list = lists.get(where);
+        if (list) list.push(...row);
+        else lists.set(where, row);
+      }
+    }
+    for (const [where, row] of lists) {
+      const [command, kind] = where.split(' ') as [string, keyof typeof keys];
+      await admin.call(command, keys[kind], ...row);
+    }
+  }
+}
+
+const fillDead = () =>
+  fill(JOBS, (id, at) => [
+    ['zadd dead', at, id],
+    ['hset failures', id, `${at}\n${record}`],
+    ['hset attempts', id, 3],
+  ]);
+const fillCompleted = () =>
+  fill(JOBS, (id, at) => [
+    ['zadd completed', at + 10 * DAY, id],
+    ['hset results', id, `${at}\n{"attempt":1,"us":10,"result":"{\\"pdf\\":\\"x\\"}"}`],
+  ]);
+
+async function until0(step: () => Promise<{ length: number } | number>): Promise<void> {
+  for (let more = 1; more > 0;) {
+    const some = await step();
+    more = typeof some === 'number' ? some : some.length;
+  }
+}
+
+const cleanAll = (state: 'completed' | 'dead' | 'waiting' | 'delayed', olderThanMs = 0) =>
+  until0(async () => (await upkeep.clean(QUEUE, { state, olderThanMs, limit: 1_000 })).removed);
+
+try {
+  await engine.open();
+  console.log(`${'ms in Redis'.padEnd(56)} ${'script'.padEnd(10)}  calls      p50      p99      max`);
+  await fillDead();
+  await measured(`${JOBS} dead: a filter that fits none`, () =>
+    upkeep.retryDead(QUEUE, { reason: 'expired', limit: 1_000 }),
+  );
+  await measured(`${JOBS} dead: list the first 1,000`, () =>
+    upkeep.deadJobs(QUEUE, { after: null, limit: 1_000 }),
+  );
+  await measured(`${JOBS} dead: retry all`, () =>
+    until0(async () => (await upkeep.retryDead(QUEUE, { limit: 1_000 })).retried),
+  );
+  await measured(`${JOBS} waiting: clean what is older than 90 minutes`, () =>
+    cleanAll('waiting', 5_400_000),
+  );
+  await measured(`what is left waiting: clean all`, () => cleanAll('waiting'));
+  await fillDead();
+  await measured(`${JOBS} dead: remove all`, () =>
+    until0(async () => (await upkeep.removeDead(QUEUE, { limit: 1_000 })).removed),
+  );
+  await fillDead();
+  limits.deadMax = 0;
+  await measured(`${JOBS} dead: trim to none`, () => until0(() => upkeep.trim(QUEUE)));
+  limits.deadMax = 10_000_000;
+  await fillCompleted();
+  await measured(`${JOBS} completed: clean, none old enough`, () => cleanAll('completed', DAY));
+  await measured(`${JOBS} completed: clean all`, () => cleanAll('completed'));
+  await fillCompleted();
+  limits.completedMax = 0;
+  await measured(`${JOBS} completed: trim to none`, () => until0(() => upkeep.trim(QUEUE)));
+  await fill(JOBS, (id, at) => [['zadd delayed', at + 10 * DAY, id]]);
+  await measured(`${JOBS} delayed: clean all`, () => cleanAll('delayed'));
+  limits.completedMax = 10_000_000;
+  for (let i = 1; i <= JOBS; i++)
+    void admin.xadd(keys.events, `${1_000_000 + i}-0`, 'at', Date.now() - DAY, 'n', 1, 'added', `job-${i}`);
+  await admin.ping();
+  limits.eventsAgeMs = 3_600_000;
+  await measured(`${JOBS} entries of events: trim by age`, () => until0(() => upkeep.trim(QUEUE)));
+  const queues = Array.from({ length: 100 }, (_, i) => `quiet-${i}`);
+  await measured('a look at 100 queues', () => upkeep.overgrown(queues));
+  const many = Number(values.obliterate);
+  await fill(many, (id, at) => [
+    ['rpush wait', id],
+    ['zadd delayed', at, id],
+    ['hset failures', id, `${at}\n${record.slice(0, 100)}`],
+  ]);
+  await measured(`obliterate ${many} jobs`, () => engine.admin.obliterate(QUEUE, false));
+} finally {
+  await engine.close();
+  admin.disconnect();
+  await server.stop();
+}
+process.exitCode = isSlow ? 1 : 0;

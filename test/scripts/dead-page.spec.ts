@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import { deadPage } from '#lib/engine/scripts/dead-page.js';
+import type { DeadMatch, Place } from '#lib/engine/upkeep-verbs.js';
+import { dead, FAILURE, job, QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+const page = (limit: number, after: Place | null = null, match: DeadMatch = {}) =>
+  q.engine.upkeep.deadJobs(QUEUE, { ...match, limit, after });
+const idsOf = async (...args: Parameters<typeof page>) => (await page(...args)).jobs.map(({ id }) => id);
+
+const record = (reason: string, message = 'no luck') =>
+  `1\n${JSON.stringify({ name: 'Error', message, attempt: 1, reason })}`;
+
+/** Dead jobs as the store holds them: `at` ms ago, the index by default. */
+async function plant(...jobs: { id: string; ago: number; name?: string; record?: string }[]): Promise<void> {
+  const now = await q.now();
+  const one = ({ id, name = 'work' }: { id: string; name?: string }) => [id, job(id, { name }).body];
+  await q.admin.hset(q.key('jobs'), ...jobs.flatMap(one));
+  await q.admin.hset(q.key('failures'), ...jobs.flatMap((all) => [all.id, all.record ?? record('stalled')]));
+  await q.admin.zadd(q.key('dead'), ...jobs.flatMap(({ id, ago }) => [now - ago, id]));
+}
+
+it('answers all that is kept of a dead job, and changes nothing', async () => {
+  await q.hold('a');
+  await q.settle(dead('a'));
+  const diedAt = Number(await q.admin.zscore(q.key('dead'), 'a'));
+  expect(await changingNothing(q, () => page(5))).toEqual({
+    jobs: [
+      { id: 'a', body: job('a').body, diedAt, failed: 1, failure: { ...FAILURE, reason: 'unrecoverable' } },
+    ],
+    next: null,
+  });
+});
+
+it('has those first that died first, and says where to go on', async () => {
+  await plant({ id: 'z', ago: 30 }, { id: 'y', ago: 20 }, { id: 'x', ago: 10 });
+  const first = await page(2);
+  expect(first.jobs.map(({ id }) => id)).toEqual(['z', 'y']);
+  expect(first.next).toMatchObject({ id: 'y' });
+  expect(await page(2, first.next)).toMatchObject({ jobs: [{ id: 'x' }], next: null });
+  expect((await page(3)).next).toBeNull();
+});
+
+it('goes on where it was although the job there is gone, has died again, or others died at the same time', async () => {
+  const ids = ['B', 'a', 'aa', 'b', 'bb', 'c', 'ä', '😀'];
+  await plant(...ids.map((id) => ({ id, ago: 0 })));
+  await q.admin.zadd(q.key('dead'), ...ids.flatMap((id) => [5, id]));
+  const { next } = await page(3);
+  expect(next).toEqual({ at: '5', id: 'aa' });
+  await q.admin.zrem(q.key('dead'), 'aa', 'B');
+  expect(await idsOf(9, next)).toEqual(['b', 'bb', 'c', 'ä', '😀']);
+  await q.admin.zadd(q.key('dead'), 9, 'aa', 5, 'abc');
+  expect(await idsOf(9, next)).toEqual(['abc', 'b', 'bb', 'c', 'ä', '😀', 'aa']);
+  expect(await idsOf(9, { at: '5', id: '😀' })).toEqual(['aa']);
+  expect(await idsOf(9, { at: '9', id: 'aa' })).toEqual([]);
+});
+
+describe('finds those', () => {
+  it('of a reason, whatever else their records say', async () => {
+    await plant(
+      { id: 'a', ago: 4, record: record('expired') },
+      { id: 'b', ago: 3, record: record('stalled', '"reason":"expired"}') },
+      { id: 'c', ago: 2, record: 'no record' },
+      { id: 'd', ago: 1, record: record('expired', 'a\n"quoted" line') },
+    );
+    await q.admin.hdel(q.key('failures'), 'c');
+    expect(await idsOf(9, null, { reason: 'expired' })).toEqual(['a', 'd']);
+    expect(await idsOf(9, null, { reason: 'stalled' })).toEqual(['b']);
+    expect(await idsOf(9, null, { reason: 'corrupt' })).toEqual([]);
+    expect((await page(9)).jobs[2]).toMatchObject({ id: 'c', failure: null, failed: 0 });
+  });
+
+  it('of a name, and of no other that begins so', async () => {
+    await plant({ id: 'a', ago: 3, name: 'mail' }, { id: 'b', ago: 2, name: 'mailing' }, { id: 'c', ago: 1 });
+    expect(await idsOf(9, null, { name: 'mail' })).toEqual(['a']);
+    expect(await idsOf(9, null, { name: 'work', reason: 'stalled' })).toEqual(['c']);
+  });
+
+  it('between two ages', async () => {
+    await plant({ id: 'a', ago: 300_000 }, { id: 'b', ago: 200_000 }, { id: 'c', ago: 100_000 });
+    expect(await idsOf(9, null, { olderThanMs: 150_000 })).toEqual(['a', 'b']);
+    expect(await idsOf(9, null, { newerThanMs: 250_000 })).toEqual(['b', 'c']);
+    expect(await idsOf(9, null, { olderThanMs: 150_000, newerThanMs: 250_000 })).toEqual(['b']);
+    expect(await idsOf(9, null, { olderThanMs: 250_000, newerThanMs: 150_000 })).toEqual([]);
+  });
+});
+
+it('reads a bounded part at a time, by number and by size, and still finds the last one', async () => {
+  const many = Array.from({ length: 1_200 }, (_, i) => ({ id: `j${i}`, ago: 5_000 - i }));
+  await plant(...many);
+  await q.admin.hset(q.key('failures'), 'j1199', record('expired'));
+  expect(await idsOf(5, null, { reason: 'expired' })).toEqual(['j1199']);
+  expect(await idsOf(1_000)).toEqual(many.slice(0, 1_000).map(({ id }) => id));
+  const large = 'x'.repeat(600_000);
+  for (let i = 0; i < 5; i++) await q.admin.hset(q.key('jobs'), `j${i}`, `work\n${large}`);
+  expect((await page(5)).jobs.map(({ body }) => body.length)).toEqual(Array(5).fill(600_005));
+});
+
+it('of a queue with no dead jobs is empty', async () => {
+  expect(await page(5)).toEqual({ jobs: [], next: null });
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: deadPage.keys,
+    async prepare() {
+      await q.bury('a');
+      return () => page(5);
+    },
+  });
+});

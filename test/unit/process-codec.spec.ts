@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { decodeProcess, encodeProcess, MAX_RECORD_BYTES } from '#lib/engine/process-codec.js';
+import type { PoolRecord, ProcessRecord } from '#lib/engine/process-verbs.js';
+
+const job = (id: string) => ({ queue: 'q', id, name: 'n', attempt: 1, since: 5 });
+const pool = (more: Partial<PoolRecord> = {}): PoolRecord => ({
+  queues: ['q'],
+  paused: [],
+  concurrency: 3,
+  workers: ['w.1'],
+  running: 1,
+  jobs: [job('a')],
+  ...more,
+});
+const record = (pools: readonly PoolRecord[]): ProcessRecord => ({
+  id: 'p',
+  host: 'h',
+  pid: 1,
+  versions: { godwit: '1.0.0', node: '20.0.0', server: null },
+  startedAt: 7,
+  role: 'worker',
+  state: 'paused',
+  pools,
+  morePools: 0,
+});
+const sizeOf = (text: string) => Buffer.byteLength(text);
+
+it('reads back what it wrote', () => {
+  const whole = record([pool(), pool({ queues: ['a', 'b'], paused: ['b'], jobs: [] })]);
+  expect(decodeProcess(encodeProcess(whole))).toEqual(whole);
+});
+
+it('leaves out jobs of every pool, those that began last, until the rest fits', () => {
+  const jobs = Array.from({ length: 50 }, (_, i) => job(String(i).padStart(255, '\u{1F426}')));
+  const text = encodeProcess(record([pool({ running: 50, jobs }), pool({ running: 50, jobs }), pool()]));
+  expect(sizeOf(text)).toBeLessThanOrEqual(MAX_RECORD_BYTES);
+  expect(sizeOf(text)).toBeGreaterThan(MAX_RECORD_BYTES / 4);
+  const { pools, morePools } = decodeProcess(text)!;
+  expect(pools.map(({ running }) => running)).toEqual([50, 50, 1]);
+  expect(pools[0]!.jobs).toEqual(jobs.slice(0, pools[0]!.jobs.length));
+  expect(pools[0]!.jobs.length).toBeGreaterThan(5);
+  expect(pools[2]!.jobs).toHaveLength(1);
+  expect(morePools).toBe(0);
+});
+
+it('leaves out pools where there are too many, and says how many', () => {
+  const pools = Array.from({ length: 4_096 }, (_, i) => pool({ queues: [`${i}`.padEnd(128, 'x')] }));
+  const text = encodeProcess(record(pools));
+  expect(sizeOf(text)).toBeLessThanOrEqual(MAX_RECORD_BYTES);
+  const read = decodeProcess(text)!;
+  expect(read.pools.length).toBeGreaterThan(100);
+  expect(read.pools.length + read.morePools).toBe(4_096);
+  expect(read.pools[0]).toEqual({ ...pools[0], jobs: [] });
+});
+
+it.each([
+  ['another text', 'hello'],
+  ['a number', '5'],
+  ['an empty object', '{}'],
+  ['a list', '[]'],
+  ['a state that is none', JSON.stringify({ ...record([]), state: 'asleep' })],
+  ['a role that is none', JSON.stringify({ ...record([]), role: 'producer' })],
+  ['pools that are no list', JSON.stringify({ ...record([]), pools: {} })],
+  ['a pool that is none', JSON.stringify({ ...record([]), pools: [null] })],
+  ['jobs without since', JSON.stringify(record([pool({ jobs: [{ ...job('a'), since: undefined! }] })]))],
+  ['a pid below zero', JSON.stringify({ ...record([]), pid: -1 })],
+  ['versions that are none', JSON.stringify({ ...record([]), versions: null })],
+  ['fields of a prototype', '{"__proto__":{"id":"p","host":"h"}}'],
+])('reads no record from %s', (_, text) => {
+  expect(decodeProcess(text)).toBeNull();
+});
