@@ -13,7 +13,7 @@ import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planQueues } from './discovery/handler.registry.js';
+import { planPools } from './discovery/handler.registry.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
@@ -148,10 +148,10 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const { plans, faults: misfits } = planQueues(found.processors, this.registry.names());
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
-    const schedules = await planSchedules(found.processors, optionsOf);
+    const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
     const all = [
       ...this.settings.faults,
       ...this.rootFaults(),

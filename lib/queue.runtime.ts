@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { QueuePlan } from './discovery/handler.registry.js';
+import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
 import type { ProcessState } from './engine/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
@@ -19,10 +19,10 @@ export interface RuntimeOptions {
 
 /** The running side of a process: pools, and what they share. */
 export interface Workforce {
+  /** One for each queue of the plan, on the same slots; they claim nothing before their `start`. */
+  createPools(plan: PoolPlan): readonly Pool[];
   /** Whether it works on something beside the pools. */
   readonly hasMore?: boolean;
-  /** A pool that claims nothing before its `start`. */
-  createPool(plan: QueuePlan): Pool;
   /** Registers the schedules that the handlers declare, or begins to try. Never rejects. */
   declare(schedules: readonly QueueSchedules[]): Promise<void>;
   /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
@@ -47,7 +47,7 @@ export class QueueRuntime {
   private readonly pools = new Map<string, Pool>();
   private readonly paused = new Set<string>();
   private workforce: Workforce | null = null;
-  private plans: readonly QueuePlan[] | null = null;
+  private plans: readonly PoolPlan[] | null = null;
   private schedules: readonly QueueSchedules[] = [];
   private current: RuntimeState = 'new';
   private opening: Promise<void> | null = null;
@@ -136,7 +136,7 @@ export class QueueRuntime {
   }
 
   /** @internal Takes what discovery found. */
-  prepare(plans: readonly QueuePlan[], schedules: readonly QueueSchedules[]): void {
+  prepare(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): void {
     this.plans = plans;
     this.schedules = schedules;
   }
@@ -186,9 +186,10 @@ export class QueueRuntime {
     // Where Redis is away they are registered when it comes.
     if (this.isThere) await declaring;
     for (const plan of plans) {
-      const pool = this.workforce.createPool(plan);
-      this.pools.set(plan.queue, pool);
-      if (!this.paused.has(plan.queue)) pool.start();
+      for (const pool of this.workforce.createPools(plan)) {
+        this.pools.set(pool.queue, pool);
+        if (!this.paused.has(pool.queue)) pool.start();
+      }
     }
     this.say();
     this.sayWhatRuns(plans);
@@ -206,11 +207,13 @@ export class QueueRuntime {
   private async drainAll(): Promise<void> {
     const { shutdown } = this.options;
     this.say();
-    const drains = [...this.pools].map(async ([queue, pool]) => {
+    const drains = (this.plans ?? []).map(async ({ queues }) => {
+      const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
       try {
-        this.sayHowItEnded(queue, await pool.drain(shutdown));
+        const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain(shutdown)));
+        if (names.length > 0) this.sayHowItEnded(names, reports);
       } catch (error) {
-        this.complain(`draining queue '${queue}'`, error);
+        this.complain(`draining ${namedQueues(names)}`, error);
       }
     });
     await Promise.all([...drains, this.workforce?.withdraw()]);
@@ -251,11 +254,8 @@ export class QueueRuntime {
     if (this.shuttingDown) throw new NotRunningError('start');
   }
 
-  private sayWhatRuns(plans: readonly QueuePlan[]): void {
-    const pools = plans.map(
-      ({ queue, concurrency }) =>
-        `${queue} (concurrency ${concurrency}${this.paused.has(queue) ? ', paused' : ''})`,
-    );
+  private sayWhatRuns(plans: readonly PoolPlan[]): void {
+    const pools = plans.map((plan) => describePool(plan, this.paused));
     if (pools.length > 0) {
       this.logger.log(`workers started: ${pools.join(', ')}`);
       this.takeWarningBack ??= warnWithoutShutdownHooks(this.logger);
@@ -263,8 +263,10 @@ export class QueueRuntime {
       this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
   }
 
-  private sayHowItEnded(queue: string, { finished, released }: DrainReport): void {
-    this.logger.log(`queue '${queue}' drained: ${finished} finished, ${released.length} given back`);
+  private sayHowItEnded(queues: readonly string[], reports: readonly DrainReport[]): void {
+    const finished = reports.reduce((sum, report) => sum + report.finished, 0);
+    const released = reports.reduce((sum, report) => sum + report.released.length, 0);
+    this.logger.log(`${namedQueues(queues)} drained: ${finished} finished, ${released} given back`);
   }
 
   private complain(what: string, error: unknown): void {
@@ -273,4 +275,20 @@ export class QueueRuntime {
       error instanceof Error ? error.stack : undefined,
     );
   }
+}
+
+/** `email (concurrency 10)`, `critical before low (concurrency 5, low paused)`, `a 6 : b 3 (concurrency 10)`. */
+function describePool({ order, queues, concurrency }: PoolPlan, paused: ReadonlySet<string>): string {
+  const names =
+    order === 'strict'
+      ? queues.map(({ queue }) => queue).join(' before ')
+      : queues.map(({ queue, weight }) => `${queue} ${weight}`).join(' : ');
+  const resting = queues.filter(({ queue }) => paused.has(queue)).map(({ queue }) => queue);
+  const all = resting.length === queues.length;
+  const pauses = resting.length === 0 ? '' : `, ${all ? '' : `${resting.join(' and ')} `}paused`;
+  return `${names} (concurrency ${concurrency}${pauses})`;
+}
+
+function namedQueues(queues: readonly string[]): string {
+  return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((queue) => `'${queue}'`).join(', ')}`;
 }

@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, WORKFORCE } from './decorators/metadata.js';
-import type { QueuePlan } from './discovery/handler.registry.js';
+import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
@@ -20,6 +20,8 @@ import type { Workforce } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
 import { Registrar } from './worker/registrar.js';
+import { Slots } from './worker/slots.js';
+import { StrictTurns, WeightedTurns } from './worker/turns.js';
 import { WorkerPool } from './worker/worker-pool.js';
 
 /*
@@ -99,24 +101,28 @@ function hire(
     hasMore: dispatchers.names.length > 0,
     declare: (schedules) => declarer.start(schedules),
     withdraw: () => declarer.stop(),
-    createPool: ({ queue, concurrency, find }: QueuePlan) => {
-      scheduler.add(queue);
+    createPools: ({ order, concurrency, queues }: PoolPlan) => {
       janitor.start();
-      const pool = new WorkerPool({
-        engine,
-        queue: registry.optionsOf(queue),
-        concurrency,
-        find,
-        leaseMs,
-        doorbell,
-        leases,
-        heard: (name, worker, { leaseInMs, scheduleInMs }) => {
-          recoverer.watch(name, worker, leaseInMs);
-          scheduler.hear(name, scheduleInMs);
-        },
+      const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
+      const pools = queues.map(({ queue, weight, find }) => {
+        scheduler.add(queue);
+        return new WorkerPool({
+          engine,
+          queue: registry.optionsOf(queue),
+          slots,
+          weight,
+          find,
+          leaseMs,
+          doorbell,
+          leases,
+          heard: (name, worker, { leaseInMs, scheduleInMs }) => {
+            recoverer.watch(name, worker, leaseInMs);
+            scheduler.hear(name, scheduleInMs);
+          },
+        });
       });
-      registrar.add(pool);
-      return pool;
+      for (const pool of pools) registrar.add(pool);
+      return pools;
     },
     say: (state) => registrar.say(state),
     stop: async () => {

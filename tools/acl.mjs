@@ -32,6 +32,7 @@ const OF_WORKERS = new Set([
   'due-schedules',
   'exchange',
   'fire',
+  'look',
   'note',
   'overdue',
   'overgrown',

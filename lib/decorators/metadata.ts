@@ -15,7 +15,7 @@ const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
 /** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
-  readonly queue: unknown;
+  readonly queues: unknown;
   readonly options: ProcessorOptions;
 }
 

@@ -1,19 +1,25 @@
 import type { ScopeOptions } from '@nestjs/common';
 import { INJECTABLE_WATERMARK, SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
-import { isDefinition, type JobDefinition } from '../job/define-job.js';
+import type { JobDefinition } from '../job/define-job.js';
 import type { ProcessorOptions } from '../options/module-options.js';
 import { markProcessor } from './metadata.js';
 
-/** The queue of a processor: its name, or any job defined for it. */
+/** One queue of a processor: its name, or any job defined for it. */
 export type ProcessorQueue = string | JobDefinition<any, any>;
 
+/** Several: a list is taken strictly in its order; of names with weights each gets its share. */
+export type ProcessorQueues = ProcessorQueue | readonly ProcessorQueue[] | Readonly<Record<string, number>>;
+
 /**
- * Marks a provider as a processor: a class whose `@Handle` methods run the jobs of one queue. It implies
- * `@Injectable()`. Several processors may share a queue; they form one pool with one concurrency. What is wrong with
- * its arguments is said at bootstrap in a `BootstrapError`, together with all other faults.
+ * Marks a provider as a processor: a class whose `@Handle` methods run the jobs of one queue, or of several that share
+ * its slots. It implies `@Injectable()`. Several processors of the same queues form one pool with one concurrency. What
+ * is wrong with its arguments is said at bootstrap in a `BootstrapError`, together with all other faults.
  *
- * @param queue Name of a registered queue, or a job defined for it.
- * @param options `concurrency`: jobs this process runs at once for the queue (default 10).
+ * @param queues Name of a registered queue, or a job defined for it. A list of them is taken strictly in order: a job of a
+ *   later queue starts only where the earlier ones have none waiting (jobs of a few milliseconds are claimed as many ahead).
+ *   Names with weights, integers from 1 to 1,000, share the slots by weight while they have jobs, so that none starves; what
+ *   one leaves goes to the others.
+ * @param options `concurrency`: jobs this process runs at once, for all these queues together (default 10).
  *
  * @example
  * @Processor('email', { concurrency: 50 })
@@ -25,9 +31,16 @@ export type ProcessorQueue = string | JobDefinition<any, any>;
  *     await this.mailer.send(job.data.to, { signal: job.signal });
  *   }
  * }
+ *
+ * @example
+ * @Processor(['critical', 'default', 'low']) // or { critical: 6, default: 3, low: 1 }
+ * export class Work {
+ *   @Handle() // of each of the three
+ *   async run(job: Job) {}
+ * }
  */
 export function Processor(
-  queue: ProcessorQueue,
+  queues: ProcessorQueues,
   options: ProcessorOptions & ScopeOptions = {},
 ): ClassDecorator {
   const { scope, durable, ...processorOptions } = options;
@@ -38,7 +51,7 @@ export function Processor(
       Reflect.defineMetadata(SCOPE_OPTIONS_METADATA, { scope, durable }, target);
     }
     markProcessor(target, {
-      queue: isDefinition(queue) ? queue.queue : queue,
+      queues,
       options: processorOptions,
     });
   };

@@ -20,12 +20,26 @@ export const faults = {
   withoutProcessor: (place: string, handle: string, className: string) =>
     `${place} is marked ${handle}, but ${className} has no @Processor; add @Processor('queue') to the class`,
 
-  noHandlers: (className: string, queue: string) =>
-    `${className} is a processor of queue '${queue}' and has no handler; put @Handle('name') on one of its methods`,
+  noHandlers: (className: string, queues: readonly string[]) =>
+    `${className} is a processor of ${namedQueues(queues)} and has no handler; put @Handle('name') on one of its methods`,
 
-  severalQueues: (className: string, received: string) =>
-    `@Processor of ${className}: a processor works on one queue, got ${received}; ` +
-    `several queues by order or weight are not supported yet, write one processor for each`,
+  noHandlerFor: (queue: string, classNames: readonly string[]) =>
+    `nothing handles the jobs of queue '${queue}', which ${list(classNames)} ${classNames.length === 1 ? 'works' : 'work'} on; ` +
+    `put @Handle('name') on a method, or take the queue out`,
+
+  noQueues: (className: string, received: string) =>
+    `@Processor of ${className}: it names no queue, got ${received}; ` +
+    `give a name, a list of names in strict order, or names with weights: { critical: 6, default: 3 }`,
+
+  queueTwice: (className: string, queue: string) =>
+    `@Processor of ${className}: queue '${queue}' is in the list twice; name it once`,
+
+  weight: (className: string, queue: string, received: string) =>
+    `@Processor of ${className}: the weight of queue '${queue}' must be an integer from 1 to 1000, got ${received}`,
+
+  severalPools: (queue: string, asked: readonly { className: string; group: string }[]) =>
+    `queue '${queue}' belongs to one pool, and is asked for by several: ` +
+    `${list(asked.map((one) => `${one.className} (${one.group})`))}; give them the same queues, or the queue to one of them`,
 
   argument: (place: string, why: string) => `${place}: ${why}`,
 
@@ -33,9 +47,15 @@ export const faults = {
     `${place} overrides ${base}, which is marked ${handle}, and so hides it; ` +
     `mark the override too, or give it another name`,
 
-  otherQueue: (place: string, jobName: string, definedFor: string, className: string, queue: string) =>
+  otherQueue: (
+    place: string,
+    jobName: string,
+    definedFor: string,
+    className: string,
+    queues: readonly string[],
+  ) =>
     `${place} handles '${jobName}', which is defined for queue '${definedFor}', ` +
-    `but ${className} works on queue '${queue}'; move it to a processor of '${definedFor}'`,
+    `but ${className} works on ${namedQueues(queues)}; move it to a processor of '${definedFor}'`,
 
   misplacedSchedule: (schedule: string, place: string, what: string) =>
     `${schedule} stands on ${place}, which is ${what}; ` +
@@ -70,8 +90,11 @@ export const faults = {
     `queue '${queue}' has ${places.length} handlers for every other job: ${list(places)}; ` +
     `keep one @Handle() without a name`,
 
-  concurrencyConflict: (queue: string, asked: readonly { className: string; concurrency: number }[]) =>
-    `the processors of queue '${queue}' share one pool and ask for different concurrency: ` +
+  concurrencyConflict: (
+    queues: readonly string[],
+    asked: readonly { className: string; concurrency: number }[],
+  ) =>
+    `the processors of ${namedQueues(queues)} share one pool and ask for different concurrency: ` +
     `${list(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
 
   rootTwice: (times: number) =>
@@ -83,6 +106,11 @@ export const warnings = {
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
 };
+
+/** `queue 'a'`, `queues 'a' and 'b'`. */
+function namedQueues(queues: readonly string[]): string {
+  return `${queues.length === 1 ? 'queue' : 'queues'} ${list(queues.map((queue) => `'${queue}'`))}`;
+}
 
 function count(times: number): string {
   return times === 2 ? 'twice' : `${times} times`;

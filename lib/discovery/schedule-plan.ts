@@ -9,6 +9,7 @@ import { checkScheduleId, checkScheduleRule } from '../schedule/check.js';
 import { makeSchedule, RULE_FIELDS } from '../schedule/record.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
+import { readGroup } from './queue-group.js';
 
 /** A method that handles or is scheduled, and the registered queues its class works on. */
 interface Place {
@@ -27,14 +28,16 @@ const FIELDS: readonly string[] = ['id', 'name', 'data', 'options', 'queue', ...
 
 /**
  * Checks every `@Schedule`, and says everything that is wrong with them. What is wrong with the processors themselves is said by
- * `planQueues`.
+ * `planPools`.
  */
 export async function planSchedules(
   processors: readonly FoundProcessor[],
+  known: readonly string[],
   optionsOf: OptionsOf,
 ): Promise<{ readonly queues: readonly QueueSchedules[]; readonly faults: readonly string[] }> {
   const places = processors.flatMap(({ className, mark, methods }): Place[] => {
-    const queues = queuesIn(mark.queue).filter((queue) => optionsOf(queue) !== undefined);
+    const group = readGroup(className, mark.queues, known, []);
+    const queues = (group?.queues ?? []).map(({ name }) => name).filter((name) => optionsOf(name) !== undefined);
     return methods.map((method) => ({ label: `${className}.${method.name}`, method, queues }));
   });
   const planner = new Planner(places, optionsOf);
@@ -158,11 +161,4 @@ class Planner {
     const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
   }
-}
-
-/** As `@Processor` takes them: one, several in order, or several by weight. */
-function queuesIn(given: unknown): readonly string[] {
-  if (typeof given === 'string') return [given];
-  const several: unknown[] = Array.isArray(given) ? given : Object.keys(given ?? {});
-  return several.filter((queue) => typeof queue === 'string');
 }

@@ -11,12 +11,9 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Where a queue has something to look at. */
-const WORK: readonly QueueKeyName[] = ['wait', 'suspects', 'prioritized', 'delayed', 'workers', 'schedules'];
-
 /**
  * Waking. A bell is a hint, never the truth: whoever wakes asks the lists themselves, and so does whoever has not been woken
- * for a while (`anyWork`).
+ * for a while (`Lookout`).
  */
 export class Bells {
   private chosen: Listening | undefined;
@@ -39,8 +36,9 @@ export class Bells {
     await this.store.command('ring', 'zadd', [this.store.keysOf(queue).fixed.doorbell, 0, 'work']);
   }
 
-  anyWork(queues: readonly string[]): Promise<readonly string[]> {
-    return this.anyOf(queues, WORK);
+  /** Whether the keys of several queues cannot be asked about in one call. */
+  get perQueue(): boolean {
+    return this.links.perQueue;
   }
 
   /** Those of the queues of which one of these keys exists. */
@@ -59,6 +57,10 @@ export class Bells {
     return queues.filter((_, i) => found[i]! > 0);
   }
 
+  private exists(keys: string[]): Promise<number> {
+    return this.store.command('anyOf', 'exists', keys) as Promise<number>;
+  }
+
   async close(): Promise<void> {
     await this.chosen?.close();
     await this.links.close();
@@ -69,9 +71,5 @@ export class Bells {
       ? new BellPerQueue(this.store, this.links, (queue) => this.ring(queue))
       : new SharedBell(this.prefix, this.store, this.links);
     return this.chosen;
-  }
-
-  private exists(keys: string[]): Promise<number> {
-    return this.store.command('anyWork', 'exists', keys) as Promise<number>;
   }
 }

@@ -74,8 +74,8 @@ export interface QueueEngine {
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
-  /** Those of the queues that have something to look at: waiting jobs, delayed jobs, schedules, or workers under a lease. */
-  anyWork(queues: readonly string[]): Promise<readonly string[]>;
+  /** What there is for workers that sleep; a queue with nothing at all is not in the answer. */
+  look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]>;
 
   /** The number of the last event of a queue. */
   lastEvent(queue: string): Promise<number>;
@@ -171,6 +171,19 @@ export type ExchangeAnswer =
   | { readonly kind: 'stale' }
   /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */
   | { readonly kind: 'unknown-worker' };
+
+/** What a look at a queue has found. */
+export interface QueueLook {
+  readonly queue: string;
+  /** Whether it is worth asking for work now: jobs wait, and the queue is not paused; or nothing could be learnt. */
+  readonly work: boolean;
+  /** Until the next delayed job is due. */
+  readonly dueInMs: number | null;
+  /** Until the first lease of another worker ends. */
+  readonly leaseInMs: number | null;
+  /** Until the next occurrence of a schedule. */
+  readonly scheduleInMs: number | null;
+}
 
 export interface ClaimedJob {
   readonly id: string;

@@ -12,6 +12,7 @@ import type {
   NoteCall,
   QueueEngine,
   QueueEventBatch,
+  QueueLook,
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
@@ -24,6 +25,7 @@ import { CORRUPT, STALLED } from './dead-records.js';
 import { encodeJobs } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
+import { Lookout } from './lookout.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-declarations.js';
 import { RedisUpkeep } from './redis-upkeep.js';
@@ -68,6 +70,7 @@ export class RedisEngine implements QueueEngine {
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly bells: Bells;
+  private readonly lookout: Lookout;
   private readonly streams: EventStreams;
   private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
@@ -94,6 +97,7 @@ export class RedisEngine implements QueueEngine {
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
+    this.lookout = new Lookout(this.store, () => this.bells.perQueue);
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
       this.bells.anyOf(queues, ['schedules']),
     );
@@ -285,8 +289,8 @@ export class RedisEngine implements QueueEngine {
     return this.bells.ring(queue);
   }
 
-  anyWork(queues: readonly string[]): Promise<readonly string[]> {
-    return this.bells.anyWork(queues);
+  look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]> {
+    return this.lookout.look(sleepers);
   }
 
   lastEvent(queue: string): Promise<number> {

@@ -23,6 +23,11 @@ export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L exte
   readonly lists?: readonly L[];
   /** Whether further keys, one per worker, follow the named ones (`more_first`, `more_last` in KEYS). */
   readonly moreKeys?: boolean;
+  /**
+   * Keys that come once for each of several queues, behind the named ones: `for i = queue_first, queue_last, queue_step` goes
+   * through the queues, and `KEYS[i + at_<name>]` is such a key of that queue.
+   */
+  readonly keysOfQueues?: readonly KeyName[];
   /** Files of local functions in `scripts/shared/`, in the order they need each other. */
   readonly uses?: readonly string[];
   readonly reply: (raw: any) => Reply;
@@ -38,6 +43,7 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   readonly name: string;
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];
+  readonly keysOfQueues: readonly KeyName[];
   readonly text: string;
   readonly sha: string;
   readonly reply: (raw: any) => Reply;
@@ -67,6 +73,7 @@ export function defineScript<
     name: shape.name,
     memory: shape.memory,
     keys: shape.keys,
+    keysOfQueues: shape.keysOfQueues ?? [],
     text,
     sha: createHash('sha1').update(text).digest('hex'),
     reply: shape.reply,
@@ -93,6 +100,11 @@ const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua fl
 function prologue(shape: ScriptShape<ScriptKeyName, ArgTypes, string, unknown>): string {
   const lines: string[] = [FLAGS[shape.memory]];
   shape.keys.forEach((name, i) => lines.push(`local key_${name} = KEYS[${i + 1}]`));
+  const each = shape.keysOfQueues;
+  if (each) {
+    lines.push(`local queue_first, queue_last, queue_step = ${shape.keys.length + 1}, #KEYS, ${each.length}`);
+    each.forEach((name, i) => lines.push(`local at_${name} = ${i}`));
+  }
   if (shape.moreKeys) lines.push(`local more_first, more_last = ${shape.keys.length + 1}, #KEYS`);
   let at = 0;
   for (const [name, type] of Object.entries(shape.args)) {

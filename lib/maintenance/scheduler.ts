@@ -2,13 +2,14 @@ import { Logger } from '@nestjs/common';
 import type { QueueEngine } from '../engine/engine.js';
 import { ScheduleLine } from './schedule-line.js';
 
-/** Queues that were silent for so long are asked whether they have schedules that nobody has told of, every so often. */
-const SILENCE_MS = 2_500;
+/** Queues that were silent for so long are asked whether they have schedules that nobody has told of; those that sleep never are. */
+const SILENCE_MS = 6_000;
+const ROUND_MS = 2_000;
 
 /**
  * Makes the jobs of schedules when their time comes, for the queues that this process serves. Every process does; the store
  * decides which of them was first. Each exchange tells when the next occurrence is due, so that what is made or resumed elsewhere
- * is known at once; a queue that makes no exchanges, since all its slots are taken or it is paused, is asked within 5 s.
+ * is known at once; a queue that makes no exchanges, since all its slots are taken or it is paused, is asked within 8 s.
  */
 export class Scheduler {
   private readonly lines = new Map<string, ScheduleLine>();
@@ -22,7 +23,7 @@ export class Scheduler {
   add(queue: string): void {
     if (this.stopped || this.lines.has(queue)) return;
     this.lines.set(queue, new ScheduleLine(this.engine, queue, this.logger));
-    this.timer ??= setTimeout(() => this.askSilent(), SILENCE_MS);
+    this.timer ??= setTimeout(() => this.askSilent(), ROUND_MS);
   }
 
   /** The first occurrence of this queue is due in so many ms; null: it has none. */
@@ -46,7 +47,7 @@ export class Scheduler {
       // That Redis is away is said by its connection, and the next round asks again.
       .catch(() => undefined)
       .finally(() => {
-        if (!this.stopped) this.timer = setTimeout(() => this.askSilent(), SILENCE_MS);
+        if (!this.stopped) this.timer = setTimeout(() => this.askSilent(), ROUND_MS);
       });
   }
 }

@@ -1,4 +1,4 @@
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine, QueueLook } from '../engine/engine.js';
 import { pause, repeatDelay, within } from '../engine/waiting.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
@@ -6,11 +6,17 @@ const FAREWELL_MS = 1000;
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
 export const MAX_BLOCK_MS = 5000;
 
+/** A queue of which a look has nothing to tell. */
+const QUIET = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
+
 /** A pool that has found its line empty and has slots left. */
 export interface Sleeper {
   readonly queue: string;
+  readonly worker: string;
   /** Ask the line. Answers whether it will: a pool whose slots are full does not. */
   wake(): boolean;
+  /** What a look at the queue has found. */
+  looked(look: QueueLook): void;
 }
 
 /**
@@ -101,7 +107,9 @@ export class Doorbell {
     } else if (rung !== null) {
       await this.rang(rung);
     } else if (performance.now() - began >= this.maxBlockMs - 1) {
-      this.wakeAll(await this.engine.anyWork([...this.sleepers.keys()]));
+      const asked = [...this.sleepers.values()];
+      const looks = new Map((await this.engine.look(asked)).map((look) => [look.queue, look]));
+      for (const { queue } of asked) this.sleepers.get(queue)?.looked(looks.get(queue) ?? { ...QUIET, queue });
     }
   }
 

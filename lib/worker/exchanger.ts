@@ -15,8 +15,8 @@ export interface ExchangeSide {
   maySuspect(): boolean;
   /** Whether this worker holds anything, settled or not. */
   holdsAny(): boolean;
-  /** An exchange goes out: it rings for whatever it finds and does not take. */
-  asking(): void;
+  /** An exchange goes out that claims so many: it rings for whatever it finds and does not take. */
+  asking(want: number): void;
   /** An exchange was asked for, but there is nothing to settle and no slot any more. */
   nothingToAsk(): void;
   exchanged(answer: Exchanged, asked: number): void;
@@ -128,7 +128,7 @@ export class Exchanger {
       this.side.nothingToAsk();
       return this.tellQuiet();
     }
-    this.side.asking();
+    this.side.asking(want);
     if (!this.side.holdsAny() && performance.now() - this.answeredAt > FRESH_MS) this.renew();
     this.onItsWay = this.settled.length > MAX_SETTLED ? this.settled.splice(0, MAX_SETTLED) : this.settled;
     if (this.onItsWay === this.settled) this.settled = [];

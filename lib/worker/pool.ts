@@ -1,9 +1,6 @@
 /** The running side of one queue in this process, as the runtime sees it. */
 export interface Pool {
   readonly queue: string;
-  readonly concurrency: number;
-  /** Handlers running right now. */
-  readonly running: number;
   /** Begins to claim. Safe twice. */
   start(): void;
   /** Claims nothing more; what runs goes on. */

@@ -9,13 +9,16 @@ export interface StraysSide {
   known(): string[];
   /** How many those are. */
   holding(): number;
+  /** It does not hold these any more, and another one runs them. */
+  lose(ids: ReadonlySet<string>): void;
   readonly exchanger: { kick(): void };
 }
 
 /**
- * Jobs that the store counts as held by this worker, and the worker does not know. A store that has lost its last writes in a
- * failover counts jobs again that were settled: no lease would ever end for them, since the worker lives. They go back
- * to the line. Nothing but an exchange changes what a worker holds, so right behind one the two can be compared.
+ * What the store counts as held by this worker and what the worker knows may come to differ: by a failover that loses the last
+ * writes, by an operator, by a bug. The store's view decides. Jobs the worker does not know go back to the line, since no
+ * lease would ever end for them while it lives; jobs it runs and does not hold are lost to it. Nothing but an exchange
+ * changes what a worker holds, so right behind one, or while there is none, the two can be compared.
  */
 export class Strays {
   private readonly logger = new Logger('QueueWorker');
@@ -27,26 +30,28 @@ export class Strays {
     private readonly side: StraysSide,
   ) {}
 
-  /** After every exchange that was answered, with what the store counted then. */
+  /** With what the store counted, behind an exchange that was answered or at a beat between two. */
   compare(held: number): void {
-    if (held <= this.side.holding()) {
+    if (held === this.side.holding()) {
       if (this.suspected.size > 0) this.suspected = new Set();
     } else if (!this.looking) {
       this.looking = true;
-      // Where it fails the next exchange begins anew.
+      // Where it fails the next comparison begins anew.
       void this.look()
         .catch(() => undefined)
         .finally(() => (this.looking = false));
     }
   }
 
-  /** Found twice with an exchange in between, it is none that was just claimed, whatever way the two calls went. */
   private async look(): Promise<void> {
     const { queue, worker } = this.side;
-    const { unknown } = await this.engine.adopt(queue, worker, this.side.known());
+    const { unknown, lost } = await this.engine.adopt(queue, worker, this.side.known());
     if (worker !== this.side.worker) return;
+    // What it has settled meanwhile it does not run any more.
+    if (lost.length > 0) this.side.lose(new Set(lost));
     const known = new Set(this.side.known());
     const strays = unknown.map(({ id }) => id).filter((id) => !known.has(id));
+    // Found twice with an exchange or a beat in between, it is none that was just claimed, whatever way the two calls went.
     const found = strays.filter((id) => this.suspected.has(id));
     this.suspected = new Set(strays);
     if (found.length > 0) {

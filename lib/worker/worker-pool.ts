@@ -1,54 +1,64 @@
 import { Logger } from '@nestjs/common';
-import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine } from '../engine/engine.js';
+import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine, QueueLook } from '../engine/engine.js';
 import { RedisUnavailableError } from '../errors.js';
-import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { Outcome, SettledRun } from '../job/outcome.js';
-import { quoted } from '../job/text.js';
-import { mergeJobPolicy } from '../options/job-policy.js';
+import { decodeBody } from '../job/job-record.js';
+import type { SettledRun } from '../job/outcome.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { Claims } from './claims.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
 import { drainPool } from './drain.js';
+import { DueTimer } from './due-timer.js';
 import { Exchanger, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
 import { HeldBell } from './held-bell.js';
+import { Hoard } from './hoard.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
 import { jobText } from './job-text.js';
+import { isSuspect, openClaim, type Opening } from './opened-claim.js';
 import type { DrainLimits, DrainReport, Pool } from './pool.js';
+import { writeNote } from './notes.js';
 import { Prefetch } from './prefetch.js';
-import type { ShownPool } from './registrar.js';
-import { Run, type RunVoice } from './run.js';
-import { Strays } from './strays.js';
-import { RELEASED, unrunnable } from './verdict.js';
+import type { Run, RunVoice } from './run.js';
+import type { Seat, Slots, SlotUser } from './slots.js';
+import { Strays, type StraysSide } from './strays.js';
+import { RELEASED } from './verdict.js';
 
 export interface WorkerPoolParts {
   readonly engine: QueueEngine;
   readonly queue: ResolvedQueueOptions;
-  readonly concurrency: number;
+  /** Its own, or those it shares with other queues. */
+  readonly slots: Slots;
+  /** Its share of them. @default 1 */
+  readonly weight?: number;
   readonly find: FindHandler;
   readonly leaseMs: number;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Told what an exchange says of others: leases that end, and schedules that are due. */
-  readonly heard: (queue: string, worker: string, answer: Exchanged) => void;
+  readonly heard: (
+    queue: string,
+    worker: string,
+    told: Pick<QueueLook, 'leaseInMs' | 'scheduleInMs'>,
+  ) => void;
 }
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 
-/** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
-const HOARD_MS = 50;
-const MAX_TIMER_MS = 2_147_483_647;
+/** Due jobs moved at once by one that cannot run them. */
+const PROMOTE = 500;
+const PROMOTE_AGAIN_MS = 1000;
 
 /**
- * The slots of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell
- * when the line is empty.
+ * The running side of one queue in this process: claims through its exchanger for the slots it has, runs through its executor,
+ * sleeps at the doorbell when the line is empty.
  */
-export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, ShownPool {
+export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, StraysSide {
   readonly queue: string;
-  readonly concurrency: number;
   readonly leaseMs: number;
   readonly maxPayloadBytes: number;
+  readonly slots: Slots;
+  readonly concurrency: number;
   readonly runs = new Set<Run>();
   readonly exchanger: Exchanger;
   readonly logger = new Logger('QueueWorker');
@@ -59,18 +69,30 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
   private readonly strays: Strays;
-  private dueTimer: NodeJS.Timeout | undefined;
-  private hoardTimer: NodeJS.Timeout | undefined;
-  private startedSinceLook = 0;
-  private mismatches = 0;
+  private readonly seat: Seat;
+  private readonly opening: Opening;
+  private readonly dueTimer = new DueTimer(() => this.due());
+  private readonly hoard = new Hoard(this.claims, () => {
+    this.prefetch.forget();
+    this.giveBack();
+  });
   private drained: Promise<DrainReport> | undefined;
   private slotFreed: (() => void) | undefined;
 
   constructor(private readonly parts: WorkerPoolParts) {
     this.queue = parts.queue.name;
-    this.concurrency = parts.concurrency;
     this.leaseMs = parts.leaseMs;
     this.maxPayloadBytes = parts.queue.maxPayloadBytes;
+    this.slots = parts.slots;
+    this.concurrency = parts.slots.total;
+    this.seat = parts.slots.seat(this, parts.weight);
+    this.opening = {
+      queue: this.queue,
+      policy: parts.queue.policy,
+      find: parts.find,
+      voice: this,
+      now: () => parts.engine.now(),
+    };
     this.exchanger = new Exchanger(parts.engine, this);
     this.strays = new Strays(parts.engine, this);
     this.executor = new Executor(parts.queue, (run) => this.ended(run), this.logger);
@@ -80,16 +102,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.exchanger.worker;
   }
 
-  get running(): number {
-    return this.runs.size;
-  }
-
   get isPaused(): boolean {
     return this.state === 'paused' || this.state === 'new';
-  }
-
-  get slots(): object {
-    return this;
   }
 
   // ------------------------------------------------------------------------------------------------------ the runtime
@@ -98,6 +112,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'new') return;
     this.state = 'running';
     this.parts.leases.add(this);
+    this.seat.changed();
     this.exchanger.kick();
   }
 
@@ -106,11 +121,13 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.state = 'paused';
     this.parts.doorbell.leave(this);
     this.releaseClaims();
+    this.seat.changed();
   }
 
   resume(): void {
     if (this.state !== 'paused') return;
     this.state = 'running';
+    this.seat.changed();
     this.exchanger.kick();
   }
 
@@ -125,9 +142,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   stopClaiming(): void {
     this.state = 'stopping';
     this.parts.doorbell.leave(this);
-    if (this.dueTimer) clearTimeout(this.dueTimer);
-    if (this.hoardTimer) clearTimeout(this.hoardTimer);
+    this.dueTimer.clear();
+    this.hoard.stop();
     this.releaseClaims();
+    this.seat.changed();
   }
 
   /** Resolves at the next end of a run. */
@@ -149,9 +167,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   // ----------------------------------------------------------------------------------------------------- the exchanger
 
   want(): number {
-    if (this.state !== 'running') return 0;
-    const { jobs, most } = this.prefetch;
-    return Math.min(most, this.concurrency + jobs - this.runs.size - this.claims.size);
+    return this.open ? Math.min(this.prefetch.most, this.seat.want()) : 0;
   }
 
   maySuspect(): boolean {
@@ -167,22 +183,20 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   exchanged(answer: Exchanged, asked: number): void {
-    const { claimed } = answer;
+    const { claimed, dueInMs } = answer;
     for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
     const saturated = claimed.length === asked;
     if (asked > 0) this.prefetch.measured(saturated);
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
+    this.seat.answered(asked, claimed.length);
     this.parts.heard(this.queue, this.worker, answer);
     this.strays.compare(answer.held);
-    if (this.state !== 'running') {
-      this.releaseClaims();
-    } else if (asked > 0 && !saturated) {
-      this.sleepUntil(answer.dueInMs);
-    } else if (this.want() > 0 && asked > 0) {
-      this.exchanger.kick();
-    }
+    this.planDue(dueInMs);
+    if (this.state !== 'running') this.releaseClaims();
+    else if (asked > 0 && !saturated) this.sleep();
+    else if (asked > 0 && this.want() > 0) this.exchanger.kick();
   }
 
   known(): string[] {
@@ -197,8 +211,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   leaseLost(settled: readonly SettledRun[]): void {
     const held = this.runs.size + this.claims.size + settled.length;
     this.claims.clear();
-    for (const run of this.runs) this.lose(run);
+    for (const run of this.runs) this.loseRun(run);
     this.suspects = 0;
+    this.seat.answered(0, 0);
     if (held > 0) {
       this.logger.warn(
         `queue '${this.queue}': the lease ended, and with it the hold on ${held} jobs; others run them now`,
@@ -208,6 +223,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   trouble(error: Error): void {
+    this.seat.failed();
     const text = `queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`;
     // That Redis cannot be reached is said once for the process, not once per queue.
     if (error instanceof RedisUnavailableError) this.logger.debug(text);
@@ -217,18 +233,25 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   // ------------------------------------------------------------------------------------------- the doorbell and leases
 
   wake(): boolean {
-    if (this.want() <= 0) return false;
+    if (!this.seat.rings()) return false;
     this.bell.take();
-    this.exchanger.kick();
+    this.ask();
     return true;
   }
 
-  asking(): void {
+  looked({ work, dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {
+    if (dueInMs !== null) this.planDue(dueInMs);
+    this.parts.heard(this.queue, this.worker, { leaseInMs, scheduleInMs });
+    if (work) this.wake();
+  }
+
+  asking(want: number): void {
+    this.seat.asks(want);
     this.bell.asking(this.maySuspect());
   }
 
   nothingToAsk(): void {
-    this.bell.notNeeded();
+    if (!this.seat.waits) this.bell.notNeeded();
   }
 
   beaten(worker: string, answer: BeatAnswer): void {
@@ -239,29 +262,20 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       return;
     }
     if (answer.cancels.size > 0) this.cancel(answer.cancels);
-    const settledFully = !this.exchanger.busy && answer.seq === this.exchanger.seq;
-    this.mismatches = settledFully && answer.held !== this.holding() ? this.mismatches + 1 : 0;
-    if (this.mismatches >= 2) void this.reconcile(); // once may be a settlement that crossed the beat
+    if (!this.exchanger.busy && answer.seq === this.exchanger.seq) this.strays.compare(answer.held);
+  }
+
+  lose(ids: ReadonlySet<string>): void {
+    for (const run of this.runs) if (ids.has(run.id)) this.loseRun(run);
+    for (const job of this.claims.all()) if (ids.has(job.id) && isSuspect(job)) this.suspects -= 1;
+    this.claims.drop(ids);
+    this.fill();
   }
 
   async note(run: Run, what: { progress?: string; log?: string }): Promise<void> {
     if (run.closed) return;
-    const { id, name, attempt } = run;
-    try {
-      const held = await this.parts.engine.note(this.queue, {
-        worker: this.worker,
-        id,
-        name,
-        attempt,
-        ...what,
-      });
-      if (!held && !run.closed) this.lose(run);
-    } catch (error) {
-      // Progress is for people; that it could not be written must not fail the job.
-      this.logger.debug(
-        `${jobText(this.queue, id)}: progress or log not written: ${(error as Error).message}`,
-      );
-    }
+    const held = await writeNote(this.parts.engine, this.worker, run, what, this.logger);
+    if (!held && !run.closed) this.loseRun(run);
   }
 
   // --------------------------------------------------------------------------------------------------------- the slots
@@ -277,38 +291,48 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.fill();
   }
 
-  /** Starts what fits. */
   private fill(): void {
-    while (this.claims.size > 0 && this.runs.size < this.concurrency && this.state === 'running') {
-      this.startedSinceLook += 1;
-      this.begin(this.claims.take());
-    }
-    if (this.claims.size > 0) this.hoardTimer ??= setTimeout(() => this.lookAtHoard(), HOARD_MS);
+    this.seat.fill();
+    if (this.claims.size > 0) this.hoard.watch();
   }
 
-  private begin(job: ClaimedJob): void {
-    const { failed } = job;
-    const body = decodeBody(job.body);
-    if (!body) return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', failed));
-    const handler = this.parts.find(body.name);
-    if (!handler) {
-      const why = `no @Handle('${quoted(body.name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
-      this.logger.error(`${jobText(this.queue, job.id)} is dead: ${why}`);
-      return this.cannotRun(job, body.name, unrunnable('no-handler', why, failed));
-    }
-    const { policy } = this.parts.queue;
-    const own = mergeJobPolicy(body.options, policy, policy);
-    const expires = expiresAt(body, own.expiresInMs);
-    if (expires !== undefined && failed === 0 && this.parts.engine.now() > expires) {
-      const why = `it was not started within ${own.expiresInMs} ms`;
-      return this.cannotRun(job, body.name, unrunnable('expired', why, failed));
-    }
-    const run = new Run(job.id, failed + 1, isSuspect(job), body, own, this);
-    this.runs.add(run);
-    this.executor.start(run, handler);
+  get open(): boolean {
+    return this.state === 'running';
   }
 
-  private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): void {
+  get held(): number {
+    return this.claims.size;
+  }
+
+  get ahead(): number {
+    return this.prefetch.jobs;
+  }
+
+  ask(): void {
+    this.exchanger.kick();
+  }
+
+  noSlot(): void {
+    this.bell.notNeeded();
+  }
+
+  giveBack(): void {
+    this.releaseClaims();
+    this.seat.changed();
+  }
+
+  startOne(): void {
+    this.hoard.starts();
+    const job = this.claims.take();
+    const opened = openClaim(job, this.opening);
+    if ('run' in opened) {
+      this.runs.add(opened.run);
+      this.seat.begins();
+      this.executor.start(opened.run, opened.handler);
+      return;
+    }
+    const { name, outcome, complaint } = opened;
+    if (complaint) this.logger.error(`${jobText(this.queue, job.id)} is dead: ${complaint}`);
     if (isSuspect(job)) this.suspects -= 1;
     this.exchanger.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });
   }
@@ -317,16 +341,17 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.prefetch.count();
     this.leaveSlot(run);
     this.exchanger.settle(run);
-    if (this.claims.size > 0) this.fill();
+    this.fill();
   }
 
   private leaveSlot(run: Run): void {
-    this.runs.delete(run);
+    if (!this.runs.delete(run)) return;
+    this.seat.leaves();
     if (run.suspect) this.suspects -= 1;
     this.slotFreed?.();
   }
 
-  private lose(run: Run): void {
+  private loseRun(run: Run): void {
     run.close();
     this.leaveSlot(run);
     run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
@@ -349,48 +374,24 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     }
   }
 
-  private lookAtHoard(): void {
-    this.hoardTimer = undefined;
-    if (this.claims.size === 0) return;
-    if (this.startedSinceLook === 0) {
-      this.prefetch.forget();
-      this.releaseClaims();
-    } else {
-      this.startedSinceLook = 0;
-      this.hoardTimer = setTimeout(() => this.lookAtHoard(), HOARD_MS);
-    }
-  }
-
-  private sleepUntil(dueInMs: number | null): void {
-    if (this.dueTimer) clearTimeout(this.dueTimer);
-    this.dueTimer =
-      dueInMs === null ? undefined : setTimeout(() => this.wake(), Math.min(dueInMs, MAX_TIMER_MS));
-    if (this.runs.size < this.concurrency) this.parts.doorbell.join(this);
+  private sleep(): void {
+    if (this.seat.hasFree) this.parts.doorbell.join(this);
     else this.parts.doorbell.leave(this);
   }
 
-  /** The store and this worker differ on what it holds: the store's view decides. */
-  private async reconcile(): Promise<void> {
-    this.mismatches = 0;
-    const { worker } = this;
-    try {
-      const known = this.known();
-      const answer = await this.parts.engine.adopt(this.queue, worker, known);
-      if (worker !== this.worker || this.exchanger.busy || this.state !== 'running') return;
-      const lost = new Set(answer.lost);
-      for (const run of this.runs) if (lost.has(run.id)) this.lose(run);
-      this.claims.drop(lost);
-      const held = new Set(known);
-      this.take(answer.unknown.filter((job) => !held.has(job.id)));
-    } catch (error) {
-      this.trouble(error as Error);
-    }
+  private planDue(inMs: number | null): void {
+    if (this.state !== 'stopping') this.dueTimer.set(inMs);
   }
-}
 
-/** Jobs that have stalled this often come one at a time. */
-function isSuspect(job: ClaimedJob): boolean {
-  return job.stalls >= 2;
+  /** A delayed job is due. Where there is no slot for it, it goes to the line all the same, and the bell wakes another. */
+  private due(): void {
+    if (this.want() > 0) return this.exchanger.kick();
+    this.parts.engine.promote(this.queue, PROMOTE).then(
+      ({ dueInMs }) => this.planDue(dueInMs),
+      // The link tells; whoever is there again first moves what is due.
+      () => this.planDue(PROMOTE_AGAIN_MS),
+    );
+  }
 }
 
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';

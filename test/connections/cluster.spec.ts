@@ -52,6 +52,39 @@ it('boots, adds, runs, waits and drains with a queue on every master', async () 
   expect(logs.complaints.filter((text) => !text.includes('append-only'))).toEqual([]);
 });
 
+it.each(['in order', 'by weight'])('runs one pool on queues of every master, %s', async (how) => {
+  const names = cluster.queuePerMaster();
+  const began: string[] = [];
+  const { queueOf, runtime } = await bootQueue(
+    { url: '', prefix: cluster.prefix },
+    {
+      root: { connection: cluster.connection, autoStart: false },
+      queues: names.map((name) => ({ name })),
+      providers: [
+        processorOf(
+          how === 'in order' ? names : Object.fromEntries(names.map((name, i) => [name, 3 - i])),
+          { '*': (job) => void began.push(job.queue) },
+          { concurrency: 1 },
+        ),
+      ],
+      watch: false,
+    },
+  );
+  for (const name of names.toReversed()) {
+    await queueOf(name).addBulk(Array.from({ length: 20 }, () => ({ name: 'one', data: 1 })));
+  }
+  await runtime.start();
+  await until(() => began.length === 60, PATIENT);
+  const inOrder = names.flatMap((name) => Array.from({ length: 20 }, () => name));
+  expect(how === 'in order' ? began : inOrder).toEqual(inOrder);
+  expect(new Set(began)).toEqual(new Set(names));
+  for (const [i, name] of names.entries()) {
+    await queueOf(name).add('one', 2, i === 1 ? { delay: 50 } : {});
+    // Without its bell it would look after five seconds only.
+    await until(() => began.length === 61 + i, { timeout: 4_000 });
+  }
+});
+
 it('wakes idle workers of every queue at once', async () => {
   const { names, runs, queueOf } = await bootEverywhere();
   for (let round = 0; round < 20; round++) {

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
+import type { JobAbortedError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
 
 const redis = useRedis();
@@ -33,4 +35,31 @@ it('runs a job that the store counts as held by a worker that knows nothing of i
   );
   await until(async () => (await app.queue.counts()).active === 0);
   expect([...app.runs.values()].every((times) => times === 1)).toBe(true);
+});
+
+it('gives up a run whose job the store counts as held by nobody', async () => {
+  const gate = latch('the end of the run');
+  const runs: Job[] = [];
+  const app = await bootWorking(
+    { connection: redis.url, prefix: redis.prefix, lease: { duration: '1s' } },
+    async (job) => {
+      runs.push(job);
+      // The second run is the one that counts.
+      if (runs.length === 1) await gate.promise;
+    },
+  );
+  const key = (kind: string) => `{${redis.prefix}:work}:${kind}`;
+  const { id } = await app.queue.add('job', null);
+  await until(() => runs.length === 1);
+  const { signal } = runs[0]!;
+  const [worker] = await redis.admin.zrange(key('workers'), '0', '0');
+  await redis.admin.srem(key(`active:${worker}`), id);
+  // The answer to its next exchange tells how many it holds.
+  await app.queue.add('job', null);
+  await until(() => signal.aborted, { timeout: 15_000 });
+  expect((signal.reason as JobAbortedError).reason).toBe('lease-lost');
+  await app.queue.repair();
+  await until(() => runs.filter((run) => run.id === id).length === 2, { timeout: 15_000 });
+  gate.open();
+  await until(async () => (await app.queue.counts()).active === 0);
 });

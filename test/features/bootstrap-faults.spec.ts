@@ -5,6 +5,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
+import { processorOf } from '../support/queue-app.js';
 import { compileApp, withQueues } from './fakes.js';
 
 /** The faults an application with the queues `email` and `sms` is refused for. */
@@ -91,22 +92,83 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('several queues for one processor, in words, since they are to come', async () => {
-    @Processor(['email', 'sms'] as never)
+  it('queues that are not named, named twice or weighed by what is no weight', async () => {
+    const queues: unknown[] = [
+      [],
+      {},
+      null,
+      new Map([['email', 1]]),
+      ['email', 'sms', 'email'],
+      ['email', 7],
+      { email: 0, sms: 1.5 },
+      { email: 1001, sms: '3' },
+      ['email', 'nowhere'],
+    ];
+    const providers = queues.map((given, i) => {
+      const Named = processorOf(given as never, { '*': () => undefined });
+      Object.defineProperty(Named, 'name', { value: `P${i}` });
+      return Named;
+    });
+    const hint =
+      'give a name, a list of names in strict order, or names with weights: { critical: 6, default: 3 }';
+    const name = 'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -';
+    const weight = (i: number, queue: string, got: string) =>
+      `@Processor of P${i}: the weight of queue '${queue}' must be an integer from 1 to 1000, got ${got}`;
+    expect(await faultsOf({ providers })).toEqual([
+      `@Processor of P0: it names no queue, got [] (array); ${hint}`,
+      `@Processor of P1: it names no queue, got {} (object); ${hint}`,
+      `@Processor of P2: ${name}, got null (null)`,
+      expect.stringMatching(/^@Processor of P3: it names no queue, got .*; give a name/),
+      "@Processor of P4: queue 'email' is in the list twice; name it once",
+      `@Processor of P5: ${name}, got 7 (number)`,
+      weight(6, 'email', '0 (number)'),
+      weight(6, 'sms', '1.5 (number)'),
+      weight(7, 'email', '1001 (number)'),
+      weight(7, 'sms', '"3" (string)'),
+      "@Processor of P8: queue 'nowhere' is not registered; " +
+        "add QueueModule.registerQueue({ name: 'nowhere' }) to a module (registered: email, sms)",
+    ]);
+  });
+
+  it('a queue in two pools, named in another order, with other weights or alone', async () => {
+    @Processor(['email', 'sms'])
     class Ordered {
-      @Handle('welcome')
-      welcome() {}
+      @Handle()
+      any() {}
     }
-    @Processor({ email: 6, sms: 3 } as never)
+    @Processor({ email: 6, sms: 3 })
     class Weighted {
-      @Handle('welcome')
-      welcome() {}
+      @Handle()
+      any() {}
     }
-    expect(await faultsOf({ providers: [Ordered, Weighted] })).toEqual([
-      '@Processor of Ordered: a processor works on one queue, got ["email","sms"] (array); ' +
-        'several queues by order or weight are not supported yet, write one processor for each',
-      '@Processor of Weighted: a processor works on one queue, got {"email":6,"sms":3} (object); ' +
-        'several queues by order or weight are not supported yet, write one processor for each',
+    @Processor('sms')
+    class Alone {
+      @Handle()
+      any() {}
+    }
+    const advice = 'give them the same queues, or the queue to one of them';
+    expect(await faultsOf({ providers: [Ordered, Weighted, Alone] })).toEqual([
+      "queue 'email' belongs to one pool, and is asked for by several: " +
+        `Ordered ('email' before 'sms') and Weighted ('email' 6 : 'sms' 3); ${advice}`,
+      "queue 'sms' belongs to one pool, and is asked for by several: " +
+        `Ordered ('email' before 'sms'), Weighted ('email' 6 : 'sms' 3) and Alone ('sms'); ${advice}`,
+    ]);
+  });
+
+  it('a queue of several that nothing handles, and a definition for none of them', async () => {
+    const ping = defineJob<null>('sms', 'ping');
+    const fax = defineJob<null>('fax', 'send');
+    @Processor(['email', 'sms'])
+    class Half {
+      @Handle(ping)
+      ping(_job: Job<null>) {}
+      @Handle(fax)
+      fax(_job: Job<null>) {}
+    }
+    expect(await faultsOf({ providers: [Half] })).toEqual([
+      "Half.fax handles 'send', which is defined for queue 'fax', but Half works on queues 'email' and 'sms'; " +
+        "move it to a processor of 'fax'",
+      "nothing handles the jobs of queue 'email', which Half works on; put @Handle('name') on a method, or take the queue out",
     ]);
   });
 

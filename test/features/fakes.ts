@@ -2,7 +2,7 @@ import type { DynamicModule, INestApplicationContext, LoggerService, ModuleMetad
 import { Test } from '@nestjs/testing';
 import { onTestFinished } from 'vitest';
 import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
-import type { QueuePlan } from '#lib/discovery/handler.registry.js';
+import type { PoolPlan, QueuePlan } from '#lib/discovery/handler.registry.js';
 import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/engine/engine.js';
 import { NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
@@ -78,9 +78,10 @@ export class FakePool implements Pool {
   constructor(
     readonly plan: QueuePlan,
     private readonly history: History,
+    readonly pool: PoolPlan,
   ) {
     this.queue = plan.queue;
-    this.concurrency = plan.concurrency;
+    this.concurrency = pool.concurrency;
     this.draining = new Promise((resolve) => (this.tellDraining = resolve));
     this.drained = new Promise((resolve) => (this.tellDrained = resolve));
   }
@@ -137,12 +138,12 @@ export interface Fakes {
 
 export interface FakeOptions {
   readonly history?: History;
-  readonly makePool?: (plan: QueuePlan, history: History) => FakePool;
+  readonly makePool?: (plan: QueuePlan, history: History, pool: PoolPlan) => FakePool;
 }
 
 /** A real Nest application whose engine, pools and producer are fakes; not yet initialised. */
 export async function compileApp(metadata: ModuleMetadata, options: FakeOptions = {}): Promise<Fakes> {
-  const { history = [], makePool = (plan, all) => new FakePool(plan, all) } = options;
+  const { history = [], makePool = (...plan) => new FakePool(...plan) } = options;
   const engine = new FakeEngine(history);
   const pools = new Map<string, FakePool>();
   const logs: Fakes['logs'] = [];
@@ -152,13 +153,14 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
     .useValue(engine as unknown as QueueEngine)
     .overrideProvider(WORKFORCE)
     .useValue((): Workforce => ({
-      createPool: (plan) => {
-        const pool = makePool(plan, history);
-        pools.set(plan.queue, pool);
-        return pool;
-      },
       declare: async () => undefined,
       withdraw: async () => undefined,
+      createPools: (plan) =>
+        plan.queues.map((queue) => {
+          const pool = makePool(queue, history, plan);
+          pools.set(queue.queue, pool);
+          return pool;
+        }),
       say: () => undefined,
       stop: async () => void history.push('workforce stopped'),
     }))

@@ -306,7 +306,7 @@ describe('shutdown', () => {
     const { app, engine, logs } = await startApp(
       ['sms'],
       { providers: [SmsProcessor] },
-      { makePool: (plan, history) => new Breaking(plan, history) },
+      { makePool: (...plan) => new Breaking(...plan) },
     );
     engine.close = () => Promise.reject(new Error('close broke'));
     app.get(QueueEvents).close = () => Promise.reject(new Error('events broke'));
@@ -327,7 +327,7 @@ describe('shutdown', () => {
     const { app, logs } = await startApp(
       ['sms'],
       { providers: [SmsProcessor] },
-      { makePool: (plan, history) => new Late(plan, history) },
+      { makePool: (...plan) => new Late(...plan) },
     );
     await app.close();
     expect(logs).toContainEqual({ level: 'log', text: "queue 'sms' drained: 3 finished, 2 given back" });

@@ -66,6 +66,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'due-schedules',
     'get',
     'list-workers',
+    'look',
     'oldest',
     'overdue',
     'overgrown',
@@ -87,9 +88,12 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   const declared = new Set<string>(keys.map((key) => `key_${key}`));
   const named = text.match(/\bkey_\w+/g) ?? [];
   expect(named.filter((key) => !declared.has(key))).toEqual([]);
-  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + 1]`, and the like.
-  const loops = /^(key|KEYS\[i\]|KEYS\[i \+ [12]\]|trace_keys\[i\]|unpack\(KEYS\))$/;
-  const calls = [...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\(KEYS\))?))?/g)];
+  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + at_wait]`, and the like.
+  const loops =
+    /^(key|KEYS\[i\]|KEYS\[i \+ [12]\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
+  const calls = [
+    ...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others)\))?))?/g),
+  ];
   const others = calls.filter(
     ([, command, , key = '']) => command !== 'TIME' && !declared.has(key) && !loops.test(key),
   );
@@ -97,11 +101,12 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   expect(calls.length).toBe((text.match(/redis\.p?call\(/g) ?? []).length);
 });
 
-it.each(all)('%s uses every key it declares', (_, { text, keys, name }) => {
+it.each(all)('%s uses every key it declares', (_, { text, keys, keysOfQueues, name }) => {
   // It deletes all of them at once.
   if (name === 'obliterate') return;
-  const unused = keys.filter((key) => (text.match(new RegExp(`\\bkey_${key}\\b`, 'g')) ?? []).length < 2);
-  expect(unused).toEqual([]);
+  const isUnused = (local: string) => (text.match(new RegExp(`\\b${local}\\b`, 'g')) ?? []).length < 2;
+  expect(keys.filter((key) => isUnused(`key_${key}`))).toEqual([]);
+  expect(keysOfQueues.filter((key) => isUnused(`at_${key}`))).toEqual([]);
 });
 
 /** One call of every verb that runs a script, each with something to do. */
@@ -123,6 +128,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ],
     ['exchange', () => exchange(2, { settled })],
     ['promote', () => engine.promote(QUEUE, 10)],
+    ['look', () => engine.look([{ queue: QUEUE, worker: WORKER }])],
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],

@@ -50,10 +50,10 @@ it('an exchange tells when the first one is due', async () => {
 });
 
 it('a queue is looked at and asked where it has a schedule that will fire', async () => {
-  expect(await q.engine.anyWork([QUEUE, 'other'])).toEqual([]);
+  expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([]);
   expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([]);
   await put(q, 'a', { nextAt: (await q.now()) + 60_000 });
-  expect(await q.engine.anyWork([QUEUE, 'other'])).toEqual([QUEUE]);
+  expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([QUEUE]);
   expect(await q.engine.schedules.scheduled(['other', QUEUE])).toEqual([QUEUE]);
   await q.engine.schedules.pause(QUEUE, 'a');
   expect(await q.engine.schedules.scheduled([QUEUE])).toEqual([]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { EnqueueJob } from '#lib/engine/engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { until } from '../support/wait.js';
 import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';
@@ -205,16 +206,20 @@ describe('the bell', () => {
     ['the first delayed job', job('a', { delayMs: 60_000 })],
   ])('rings for %s', async (_, added) => {
     await q.add(added);
-    expect(await q.zset('doorbell')).toEqual(['work']);
+    expect(await q.zset('doorbell')).toContain('work');
   });
 
-  it('rings for a delayed job only where it is the new first one', async () => {
-    await q.add(job('first', { delayMs: 30_000 }));
-    expect(await q.wasRung()).toBe(true);
-    await q.add(job('later', { delayMs: 60_000 }));
-    expect(await q.wasRung()).toBe(false);
-    await q.add(job('latest', { delayMs: 90_000 }), job('sooner', { delayMs: 20_000 }));
-    expect(await q.wasRung()).toBe(true);
+  it('rings for a delayed job only where it is the new first one, and for two workers', async () => {
+    const wokenBy = async (...jobs: EnqueueJob[]) => {
+      await q.add(...jobs);
+      let woken = 0;
+      while (await q.wasRung()) woken += 1;
+      return woken;
+    };
+    expect(await wokenBy(job('first', { delayMs: 30_000 }))).toBe(2);
+    expect(await wokenBy(job('later', { delayMs: 60_000 }))).toBe(0);
+    expect(await wokenBy(job('latest', { delayMs: 90_000 }), job('sooner', { delayMs: 20_000 }))).toBe(2);
+    expect(await wokenBy(job('now'))).toBe(1);
   });
 
   it('does not ring for what was there already', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completed, job, QUEUE, released, useQueue, WORKER } from './support.js';
+import { completed, job, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 
 // What an exchange promotes, gives out, and whom it wakes.
 const q = useQueue();
@@ -84,7 +84,7 @@ describe('claims', () => {
     await q.add('b', job('due', { dueAt: 1 }));
     await suspects('s1');
     await q.engine.admin.pause(QUEUE);
-    await q.wasRung();
+    while (await q.wasRung());
     const { claimed, paused, lost } = await q.exchanged({ want: 5, settled: [completed('a')] });
     expect({ claimed, paused, lost }).toEqual({ claimed: [], paused: true, lost: [] });
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
@@ -183,6 +183,20 @@ describe('the bell', () => {
     await q.wasRung();
     await q.exchange();
     expect(await q.wasRung()).toBe(true);
+  });
+
+  it('rings for two others where a retry is due before all else, and for nobody where it is not', async () => {
+    const wokenBy = async (delayMs: number) => {
+      await q.hold(`in ${delayMs}`);
+      while (await q.wasRung());
+      await q.settle(retried(`in ${delayMs}`, { delayMs }));
+      let woken = 0;
+      while (await q.wasRung()) woken += 1;
+      return woken;
+    };
+    expect(await wokenBy(60_000)).toBe(2);
+    expect(await wokenBy(90_000)).toBe(0);
+    expect(await wokenBy(30_000)).toBe(2);
   });
 
   it('rings for the next suspect when a worker took one', async () => {

@@ -1,7 +1,7 @@
 import type { ModuleMetadata, Provider, Type } from '@nestjs/common';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
-import { Processor } from '#lib/decorators/processor.decorator.js';
+import { Processor, type ProcessorQueues } from '#lib/decorators/processor.decorator.js';
 import type { EndEvent, QueueEvent } from '#lib/events/queue-event.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
@@ -106,7 +106,11 @@ export async function bootQueue(
 }
 
 /** A class with one decorated method per handler. */
-export function processorOf(queue: string, handlers: Handlers, options: ProcessorOptions = {}): Type {
+export function processorOf(
+  queues: ProcessorQueues,
+  handlers: Handlers,
+  options: ProcessorOptions = {},
+): Type {
   class TestProcessor {}
   const prototype = TestProcessor.prototype as Record<string, any>;
   for (const [name, handler] of Object.entries(handlers)) {
@@ -116,7 +120,7 @@ export function processorOf(queue: string, handlers: Handlers, options: Processo
     const mark = name === '*' ? Handle() : Handle(name);
     mark(prototype, key, Object.getOwnPropertyDescriptor(prototype, key)!);
   }
-  Processor(queue, options)(TestProcessor);
+  Processor(queues, options)(TestProcessor);
   return TestProcessor;
 }
 

@@ -2,6 +2,7 @@ import { away } from './away.js';
 import { block } from './block.js';
 import { clocks } from './clocks.js';
 import { cuts } from './cuts.js';
+import { delays } from './delays.js';
 import { dispatcher } from './dispatcher.js';
 import { halfOpen } from './half-open.js';
 import { maxmemory } from './maxmemory.js';
@@ -24,6 +25,7 @@ export const trials: readonly Trial[] = [
   clocks,
   maxmemory,
   cuts,
+  delays,
   dispatcher,
   schedules,
   tail,

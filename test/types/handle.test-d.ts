@@ -64,7 +64,11 @@ export class Refused {
   }
 }
 
-// @ts-expect-error several queues are not supported yet
-Processor(['critical', 'default']);
+Processor(['critical', welcome, 'low'] as const);
+Processor({ critical: 6, default: 3 });
+// @ts-expect-error a weight is a number
+Processor({ critical: '6' });
+// @ts-expect-error a list is of names and definitions
+Processor(['critical', 3]);
 // @ts-expect-error no such option
 Processor('email', { concurrenzy: 5 });

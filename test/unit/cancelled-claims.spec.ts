@@ -10,6 +10,7 @@ import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';
 import { LeaseKeeper } from '#lib/worker/lease-keeper.js';
+import { Slots } from '#lib/worker/slots.js';
 import { WorkerPool } from '#lib/worker/worker-pool.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
@@ -49,7 +50,7 @@ class FakeEngine {
   interruptBell = () => this.block.open(null);
   adopt = async () => ({ unknown: [], lost: [] });
   release = async () => ({ lost: [] });
-  anyWork = async () => [];
+  look = async () => [];
   now = () => Date.now();
 }
 
@@ -71,7 +72,7 @@ it('does not start a job that was cancelled while it waited in the hands of its 
   const pool = new WorkerPool({
     engine: queueEngine,
     queue: resolveQueueOptions({ name: 'work' }, resolveModuleOptions()),
-    concurrency: 1,
+    slots: new Slots(1),
     find: () => ({
       label: 'Test.job',
       run: ({ id }) => {

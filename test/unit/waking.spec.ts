@@ -4,6 +4,7 @@ import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';
 import { LeaseKeeper } from '#lib/worker/lease-keeper.js';
+import { Slots } from '#lib/worker/slots.js';
 import { WorkerPool } from '#lib/worker/worker-pool.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch, until, type Latch } from '../support/wait.js';
@@ -36,7 +37,7 @@ class SlowEngine {
 
   openHeartbeat = () => ({ follow() {}, holds() {}, leave() {}, close: async () => undefined });
   release = async () => ({ lost: [] });
-  anyWork = async () => [];
+  look = async () => [];
   now = () => Date.now();
 }
 
@@ -72,7 +73,7 @@ async function sleeping(concurrency = 1): Promise<SlowEngine> {
   const pool = new WorkerPool({
     engine: queueEngine,
     queue: resolveQueueOptions({ name: 'work' }, resolveModuleOptions()),
-    concurrency,
+    slots: new Slots(concurrency),
     find: () => ({ label: 'Test.job', run: () => gate.promise }),
     leaseMs: 8000,
     doorbell,

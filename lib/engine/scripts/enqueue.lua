@@ -99,8 +99,11 @@ end
 
 if #scores > 0 then redis.call('ZADD', key_delayed, unpack(scores)) end
 
--- A new first due time wakes somebody too: an idle worker sleeps until the one it knows of.
-if #plain > 0 or #ranked > 0 or sooner then ring() end
+if sooner then
+  ring_sooner()
+elseif #plain > 0 or #ranked > 0 then
+  ring()
+end
 
 local repeated = table.concat(duplicates, '\n')
 redis.call('SET', key_lane, arg_seq .. '\n' .. repeated, 'PX', math.max(arg_rememberMs, 1))

@@ -105,6 +105,7 @@ end
 if completed > 0 then trim_completed() end
 
 local failed = 0
+local soonest = math.huge
 for i = retried_first, retried_last, 5 do
   local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
   if goes_on(id) then
@@ -115,6 +116,7 @@ for i = retried_first, retried_last, 5 do
     if ARGV[i + 2] ~= '' then redis.call('HSET', key_failures, id, now .. '\n' .. ARGV[i + 2]) end
     if delay > 0 then
       redis.call('ZADD', key_delayed, now + delay, id)
+      soonest = math.min(soonest, now + delay)
       if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
       delayed = delayed + 1
     elseif priority > 0 then
@@ -252,6 +254,7 @@ end
 
 -- Whoever claimed may have been woken by the only bell: if work remains, the next idle worker is woken.
 if left > 0 and not paused then ring() end
+if soonest < math.huge and not paused and next_due() >= soonest - now then ring_sooner() end
 
 if #ids > 0 or held > 0 then
   if #ids > 0 or redis.call('SCARD', key_active) > 0 then

@@ -64,6 +64,7 @@ export const exchange = defineScript({
     'names',
     'traces',
     'ring',
+    'sooner',
     'head',
     'rank',
     'due',

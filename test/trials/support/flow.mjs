@@ -37,6 +37,11 @@ export const deeds = {
     count(data.n);
     return pause(data.work);
   },
+  /** Notes how late it is, by the wall clock, which is also that of a Redis on the same machine. */
+  late: ({ data }) => {
+    runs.latencies.push([data.n, Date.now() - data.at]);
+    count(data.n);
+  },
 };
 
 /** Adds one job after another at a given rate, and keeps what became of each. */

@@ -1,0 +1,30 @@
+import { defineScript } from '../script.js';
+import { ms } from '../replies.js';
+
+/** What was found in one of the queues, by its place among them. */
+export interface Found {
+  readonly place: number;
+  readonly work: boolean;
+  readonly dueInMs: number | null;
+  readonly leaseInMs: number | null;
+  readonly scheduleInMs: number | null;
+}
+
+const FIELDS = 5;
+
+export const look = defineScript({
+  name: 'look',
+  memory: 'read',
+  keys: [],
+  keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'delayed', 'workers', 'schedules'],
+  /** known: how many of the queues had something before; they come first. */
+  args: { known: 'int' },
+  /** workers: for each queue the worker that asks. */
+  lists: ['workers'],
+  uses: ['clock'],
+  reply: (raw: number[]): Found[] =>
+    Array.from({ length: raw.length / FIELDS }, (_, i) => {
+      const [place = 0, work = 0, due = -1, lease = -1, schedule = -1] = raw.slice(i * FIELDS);
+      return { place, work: work === 1, dueInMs: ms(due), leaseInMs: ms(lease), scheduleInMs: ms(schedule) };
+    }),
+});

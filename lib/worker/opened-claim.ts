@@ -1,0 +1,48 @@
+import type { ClaimedJob } from '../engine/engine.js';
+import { decodeBody, expiresAt } from '../job/job-record.js';
+import type { Outcome } from '../job/outcome.js';
+import { quoted } from '../job/text.js';
+import { mergeJobPolicy, type JobPolicy } from '../options/job-policy.js';
+import type { FindHandler, HandlerEntry } from './handler.js';
+import { Run, type RunVoice } from './run.js';
+import { unrunnable } from './verdict.js';
+
+/** What a queue runs its jobs with. */
+export interface Opening {
+  readonly queue: string;
+  readonly policy: JobPolicy;
+  readonly find: FindHandler;
+  readonly voice: RunVoice;
+  /** The store's clock. */
+  readonly now: () => number;
+}
+
+/** A claimed job is run, or is over without a run. */
+export type OpenedClaim =
+  | { readonly run: Run; readonly handler: HandlerEntry }
+  | { readonly name: string; readonly outcome: Outcome; readonly complaint?: string };
+
+/** Reads what was claimed: for which handler it is, and whether it can be run at all. */
+export function openClaim(job: ClaimedJob, { queue, policy, find, voice, now }: Opening): OpenedClaim {
+  const { failed } = job;
+  const body = decodeBody(job.body);
+  if (!body) return { name: '', outcome: unrunnable('malformed', 'its body cannot be decoded', failed) };
+  const { name } = body;
+  const handler = find(name);
+  if (!handler) {
+    const complaint = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${queue}'`;
+    return { name, outcome: unrunnable('no-handler', complaint, failed), complaint };
+  }
+  const own = mergeJobPolicy(body.options, policy, policy);
+  const expires = expiresAt(body, own.expiresInMs);
+  if (expires !== undefined && failed === 0 && now() > expires) {
+    const why = `it was not started within ${own.expiresInMs} ms`;
+    return { name, outcome: unrunnable('expired', why, failed) };
+  }
+  return { run: new Run(job.id, failed + 1, isSuspect(job), body, own, voice), handler };
+}
+
+/** Jobs that have stalled this often come one at a time. */
+export function isSuspect(job: ClaimedJob): boolean {
+  return job.stalls >= 2;
+}
