@@ -13,7 +13,7 @@ import {
 import { QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
-const q = useQueue({ leaves: ['declarations'] });
+const q = useQueue();
 const get = async (id: string) => (await q.engine.schedules.get(QUEUE, id)).schedule;
 
 it('writes the schedules and says who has them, in one step', async () => {

@@ -5,7 +5,7 @@ import { declaring } from './declarations-support.js';
 import { firing, put, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
-const q = useQueue({ leaves: ['declarations'] });
+const q = useQueue();
 
 const obliterating = (force = false) => q.engine.admin.obliterate(QUEUE, force);
 

@@ -4,7 +4,7 @@ import { declaring, endsIn, renewing, scheduleIds, TTL_MS, withdrawing } from '.
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
-const q = useQueue({ leaves: ['declarations'] });
+const q = useQueue();
 
 /** Ms until the declaration of a process ends. */
 async function left(process: string): Promise<number> {

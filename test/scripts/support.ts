@@ -16,8 +16,8 @@ export const WORKER = 'w1';
 export const LANE = 'lane';
 export const LEASE_MS = 8_000;
 
-/** What the specs of scripts leave behind: they play workers by hand. */
-const LEAVES = ['active', 'worker', 'workers', 'processes', 'cancels'];
+/** What the specs of scripts leave behind: they play processes by hand. */
+const LEAVES = ['active', 'worker', 'workers', 'processes', 'cancels', 'declarations'];
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 export type Limits = ReturnType<EngineSettings['limitsOf']>;

@@ -4,7 +4,7 @@ import { declaring, scheduleIds, withdrawing } from './declarations-support.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
-const q = useQueue({ leaves: ['declarations'] });
+const q = useQueue();
 
 it('ends the declaration, and leaves the schedules for the next process', async () => {
   await declaring(q, 'p1', ['a']);
