@@ -37,7 +37,9 @@ export async function planSchedules(
 ): Promise<{ readonly queues: readonly QueueSchedules[]; readonly faults: readonly string[] }> {
   const places = processors.flatMap(({ className, mark, methods }): Place[] => {
     const group = readGroup(className, mark.queues, known, []);
-    const queues = (group?.queues ?? []).map(({ name }) => name).filter((name) => optionsOf(name) !== undefined);
+    const queues = (group?.queues ?? [])
+      .map(({ name }) => name)
+      .filter((name) => optionsOf(name) !== undefined);
     return methods.map((method) => ({ label: `${className}.${method.name}`, method, queues }));
   });
   const planner = new Planner(places, optionsOf);

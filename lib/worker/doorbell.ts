@@ -109,7 +109,8 @@ export class Doorbell {
     } else if (performance.now() - began >= this.maxBlockMs - 1) {
       const asked = [...this.sleepers.values()];
       const looks = new Map((await this.engine.look(asked)).map((look) => [look.queue, look]));
-      for (const { queue } of asked) this.sleepers.get(queue)?.looked(looks.get(queue) ?? { ...QUIET, queue });
+      for (const { queue } of asked)
+        this.sleepers.get(queue)?.looked(looks.get(queue) ?? { ...QUIET, queue });
     }
   }
 

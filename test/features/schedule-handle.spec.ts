@@ -26,6 +26,7 @@ describe('upsert', () => {
       nextAt,
       lastAt: null,
       lastJobId: null,
+      owner: null,
       fired: 0,
       paused: false,
       ended: false,

@@ -126,8 +126,8 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
     zset: (kind) => redis.admin.zrange(q.key(kind), '0', '-1'),
     hash: (kind) => redis.admin.hgetall(q.key(kind)),
     async totals() {
-      const { byName: _, date: __, ...counts } = (await state.engine.admin.stats(QUEUE, 1)).days[0]!;
-      const counted = Object.entries(counts).filter(([, count]) => count > 0);
+      const [today] = (await state.engine.admin.stats(QUEUE, 1)).days;
+      const counted = Object.entries(today!).filter(([, count]) => typeof count === 'number' && count > 0);
       return Object.fromEntries(counted.map(([kind, count]) => [kind, String(count)]));
     },
     wasRung: async () => (await redis.admin.zpopmin(q.key('doorbell'))).length > 0,
