@@ -274,7 +274,9 @@ describe('acts on jobs', () => {
         for (const id of ids as string[]) {
           if (id === 'later' || id === 'done') continue;
           const { queue } = app;
-          const acts = [queue.get(id), queue.remove(id), queue.promote(id), queue.dead.retry(id)];
+          const acts = [queue.get(id), queue.remove(id), queue.promote(id)];
+          // An object is a filter, and one that fits nothing is answered with nothing.
+          if (typeof id !== 'object' || id === null) acts.push(queue.dead.retry(id));
           for (const outcome of await Promise.allSettled(acts)) {
             if (outcome.status === 'rejected') expectTyped(outcome.reason);
             expect(outcome.status === 'fulfilled' ? outcome.value : null).toBeNull();

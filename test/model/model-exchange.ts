@@ -24,9 +24,11 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
     );
 
   const heldBefore = held.size;
-  const { lost, says } = settle(model, call);
+  const { lost, says, soonest } = settle(model, call);
   model.promoteDue(500);
   const ids = claim(model, call, says);
+  if (model.pausedAt === null && soonest < Infinity && model.dueInMs()! >= soonest - model.now)
+    model.ringSooner();
   if (ids.length > 0 || heldBefore > 0) {
     if (held.size > 0) model.leases.set(call.worker, model.now + call.leaseMs);
     else model.leases.delete(call.worker);
@@ -74,7 +76,10 @@ function answer(
 const is = (kind: SettledRun['outcome']['kind'], keep?: boolean) => (run: SettledRun) =>
   run.outcome.kind === kind && (run.outcome.kind !== 'completed' || Boolean(run.outcome.keep) === keep);
 
-function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: string[]; says: Saying[] } {
+function settle(
+  model: QueueModel,
+  { worker, settled }: ExchangeCall,
+): { lost: string[]; says: Saying[]; soonest: number } {
   const held = model.held(worker);
   const lost: string[] = [];
   const accept = (run: SettledRun) => {
@@ -106,7 +111,9 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
   };
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
   if (model.completed.size > 0) model.trimCompleted();
-  for (const run of settled.filter(is('retried'))) if (goesOn(run)) retry(model, run);
+  let soonest = Infinity;
+  for (const run of settled.filter(is('retried')))
+    if (goesOn(run)) soonest = Math.min(soonest, retry(model, run));
   const died = settled.filter(is('dead')).filter(goesOn);
   for (const run of died) die(model, run);
   model.toHead(
@@ -120,7 +127,7 @@ function settle(model: QueueModel, { worker, settled }: ExchangeCall): { lost: s
   const says: Saying[] = settled.length > vain.length ? sayings(settled, new Set(vain)) : [];
   says.push(...model.withoutCancelled(ended).says);
   if (died.length > 0) says.push(...model.trimDead());
-  return { lost, says };
+  return { lost, says, soonest };
 }
 
 function completedOne(model: QueueModel, name: string): void {
@@ -135,15 +142,19 @@ function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: Set
   completedOne(model, name);
 }
 
-function retry(model: QueueModel, { id, name, outcome }: SettledRun): void {
+/** Answers when it is due, where that is later. */
+function retry(model: QueueModel, { id, name, outcome }: SettledRun): number {
   const { delayMs, failure, priority, counted } = outcome as Extract<typeof outcome, { kind: 'retried' }>;
   if (counted) count(model, id, name);
   if (failure) model.failures.set(id, `${model.now}\n${JSON.stringify(failure)}`);
   if (delayMs > 0) {
     model.delayed.set(id, model.now + delayMs);
     if (priority > 0) model.priorities.set(id, priority);
-  } else if (priority > 0) model.prioritized.set(id, model.nextRank(priority));
+    return model.now + delayMs;
+  }
+  if (priority > 0) model.prioritized.set(id, model.nextRank(priority));
   else model.wait.push(id);
+  return Infinity;
 }
 
 function die(model: QueueModel, { id, name, outcome }: SettledRun): void {
@@ -185,7 +196,7 @@ function claim(model: QueueModel, { worker, want, maySuspect }: ExchangeCall, sa
       ids.push(id);
     }
   }
-  if (left > ids.length && model.pausedAt === null) model.bell = true;
+  if (left > ids.length && model.pausedAt === null) model.ring();
   const broken = ids.filter((id) => !model.jobs.has(id));
   for (const id of broken) {
     model.jobs.set(id, '');

@@ -51,13 +51,13 @@ export function enqueue(model: QueueModel, call: EnqueueCall): EnqueueAnswer {
   for (const job of fresh) {
     const due = job.dueAt ?? model.now + (job.delayMs ?? 0);
     if (!isLater(job)) {
-      model.bell = true;
+      model.ring();
       if (job.priority) model.prioritized.set(job.id, model.nextRank(job.priority));
       else model.wait.push(job.id);
     } else {
       model.delayed.set(job.id, due);
       if (job.priority) model.priorities.set(job.id, job.priority);
-      if (due < earliest) model.bell = true;
+      if (due < earliest) model.ringSooner();
     }
   }
   const { lane, seq, rememberMs } = call;
@@ -129,7 +129,7 @@ function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): Recove
   }
   for (const id of dead) model.tallyName('dead', model.nameOf(id));
   if (dead.length > 0) says.push(...model.trimDead());
-  if (waiting.length + suspects.length > 0) model.bell = true;
+  if (waiting.length + suspects.length > 0) model.ring();
   model.say(says);
   return { kind: 'recovered', waiting, suspects, dead, cancelled, more: false };
 }
@@ -159,7 +159,7 @@ export function release(model: QueueModel, { worker, ids, leave }: ReleaseCall):
   const { others: released, says } = model.withoutCancelled(given);
   if (released.length > 0) {
     model.toHead(released);
-    model.bell = true;
+    model.ring();
     says.push(...released.map((id): Saying => ({ type: 'released', id, name: model.nameOf(id) })));
   }
   model.say(says);
@@ -172,7 +172,7 @@ export function release(model: QueueModel, { worker, ids, leave }: ReleaseCall):
 
 export function promote(model: QueueModel, limit: number): { promoted: number; dueInMs: number | null } {
   const promoted = model.promoteDue(limit);
-  if (promoted > 0) model.bell = true;
+  if (promoted > 0) model.ring();
   return { promoted, dueInMs: model.dueInMs() };
 }
 
@@ -282,7 +282,7 @@ export function retryDead(
   for (const id of retried) {
     model.forgetTraces(id);
     model.wait.push(id);
-    model.bell = true;
+    model.ring();
   }
   model.say(retried.map((id) => ({ type: 'added', id, name: model.nameOf(id) })));
   return { retried };
@@ -356,7 +356,7 @@ export function promoteNow(model: QueueModel, id: string): 'promoted' | 'not-fou
   model.priorities.delete(id);
   if (priority === undefined) model.wait.push(id);
   else model.prioritized.set(id, model.nextRank(priority));
-  model.bell = true;
+  model.ring();
   return 'promoted';
 }
 
@@ -370,7 +370,7 @@ export function pause(model: QueueModel): boolean {
 export function resume(model: QueueModel): boolean {
   if (model.pausedAt === null) return false;
   model.pausedAt = null;
-  model.bell = true;
+  model.ring();
   model.say([{ type: 'resumed', id: '' }]);
   return true;
 }
@@ -390,7 +390,7 @@ export function obliterate(model: QueueModel, force: boolean): 'obliterated' | '
     map.clear();
   model.wait = [];
   model.suspects = [];
-  model.bell = false;
+  model.bells.clear();
   model.pausedAt = null;
   model.ranks = 0;
   model.tallies.clear();

@@ -68,7 +68,8 @@ export class QueueModel {
   leases = new Map<string, number>();
   records = new Map<string, WorkerRecord>();
   lanes = new Map<string, Lane>();
-  bell = false;
+  /** Each wakes one worker. */
+  readonly bells = new Set<string>();
   tallies = new Map<string, number>();
   ranks = 0;
   lastEvent = 0;
@@ -92,6 +93,15 @@ export class QueueModel {
 
   firstOf(zset: Map<string, number>): [string, number] | undefined {
     return sorted(zset)[0];
+  }
+
+  ring(): void {
+    this.bells.add('work');
+  }
+
+  /** A job is due before all others. */
+  ringSooner(): void {
+    this.bells.add('work').add('due');
   }
 
   dueInMs(): number | null {
@@ -268,7 +278,8 @@ export class QueueModel {
     const { completed, dead, delayed, prioritized, leases } = this;
     for (const [name, map] of Object.entries({ completed, dead, delayed, prioritized, workers: leases }))
       zset(name, map);
-    if (this.bell) out['doorbell'] = { zset: [['work', '0']] };
+    if (this.bells.size > 0)
+      out['doorbell'] = { zset: [...this.bells].toSorted().map((bell) => [bell, '0']) };
     for (const [lane, { seq, duplicates, rememberMs }] of this.lanes)
       out[`lane:${lane}`] = { string: [`${seq}\n${duplicates.join('\n')}`], until: roundUp(rememberMs) };
     const meta = new Map<string, number>();
@@ -315,7 +326,8 @@ export class QueueModel {
     this.wait = list('wait');
     this.suspects = list('suspects');
     this.leases = zset('workers');
-    this.bell = 'doorbell' in state;
+    this.bells.clear();
+    for (const bell of zset('doorbell').keys()) this.bells.add(bell);
     this.tallies = numbers('stats');
     const meta = numbers('meta');
     this.ranks = meta.get('ranks') ?? 0;

@@ -66,7 +66,7 @@ async function pass(scene: Scene, ms: number): Promise<void> {
 /** A worker woken by the bell takes it away. */
 export const wake = command('wake', fc.constant(null), async (scene) => {
   await scene.rig.admin.zpopmin(scene.rig.keyOf('doorbell'));
-  scene.model.bell = false;
+  scene.model.bells.delete([...scene.model.bells].toSorted()[0]!);
 });
 
 export const flushScripts = command('flush scripts', fc.constant(null), (scene) =>

@@ -4,7 +4,8 @@ local function write_schedule(id, revision, record, keep, next_at)
   local state = read_state(id)
   if (exists and state.revision or 0) ~= revision then return 'changed' end
   -- Begins with the time, so that one made anew is never taken for the one that was removed.
-  if not exists then state = { revision = now, fired = 0, last = -1, mode = '', job = '' } end
+  -- By the microsecond: one that was removed and made anew is not the one that somebody saw before.
+  if not exists then state = { revision = time[1] * 1000000 + time[2], fired = 0, last = -1, mode = '', job = '' } end
   state.revision = state.revision + 1
   -- What a person has paused stays so when a release says it anew.
   if state.mode ~= 'paused' and not keep then set_next(id, state, next_at) end
