@@ -3,8 +3,7 @@ local function write_schedule(id, revision, record, keep, next_at)
   local exists = redis.call('HEXISTS', key_schedule, id) == 1
   local state = read_state(id)
   if (exists and state.revision or 0) ~= revision then return 'changed' end
-  -- Begins with the time, so that one made anew is never taken for the one that was removed.
-  -- By the microsecond: one that was removed and made anew is not the one that somebody saw before.
+  -- Begins with the time in microseconds, so that one made anew is never taken for the one that was removed.
   if not exists then state = { revision = time[1] * 1000000 + time[2], fired = 0, last = -1, mode = '', job = '' } end
   state.revision = state.revision + 1
   -- What a person has paused stays so when a release says it anew.
