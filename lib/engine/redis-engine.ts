@@ -47,7 +47,7 @@ import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
 
 /** Due jobs that one call moves at most, so that no call holds Redis for long. */
-const PROMOTE_LIMIT = 500;
+const PROMOTE_LIMIT = 250;
 const RECOVER_LIMIT = 500;
 const LOG_LINES = 100;
 /**

@@ -1,6 +1,6 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
 import { readable } from '../options/check.js';
-import { MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
+import { MAX_ATOMIC_JOBS, MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
 import type { MadeJob } from './job-maker.js';
 
 /** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
@@ -64,9 +64,10 @@ export function naming(index: number, error: unknown): unknown {
 }
 
 function nextChunk(jobs: readonly MadeJob[], from: number): readonly MadeJob[] {
+  const most = jobs.length <= MAX_ATOMIC_JOBS ? MAX_ATOMIC_JOBS : MAX_CALL_JOBS;
   let bytes = 0;
   let end = from;
-  while (end < jobs.length && end - from < MAX_CALL_JOBS) {
+  while (end < jobs.length && end - from < most) {
     bytes += jobs[end]!.body.length;
     if (end > from && bytes > MAX_CALL_BYTES) break;
     end += 1;

@@ -4,8 +4,10 @@ import { isSame, strictest, type Replication } from '../options/durability.js';
 import type { MadeJob } from './job-maker.js';
 import { Lane } from './lane.js';
 
-/** Jobs in one call: one script must not hold Redis for long. */
-export const MAX_CALL_JOBS = 1000;
+/** Jobs that go in together or not at all where a caller asks for that; a script must not hold Redis for long. */
+export const MAX_ATOMIC_JOBS = 1000;
+/** Jobs in one call where nobody asks for more: with a time each, so many take Redis some 2 ms. */
+export const MAX_CALL_JOBS = 500;
 /** Bytes in one call, well below what Redis takes from one client. */
 export const MAX_CALL_BYTES = 32 * 1024 * 1024;
 /** Calls on their way at once: while Redis works on one, the next is written. */

@@ -92,7 +92,7 @@ export class Queue {
   }
 
   /**
-   * Adds many jobs: all or none up to 1,000; more go in chunks of 1,000, each all or none, with the strictest `durability` of
+   * Adds many jobs: all or none up to 1,000; more go in chunks of 500, each all or none, with the strictest `durability` of
    * its jobs. The results are in the order given.
    *
    * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in

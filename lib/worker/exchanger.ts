@@ -32,7 +32,7 @@ export interface ExchangeSide {
 const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
 /** Bounded, so that one script never takes long and fits what Lua can unpack. */
-const MAX_SETTLED = 500;
+const MAX_SETTLED = 250;
 
 const HOST = randomBytes(6).toString('base64url');
 let workers = 0;

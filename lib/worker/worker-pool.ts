@@ -46,7 +46,7 @@ export interface WorkerPoolParts {
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 
 /** Due jobs moved at once by one that cannot run them. */
-const PROMOTE = 500;
+const PROMOTE = 250;
 const PROMOTE_AGAIN_MS = 1000;
 
 /**

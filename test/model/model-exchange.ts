@@ -25,7 +25,7 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
 
   const heldBefore = held.size;
   const { lost, says, soonest } = settle(model, call);
-  model.promoteDue(500);
+  model.promoteDue(250);
   const ids = claim(model, call, says);
   if (model.pausedAt === null && soonest < Infinity && model.dueInMs()! >= soonest - model.now)
     model.ringSooner();
