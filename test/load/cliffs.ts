@@ -22,7 +22,7 @@ const LEASE_MS = 30_000;
 const BATCH = 500;
 /** Looked at per measurement; the queue stays about as large as it was. */
 const CALLS = 200;
-/** Most of it is for a machine that does other things too: alone, a script of a full batch takes about 5 ms. */
+/** Of the p99, for a machine that does other things too: alone, a batch of 500 took 2.4 ms, an add of 1,000 delayed jobs 9.5 ms. */
 const LIMIT_MS = 25;
 
 const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
