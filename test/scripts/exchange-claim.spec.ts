@@ -35,12 +35,12 @@ describe('promotes', () => {
     expect(await q.admin.exists(q.key('priorities'), q.key('delayed'))).toBe(0);
   });
 
-  it('at most 500 at a time, and says that more is due now', async () => {
-    await q.add(...Array.from({ length: 600 }, (_, i) => job(`j${i}`, { dueAt: i + 1 })));
+  it('at most 250 at a time, and says that more is due now', async () => {
+    await q.add(...Array.from({ length: 300 }, (_, i) => job(`j${i}`, { dueAt: i + 1 })));
     expect((await q.exchanged()).dueInMs).toBe(0);
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 500, delayed: 100 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 250, delayed: 50 });
     expect((await q.exchanged()).dueInMs).toBeNull();
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 600, delayed: 0 });
+    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 300, delayed: 0 });
   });
 });
 
