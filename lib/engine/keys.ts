@@ -62,6 +62,17 @@ export type QueueKeyName = keyof typeof SUFFIXES;
 /** All of them, for scripts that look at a queue as a whole. */
 export const QUEUE_KEYS = Object.keys(SUFFIXES) as QueueKeyName[];
 
+/** What a job may leave beside its body: the keys of scripts that use the fragment `traces`. */
+export const TRACE_KEYS = [
+  'attempts',
+  'stalls',
+  'failures',
+  'progress',
+  'logs',
+  'priorities',
+  'cancels',
+] as const satisfies readonly QueueKeyName[];
+
 /** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
 export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
 

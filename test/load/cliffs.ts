@@ -11,6 +11,7 @@ import { recover } from '#lib/engine/scripts/recover.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
+import { ScriptTimes } from './script-times.js';
 
 const { values } = parseArgs({
   options: { jobs: { type: 'string', default: '1000000' }, active: { type: 'string', default: '100000' } },
@@ -42,7 +43,9 @@ const engine = new RedisEngine({
   }),
 });
 const names = new Map([enqueue, exchange, recover].flatMap(({ name, sha }) => [[sha, name] as const]));
-let isSlow = false;
+const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
+  /^evalsha$/i.test(command) ? (names.get(sha) ?? 'others') : undefined,
+);
 
 class Worker {
   private seq = 0;
@@ -83,29 +86,7 @@ try {
   admin.disconnect();
   await server.stop();
 }
-process.exitCode = isSlow ? 1 : 0;
-
-/** What Redis needed for each call of a script that `run` makes. */
-async function measured(what: string, run: () => Promise<unknown>): Promise<void> {
-  await admin.config('SET', 'slowlog-log-slower-than', 0);
-  await admin.call('SLOWLOG', 'RESET');
-  await run();
-  await admin.config('SET', 'slowlog-log-slower-than', -1);
-  const entries = (await admin.call('SLOWLOG', 'GET', -1)) as [number, number, number, string[]][];
-  const times = new Map<string, number[]>();
-  for (const [, , us, [command, sha]] of entries) {
-    if (!/^evalsha$/i.test(command!)) continue;
-    const name = names.get(sha!) ?? 'others';
-    times.set(name, [...(times.get(name) ?? []), us / 1_000]);
-  }
-  for (const [name, all] of times) {
-    all.sort((a, b) => a - b);
-    const at = (part: number) => all[Math.min(all.length - 1, Math.floor(all.length * part))]!;
-    if (at(0.99) > LIMIT_MS) isSlow = true;
-    const figures = [at(0.5), at(0.99), at(1)].map((ms) => ms.toFixed(2).padStart(8)).join(' ');
-    console.log(`${what.padEnd(48)} ${name.padEnd(9)} ${String(all.length).padStart(6)} ${figures}`);
-  }
-}
+process.exitCode = times.isSlow ? 1 : 0;
 
 async function add(count: number, more: Partial<EnqueueJob> = {}): Promise<void> {
   const lane = `lane-${Math.random()}`;
@@ -119,13 +100,13 @@ async function add(count: number, more: Partial<EnqueueJob> = {}): Promise<void>
 }
 
 async function waiting(): Promise<void> {
-  console.log(`${'ms in Redis'.padEnd(48)} ${'script'.padEnd(9)}  calls      p50      p99      max`);
-  await measured(`add 1,000 at a time, up to ${JOBS}`, () => add(JOBS));
+  times.head();
+  await times.measured(`add 1,000 at a time, up to ${JOBS}`, () => add(JOBS));
   const worker = new Worker('w1');
-  await measured(`settle and claim ${BATCH} with ${JOBS} waiting`, async () => {
+  await times.measured(`settle and claim ${BATCH} with ${JOBS} waiting`, async () => {
     for (let i = 0; i < CALLS; i++) await worker.exchange(BATCH);
   });
-  await measured('add one', async () => {
+  await times.measured('add one', async () => {
     for (let i = 0; i < CALLS; i++) await add(1);
   });
   await worker.exchange(0);
@@ -133,13 +114,13 @@ async function waiting(): Promise<void> {
 
 async function active(): Promise<void> {
   const workers = Array.from({ length: Math.ceil(ACTIVE / 5_000) }, (_, i) => new Worker(`a${i}`));
-  await measured(`claim ${BATCH} up to ${ACTIVE} active`, async () => {
+  await times.measured(`claim ${BATCH} up to ${ACTIVE} active`, async () => {
     for (const worker of workers) for (let i = 0; i < 10; i++) await worker.exchange(BATCH, false);
   });
-  await measured(`settle and claim ${BATCH} with ${ACTIVE} active`, async () => {
+  await times.measured(`settle and claim ${BATCH} with ${ACTIVE} active`, async () => {
     for (let i = 0; i < CALLS; i++) await workers[i % workers.length]!.exchange(BATCH);
   });
-  await measured(`counts, beat and get with ${ACTIVE} active`, async () => {
+  await times.measured(`counts, beat and get with ${ACTIVE} active`, async () => {
     for (let i = 0; i < CALLS; i++) {
       const worker = workers[i % workers.length]!;
       await engine.admin.counts(QUEUE);
@@ -148,7 +129,7 @@ async function active(): Promise<void> {
     }
   });
   const [dead] = workers;
-  await measured('take 5,000 back from a dead worker', async () => {
+  await times.measured('take 5,000 back from a dead worker', async () => {
     const lease = Date.now() - 60_000;
     await admin.zadd('{cliffs:cliffs}:workers', lease, dead!.name);
     await admin.hset(`{cliffs:cliffs}:worker:${dead!.name}`, 'doubt', `${lease} ${lease + 1}`);
@@ -163,9 +144,9 @@ async function active(): Promise<void> {
 
 async function dueAtOnce(): Promise<void> {
   const dueAt = Date.now() + 1_000;
-  await measured(`add 1,000 delayed at a time, up to ${JOBS}`, () => add(JOBS, { dueAt }));
+  await times.measured(`add 1,000 delayed at a time, up to ${JOBS}`, () => add(JOBS, { dueAt }));
   const worker = new Worker('d1');
-  await measured(`${JOBS} delayed, all due at once: promote, claim ${BATCH}`, async () => {
+  await times.measured(`${JOBS} delayed, all due at once: promote, claim ${BATCH}`, async () => {
     for (let i = 0; i < CALLS * 2; i++) await worker.exchange(BATCH);
   });
 }

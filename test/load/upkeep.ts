@@ -13,6 +13,7 @@ import { retryDead } from '#lib/engine/scripts/retry-dead.js';
 import { trim } from '#lib/engine/scripts/trim.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
+import { ScriptTimes } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -47,28 +48,9 @@ const { upkeep } = engine;
 const keys = new QueueKeys('load', QUEUE).fixed;
 const scripts = [clean, deadPage, obliterate, overgrown, retryDead, trim];
 const names = new Map(scripts.map(({ name, sha }) => [sha, name]));
-let isSlow = false;
-
-/** What Redis needed for each call of a script that `run` makes. */
-async function measured(what: string, run: () => Promise<unknown>): Promise<void> {
-  await admin.config('SET', 'slowlog-log-slower-than', 0);
-  await admin.call('SLOWLOG', 'RESET');
-  await run();
-  await admin.config('SET', 'slowlog-log-slower-than', -1);
-  const entries = (await admin.call('SLOWLOG', 'GET', -1)) as [number, number, number, string[]][];
-  const times = new Map<string, number[]>();
-  for (const [, , us, [command, sha]] of entries) {
-    const name = /^eval(sha)?$/i.test(command!) ? names.get(sha!) : undefined;
-    if (name) times.set(name, [...(times.get(name) ?? []), us / 1_000]);
-  }
-  for (const [name, all] of times) {
-    all.sort((a, b) => a - b);
-    const at = (part: number) => all[Math.min(all.length - 1, Math.floor(all.length * part))]!;
-    if (at(0.99) > LIMIT_MS) isSlow = true;
-    const figures = [at(0.5), at(0.99), at(1)].map((ms) => ms.toFixed(2).padStart(8)).join(' ');
-    console.log(`${what.padEnd(56)} ${name.padEnd(10)} ${String(all.length).padStart(6)} ${figures}`);
-  }
-}
+const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
+  /^eval(sha)?$/i.test(command) ? names.get(sha) : undefined,
+);
 
 const body = (i: number, agoMs: number) =>
   encodeBody('job', Date.now() - agoMs, {}, JSON.stringify({ to: 'somebody', n: i }));
@@ -132,55 +114,55 @@ const cleanAll = (state: 'completed' | 'dead' | 'waiting' | 'delayed', olderThan
 
 try {
   await engine.open();
-  console.log(`${'ms in Redis'.padEnd(56)} ${'script'.padEnd(10)}  calls      p50      p99      max`);
+  times.head();
   await fillDead();
-  await measured(`${JOBS} dead: a filter that fits none`, () =>
+  await times.measured(`${JOBS} dead: a filter that fits none`, () =>
     upkeep.retryDead(QUEUE, { reason: 'expired', limit: 1_000 }),
   );
-  await measured(`${JOBS} dead: list the first 1,000`, () =>
+  await times.measured(`${JOBS} dead: list the first 1,000`, () =>
     upkeep.deadJobs(QUEUE, { after: null, limit: 1_000 }),
   );
-  await measured(`${JOBS} dead: retry all`, () =>
+  await times.measured(`${JOBS} dead: retry all`, () =>
     until0(async () => (await upkeep.retryDead(QUEUE, { limit: 1_000 })).retried),
   );
-  await measured(`${JOBS} waiting: clean what is older than 90 minutes`, () =>
+  await times.measured(`${JOBS} waiting: clean what is older than 90 minutes`, () =>
     cleanAll('waiting', 5_400_000),
   );
-  await measured(`what is left waiting: clean all`, () => cleanAll('waiting'));
+  await times.measured(`what is left waiting: clean all`, () => cleanAll('waiting'));
   await fillDead();
-  await measured(`${JOBS} dead: remove all`, () =>
+  await times.measured(`${JOBS} dead: remove all`, () =>
     until0(async () => (await upkeep.removeDead(QUEUE, { limit: 1_000 })).removed),
   );
   await fillDead();
   limits.deadMax = 0;
-  await measured(`${JOBS} dead: trim to none`, () => until0(() => upkeep.trim(QUEUE)));
+  await times.measured(`${JOBS} dead: trim to none`, () => until0(() => upkeep.trim(QUEUE)));
   limits.deadMax = 10_000_000;
   await fillCompleted();
-  await measured(`${JOBS} completed: clean, none old enough`, () => cleanAll('completed', DAY));
-  await measured(`${JOBS} completed: clean all`, () => cleanAll('completed'));
+  await times.measured(`${JOBS} completed: clean, none old enough`, () => cleanAll('completed', DAY));
+  await times.measured(`${JOBS} completed: clean all`, () => cleanAll('completed'));
   await fillCompleted();
   limits.completedMax = 0;
-  await measured(`${JOBS} completed: trim to none`, () => until0(() => upkeep.trim(QUEUE)));
+  await times.measured(`${JOBS} completed: trim to none`, () => until0(() => upkeep.trim(QUEUE)));
   await fill(JOBS, (id, at) => [['zadd delayed', at + 10 * DAY, id]]);
-  await measured(`${JOBS} delayed: clean all`, () => cleanAll('delayed'));
+  await times.measured(`${JOBS} delayed: clean all`, () => cleanAll('delayed'));
   limits.completedMax = 10_000_000;
   for (let i = 1; i <= JOBS; i++)
     void admin.xadd(keys.events, `${1_000_000 + i}-0`, 'at', Date.now() - DAY, 'n', 1, 'added', `job-${i}`);
   await admin.ping();
   limits.eventsAgeMs = 3_600_000;
-  await measured(`${JOBS} entries of events: trim by age`, () => until0(() => upkeep.trim(QUEUE)));
+  await times.measured(`${JOBS} entries of events: trim by age`, () => until0(() => upkeep.trim(QUEUE)));
   const queues = Array.from({ length: 100 }, (_, i) => `quiet-${i}`);
-  await measured('a look at 100 queues', () => upkeep.overgrown(queues));
+  await times.measured('a look at 100 queues', () => upkeep.overgrown(queues));
   const many = Number(values.obliterate);
   await fill(many, (id, at) => [
     ['rpush wait', id],
     ['zadd delayed', at, id],
     ['hset failures', id, `${at}\n${record.slice(0, 100)}`],
   ]);
-  await measured(`obliterate ${many} jobs`, () => engine.admin.obliterate(QUEUE, false));
+  await times.measured(`obliterate ${many} jobs`, () => engine.admin.obliterate(QUEUE, false));
 } finally {
   await engine.close();
   admin.disconnect();
   await server.stop();
 }
-process.exitCode = isSlow ? 1 : 0;
+process.exitCode = times.isSlow ? 1 : 0;

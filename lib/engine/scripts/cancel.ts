@@ -1,3 +1,4 @@
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const cancel = defineScript({
@@ -11,13 +12,7 @@ export const cancel = defineScript({
     'suspects',
     'prioritized',
     'delayed',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'priorities',
-    'cancels',
+    ...TRACE_KEYS,
     'cancelled',
     'events',
     'stats',

@@ -1,4 +1,5 @@
 import { walked, type RawWalked } from '../replies.js';
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -15,13 +16,7 @@ export const clean = defineScript({
     'dead',
     'completed',
     'results',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'priorities',
-    'cancels',
+    ...TRACE_KEYS,
     'events',
   ],
   /** kind: which key of those that hold jobs. why: the reason of the events. Name, reason and `newerThan` hold for the dead alone. */

@@ -1,3 +1,4 @@
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { claims, ms, type RawClaims } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
@@ -17,20 +18,14 @@ export const exchange = defineScript({
     'suspects',
     'prioritized',
     'delayed',
-    'priorities',
+    ...TRACE_KEYS,
     'workers',
     'worker',
     'active',
-    'attempts',
-    'stalls',
-    'failures',
     'dead',
     'completed',
     'results',
     'schedules',
-    'progress',
-    'logs',
-    'cancels',
     'cancelled',
     'events',
     'doorbell',

@@ -1,5 +1,6 @@
 import type { FireAnswer } from '../schedule-verbs.js';
 import { ms } from '../replies.js';
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const fire = defineScript({
@@ -12,16 +13,10 @@ export const fire = defineScript({
     'suspects',
     'prioritized',
     'delayed',
-    'priorities',
-    'cancels',
-    'attempts',
-    'stalls',
-    'failures',
+    ...TRACE_KEYS,
     'dead',
     'completed',
     'results',
-    'progress',
-    'logs',
     'schedules',
     'firings',
     'events',

@@ -1,3 +1,4 @@
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import type { RecoverAnswer } from '../engine.js';
 
@@ -14,14 +15,8 @@ export const recover = defineScript({
     'active',
     'wait',
     'suspects',
-    'attempts',
-    'stalls',
-    'failures',
+    ...TRACE_KEYS,
     'dead',
-    'progress',
-    'logs',
-    'priorities',
-    'cancels',
     'cancelled',
     'events',
     'doorbell',

@@ -1,3 +1,4 @@
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const release = defineScript({
@@ -11,13 +12,7 @@ export const release = defineScript({
     'suspects',
     'workers',
     'worker',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'priorities',
-    'cancels',
+    ...TRACE_KEYS,
     'cancelled',
     'events',
     'doorbell',

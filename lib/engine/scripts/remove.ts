@@ -1,3 +1,4 @@
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const remove = defineScript({
@@ -14,13 +15,7 @@ export const remove = defineScript({
     'dead',
     'completed',
     'results',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'priorities',
-    'cancels',
+    ...TRACE_KEYS,
     'events',
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },

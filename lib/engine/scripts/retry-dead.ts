@@ -1,25 +1,12 @@
 import { walked, type RawWalked } from '../replies.js';
+import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
 export const retryDead = defineScript({
   name: 'retry-dead',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'wait',
-    'dead',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'priorities',
-    'cancels',
-    'events',
-    'doorbell',
-  ],
+  keys: ['meta', 'jobs', 'wait', 'dead', ...TRACE_KEYS, 'events', 'doorbell'],
   args: { ...DEAD_WALK, maxEvents: 'int' },
   /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],

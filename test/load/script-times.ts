@@ -1,0 +1,42 @@
+import type { Redis } from 'ioredis';
+
+/** What Redis needs for each call of a script, by its own clock (SLOWLOG), as a table on the terminal. */
+export class ScriptTimes {
+  /** Whether the p99 of a script was above the limit. */
+  isSlow = false;
+
+  constructor(
+    private readonly admin: Redis,
+    private readonly limitMs: number,
+    /** What a call counts as; undefined: it does not count. */
+    private readonly nameOf: (command: string, sha: string) => string | undefined,
+  ) {}
+
+  head(): void {
+    console.log(`${'ms in Redis'.padEnd(56)} ${'script'.padEnd(10)}  calls      p50      p99      max`);
+  }
+
+  /** Of what `run` calls. */
+  async measured(what: string, run: () => Promise<unknown>): Promise<void> {
+    const { admin } = this;
+    await admin.config('SET', 'slowlog-log-slower-than', 0);
+    await admin.call('SLOWLOG', 'RESET');
+    await run();
+    await admin.config('SET', 'slowlog-log-slower-than', -1);
+    const entries = (await admin.call('SLOWLOG', 'GET', -1)) as [number, number, number, string[]][];
+    const times = new Map<string, number[]>();
+    for (const [, , us, [command, sha]] of entries) {
+      const name = this.nameOf(command!, sha!);
+      if (name) times.set(name, [...(times.get(name) ?? []), us / 1_000]);
+    }
+    for (const [name, all] of times) this.tell(what, name, all);
+  }
+
+  private tell(what: string, name: string, all: number[]): void {
+    all.sort((a, b) => a - b);
+    const at = (part: number) => all[Math.min(all.length - 1, Math.floor(all.length * part))]!;
+    if (at(0.99) > this.limitMs) this.isSlow = true;
+    const figures = [at(0.5), at(0.99), at(1)].map((ms) => ms.toFixed(2).padStart(8)).join(' ');
+    console.log(`${what.padEnd(56)} ${name.padEnd(10)} ${String(all.length).padStart(6)} ${figures}`);
+  }
+}
