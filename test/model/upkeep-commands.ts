@@ -118,38 +118,26 @@ export const cancel = command(
       { fate: drawn.fate },
     ),
 );
-export const retryDead = command(
-  'retryDead',
-  fc.record({
-    which: fc.oneof(
-      fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
-      fc.record({ limit: fc.constantFrom(1, 2, 100) }),
-    ),
-    fate,
-  }),
-  (scene, drawn) =>
-    scene.both(
-      (engine) => engine.upkeep.retryDead(QUEUE, drawn.which),
-      (model) => verbs.retryDead(model, drawn.which),
-      { fate: drawn.fate },
-    ),
-);
-export const removeDead = command(
-  'removeDead',
-  fc.record({
-    which: fc.oneof(
-      fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
-      fc.record({ limit: fc.constantFrom(1, 2, 100) }),
-    ),
-    fate,
-  }),
-  (scene, drawn) =>
-    scene.both(
-      (engine) => engine.upkeep.removeDead(QUEUE, drawn.which),
-      (model) => verbs.removeDead(model, drawn.which),
-      { fate: drawn.fate },
-    ),
-);
+/** An act on dead jobs that takes ids or a number of those that died first. */
+const onDead = (verb: 'retryDead' | 'removeDead') =>
+  command(
+    verb,
+    fc.record({
+      which: fc.oneof(
+        fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
+        fc.record({ limit: fc.constantFrom(1, 2, 100) }),
+      ),
+      fate,
+    }),
+    (scene, drawn) =>
+      scene.both(
+        (engine) => engine.upkeep[verb](QUEUE, drawn.which),
+        (model) => verbs[verb](model, drawn.which),
+        { fate: drawn.fate },
+      ),
+  );
+export const retryDead = onDead('retryDead');
+export const removeDead = onDead('removeDead');
 /** In several steps, each of which might be lost, so here none is. */
 export const clean = command(
   'clean',
