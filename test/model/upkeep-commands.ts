@@ -118,6 +118,9 @@ export const cancel = command(
       { fate: drawn.fate },
     ),
 );
+
+const onModel = { retryDead: verbs.retryDead, removeDead: verbs.removeDead };
+
 /** An act on dead jobs that takes ids or a number of those that died first. */
 const onDead = (verb: 'retryDead' | 'removeDead') =>
   command(
@@ -132,7 +135,7 @@ const onDead = (verb: 'retryDead' | 'removeDead') =>
     (scene, drawn) =>
       scene.both(
         (engine) => engine.upkeep[verb](QUEUE, drawn.which),
-        (model) => verbs[verb](model, drawn.which),
+        (model) => onModel[verb](model, drawn.which),
         { fate: drawn.fate },
       ),
   );
