@@ -1,9 +1,10 @@
 import type { HandlerMark } from '../decorators/metadata.js';
 import { showHandle } from '../decorators/metadata.js';
+import { directHandler } from '../handlers/direct.js';
 import { checkJobName } from '../job/job-id.js';
 import { collectFaults } from '../options/check.js';
 import { checkProcessorOptions } from '../options/module-options.js';
-import type { FindHandler, Handler, HandlerEntry } from '../worker/handler.js';
+import type { FindHandler, HandlerEntry } from '../worker/handler.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.js';
@@ -92,8 +93,7 @@ function entriesOf(
 ): [string, PlannedHandler][] {
   const { className, instance } = processor;
   const label = `${className}.${method.name}`;
-  // Looked up at each call, so that a test may replace the method on the instance.
-  const run: Handler = (job) => instance[method.name](job);
+  const run = directHandler(instance, method.name);
   const entries = (mark: HandlerMark): [string, PlannedHandler][] => {
     const { definition } = mark;
     if (definition && !queues.includes(definition.queue)) {

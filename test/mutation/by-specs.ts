@@ -58,7 +58,7 @@ const ids = readFileSync(MUTATION_IDS, 'utf8')
   .filter((_, i) => i % shards === shard);
 
 for (const id of ids) {
-  describe(id, async () => {
+  describe(`mutant ${id}`, async () => {
     let killedBy: string | null = null;
     beforeAll(() => {
       process.env['GODWIT_MUTANT'] = id;

@@ -41,6 +41,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   /** When schedules fire, and what they make then; pure. */
   schedule: { lib: ['errors', 'job', 'options'], packages: ['croner', 'node:*'] },
   engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
+  /** The engine without Redis: everything in the memory of one process. */
+  memory: { lib: [...STAGE, 'engine/task-verbs.ts'], packages: ['node:*'] },
   producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
@@ -60,13 +62,39 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
     packages: [...SCHEMA, ...NEST],
   },
+  /** How a handler is called: itself, or through the enhancers of Nest, in its scope, inside the hooks of the application. */
+  handlers: {
+    lib: [...STAGE, 'worker/handler.ts', 'decorators/metadata.ts'],
+    packages: [...NEST, 'node:*'],
+  },
+  /** Methods of providers that hear events. */
+  listeners: {
+    lib: [...STAGE, 'events', 'decorators/metadata.ts'],
+    packages: [...NEST],
+  },
   discovery: {
-    lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events', 'decorators/metadata.ts'],
+    lib: [
+      ...STAGE,
+      'producer',
+      'worker',
+      'maintenance',
+      'events',
+      'handlers',
+      'listeners',
+      'decorators/metadata.ts',
+    ],
     packages: [...SCHEMA, ...NEST, 'node:*'],
   },
   /** `queue.module.ts`, `queue.runtime.ts` and what belongs to them: the wiring. */
   queue: { lib: ['*'], packages: ['*'] },
   index: { lib: ['*'], packages: [] },
+  /** `godwit/testing`. */
+  testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
+  /** `godwit/terminus`. */
+  terminus: {
+    lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'queue.runtime.ts'],
+    packages: ['@nestjs/common', '@nestjs/terminus'],
+  },
 };
 
 /** The room of a file of lib/: its first folder, or for a file at the top its name up to the first dot. */
