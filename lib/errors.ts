@@ -7,6 +7,8 @@ import { show } from './errors/show.js';
 
 export { GodwitError, show };
 export { ScheduleNotFoundError } from './errors/schedules.js';
+export { SchemaViolationError } from './errors/schema.js';
+export type { PayloadIssue, SchemaSide } from './errors/schema.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
 export type Applied = 'no' | 'unknown';
@@ -95,29 +97,6 @@ export class PayloadTooLargeError extends GodwitError {
     super(
       `${what} takes ${atLeast ? 'at least ' : ''}${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
         `store it elsewhere and put its address into the job, or raise maxPayloadBytes`,
-    );
-  }
-}
-
-/** One thing a schema did not accept. */
-export interface PayloadIssue {
-  readonly message: string;
-  /** Dotted path inside the data, empty for the data itself. */
-  readonly path: string;
-}
-
-/** The data does not match the schema given to `defineJob`. In a handler it is unrecoverable. */
-export class SchemaViolationError extends GodwitError {
-  readonly code = 'GODWIT_SCHEMA_VIOLATION';
-
-  constructor(
-    readonly queue: string,
-    readonly jobName: string,
-    readonly issues: readonly PayloadIssue[],
-  ) {
-    super(
-      `the data of job '${jobName}' in queue '${queue}' does not match its schema: ` +
-        issues.map((issue) => (issue.path ? `${issue.path}: ${issue.message}` : issue.message)).join('; '),
     );
   }
 }

@@ -47,7 +47,22 @@ export type {
 
 // Jobs.
 export { defineJob } from './job/define-job.js';
-export type { InputOf, JobDefinition, JobOf, OutputOf } from './job/define-job.js';
+export type {
+  AnyDefinition,
+  InputOf,
+  JobDefinition,
+  JobOf,
+  OutputOf,
+  ResultOf,
+} from './job/define-job.js';
+export type {
+  DataIn,
+  DefinitionIn,
+  InputIn,
+  JobIn,
+  NameIn,
+  ResultIn,
+} from './job/queue-jobs.js';
 export { Snooze } from './job/snooze.js';
 export type { BackoffOption } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
@@ -66,15 +81,14 @@ export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and looking at them.
 export { QueueProducer } from './producer/queue-producer.js';
-export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
-export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
+export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions } from './producer/queue.js';
 export type { CleanOptions } from './producer/clean-options.js';
 export { DeadJobs } from './producer/dead-jobs.js';
-export type { DeadFilter, DeadJob, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
-export type { JobSnapshot } from './producer/job-snapshot.js';
+export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
+export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
-export type { UpsertResult } from './producer/schedules.js';
+export type { TemplateIn, UpsertResult } from './producer/schedules.js';
 export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
 
 // Looking at who works, on what.
@@ -140,4 +154,4 @@ export {
   WaitTimeoutError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, PayloadIssue, SchemaSide } from './errors.js';

@@ -1,12 +1,22 @@
 import { BootstrapError } from '../errors.js';
-import { isDefinition, type JobDefinition } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
 import { otherThanMethod } from './placement.js';
 
-/** A decorator for methods whose first parameter accepts `Job<Data>`; others do not compile. */
-export type HandleDecorator<Data> = <Method extends (job: Job<Data>, ...rest: any[]) => unknown>(
+/** What a method may return whose job ends with this result. */
+type Returning<Result> = unknown extends Result
+  ? unknown
+  : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };
+
+/**
+ * A decorator for methods whose first parameter accepts `Job<Data>`, and which return `Result` where a definition says so;
+ * others do not compile.
+ */
+export type HandleDecorator<Data, Result = unknown> = <
+  Method extends (job: Job<Data>, ...rest: any[]) => Returning<Result>,
+>(
   target: object,
   key: string,
   descriptor: TypedPropertyDescriptor<Method>,
@@ -39,8 +49,10 @@ export function Handle(jobName: string): HandleDecorator<any>;
  * @Handle(welcome)
  * async welcome(job: JobOf<typeof welcome>) {}
  */
-export function Handle<Input, Output>(definition: JobDefinition<Input, Output>): HandleDecorator<Output>;
-export function Handle(...given: [] | [string | JobDefinition<any, any>]): HandleDecorator<any> {
+export function Handle<Input, Output, Result>(
+  definition: JobDefinition<Input, Output, Result>,
+): HandleDecorator<Output, Result>;
+export function Handle(...given: [] | [string | AnyDefinition]): HandleDecorator<any> {
   const mark = toMark(given);
   return (target, key, descriptor) => {
     refuseOtherTargets(mark, target, key, descriptor);

@@ -54,8 +54,8 @@ export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 export type ScheduledJobOptions = Omit<JobOptions, 'id' | 'delay' | 'runAt' | 'durability'>;
 
 /** What job a schedule makes. */
-export interface ScheduleTemplate<Data = unknown> {
-  readonly name: string;
+export interface ScheduleTemplate<Data = unknown, Name extends string = string> {
+  readonly name: Name;
   /** @default null */
   readonly data?: Data;
   readonly options?: ScheduledJobOptions;

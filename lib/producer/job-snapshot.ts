@@ -1,17 +1,18 @@
 import type { StoredJob } from '../engine/admin-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
+import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** A job as it stood when it was asked for. */
-export interface JobSnapshot<Data = unknown> {
+export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly id: string;
   readonly queue: string;
   /** Empty where the body cannot be read. */
-  readonly name: string;
+  readonly name: Name | '';
   readonly state: JobState;
-  /** Undefined where the body cannot be read. */
+  /** As it was added. Undefined where it was added without data, or the body cannot be read. */
   readonly data: Data | undefined;
   /** Attempts begun so far: those that failed, and the one that runs or ended well. */
   readonly attempt: number;
@@ -35,6 +36,11 @@ export interface JobSnapshot<Data = unknown> {
   /** Which worker runs it. */
   readonly worker: string | null;
 }
+
+/** A job of a `Queue<Jobs>`, told by its name. */
+export type SnapshotIn<Jobs = any> = {
+  [Name in NameIn<Jobs>]: JobSnapshot<DataIn<Jobs, Name>, Name>;
+}[NameIn<Jobs>];
 
 export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobSnapshot {
   const body = decodeBody(stored.body);

@@ -3,7 +3,21 @@ import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';
+import {
+  checkDefinition,
+  isDefinition,
+  type AnyDefinition,
+  type InputOf,
+} from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
+import type {
+  DataIn,
+  DefinitionIn,
+  InputIn,
+  JobIn,
+  NameIn,
+  ResultIn,
+} from '../job/queue-jobs.js';
 import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
@@ -12,22 +26,38 @@ import type { JobOptions } from '../options/job-options.js';
 import { field, integer, readable, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { AddResult } from './add-result.js';
-import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
+import { addInChunks, checkEntries, entryPath, naming, namingEntry } from './bulk.js';
 import { checkClean, type CleanOptions } from './clean-options.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
-import { makeJob, type MadeJob } from './job-maker.js';
-import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
+import { makeDefinedJob, makeJob, type MadeJob } from './job-maker.js';
+import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
 
 export type { AddResult };
 
 /** One entry of `addBulk`. */
-export interface BulkJob {
-  readonly name: string;
-  readonly data: unknown;
+export interface BulkJob<Name extends string = string, Data = unknown> {
+  /** Which handler it is for. */
+  readonly name: Name;
+  /** Anything that JSON can hold. */
+  readonly data: Data;
+  /** Its own options, before those of the queue. */
   readonly options?: JobOptions;
 }
+
+/** One entry of `addBulk` with a definition. */
+export interface BulkItem<Input> {
+  /** As the schema of the definition takes it. */
+  readonly data: Input;
+  /** Its own options, before those of the queue. */
+  readonly options?: JobOptions;
+}
+
+/** An entry of `addBulk` of a `Queue<Jobs>`. */
+export type BulkJobIn<Jobs> = {
+  [Name in NameIn<Jobs>]: BulkJob<Name, DataIn<Jobs, Name>>;
+}[NameIn<Jobs>];
 
 /** Options of `addAndWait`. */
 export interface WaitOptions extends JobOptions {
@@ -53,16 +83,27 @@ const WAITED_RETENTION = 60_000;
 /**
  * The handle of one queue: add jobs, look at them, act on them. Inject it with `@InjectQueue('email')`.
  *
+ * With a type parameter the compiler checks names and data: types of data by name, or an object or a tuple of definitions. By a
+ * name only the compiler checks; by a definition its schema is asked too, when the job is added.
+ *
  * @example
  * constructor(@InjectQueue('email') private readonly emails: Queue) {}
  * await this.emails.add('welcome', { to }, { delay: '10m' });
+ *
+ * @example
+ * constructor(@InjectQueue('email') private readonly emails: Queue<{ welcome: { to: string }; digest: { week: number } }>) {}
+ *
+ * @example
+ * export const EmailJobs = { welcome: defineJob('email', 'welcome', z.object({ to: z.email() })) };
+ * constructor(@InjectQueue('email') private readonly emails: Queue<typeof EmailJobs>) {}
  */
-export class Queue {
+export class Queue<Jobs = any> {
+  /** Its name. */
   readonly name: string;
   /** Rules that make jobs: cron expressions and intervals. */
-  readonly schedules: Schedules;
+  readonly schedules: Schedules<Jobs>;
   /** Jobs that gave up: look at them, retry or remove them. */
-  readonly dead: DeadJobs;
+  readonly dead: DeadJobs<Jobs>;
   private readonly enqueuer: Enqueuer;
 
   /** @internal */
@@ -73,48 +114,75 @@ export class Queue {
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
-    this.dead = new DeadJobs(engine, options);
+    this.dead = new DeadJobs<Jobs>(engine, options);
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
-    this.schedules = new Schedules(engine, options, (job) => this.enqueuer.add(job));
+    this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
   }
 
   /**
-   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed or cancelled by a person.
+   * Adds a job, by its name or by a definition; once this has resolved, it will end completed, dead with a reason, or removed or
+   * cancelled by a person.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
+   * @throws {SchemaViolationError} where the schema of the definition does not take the data, or not what JSON makes of it
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
    * @throws {RedisRefusedError} where Redis is full, or the like
    * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
-  async add(name: string, data: unknown, options?: JobOptions): Promise<AddResult> {
-    const job = makeJob(this.options, { name, data, options }, this.engine.now(), 'add()');
-    return this.result(job, await this.enqueuer.add(job));
+  async add<Job extends JobIn<Jobs>>(
+    job: Job,
+    data: InputIn<Jobs, Job>,
+    options?: JobOptions,
+  ): Promise<AddResult>;
+  async add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
+    const made = isDefinition(job)
+      ? await this.makeDefined(job, data, options, 'add()')
+      : makeJob(this.options, { name: job, data, options }, this.engine.now(), 'add()');
+    return this.result(made, await this.enqueuer.add(made));
   }
 
   /**
-   * Adds many jobs: all or none up to 1,000; more go in chunks of 500, each all or none, with the strictest `durability` of
-   * its jobs. The results are in the order given.
+   * Adds many jobs, of any names or of one definition: all or none up to 1,000; more go in chunks of 500, each all or none,
+   * with the strictest `durability` of its jobs. The results are in the order given.
    *
    * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in
+   * @throws everything `add` throws, with the entry in its message
    */
-  async addBulk(jobs: readonly BulkJob[]): Promise<AddResult[]> {
-    const now = this.engine.now();
-    const made = checkEntries(jobs).map((job, i) => this.makeEntry(job, i, now));
+  async addBulk(jobs: readonly BulkJobIn<Jobs>[]): Promise<AddResult[]>;
+  async addBulk<Definition extends DefinitionIn<Jobs>>(
+    job: Definition,
+    items: readonly BulkItem<InputOf<Definition>>[],
+  ): Promise<AddResult[]>;
+  async addBulk(
+    jobs: readonly BulkJob[] | AnyDefinition,
+    items?: readonly BulkItem<unknown>[],
+  ): Promise<AddResult[]> {
+    const made = isDefinition(jobs)
+      ? await this.makeItems(jobs, items!)
+      : this.makeEntries(jobs, this.engine.now());
     return addInChunks(made, this.enqueuer, (job, duplicate) => this.result(job, duplicate));
   }
 
   /**
    * Adds a job and waits for its end.
    *
+   * @typeParam Result what a handler returns of which no definition says it
    * @returns what the handler returned, as JSON gives it back
    * @throws {JobFailedError} when it died, was removed or was cancelled
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
+   * @throws everything `add` throws
    */
-  async addAndWait<Result = unknown>(
-    name: string,
-    data: unknown,
-    options: WaitOptions = {},
-  ): Promise<Result> {
+  async addAndWait<Job extends JobIn<Jobs>>(
+    job: Job,
+    data: InputIn<Jobs, Job>,
+    options?: WaitOptions,
+  ): Promise<ResultIn<Jobs, Job>>;
+  async addAndWait<Result, Name extends NameIn<Jobs> = NameIn<Jobs>>(
+    name: Name,
+    data: InputIn<Jobs, Name>,
+    options?: WaitOptions,
+  ): Promise<Result>;
+  async addAndWait(job: string | AnyDefinition, data: unknown, options: WaitOptions = {}): Promise<unknown> {
     if (typeof options !== 'object' || options === null)
       throw new InvalidOptionError('addAndWait().options', 'an object', options);
     const { waitTimeout = DEFAULT_WAIT, ...rest } = readable(options, 'addAndWait().options', () => ({
@@ -123,28 +191,32 @@ export class Queue {
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
-    const retention = Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION);
-    const job = makeJob(
-      this.options,
-      { name, data, options: { ...rest, retention } },
-      this.engine.now(),
-      'addAndWait()',
-    );
+    const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
+    const made = isDefinition(job)
+      ? await this.makeDefined(job, data, kept, 'addAndWait()')
+      : makeJob(this.options, { name: job, data, options: kept }, this.engine.now(), 'addAndWait()');
     const until = performance.now() + waitMs;
-    const wait = this.prepareWait(this.name, job.id);
+    const wait = this.prepareWait(this.name, made.id);
     try {
       await wait.ready;
-      const duplicate = await this.enqueuer.add(job);
-      return (await wait.outcome(Math.max(0, Math.ceil(until - performance.now())), { duplicate })) as Result;
+      const duplicate = await this.enqueuer.add(made);
+      return await wait.outcome(Math.max(0, Math.ceil(until - performance.now())), { duplicate });
     } finally {
       wait.cancel();
     }
   }
 
-  /** Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`. */
-  async get<Data = unknown>(id: string): Promise<JobSnapshot<Data> | null> {
+  /**
+   * Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`.
+   *
+   * @throws {InvalidJobIdError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async get(id: string): Promise<SnapshotIn<Jobs> | null>;
+  async get<Data>(id: string): Promise<JobSnapshot<Data> | null>;
+  async get(id: string): Promise<JobSnapshot<any, any> | null> {
     const stored = await this.engine.admin.get(this.name, checkJobId(id));
-    return stored && (toSnapshot(stored, this.options) as JobSnapshot<Data>);
+    return stored && toSnapshot(stored, this.options);
   }
 
   async counts(): Promise<JobCounts> {
@@ -275,14 +347,56 @@ export class Queue {
     return this.engine.admin.repair(this.name, this.limits.maxStalls);
   }
 
-  private makeEntry(job: BulkJob, index: number, now: number): MadeJob {
-    try {
-      const path = entryPath(index);
-      const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
-      return makeJob(this.options, request, now, path);
-    } catch (error) {
-      throw naming(index, error);
-    }
+  /** @throws {InvalidOptionError} where it is defined for another queue */
+  private async makeDefined(
+    given: AnyDefinition,
+    data: unknown,
+    options: JobOptions | undefined,
+    path: string,
+  ): Promise<MadeJob> {
+    const job = this.ownDefinition(given, path);
+    return makeDefinedJob(this.options, job, { data, options }, this.engine.now(), path);
+  }
+
+  private ownDefinition(given: AnyDefinition, path: string): AnyDefinition {
+    const job = checkDefinition(given, path);
+    if (job.queue === this.name) return job;
+    throw new InvalidOptionError(
+      path,
+      `a job of queue '${this.name}'`,
+      given,
+      `${path}: job ${quoted(job.name)} is defined for queue '${job.queue}', and this is the handle of queue '${this.name}'; ` +
+        'use the handle of that queue, or QueueProducer',
+    );
+  }
+
+  private async makeItems(
+    given: AnyDefinition,
+    items: readonly BulkItem<unknown>[],
+  ): Promise<readonly MadeJob[]> {
+    const job = this.ownDefinition(given, 'addBulk()');
+    const now = this.engine.now();
+    return Promise.all(
+      checkEntries(items).map((item, i) =>
+        namingEntry(i, async () => {
+          const path = entryPath(i);
+          const request = readable(item, path, () => ({ data: item.data, options: item.options }));
+          return makeDefinedJob(this.options, job, request, now, path);
+        }),
+      ),
+    );
+  }
+
+  private makeEntries(jobs: readonly BulkJob[], now: number): readonly MadeJob[] {
+    return checkEntries(jobs).map((job, i) => {
+      try {
+        const path = entryPath(i);
+        const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
+        return makeJob(this.options, request, now, path);
+      } catch (error) {
+        throw naming(i, error);
+      }
+    });
   }
 
   private result(job: MadeJob, duplicate: boolean): AddResult {

@@ -3,6 +3,7 @@ import type { StoredSchedule } from '../engine/schedule-verbs.js';
 import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../errors.js';
 import { generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
+import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
@@ -24,6 +25,15 @@ export interface UpsertResult {
   readonly nextAt: Date | null;
 }
 
+/** What job a schedule of a `Queue<Jobs>` makes. */
+export type TemplateIn<Jobs = any> = {
+  [Name in NameIn<Jobs>]: TemplateOf<Name, DataIn<Jobs, Name>>;
+}[NameIn<Jobs>];
+
+/** The data may be left out where it may be null. */
+type TemplateOf<Name extends string, Data> = ScheduleTemplate<Data, Name> &
+  (null extends Data ? unknown : { readonly data: Data });
+
 const MAX_PAGE = 1_000;
 const MAX_RUNS = 1_000;
 
@@ -36,7 +46,7 @@ const MAX_RUNS = 1_000;
  * await this.reports.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
  * await this.reports.schedules.upsert('poll', { every: '5m', overlap: 'skip' }, { name: 'poll', data: { feed: 1 } });
  */
-export class Schedules {
+export class Schedules<Jobs = any> {
   /** @internal */
   constructor(
     private readonly engine: QueueEngine,
@@ -57,7 +67,7 @@ export class Schedules {
    * @throws {InvalidJobNameError | InvalidPayloadError | PayloadTooLargeError} for the template
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
-  async upsert(id: string, rule: ScheduleRule, template: ScheduleTemplate): Promise<UpsertResult> {
+  async upsert(id: string, rule: ScheduleRule, template: TemplateIn<Jobs>): Promise<UpsertResult> {
     checkScheduleId(id, 'schedules.upsert().id');
     const made = makeSchedule(rule, template, this.options.maxPayloadBytes, 'schedules.upsert()');
     for (;;) {

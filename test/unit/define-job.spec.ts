@@ -4,12 +4,16 @@ import {
   InvalidQueueNameError,
   SchemaViolationError,
 } from '#lib/errors.js';
-import { defineJob, validatePayload } from '#lib/job/define-job.js';
+import { defineJob, type JobDefinition } from '#lib/job/define-job.js';
+import { validatePayload as validate } from '#lib/job/validate.js';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 const standard = (validate: (value: unknown) => unknown) =>
   ({ '~standard': { version: 1, vendor: 'test', validate } }) as never;
+
+const validatePayload = <Output>(definition: JobDefinition<any, Output>, data: unknown) =>
+  validate(definition, data, 'add');
 
 const violationOf = async (run: () => unknown): Promise<SchemaViolationError> => {
   try {
