@@ -47,22 +47,8 @@ export type {
 
 // Jobs.
 export { defineJob } from './job/define-job.js';
-export type {
-  AnyDefinition,
-  InputOf,
-  JobDefinition,
-  JobOf,
-  OutputOf,
-  ResultOf,
-} from './job/define-job.js';
-export type {
-  DataIn,
-  DefinitionIn,
-  InputIn,
-  JobIn,
-  NameIn,
-  ResultIn,
-} from './job/queue-jobs.js';
+export type { AnyDefinition, InputOf, JobDefinition, JobOf, OutputOf, ResultOf } from './job/define-job.js';
+export type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from './job/queue-jobs.js';
 export { Snooze } from './job/snooze.js';
 export type { BackoffOption } from './job/backoff.js';
 export type { Duration } from './job/duration.js';

@@ -104,10 +104,7 @@ function entriesOf(
       found.push(faults.otherQueue(label, definition.name, definition.queue, className, queues));
       return [];
     }
-    const jobName =
-      mark.jobName === null
-        ? null
-        : attempt(place, found, () => checkJobName(mark.jobName));
+    const jobName = mark.jobName === null ? null : attempt(place, found, () => checkJobName(mark.jobName));
     if (jobName === undefined) return [];
     const entry = { jobName, label, run, ...(definition && { definition }) };
     return (definition ? [definition.queue] : queues).map((queue) => [queue, entry]);

@@ -106,7 +106,7 @@ class DefinedJob {
   }
 
   static made(value: object): boolean {
-    return #checked in value;
+    return #checked in value && value.#checked;
   }
 }
 

@@ -6,7 +6,8 @@ type AnyJobs = Readonly<Record<string, unknown>>;
 type IsAny<T> = 0 extends 1 & T ? true : false;
 type IsDefinition<T> = IsAny<T> extends true ? false : [T] extends [AnyDefinition] ? true : false;
 /** Nothing where the compiler knows no more than that it is a text. */
-type KnownName<D> = D extends JobDefinition<any, any, any, infer Name> ? (string extends Name ? never : Name) : never;
+type KnownName<D> =
+  D extends JobDefinition<any, any, any, infer Name> ? (string extends Name ? never : Name) : never;
 
 /** By name: definitions, or the types of data. */
 type Named<Jobs> =
@@ -15,9 +16,9 @@ type Named<Jobs> =
     : Jobs extends readonly unknown[]
       ? { readonly [D in Jobs[number] as KnownName<D>]: D }
       : {
-          readonly [Key in keyof Jobs as IsDefinition<Jobs[Key]> extends true
-            ? KnownName<Jobs[Key]>
-            : Key & string]: Jobs[Key];
+          readonly [
+            Key in keyof Jobs as IsDefinition<Jobs[Key]> extends true ? KnownName<Jobs[Key]> : Key & string
+          ]: Jobs[Key];
         };
 
 type OnlyDefinition<Entry> = IsDefinition<Entry> extends true ? Entry : never;

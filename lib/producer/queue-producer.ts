@@ -1,4 +1,10 @@
-import { checkDefinition, isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
+import {
+  checkDefinition,
+  isDefinition,
+  type AnyDefinition,
+  type InputOf,
+  type ResultOf,
+} from '../job/define-job.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { AddResult, BulkItem, BulkJob, Queue, WaitOptions } from './queue.js';
 

@@ -3,21 +3,9 @@ import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';
-import {
-  checkDefinition,
-  isDefinition,
-  type AnyDefinition,
-  type InputOf,
-} from '../job/define-job.js';
+import { checkDefinition, isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
-import type {
-  DataIn,
-  DefinitionIn,
-  InputIn,
-  JobIn,
-  NameIn,
-  ResultIn,
-} from '../job/queue-jobs.js';
+import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';

@@ -15,6 +15,12 @@ const standard = (validate: (value: unknown) => unknown) =>
 const validatePayload = <Output>(definition: JobDefinition<any, Output>, data: unknown) =>
   validate(definition, data, 'add');
 
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
 const violationOf = async (run: () => unknown): Promise<SchemaViolationError> => {
   try {
     await run();
@@ -60,7 +66,11 @@ describe('defineJob', () => {
     ['nothing, as from a circular import', undefined, 'got undefined'],
     ['null', null, 'got null (null)'],
     ['a plain object', { to: 'string' }, 'got {"to":"string"} (object)'],
+    ['an object of zod before 3.24', { _def: {}, parse() {}, safeParse() {} }, 'got {"_def":{}} (object)'],
+    ['an empty object', {}, 'got {} (object)'],
+    ['a function', function validate() {}, 'got function validate'],
     ['a class', class Dto {}, 'got function Dto'],
+    ['a revoked proxy', revoked(), 'got something that cannot be shown (object)'],
     ['another version', { '~standard': { version: 2, validate() {} } }, 'got {'],
     ['one that cannot validate', { '~standard': { version: 1 } }, 'got {'],
     ['a text', 'string', 'got "string" (string)'],
