@@ -21,6 +21,9 @@ const MOST_ISSUES = 10;
 /**
  * The data does not match the schema given to `defineJob`. From `add` nothing was added; before a handler it is unrecoverable:
  * the job is dead at once.
+ *
+ * @example
+ * if (error instanceof SchemaViolationError) throw new BadRequestException(error.issues);
  */
 export class SchemaViolationError extends GodwitError {
   readonly code = 'GODWIT_SCHEMA_VIOLATION';
