@@ -10,15 +10,17 @@ export type { DispatcherAsyncOptions } from './queue.dispatchers.js';
 export { QueueRuntime } from './queue.runtime.js';
 export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
+export type { HandleDecorator } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
+export type { ProcessorQueue, ProcessorQueues } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
 
 // Options.
-export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type { ClusterConnection, ClusterNode, ConnectionOption } from './options/connection.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
@@ -50,7 +52,7 @@ export { defineJob } from './job/define-job.js';
 export type { AnyDefinition, InputOf, JobDefinition, JobOf, OutputOf, ResultOf } from './job/define-job.js';
 export type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from './job/queue-jobs.js';
 export { Snooze } from './job/snooze.js';
-export type { BackoffOption } from './job/backoff.js';
+export type { BackoffFunction, BackoffOption, ExponentialBackoff, FixedBackoff } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
 export type { Job } from './job/job.js';
 export type {
@@ -63,6 +65,7 @@ export type {
 } from './job/audit-report.js';
 export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
+export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and looking at them.
@@ -88,6 +91,7 @@ export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
 export type { CancelAnswer } from './engine/admin-verbs.js';
+export { EVENT_TYPES } from './engine/engine.js';
 export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,

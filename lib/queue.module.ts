@@ -21,20 +21,27 @@ export interface VisibilityOptions {
 
 /** A class that makes the options, for `useClass` and `useExisting`. */
 export interface QueueModuleOptionsFactory {
+  /** Called once, when the application starts. */
   createQueueModuleOptions(): QueueModuleOptions | Promise<QueueModuleOptions>;
 }
 
 /** `QueueModule.forRootAsync(options)`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the options, at once or later. @default none */
   readonly useFactory?: (...injected: any[]) => QueueModuleOptions | Promise<QueueModuleOptions>;
+  /** A class that makes them, provided for it here. @default none */
   readonly useClass?: Type<QueueModuleOptionsFactory>;
+  /** A provider that makes them, of one of `imports`. @default none */
   readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
 }
 
 /** `QueueModule.registerQueueAsync(options)`. The name stands outside, since the injection token is made from it. */
 export interface QueueAsyncOptions extends Pick<QueueOptions, 'name'>, Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the other options, at once or later. */
   readonly useFactory: (
     ...injected: any[]
   ) => Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
@@ -53,7 +60,6 @@ class QueueRootModule {}
  *     QueueModule.forRoot({ connection: 'redis://localhost:6379', prefix: 'shop' }),
  *     QueueModule.registerQueue({ name: 'email', defaults: { attempts: 5 } }),
  *   ],
- *   providers: [EmailProcessor],
  * })
  * export class AppModule {}
  */

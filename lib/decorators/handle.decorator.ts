@@ -44,10 +44,15 @@ export function Handle(jobName: string): HandleDecorator<any>;
  * The same, with the data typed and, where the definition has a schema, validated before the method is called.
  *
  * @example
- * const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
+ * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
  *
- * @Handle(welcome)
- * async welcome(job: JobOf<typeof welcome>) {}
+ * @Processor(welcome)
+ * export class EmailProcessor {
+ *   @Handle(welcome)
+ *   async welcome(job: JobOf<typeof welcome>) {
+ *     console.log(job.data.to);
+ *   }
+ * }
  */
 export function Handle<Input, Output, Result>(
   definition: JobDefinition<Input, Output, Result>,

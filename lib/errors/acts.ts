@@ -96,7 +96,7 @@ export class JobFailedError extends GodwitError {
  * The awaited job did not end in time; it goes on.
  *
  * @example
- * if (error instanceof WaitTimeoutError) return { pending: error.jobId };
+ * if (error instanceof WaitTimeoutError) throw new RequestTimeoutException(`job ${error.jobId} goes on`);
  */
 export class WaitTimeoutError extends GodwitError {
   readonly code = 'GODWIT_WAIT_TIMEOUT';

@@ -47,7 +47,7 @@ export class QueueConflictError extends GodwitError {
  * `registerQueue` or a processor is used, but `QueueModule.forRoot` is not imported anywhere.
  *
  * @example
- * await expect(NestFactory.create(FeatureModule)).rejects.toThrow(MissingRootError);
+ * if (error instanceof MissingRootError) console.error('import QueueModule.forRoot() in the root module');
  */
 export class MissingRootError extends GodwitError {
   readonly code = 'GODWIT_MISSING_ROOT';

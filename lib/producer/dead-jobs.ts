@@ -12,13 +12,13 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** Which dead jobs; a field that is left out means any. */
 export interface DeadFilter<Name extends string = string> {
-  /** Why they died. */
+  /** Why they died. @default any reason */
   readonly reason?: DeadReason;
-  /** Name of the job. */
+  /** Name of the job. @default any name */
   readonly name?: Name;
-  /** Died longer ago than this. */
+  /** Died longer ago than this. @default any time */
   readonly olderThan?: Duration;
-  /** Died within this time. */
+  /** Died within this time. @default any time */
   readonly newerThan?: Duration;
   /** At most so many, 1 to 1,000. @default 1000 (of `list`: 100) */
   readonly limit?: number;
@@ -26,7 +26,7 @@ export interface DeadFilter<Name extends string = string> {
 
 /** What `list` takes. */
 export interface DeadListOptions<Name extends string = string> extends DeadFilter<Name> {
-  /** Where the page before ended. */
+  /** Where the page before ended. @default from the start */
   readonly cursor?: string;
 }
 
@@ -40,6 +40,7 @@ export interface DeadPage<Data = unknown, Entry = DeadJob<Data>> {
 
 /** A job that gave up, as it is kept for a person. */
 export interface DeadJob<Data = unknown, Name extends string = string> {
+  /** Id of the job. */
   readonly id: string;
   /** Empty where the body cannot be read. */
   readonly name: Name | '';
@@ -49,6 +50,7 @@ export interface DeadJob<Data = unknown, Name extends string = string> {
   readonly reason: DeadReason | null;
   /** What went wrong last; null where it cannot be read. */
   readonly failure: FailureRecord | null;
+  /** By the clock of Redis. */
   readonly diedAt: Date;
   /** Attempts that it had. */
   readonly attempt: number;
@@ -81,7 +83,8 @@ const readList = shape({ ...FILTER, cursor: field('after', rule(readCursor)) });
  *
  * @example
  * const { jobs, cursor } = await queue.dead.list({ reason: 'retries-exhausted' });
- * await queue.dead.retry(jobs[0].id);
+ * for (const job of jobs) if (job.failure?.message.includes('ECONNREFUSED')) await queue.dead.retry(job.id);
+ * console.log(cursor); // of the next page
  * await queue.dead.remove({ name: 'welcome', olderThan: '7d' });
  */
 export class DeadJobs<Jobs = any> {

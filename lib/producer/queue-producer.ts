@@ -12,9 +12,17 @@ import type { AddResult, BulkItem, BulkJob, Queue, WaitOptions } from './queue.j
  * Puts jobs into any registered queue. Inject it by its class.
  *
  * @example
- * constructor(private readonly producer: QueueProducer) {}
- * await this.producer.add(welcome, { to: dto.email }, { delay: '10m', id: `welcome-${dto.email}` });
- * await this.producer.add('email', 'welcome', { to: dto.email });
+ * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
+ *
+ * @Injectable()
+ * export class Signup {
+ *   constructor(private readonly producer: QueueProducer) {}
+ *
+ *   async done(to: string) {
+ *     await this.producer.add(welcome, { to }, { delay: '10m', id: `welcome-${to}` });
+ *     await this.producer.add('email', 'digest', { week: 7 }); // by the names of queue and job
+ *   }
+ * }
  */
 export class QueueProducer {
   /** @internal */

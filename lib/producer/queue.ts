@@ -75,15 +75,23 @@ const WAITED_RETENTION = 60_000;
  * name only the compiler checks; by a definition its schema is asked too, when the job is added.
  *
  * @example
- * constructor(@InjectQueue('email') private readonly emails: Queue) {}
- * await this.emails.add('welcome', { to }, { delay: '10m' });
+ * @Injectable()
+ * export class Signup {
+ *   constructor(@InjectQueue('email') private readonly emails: Queue<{ welcome: { to: string }; digest: { week: number } }>) {}
+ *
+ *   async done(to: string) {
+ *     await this.emails.add('welcome', { to }, { delay: '10m' });
+ *   }
+ * }
  *
  * @example
- * constructor(@InjectQueue('email') private readonly emails: Queue<{ welcome: { to: string }; digest: { week: number } }>) {}
- *
- * @example
- * export const EmailJobs = { welcome: defineJob('email', 'welcome', z.object({ to: z.email() })) };
- * constructor(@InjectQueue('email') private readonly emails: Queue<typeof EmailJobs>) {}
+ * export const EmailJobs = {
+ *   welcome: defineJob('email', 'welcome', z.object({ to: z.email() })),
+ *   purge: defineJob<{ olderThan: string }, 'purge'>('email', 'purge'),
+ * };
+ * const emails = app.get<Queue<typeof EmailJobs>>(getQueueToken('email'));
+ * await emails.add('purge', { olderThan: '1d' });
+ * await emails.add(EmailJobs.welcome, { to: 'ada@example.org' });
  */
 export class Queue<Jobs = any> {
   /** Its name. */
@@ -207,6 +215,11 @@ export class Queue<Jobs = any> {
     return stored && toSnapshot(stored, this.options);
   }
 
+  /**
+   * How many jobs are in each state; completed ones only where they are kept.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   async counts(): Promise<JobCounts> {
     const { waiting, delayed, active, completed, dead } = await this.engine.admin.counts(this.name);
     return { waiting, delayed, active, completed, dead };
@@ -219,23 +232,36 @@ export class Queue<Jobs = any> {
    * @throws {InvalidOptionError}
    * @example
    * const { days, total } = await emails.stats({ days: 30 });
-   * console.log(days[0].date, days[0].processed, total.byName['welcome']?.failed ?? 0);
+   * console.log(days[0]?.date, days[0]?.processed, total.byName['welcome']?.failed ?? 0);
    */
   async stats(options: { readonly days?: number } = {}): Promise<QueueStats> {
     const { days = DEFAULT_STATS_DAYS } = statsOptions(options, 'stats()', refuse) ?? {};
     return this.engine.admin.stats(this.name, days);
   }
 
-  /** Whether `pause` is in force, for every process. */
+  /**
+   * Whether `pause` is in force, for every process.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   async isPaused(): Promise<boolean> {
     return (await this.engine.admin.counts(this.name)).paused;
   }
 
-  /** From now on no process claims from this queue; what runs goes on. Answers whether this changed anything. */
+  /**
+   * From now on no process claims from this queue; what runs goes on. Answers whether this changed anything.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   pause(): Promise<boolean> {
     return this.engine.admin.pause(this.name);
   }
 
+  /**
+   * Ends what `pause` began. Answers whether this changed anything.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   resume(): Promise<boolean> {
     return this.engine.admin.resume(this.name);
   }
@@ -266,7 +292,7 @@ export class Queue<Jobs = any> {
    * @param reason for the event `cancelled`, the signal, and whoever waits for the job: 1 to 1,000 bytes of text in one line
    * @throws {InvalidJobIdError | InvalidOptionError}
    * @example
-   * if ((await videos.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
+   * if ((await queue.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
    */
   async cancel(id: string, reason?: string): Promise<CancelAnswer> {
     const text = checkCancelReason(reason, 'cancel().reason');
@@ -321,6 +347,8 @@ export class Queue<Jobs = any> {
    * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
    * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
    * It reads every id, a large queue in small steps, so it is for people and for tests, not for a health check.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
    */
   audit(): Promise<AuditReport> {
     return this.engine.admin.audit(this.name);
@@ -330,6 +358,8 @@ export class Queue<Jobs = any> {
    * Mends what `audit` finds, while workers go on: a job without a body is dead as `corrupt`, one in no place is back in line, one
    * in two places stays where it got furthest, jobs held by nobody are back in line with a stall counted, and leftovers of
    * jobs that are gone are removed. Safe to repeat; an `audit` finds nothing after it.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
    */
   repair(): Promise<RepairReport> {
     return this.engine.admin.repair(this.name, this.limits.maxStalls);

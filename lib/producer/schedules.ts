@@ -17,7 +17,9 @@ import { toScheduleSnapshot, type ScheduleSnapshot } from './schedule-snapshot.j
 
 /** What `upsert` did. */
 export interface UpsertResult {
+  /** Id of the schedule. */
   readonly id: string;
+  /** Name of its queue. */
   readonly queue: string;
   /** `unchanged`: there was one that says just this. */
   readonly outcome: 'created' | 'updated' | 'unchanged';
@@ -43,8 +45,8 @@ const MAX_RUNS = 1_000;
  * workers serve the queue, whether or not earlier ones have run.
  *
  * @example
- * await this.reports.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
- * await this.reports.schedules.upsert('poll', { every: '5m', overlap: 'skip' }, { name: 'poll', data: { feed: 1 } });
+ * await queue.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
+ * await queue.schedules.upsert('poll', { every: '5m', overlap: 'skip' }, { name: 'poll', data: { feed: 1 } });
  */
 export class Schedules<Jobs = any> {
   /** @internal */
@@ -89,6 +91,7 @@ export class Schedules<Jobs = any> {
    *
    * @example
    * const at = (await queue.schedules.get('daily'))?.nextAt;
+   * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    */
   async get<Data = unknown>(id: string): Promise<ScheduleSnapshot<Data> | null> {
     const found = await this.find(id, 'schedules.get().id');
@@ -115,7 +118,11 @@ export class Schedules<Jobs = any> {
     return found.map((one) => toScheduleSnapshot(this.options.name, one));
   }
 
-  /** Removes a schedule; the jobs it has made stay. Answers whether there was one. */
+  /**
+   * Removes a schedule; the jobs it has made stay. Answers whether there was one.
+   *
+   * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
+   */
   remove(id: string): Promise<boolean> {
     return this.engine.schedules.remove(this.options.name, checkScheduleId(id, 'schedules.remove().id'));
   }
