@@ -18,7 +18,7 @@ export function docsPlugin(app) {
     );
     for (const reflection of Object.values(project.reflections)) {
       group(reflection);
-      for (const tag of reflection.comment?.getTags('@throws') ?? []) linkErrors(tag, classes);
+      if (reflection.comment) listErrors(reflection.comment, classes);
     }
   });
 }
@@ -32,18 +32,29 @@ function group(reflection) {
 }
 
 /**
+ * One list of all that is thrown.
+ *
+ * @param {import('typedoc').Comment} comment
+ * @param {ReadonlyMap<string, import('typedoc').Reflection>} classes
+ */
+function listErrors(comment, classes) {
+  const tags = comment.getTags('@throws');
+  if (tags.length === 0) return;
+  const content = tags.flatMap((tag) => [{ kind: 'text', text: '\n- ' }, ...linksOf(tag, classes), ...tag.content]);
+  comment.removeTags('@throws');
+  comment.blockTags.push(new CommentTag('@throws', content));
+}
+
+/**
  * @param {import('typedoc').CommentTag} tag
  * @param {ReadonlyMap<string, import('typedoc').Reflection>} classes
  */
-function linkErrors(tag, classes) {
+function linksOf(tag, classes) {
   const names = tag.typeAnnotation?.match(/\w+/g) ?? [];
-  if (names.length === 0) return;
-  const links = names.flatMap((name, i) => [
-    ...(i > 0 ? [{ kind: 'text', text: ', ' }] : []),
+  return names.flatMap((name, i) => [
     classes.has(name)
       ? { kind: 'inline-tag', tag: '@link', text: name, target: classes.get(name) }
       : { kind: 'code', text: `\`${name}\`` },
+    { kind: 'text', text: i < names.length - 1 ? ', ' : ' ' },
   ]);
-  tag.content.unshift(...links, { kind: 'text', text: ' ' });
-  delete tag.typeAnnotation;
 }
