@@ -38,21 +38,21 @@ export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleM
   readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
 }
 
-<<<<<<< HEAD
-/** `QueueModule.registerQueueAsync(options)`. The name stands outside, since the injection token is made from it. */
-export interface QueueAsyncOptions extends Pick<QueueOptions, 'name'>, Pick<ModuleMetadata, 'imports'> {
-  /** What `useFactory` is called with. @default nothing */
-=======
 /** A class that makes the options of a configuration with a key, for `useClass` and `useExisting`. */
 export interface NamedModuleOptionsFactory {
+  /** Called once, when the application starts. */
   createQueueModuleOptions(): NamedModuleOptions | Promise<NamedModuleOptions>;
 }
 
 /** `QueueModule.forRootAsync(key, options)`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface NamedModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the options, at once or later. @default none */
   readonly useFactory?: (...injected: any[]) => NamedModuleOptions | Promise<NamedModuleOptions>;
+  /** A class that makes them, provided for it here. @default none */
   readonly useClass?: Type<NamedModuleOptionsFactory>;
+  /** A provider that makes them, of one of `imports`. @default none */
   readonly useExisting?: Type<NamedModuleOptionsFactory> | string | symbol;
 }
 
@@ -65,7 +65,7 @@ export interface ConfigKeyOption {
 /** `QueueModule.registerQueueAsync(options)`. Name and key stand outside, since the injection tokens are made from them. */
 export interface QueueAsyncOptions
   extends Pick<QueueOptions, 'name'>, ConfigKeyOption, Pick<ModuleMetadata, 'imports'> {
->>>>>>> main
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
   /** Makes the other options, at once or later. */
   readonly useFactory: (

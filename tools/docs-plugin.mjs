@@ -4,11 +4,24 @@ import { Comment, CommentTag, Converter, ReflectionKind } from 'typedoc';
 /** In the order of the pages; what fits none stays with its kind. */
 const GROUPS = [
   { title: 'Decorators', kinds: ReflectionKind.Function, names: /^[A-Z]/ },
-  { title: 'Options', kinds: ReflectionKind.Interface | ReflectionKind.TypeAlias, names: /(Options?|Defaults)$/ },
+  {
+    title: 'Options',
+    kinds: ReflectionKind.Interface | ReflectionKind.TypeAlias,
+    names: /(Options?|Defaults)$/,
+  },
   { title: 'Events', kinds: ReflectionKind.Interface | ReflectionKind.TypeAlias, names: /Event$/ },
   { title: 'Errors', kinds: ReflectionKind.Class, names: /(Error|^Snooze)$/ },
 ];
-export const GROUP_ORDER = ['Modules', 'Classes', 'Decorators', 'Functions', 'Options', 'Events', '*', 'Errors'];
+export const GROUP_ORDER = [
+  'Modules',
+  'Classes',
+  'Decorators',
+  'Functions',
+  'Options',
+  'Events',
+  '*',
+  'Errors',
+];
 
 /** @param {import('typedoc').Application} app */
 export function docsPlugin(app) {
@@ -40,7 +53,11 @@ function group(reflection) {
 function listErrors(comment, classes) {
   const tags = comment.getTags('@throws');
   if (tags.length === 0) return;
-  const content = tags.flatMap((tag) => [{ kind: 'text', text: '\n- ' }, ...linksOf(tag, classes), ...tag.content]);
+  const content = tags.flatMap((tag) => [
+    { kind: 'text', text: '\n- ' },
+    ...linksOf(tag, classes),
+    ...tag.content,
+  ]);
   comment.removeTags('@throws');
   comment.blockTags.push(new CommentTag('@throws', content));
 }

@@ -166,7 +166,7 @@ export class Queue<Jobs = any> {
    * @returns what the handler returned, as JSON gives it back
    * @throws {JobFailedError} when it died, was removed or was cancelled
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
-   * @throws everything `add` throws
+   * @throws {InvalidOptionError} for `waitTimeout`, and everything `add` throws
    */
   async addAndWait<Job extends JobIn<Jobs>>(
     job: Job,
