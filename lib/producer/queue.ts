@@ -3,55 +3,28 @@ import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';
-import { checkDefinition, isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
-import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
+import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
-import { parseDuration, type Duration } from '../job/duration.js';
+import { parseDuration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
 import { field, integer, readable, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
-import { addInChunks, checkEntries, entryPath, naming, namingEntry } from './bulk.js';
+import { addInChunks } from './bulk.js';
 import { checkClean, type CleanOptions } from './clean-options.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
-import { makeDefinedJob, makeJob, type MadeJob } from './job-maker.js';
+import { JobFactory } from './job-factory.js';
+import { makeJob, type MadeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
 
-export type { AddResult };
-
-/** One entry of `addBulk`. */
-export interface BulkJob<Name extends string = string, Data = unknown> {
-  /** Which handler it is for. */
-  readonly name: Name;
-  /** Anything that JSON can hold. */
-  readonly data: Data;
-  /** Its own options, before those of the queue. */
-  readonly options?: JobOptions;
-}
-
-/** One entry of `addBulk` with a definition. */
-export interface BulkItem<Input> {
-  /** As the schema of the definition takes it. */
-  readonly data: Input;
-  /** Its own options, before those of the queue. */
-  readonly options?: JobOptions;
-}
-
-/** An entry of `addBulk` of a `Queue<Jobs>`. */
-export type BulkJobIn<Jobs> = {
-  [Name in NameIn<Jobs>]: BulkJob<Name, DataIn<Jobs, Name>>;
-}[NameIn<Jobs>];
-
-/** Options of `addAndWait`. */
-export interface WaitOptions extends JobOptions {
-  /** How long to wait for the end of the job. @default '30s' */
-  readonly waitTimeout?: Duration;
-}
+export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
@@ -101,6 +74,7 @@ export class Queue<Jobs = any> {
   /** Jobs that gave up: look at them, retry or remove them. */
   readonly dead: DeadJobs<Jobs>;
   private readonly enqueuer: Enqueuer;
+  private readonly factory: JobFactory;
 
   /** @internal */
   constructor(
@@ -111,6 +85,7 @@ export class Queue<Jobs = any> {
   ) {
     this.name = options.name;
     this.dead = new DeadJobs<Jobs>(engine, options);
+    this.factory = new JobFactory(options, () => engine.now());
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
   }
@@ -132,7 +107,7 @@ export class Queue<Jobs = any> {
   ): Promise<AddResult>;
   async add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
     const made = isDefinition(job)
-      ? await this.makeDefined(job, data, options, 'add()')
+      ? await this.factory.ofDefinition(job, data, options, 'add()')
       : makeJob(this.options, { name: job, data, options }, this.engine.now(), 'add()');
     return this.result(made, await this.enqueuer.add(made));
   }
@@ -153,9 +128,7 @@ export class Queue<Jobs = any> {
     jobs: readonly BulkJob[] | AnyDefinition,
     items?: readonly BulkItem<unknown>[],
   ): Promise<AddResult[]> {
-    const made = isDefinition(jobs)
-      ? await this.makeItems(jobs, items!)
-      : this.makeEntries(jobs, this.engine.now());
+    const made = isDefinition(jobs) ? await this.factory.ofItems(jobs, items!) : this.factory.ofEntries(jobs);
     return addInChunks(made, this.enqueuer, (job, duplicate) => this.result(job, duplicate));
   }
 
@@ -189,7 +162,7 @@ export class Queue<Jobs = any> {
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
     const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
     const made = isDefinition(job)
-      ? await this.makeDefined(job, data, kept, 'addAndWait()')
+      ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()')
       : makeJob(this.options, { name: job, data, options: kept }, this.engine.now(), 'addAndWait()');
     const until = performance.now() + waitMs;
     const wait = this.prepareWait(this.name, made.id);
@@ -363,58 +336,6 @@ export class Queue<Jobs = any> {
    */
   repair(): Promise<RepairReport> {
     return this.engine.admin.repair(this.name, this.limits.maxStalls);
-  }
-
-  /** @throws {InvalidOptionError} where it is defined for another queue */
-  private async makeDefined(
-    given: AnyDefinition,
-    data: unknown,
-    options: JobOptions | undefined,
-    path: string,
-  ): Promise<MadeJob> {
-    const job = this.ownDefinition(given, path);
-    return makeDefinedJob(this.options, job, { data, options }, this.engine.now(), path);
-  }
-
-  private ownDefinition(given: AnyDefinition, path: string): AnyDefinition {
-    const job = checkDefinition(given, path);
-    if (job.queue === this.name) return job;
-    throw new InvalidOptionError(
-      path,
-      `a job of queue '${this.name}'`,
-      given,
-      `${path}: job ${quoted(job.name)} is defined for queue '${job.queue}', and this is the handle of queue '${this.name}'; ` +
-        'use the handle of that queue, or QueueProducer',
-    );
-  }
-
-  private async makeItems(
-    given: AnyDefinition,
-    items: readonly BulkItem<unknown>[],
-  ): Promise<readonly MadeJob[]> {
-    const job = this.ownDefinition(given, 'addBulk()');
-    const now = this.engine.now();
-    return Promise.all(
-      checkEntries(items).map((item, i) =>
-        namingEntry(i, async () => {
-          const path = entryPath(i);
-          const request = readable(item, path, () => ({ data: item.data, options: item.options }));
-          return makeDefinedJob(this.options, job, request, now, path);
-        }),
-      ),
-    );
-  }
-
-  private makeEntries(jobs: readonly BulkJob[], now: number): readonly MadeJob[] {
-    return checkEntries(jobs).map((job, i) => {
-      try {
-        const path = entryPath(i);
-        const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
-        return makeJob(this.options, request, now, path);
-      } catch (error) {
-        throw naming(i, error);
-      }
-    });
   }
 
   private result(job: MadeJob, duplicate: boolean): AddResult {

@@ -35,7 +35,12 @@ class Complaints extends Logger {
 /** Reads the documentation as `npm run docs` does, and writes its pages into this folder. */
 export async function document(out: string): Promise<Documentation> {
   // The compiler has been asked before: it would be the slowest part of it.
-  const app = await Application.bootstrapWithPlugins({ ...config, out, skipErrorChecking: true });
+  const app = await Application.bootstrapWithPlugins({
+    ...config,
+    out,
+    skipErrorChecking: true,
+    logLevel: 'Warn',
+  });
   const complaints = new Complaints();
   app.logger = complaints;
   const project = await app.convert();
