@@ -1,6 +1,6 @@
 import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
-import { refuseKeyPrefix, type ClusterConnection, type ConnectionOption } from '../options/connection.js';
+import { refuseKeyPrefix, type ClusterConnection, type RedisConnection } from '../options/connection.js';
 import type { Address } from './cluster/slot-map.js';
 import type { LinkEvent } from './engine.js';
 import { SENTINELS } from './sentinels.js';
@@ -53,7 +53,7 @@ export class Clients {
   private sample: Redis | null = null;
 
   constructor(
-    private readonly connection: ConnectionOption,
+    private readonly connection: RedisConnection,
     private readonly prefix: string,
   ) {}
 
@@ -155,7 +155,7 @@ export class Clients {
   }
 }
 
-type Factory = Extract<ConnectionOption, (...args: never[]) => unknown>;
+type Factory = Extract<RedisConnection, (...args: never[]) => unknown>;
 
 function ask(factory: Factory, role: ClientRole): Redis | Cluster {
   const client = factory(role as Exclude<ClientRole, 'heartbeat'>);
@@ -176,7 +176,7 @@ function optionsOf(node: unknown): RedisOptions {
 
 /** What an engine needs to know of the module's and the queues' options. */
 export interface EngineSettings {
-  readonly connection: ConnectionOption | undefined;
+  readonly connection: RedisConnection | undefined;
   readonly prefix: string;
   readonly leaseMs: number;
   /** How long one call may take before its socket counts as silent. */
