@@ -51,7 +51,10 @@ async function createEngine(settings: ResolvedModuleOptions, registry: QueueRegi
     const queues = registry.names().filter((name) => registry.has(name));
     return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
   };
-  if (isMemory(connection)) throw new Error('not yet');
+  if (isMemory(connection)) {
+    const { MemoryEngine } = await import('./memory/memory-engine.js');
+    return new MemoryEngine({ leaseMs, limitsOf });
+  }
   const { RedisEngine } = await import('./engine/redis-engine.js');
   return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
 }
