@@ -7,9 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
 import { atEnd } from '../support/cleanup.js';
-import { PATIENT } from '../support/queue-app.js';
 import { until } from '../support/wait.js';
 
+/** Starting a program that is compiled on its way takes long on a busy machine. */
+const PATIENT = { timeout: 60_000 } as const;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TYPESCRIPT = ['--import', './tools/typescript.mjs'];
 const NO_IOREDIS = ['--import', './test/support/no-ioredis.mjs'];
@@ -62,7 +63,7 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
 const post = (url: string, body: unknown) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-describe('the first example of the README', () => {
+describe('the first example of the README', { timeout: 120_000 }, () => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
   const [, code] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
 
@@ -109,7 +110,7 @@ describe('the first example of the README', () => {
   });
 });
 
-describe('where no Redis can be had', () => {
+describe('where no Redis can be had', { timeout: 120_000 }, () => {
   /** As `npm run sample` does, without compiling it. */
   const start = (sample: string) =>
     startProgram([
