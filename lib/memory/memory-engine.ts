@@ -28,6 +28,7 @@ import { MemoryStore } from './memory-store.js';
 import { MemoryTasks } from './memory-tasks.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { note } from './note.js';
+import { nextTurn } from './turn.js';
 import { Verbs, type MemorySettings } from './verbs.js';
 
 /** Due jobs that one call moves at most. */
@@ -171,7 +172,9 @@ export class MemoryEngine implements QueueEngine {
 
   async awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
     if (this.verbs.isClosed) throw new NotRunningError('awaitBell');
-    return this.store.bells.await(this, queues, maxMs);
+    const rung = await this.store.bells.await(this, queues, maxMs);
+    await nextTurn();
+    return rung;
   }
 
   interruptBell(): void {
