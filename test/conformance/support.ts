@@ -63,7 +63,7 @@ interface Ground {
 
 /** Call it at the top of a `describe`, outside of tests. */
 export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEngine {
-  const redis = kind === 'redis' ? useRedis({ leaves: LEAVES }) : null;
+  const redis = kind === 'redis' ? useRedis({ leaves: LEAVES, rights: 'all' }) : null;
   let state: { ground: Ground; engine: QueueEngine; now: number; seqs: Map<string, number> };
 
   const made = (more: Partial<QueueLimits>) => {
@@ -146,7 +146,7 @@ function memoryGround(): Ground {
   };
 }
 
-/** The scripts take the time from a key, so that here too it is the test that moves it. */
+/** The scripts take the time from a key, which no user of the library needs, so that here too it is the test that moves it. */
 function redisGround({ url, prefix, admin }: TestRedis): Ground {
   const clocks = [QUEUE, ...OTHERS].map((queue) => new QueueKeys(prefix, queue).fixed.meta);
   const keys = [...clocks, processKeys(prefix).processes].map((key) => key.replace(/[^:]*$/, 'clock'));
