@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { ownedRecord } from '#lib/schedule/owner.js';
-import { declaring, OWNER, renewing, scheduleIds, TTL_MS, withdrawing } from '../scripts/declarations-support.js';
+import {
+  declaring,
+  OWNER,
+  renewing,
+  scheduleIds,
+  TTL_MS,
+  withdrawing,
+} from '../scripts/declarations-support.js';
 import { QUEUE } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 

@@ -191,7 +191,9 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     await t.claim();
     expect(await t.engine.admin.cancel(QUEUE, 'a@1', 'asked')).toBe('signalled');
     await firesNow('a', [tick('a@2')], { overlap: 'replace' });
-    expect(await t.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({ cancels: new Map([['a@1', 'asked']]) });
+    expect(await t.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({
+      cancels: new Map([['a@1', 'asked']]),
+    });
   });
 
   it('overlapping takes nothing with replace that is not its own, and stands at the end of the line', async () => {

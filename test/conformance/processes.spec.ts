@@ -5,7 +5,8 @@ import { ENGINES, useEngine } from './support.js';
 describe.each(ENGINES)('processes (%s)', (kind) => {
   const t = useEngine(kind);
   const list = async () => (await t.engine.processes.list()).records;
-  const register = (id: string, leaseMs = 1_000) => t.engine.processes.register(processRecord({ id }), leaseMs);
+  const register = (id: string, leaseMs = 1_000) =>
+    t.engine.processes.register(processRecord({ id }), leaseMs);
 
   it('are listed as they say, by every engine of the store, until they unregister', async () => {
     expect(await t.engine.processes.list()).toEqual({ records: [], unreadable: [] });
