@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
@@ -28,6 +28,7 @@ interface Program {
   readonly text: () => string;
   /** Resolves once it has printed that. */
   readonly said: (match: RegExp) => Promise<unknown>;
+  readonly signal: (signal: NodeJS.Signals) => void;
   /** Ends it with SIGTERM; resolves with its exit code or the signal. */
   readonly end: () => Promise<number | NodeJS.Signals>;
 }
@@ -59,6 +60,7 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
         ...PATIENT,
         what: () => `it prints ${match.source}, and it printed:\n${text()}`,
       }),
+    signal: (signal) => void child.kill(signal),
     end: async () => {
       child.kill('SIGTERM');
       const [code, signal] = await closed;
@@ -67,23 +69,26 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
   };
 }
 
+const FOLDER = join(ROOT, '.tmp', `programs-${process.pid}`);
+
+/** The program as it stands; that it is right is for the compiler to say, in `readme.spec.ts`. */
+function compiled(name: string, code: string): string {
+  const path = join(FOLDER, `${name}.js`);
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(path, ts.transpileModule(code, { compilerOptions: COMPILER_OPTIONS }).outputText);
+  return path;
+}
+
+afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
 const post = (url: string, body: unknown) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
 describe('the first example of the README', { timeout: 120_000 }, () => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  const folder = join(ROOT, '.tmp', `example-${process.pid}`);
-  const main = join(folder, 'main.js');
-
-  // As it stands; that it is right is for the compiler to say, in `readme.spec.ts`.
-  beforeAll(() => {
-    const [, code] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(main, ts.transpileModule(code!, { compilerOptions: COMPILER_OPTIONS }).outputText);
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-  const start = (env: NodeJS.ProcessEnv = {}) => startProgram([...NO_IOREDIS, main], env);
+  const [, code] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
+  const start = (env: NodeJS.ProcessEnv = {}) =>
+    startProgram([...NO_IOREDIS, compiled('example', code!)], env);
 
   it('answers a request and handles the job, without a Redis and without ioredis', async () => {
     const { url, said, text, end } = await start();
@@ -109,6 +114,41 @@ describe('the first example of the README', { timeout: 120_000 }, () => {
     expect(readme).toContain(
       `curl localhost:3000/signup -H 'content-type: application/json' -d '{ "email": "ada@example.com" }'`,
     );
+  });
+});
+
+describe('a process that only works', { timeout: 120_000 }, () => {
+  const WORKER = `
+    import { Module } from '@nestjs/common';
+    import { NestFactory } from '@nestjs/core';
+    import { Handle, Processor, QueueModule, QueueProducer, type Job } from 'godwit';
+
+    @Processor('work')
+    class Work {
+      @Handle()
+      run(job: Job) {
+        console.log('ran ' + job.name);
+      }
+    }
+
+    @Module({
+      imports: [QueueModule.forRoot({ connection: 'memory' }), QueueModule.registerQueue({ name: 'work' })],
+      providers: [Work],
+    })
+    class AppModule {}
+
+    const app = await NestFactory.createApplicationContext(AppModule);
+    app.enableShutdownHooks();
+    process.on('SIGUSR2', () => app.get(QueueProducer).add('work', 'second', null));
+    await app.get(QueueProducer).add('work', 'first', null, { delay: 100 });
+  `;
+
+  it('stays, as it would with a connection, until it is told to end', async () => {
+    const { said, signal, end } = await startProgram([...NO_IOREDIS, compiled('worker', WORKER)]);
+    await said(/^ran first$/m);
+    signal('SIGUSR2');
+    await said(/^ran second$/m);
+    expect(await end()).toBe('SIGTERM');
   });
 });
 
