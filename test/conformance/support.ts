@@ -73,7 +73,7 @@ export interface Ground {
 
 /** Call it at the top of a `describe`, outside of tests. */
 export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEngine {
-  const redis = kind === 'redis' ? useRedis({ leaves: LEAVES }) : null;
+  const redis = kind === 'redis' ? useRedis({ leaves: LEAVES, rights: 'all' }) : null;
   let state: { ground: Ground; engine: QueueEngine; now: number; seqs: Map<string, number> };
 
   const made = (more: Partial<QueueLimits>) => {
@@ -159,7 +159,7 @@ export function memoryGround(): Ground {
   };
 }
 
-/** The scripts take the time from a key, so that here too it is the test that moves it. */
+/** The scripts take the time from a key, which no user of the library needs, so that here too it is the test that moves it. */
 export function redisGround({ url, prefix, admin }: TestRedis): Ground {
   const clockOf = (key: string) => key.replace(/[^:]*$/, 'clock');
   const clockIn = (queue: string) => clockOf(new QueueKeys(prefix, queue).fixed.meta);
