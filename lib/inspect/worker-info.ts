@@ -14,7 +14,7 @@ export interface WorkerInfo {
     readonly godwit: string;
     /** Of Node.js. */
     readonly node: string;
-    /** As `Redis 7.0.15`; null where it has not met one. */
+    /** As `Redis 7.0.15`; null where it has not met one, `memory` where there is none. */
     readonly server: string | null;
   };
   /** Since when its workers run. */
