@@ -45,6 +45,7 @@ export type RedisConnection =
  * QueueModule.forRoot({ connection: { memory: true, inProduction: true } })
  */
 export interface MemoryConnection {
+  /** Tells it from a Redis. */
   readonly memory: true;
   /** Start also with `NODE_ENV=production`, where every deployment and every crash loses the jobs. @default false */
   readonly inProduction?: boolean;

@@ -21,42 +21,17 @@ export interface MadeJob extends EnqueueJob {
   readonly replication: Replication | null;
 }
 
-/** Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored. */
+/**
+ * Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored.
+ *
+ * @param json the data where it is encoded already.
+ */
 export function makeJob(
   queue: ResolvedQueueOptions,
   request: JobRequest,
   now: number,
   path: string,
-): MadeJob {
-  return written(queue, request, undefined, now, path);
-}
-
-/**
- * The same for a definition: its schema is asked first. Where the schema takes undefined, as one with a default does, there may
- * be no data.
- *
- * @throws {SchemaViolationError}
- */
-export async function makeDefinedJob(
-  queue: ResolvedQueueOptions,
-  definition: AnyDefinition,
-  { data, options }: Omit<JobRequest, 'name'>,
-  now: number,
-  path: string,
-): Promise<MadeJob> {
-  const isNone = data === undefined && definition.schema !== undefined;
-  const json = isNone ? NO_DATA : encodePayload(data, `${path}.data`, queue.maxPayloadBytes);
-  await checkGiven(definition, data, isNone ? undefined : json);
-  return written(queue, { name: definition.name, data, options }, json, now, path);
-}
-
-/** @param json the data where it is encoded already. */
-function written(
-  queue: ResolvedQueueOptions,
-  request: JobRequest,
-  json: string | undefined,
-  now: number,
-  path: string,
+  json?: string,
 ): MadeJob {
   const name = checkJobName(request.name);
   const { id, delayMs, dueAt, priority, durability, ...policy } = checkJobOptions(
@@ -75,4 +50,23 @@ function written(
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
   };
+}
+
+/**
+ * The same for a definition: its schema is asked first. Where the schema takes undefined, as one with a default does, there may
+ * be no data.
+ *
+ * @throws {SchemaViolationError}
+ */
+export async function makeDefinedJob(
+  queue: ResolvedQueueOptions,
+  definition: AnyDefinition,
+  { data, options }: Omit<JobRequest, 'name'>,
+  now: number,
+  path: string,
+): Promise<MadeJob> {
+  const isNone = data === undefined && definition.schema !== undefined;
+  const json = isNone ? NO_DATA : encodePayload(data, `${path}.data`, queue.maxPayloadBytes);
+  await checkGiven(definition, data, isNone ? undefined : json);
+  return makeJob(queue, { name: definition.name, data, options }, now, path, json);
 }

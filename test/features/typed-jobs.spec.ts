@@ -8,7 +8,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { JobFailedError } from '#lib/errors.js';
 import { defineJob, type AnyDefinition, type JobOf } from '#lib/job/define-job.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { bootQueue, type QueueApp } from '../support/queue-app.js';
+import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { echoOf, violationOf } from './typed-jobs-support.js';
 
@@ -202,11 +202,11 @@ describe('a job without data', () => {
     }
     const { queue, said } = await bootQueue(redis, { providers: [Sweeper], queue: KEPT });
     const { id } = await queue.add(sweep, undefined, { attempts: 1, expiresIn: '1h', priority: 3 });
-    await said.first(({ type: kind }) => kind === 'dead');
+    await said.first(({ type: kind }) => kind === 'dead', PATIENT);
     expect((await queue.dead.list()).jobs[0]).toMatchObject({ id, name: 'sweep', data: undefined });
     fails = false;
     await queue.dead.retry(id);
-    await said.first(({ type: kind }) => kind === 'completed');
+    await said.first(({ type: kind }) => kind === 'completed', PATIENT);
     expect((await queue.get(id))!.result).toEqual({ days: 7 });
   });
 
