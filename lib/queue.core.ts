@@ -9,16 +9,17 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planPools, type MakeHandler } from './discovery/handler.registry.js';
+import { planPools } from './discovery/handler.registry.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
@@ -110,6 +111,7 @@ export class QueueCoreModule
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
     private readonly modules: ModulesContainer,
+    private readonly application: ExternalContextCreator,
   ) {}
 
   /**
@@ -150,9 +152,13 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const maker = new HandlerMaker(this.modules);
-    const makeHandler: MakeHandler = ({ instance }, method, label) => maker.make({ instance, method, label });
-    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
+    const maker = this.handlerMaker();
+    const { plans, faults: misfits } = planPools(
+      found.processors,
+      this.registry.names(),
+      ({ instance, wrapper }, method, label) =>
+        maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
+    );
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
@@ -170,6 +176,12 @@ export class QueueCoreModule
     const drain = () => this.core.runtime.shutDown();
     for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
+  }
+
+  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  private handlerMaker(): HandlerMaker {
+    const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
+    return new HandlerMaker(this.modules, globalEnhancers(this.application, kinds));
   }
 
   private rootFaults(): string[] {
