@@ -9,7 +9,7 @@ import { newSide, oldQueue } from './support/rig.js';
 const server = useServer();
 const redis = useRedis({ server, rights: 'all' });
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const TIMEOUT = 60_000;
+const TIMEOUT = 180_000;
 
 async function move(...args: string[]): Promise<{ code: number; text: string }> {
   const program = ['--import', './tools/typescript.mjs', 'sample/03-from-bullmq/moving/main.ts', ...args];

@@ -38,13 +38,12 @@ export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions =
         const page = await from.getJobs([state], at, at + PAGE - 1, true);
         if (page.length === 0) break;
         const whys = await Promise.all(page.map((job) => add(job, state)));
-        for (const [i, why] of whys.entries()) {
-          const job = page[i];
-          if (why === null && !dryRun) await job!.remove();
-          if (why === null) report.moved++;
-          else report.left.push({ id: job?.id ?? '', why });
-          if (why !== null || dryRun) at++;
-        }
+        const here = page.filter((_, i) => whys[i] === null);
+        if (!dryRun) await Promise.all(here.map((job) => job!.remove()));
+        report.moved += here.length;
+        for (const [i, why] of whys.entries())
+          if (why !== null) report.left.push({ id: page[i]?.id ?? '', why });
+        at += dryRun ? page.length : page.length - here.length;
       }
     }
   } finally {
