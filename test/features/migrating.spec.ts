@@ -1,20 +1,12 @@
 import type { Type } from '@nestjs/common';
 import { expect, it } from 'vitest';
-import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
-import { getQueueToken } from '#lib/decorators/metadata.js';
-import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
-import { bootApp } from '../support/app.js';
-import { atEnd } from '../support/cleanup.js';
 import { blockUnder, run } from '../support/page-code.js';
 import { bootQueue, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
 import { collect, latch, until } from '../support/wait.js';
 
 const PAGE = 'MIGRATING.md';
 const redis = useRedis();
-const second = useServer();
 
 interface Films {
   readonly FilmsProcessor: Type;
@@ -82,36 +74,3 @@ it('a job that needs others fails where one of them is dead', async () => {
   await until(async () => (await films.get(id))?.state === 'dead', PATIENT);
   expect((await films.get(id))?.failure?.message).toBe('a scene cannot be rendered');
 });
-
-it('two Redis in one process are two application contexts, and the handle of the second is provided', async () => {
-  process.env['VIDEO_REDIS_URL'] = second.url;
-  atEnd(() => {
-    delete process.env['VIDEO_REDIS_URL'];
-  });
-  const { VideoModule, VIDEO } = await run<{ VideoModule: Type; VIDEO: string }>(
-    blockUnder(PAGE, 'Two Redis in one process'),
-  );
-  const { get, close } = await bootApp({
-    imports: [
-      QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix }),
-      QueueModule.registerQueue({ name: 'video' }),
-      VideoModule,
-    ],
-    providers: [processorOf('video', { '*': () => 'of the first' }), Holder],
-  });
-  const first = get<Queue>(getQueueToken('video'));
-  const other = get<Queue>(VIDEO);
-  expect(await first.addAndWait('cut', {})).toBe('of the first');
-  // The second has a handler of its own, which answers the name.
-  expect(await other.addAndWait('trim', {})).toBe('trim');
-  expect((await first.stats()).total.processed).toBe(1);
-  expect((await other.stats()).total.processed).toBe(1);
-  expect(get(Holder).video).toBe(first);
-  await close();
-  await expect(other.counts()).rejects.toMatchObject({ code: 'GODWIT_NOT_RUNNING' });
-});
-
-class Holder {
-  constructor(readonly video: Queue) {}
-}
-InjectQueue('video')(Holder, undefined as never, 0);
