@@ -1,6 +1,9 @@
 // The wiring: modules, decorators, the runtime.
 export { QueueModule } from './queue.module.js';
 export type {
+  ConfigKeyOption,
+  NamedModuleAsyncOptions,
+  NamedModuleOptionsFactory,
   QueueAsyncOptions,
   QueueModuleAsyncOptions,
   QueueModuleOptionsFactory,
@@ -21,7 +24,12 @@ export type { JobDataOptions, JobDataPipe } from './decorators/job-params.decora
 export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
-export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type {
+  ClusterConnection,
+  ConnectionOption,
+  MemoryConnection,
+  RedisConnection,
+} from './options/connection.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
@@ -49,6 +57,8 @@ export type {
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
+
+export type { NamedModuleOptions } from './options/named-options.js';
 
 // Jobs.
 export { defineJob } from './job/define-job.js';

@@ -10,7 +10,14 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
-import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import {
+  QUEUE_ENGINE,
+  QUEUE_HANDLES,
+  ROOT_OPTIONS,
+  SETTINGS,
+  WORKFORCE,
+  namedRootToken,
+} from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planPools } from './discovery/handler.registry.js';
@@ -29,7 +36,9 @@ import {
   type ResolvedModuleOptions,
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
+import { EmbeddedQueues } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import { logLinks } from './queue.warnings.js';
@@ -62,7 +71,7 @@ export class QueueCore {
   providers: [
     {
       provide: CHECKED_SETTINGS,
-      inject: [{ token: ROOT_OPTIONS, optional: true }],
+      inject: [DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
       useFactory: checkSettings,
     },
     { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
@@ -100,6 +109,7 @@ export class QueueCoreModule
     OnApplicationShutdown
 {
   private readonly logger = new Logger('QueueModule');
+  private readonly embedded: EmbeddedQueues;
   private stopLogging = () => {};
 
   constructor(
@@ -112,7 +122,9 @@ export class QueueCoreModule
     private readonly discovery: DiscoveryService,
     private readonly modules: ModulesContainer,
     private readonly application: ExternalContextCreator,
-  ) {}
+  ) {
+    this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
+  }
 
   /**
    * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
@@ -121,6 +133,7 @@ export class QueueCoreModule
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
+    for (const notice of this.embedded.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
   }
 
@@ -146,6 +159,7 @@ export class QueueCoreModule
 
   /** As the last of all: requests served until now could still add jobs. */
   async onApplicationShutdown(): Promise<void> {
+    await this.sayWhatIsLost();
     await this.core.runtime.close();
     this.stopLogging();
   }
@@ -167,6 +181,7 @@ export class QueueCoreModule
       ...this.rootFaults(),
       ...this.registry.faults,
       ...this.dispatchers.faults,
+      ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
       ...maker.faults,
@@ -179,6 +194,16 @@ export class QueueCoreModule
     this.core.runtime.prepare(plans, schedules.queues);
   }
 
+  /** Never rejects. */
+  private async sayWhatIsLost(): Promise<void> {
+    try {
+      const lost = await this.embedded.lost(this.engine);
+      if (lost !== null) this.logger.warn(lost);
+    } catch (error) {
+      this.logger.error(`counting what is lost: ${String(error)}`);
+    }
+  }
+
   /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
   private handlerMaker(): HandlerMaker {
     const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
@@ -189,12 +214,16 @@ export class QueueCoreModule
   }
 
   private rootFaults(): string[] {
-    const roots = this.discovery.getProviders().filter((wrapper) => wrapper.token === ROOT_OPTIONS);
-    return roots.length > 1 ? [faults.rootTwice(roots.length)] : [];
+    const tokens = this.discovery.getProviders().map(({ token }) => token);
+    return [undefined, ...configKeys(this.discovery)].flatMap((key) => {
+      const root = key === undefined ? ROOT_OPTIONS : namedRootToken(key);
+      const times = tokens.filter((token) => token === root).length;
+      return times > 1 ? [faults.rootTwice(times, key)] : [];
+    });
   }
 }
 
-function checkSettings(given: QueueModuleOptions | undefined): Settings {
-  if (given === undefined) throw new MissingRootError();
+function checkSettings(discovery: DiscoveryService, given: QueueModuleOptions | undefined): Settings {
+  if (given === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
   return collectFaults((report) => resolveModuleOptions(given, report));
 }

@@ -23,7 +23,11 @@ export type { ConnectionOption };
 
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
-  /** @default 'redis://localhost:6379' */
+  /**
+   * Where Redis is, or `'memory'` for development: jobs then live in this process alone.
+   *
+   * @default 'redis://localhost:6379'
+   */
   readonly connection?: ConnectionOption;
   /** Starts every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different ones. @default 'godwit' */
   readonly prefix?: string;
@@ -245,8 +249,9 @@ const readProcessor = shape({ concurrency: field('concurrency', integer(1, 10_00
 export function resolveModuleOptions(
   options: QueueModuleOptions = {},
   report: Report = refuse,
+  path = 'forRoot()',
 ): ResolvedModuleOptions {
-  const given = readModule(options, 'forRoot()', report) ?? {};
+  const given = readModule(options, path, report) ?? {};
   return {
     connection: given.connection ?? DEFAULT_CONNECTION,
     prefix: given.prefix ?? 'godwit',
