@@ -9,7 +9,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -26,6 +26,8 @@ import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { globalEnhancers } from './handlers/global-enhancers.js';
+import { HandlerMaker } from './handlers/handler-maker.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import {
@@ -118,6 +120,8 @@ export class QueueCoreModule
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
+    private readonly modules: ModulesContainer,
+    private readonly application: ExternalContextCreator,
   ) {
     this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
   }
@@ -162,7 +166,13 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
+    const maker = this.handlerMaker();
+    const { plans, faults: misfits } = planPools(
+      found.processors,
+      this.registry.names(),
+      ({ instance, wrapper }, method, label) =>
+        maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
+    );
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
@@ -174,6 +184,7 @@ export class QueueCoreModule
       ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
+      ...maker.faults,
       ...schedules.faults,
     ];
     if (all.length > 0) throw new BootstrapError(all);
@@ -191,6 +202,15 @@ export class QueueCoreModule
     } catch (error) {
       this.logger.error(`counting what is lost: ${String(error)}`);
     }
+  }
+
+  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  private handlerMaker(): HandlerMaker {
+    const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
+    const { config, faults: scoped } = globalEnhancers(this.application, kinds);
+    const maker = new HandlerMaker(this.modules, config);
+    maker.faults.push(...scoped);
+    return maker;
   }
 
   private rootFaults(): string[] {
