@@ -125,6 +125,7 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NestConflictError,
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
@@ -140,4 +141,4 @@ export {
   WaitTimeoutError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';

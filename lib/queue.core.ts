@@ -9,11 +9,12 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { DiscoveryService } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planPools } from './discovery/handler.registry.js';
+import { discoveryProviders } from './discovery/nest-copy.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
@@ -56,8 +57,8 @@ export class QueueCore {
  */
 @Global()
 @Module({
-  imports: [DiscoveryModule],
   providers: [
+    ...discoveryProviders,
     {
       provide: CHECKED_SETTINGS,
       inject: [{ token: ROOT_OPTIONS, optional: true }],

@@ -13,7 +13,7 @@ const HANDLER_MARK = 'godwit:handler';
 const SCHEDULE_MARK = 'godwit:schedule';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
-/** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
+/** What `@Processor` was given, unchecked, perhaps null: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
   readonly queues: unknown;
   readonly options: ProcessorOptions;

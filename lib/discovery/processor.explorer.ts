@@ -77,8 +77,6 @@ export class ProcessorExplorer {
   private exploreProcessor(wrapper: Wrapper, type: Class, mark: ProcessorMark, found: Exploration): void {
     if (wrapper.isTransient) {
       found.faults.push(faults.transient(type.name));
-    } else if (!wrapper.isDependencyTreeStatic()) {
-      found.faults.push(faults.requestScoped(type.name));
     } else {
       found.faults.push(...this.hiddenOverrides(type));
       found.processors.push({
