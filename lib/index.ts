@@ -16,6 +16,7 @@ export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/me
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
+export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
