@@ -22,6 +22,7 @@ import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
+import { scopedHandler } from './handlers/scoped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import {
@@ -154,7 +155,10 @@ export class QueueCoreModule
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
     const maker = new HandlerMaker(this.modules);
-    const makeHandler: MakeHandler = ({ instance }, method, label) => maker.make({ instance, method, label });
+    const makeHandler: MakeHandler = (processor, method, label) =>
+      processor.isScoped
+        ? scopedHandler(maker, { ...processor, method, label })
+        : maker.make({ instance: processor.instance, method, label });
     const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
@@ -171,7 +175,7 @@ export class QueueCoreModule
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of found.warnings) this.logger.warn(warning);
     const drain = () => this.core.runtime.shutDown();
-    for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
+    drainBeforeDestroy(found.processors, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 

@@ -1,3 +1,4 @@
+import { REQUEST } from '@nestjs/core';
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -41,6 +42,19 @@ export interface MisplacedSchedule extends ScheduleMark {
 
 /** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
 export const QUEUE_ENGINE = 'godwit:engine';
+
+/**
+ * Token of the job, for request-scoped processors and everything request-scoped that they inject: the same object that the handler
+ * receives. It is Nest's `REQUEST`, so a provider that serves requests and jobs injects one or the other. In a durable provider it
+ * is, as there, the payload of the `ContextIdStrategy`: such an instance outlives the job.
+ *
+ * @example
+ * @Injectable({ scope: Scope.REQUEST })
+ * export class Tenant {
+ *   constructor(@Inject(JOB_REF) readonly job: Job<{ tenant: string }>) {}
+ * }
+ */
+export const JOB_REF: string = REQUEST;
 
 /** What `forRoot` was given, as it was given. */
 export const ROOT_OPTIONS = 'godwit:root-options';
