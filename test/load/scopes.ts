@@ -1,5 +1,5 @@
 // What it costs to make a processor for each job or for each tenant, and whether anything of it stays:
-//   node --expose-gc --import ./tools/typescript.mjs test/load/scopes.ts [--jobs 100000]
+//   npm run test:scopes -- [--jobs 100000]
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 import { Inject, Injectable, Scope, UseGuards } from '@nestjs/common';
