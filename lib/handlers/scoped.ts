@@ -3,21 +3,18 @@ import { Injector } from '@nestjs/core/injector/injector.js';
 import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
 import { ProcessorScopeError } from '../errors.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
-import { directHandler } from './direct.js';
+import type { HandlerTarget } from './enhanced.js';
 import type { HandlerMaker } from './handler-maker.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /** A method of a processor of which an instance is made for each job, or for each tenant. */
-export interface ScopedTarget {
+export interface ScopedTarget extends HandlerTarget {
   /** What Nest knows of the processor. */
   readonly wrapper: Wrapper;
   readonly className: string;
   /** Looks like its instances, and was never constructed. */
   readonly instance: Record<string, any>;
-  readonly method: string;
-  /** `Class.method`, for messages. */
-  readonly label: string;
 }
 
 /**
@@ -41,14 +38,15 @@ export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handle
 type CallOn = (instance: Record<string, any>, contextId: ContextId) => Handler;
 
 function callsOn(maker: HandlerMaker, target: ScopedTarget, trees: Trees): CallOn {
-  const { wrapper, method, label } = target;
-  if (maker.isPlain(target)) return (instance) => directHandler(instance, method);
+  const { wrapper, method, label, moduleKey } = target;
+  const made = { method, label, moduleKey };
+  if (maker.isPlain(target)) return (instance) => maker.direct({ ...made, instance });
   // The enhancers of an instance that is shared are as durable as it is, or it would not be shared.
   const shared = new WeakMap<object, Handler>();
   return (instance, contextId) => {
     const known = shared.get(instance);
     if (known) return known;
-    const handler = maker.enhanced({ instance, method, label, contextId, inquirerId: wrapper.id });
+    const handler = maker.enhanced({ ...made, instance, contextId, inquirerId: wrapper.id });
     if (trees.isShared(contextId)) shared.set(instance, handler);
     return handler;
   };
