@@ -15,7 +15,7 @@ export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
@@ -141,10 +141,12 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NestConflictError,
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,
+  ProcessorScopeError,
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
@@ -156,4 +158,4 @@ export {
   WaitTimeoutError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';

@@ -3,13 +3,14 @@ import {
   Inject,
   Logger,
   Module,
+  Optional,
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -20,7 +21,8 @@ import {
 } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planPools } from './discovery/handler.registry.js';
+import { planPools, type MakeHandler } from './discovery/handler.registry.js';
+import { discoveryProviders } from './discovery/nest-copy.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
@@ -28,6 +30,7 @@ import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
+import { scopedHandler } from './handlers/scoped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import {
@@ -67,8 +70,8 @@ export class QueueCore {
  */
 @Global()
 @Module({
-  imports: [DiscoveryModule],
   providers: [
+    ...discoveryProviders,
     {
       provide: CHECKED_SETTINGS,
       inject: [DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
@@ -120,8 +123,9 @@ export class QueueCoreModule
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
-    private readonly modules: ModulesContainer,
-    private readonly application: ExternalContextCreator,
+    // There are none under another copy of Nest, which `discoveryProviders` says in words.
+    @Optional() private readonly modules: ModulesContainer,
+    @Optional() private readonly application: ExternalContextCreator,
   ) {
     this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
   }
@@ -167,12 +171,11 @@ export class QueueCoreModule
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
     const maker = this.handlerMaker();
-    const { plans, faults: misfits } = planPools(
-      found.processors,
-      this.registry.names(),
-      ({ instance, wrapper }, method, label) =>
-        maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
-    );
+    const makeHandler: MakeHandler = (processor, method, label) => {
+      const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
+      return processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+    };
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
@@ -190,7 +193,7 @@ export class QueueCoreModule
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of found.warnings) this.logger.warn(warning);
     const drain = () => this.core.runtime.shutDown();
-    for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
+    drainBeforeDestroy(found.processors, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 
