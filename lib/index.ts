@@ -13,6 +13,8 @@ export { Handle } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
+export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';

@@ -14,12 +14,15 @@ import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from '
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planPools } from './discovery/handler.registry.js';
+import { ListenerExplorer } from './discovery/listener.explorer.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
+import { planListeners } from './listeners/listener-plan.js';
+import { Listeners } from './listeners/listeners.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveModuleOptions,
@@ -86,6 +89,7 @@ export class QueueCore {
       useFactory: (...parts: ConstructorParameters<typeof QueueCore>) => new QueueCore(...parts),
     },
     ProcessorExplorer,
+    ListenerExplorer,
   ],
   exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
 })
@@ -107,6 +111,8 @@ export class QueueCoreModule
     private readonly dispatchers: DispatcherRegistry,
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
+    private readonly listenerExplorer: ListenerExplorer,
+    private readonly listeners: Listeners,
     private readonly discovery: DiscoveryService,
   ) {}
 
@@ -120,14 +126,15 @@ export class QueueCoreModule
     await this.core.runtime.open();
   }
 
-  /** Once every provider is initialised. */
+  /** Once every provider is initialised. The listeners come first: they hear of the first job that is claimed. */
   async onApplicationBootstrap(): Promise<void> {
+    await this.listeners.start();
     await this.core.runtime.boot();
   }
 
   /** The processors' own hooks have started the drain; here it is awaited where there was none. */
   async onModuleDestroy(): Promise<void> {
-    await this.core.runtime.shutDown();
+    await this.drain();
   }
 
   /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
@@ -146,11 +153,22 @@ export class QueueCoreModule
     this.stopLogging();
   }
 
+  /** The runs end, then listeners hear of their ends: both while what they use is still there. Never rejects. */
+  private async drain(): Promise<void> {
+    await this.core.runtime.shutDown();
+    await this.listeners.finish();
+  }
+
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
     const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
+    const heard = this.listenerExplorer.explore();
+    const listeners = planListeners(heard.listeners, this.registry.names(), (queue) => {
+      const options = optionsOf(queue);
+      return options && options.events.max > 0;
+    });
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
     const all = [
       ...this.settings.faults,
@@ -160,11 +178,14 @@ export class QueueCoreModule
       ...found.faults,
       ...misfits,
       ...schedules.faults,
+      ...heard.faults,
+      ...listeners.faults,
     ];
     if (all.length > 0) throw new BootstrapError(all);
-    for (const warning of found.warnings) this.logger.warn(warning);
-    const drain = () => this.core.runtime.shutDown();
-    for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
+    for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
+    this.listeners.prepare(listeners.plans);
+    const byInstance = new Map([...found.processors, ...heard.listeners].map((one) => [one.instance, one]));
+    for (const one of byInstance.values()) drainBeforeDestroy(one, () => this.drain(), this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 

@@ -4,6 +4,7 @@ import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
+import { Listeners } from './listeners/listeners.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
@@ -144,6 +145,7 @@ export const wiredProviders: Provider[] = [
       new DispatcherRegistry(engine, prefix),
   },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
+  { provide: Listeners, inject: [QueueEvents], useFactory: (events: QueueEvents) => new Listeners(events) },
   {
     provide: QUEUE_HANDLES,
     inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents],

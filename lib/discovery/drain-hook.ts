@@ -2,14 +2,14 @@ import type { Logger } from '@nestjs/common';
 import type { FoundProcessor } from './processor.explorer.js';
 
 /**
- * Lets the drain begin before anything the processor depends on is destroyed: Nest tears modules down from the
+ * Lets the drain begin before anything the processor (or listener) depends on is destroyed: Nest tears modules down from the
  * dependents to what they depend on, and a hook of our own, in a global module, would run last, with the database of
  * the application already closed. The processor's own hook runs after the drain.
  *
  * @param drain Never rejects; the first call starts it for all pools, all calls answer the same promise.
  */
 export function drainBeforeDestroy(
-  { instance, className }: FoundProcessor,
+  { instance, className }: Pick<FoundProcessor, 'instance' | 'className'>,
   drain: () => Promise<void>,
   logger: Logger,
 ): void {
