@@ -6,6 +6,7 @@ import { GodwitError } from './errors/base.js';
 import { show } from './errors/show.js';
 
 export { GodwitError, show };
+export { HandlerNotCalledError } from './errors/handlers.js';
 export { ScheduleNotFoundError } from './errors/schedules.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */

@@ -18,6 +18,9 @@ export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
+export { Attempt, JobData, JobId, JobRef, Signal } from './decorators/job-params.decorator.js';
+export type { JobDataOptions, JobDataPipe } from './decorators/job-params.decorator.js';
+export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
 export type { ClusterConnection, ConnectionOption } from './options/connection.js';
@@ -37,6 +40,8 @@ export type {
 export type {
   CompletedOptions,
   DeadOptions,
+  EnhancerKind,
+  EnhancerOptions,
   EventsOption,
   LeaseOptions,
   ProcessorOptions,
@@ -118,6 +123,7 @@ export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.
 export {
   BootstrapError,
   GodwitError,
+  HandlerNotCalledError,
   InvalidJobIdError,
   InvalidJobNameError,
   InvalidOptionError,

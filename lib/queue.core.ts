@@ -9,7 +9,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
@@ -20,6 +20,8 @@ import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { globalEnhancers } from './handlers/global-enhancers.js';
+import { HandlerMaker } from './handlers/handler-maker.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { planListeners } from './listeners/listener-plan.js';
 import { Listeners } from './listeners/listeners.js';
@@ -114,6 +116,8 @@ export class QueueCoreModule
     private readonly listenerExplorer: ListenerExplorer,
     private readonly listeners: Listeners,
     private readonly discovery: DiscoveryService,
+    private readonly modules: ModulesContainer,
+    private readonly application: ExternalContextCreator,
   ) {}
 
   /**
@@ -161,7 +165,13 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
+    const maker = this.handlerMaker();
+    const { plans, faults: misfits } = planPools(
+      found.processors,
+      this.registry.names(),
+      ({ instance, wrapper }, method, label) =>
+        maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
+    );
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const heard = this.listenerExplorer.explore();
@@ -187,6 +197,12 @@ export class QueueCoreModule
     const byInstance = new Map([...found.processors, ...heard.listeners].map((one) => [one.instance, one]));
     for (const one of byInstance.values()) drainBeforeDestroy(one, () => this.drain(), this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
+  }
+
+  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  private handlerMaker(): HandlerMaker {
+    const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
+    return new HandlerMaker(this.modules, globalEnhancers(this.application, kinds));
   }
 
   private rootFaults(): string[] {

@@ -16,6 +16,8 @@ import { faults, warnings } from './faults.js';
 export interface FoundProcessor {
   readonly className: string;
   readonly instance: Record<string, any>;
+  /** What Nest knows of the provider. */
+  readonly wrapper: Wrapper;
   readonly mark: ProcessorMark;
   readonly methods: readonly FoundMethod[];
 }
@@ -82,6 +84,7 @@ export class ProcessorExplorer {
       found.processors.push({
         className: type.name,
         instance: wrapper.instance as Record<string, any>,
+        wrapper,
         mark,
         methods: this.markedMethods(type),
       });

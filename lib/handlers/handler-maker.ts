@@ -1,0 +1,30 @@
+import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
+import type { Handler } from '../worker/handler.js';
+import { directHandler, directHandlerWithContext } from './direct.js';
+import { Enhancers, type HandlerTarget } from './enhanced.js';
+
+/** Makes what a pool calls, once for a handler: the method itself, or the way to it through the enhancers. */
+export class HandlerMaker {
+  private readonly enhancers: Enhancers;
+
+  constructor(modules: ModulesContainer, config: ApplicationConfig) {
+    this.enhancers = new Enhancers(modules, config);
+  }
+
+  make(target: HandlerTarget): Handler {
+    const { instance, method, label } = target;
+    if (!this.isPlain(target)) return this.enhanced(target);
+    // What a test puts in its place before the start counts too: it is what will be called.
+    const takesContext = (instance[method] as (...args: unknown[]) => unknown).length > 1;
+    return takesContext ? directHandlerWithContext(instance, method, label) : directHandler(instance, method);
+  }
+  /** Whether nothing stands between the job and the method. */
+  isPlain(target: HandlerTarget): boolean {
+    return this.enhancers.isPlain(target);
+  }
+
+  /** Through the enhancers, whether there are any or not. */
+  enhanced(target: HandlerTarget): Handler {
+    return this.enhancers.handler(target);
+  }
+}
