@@ -8,6 +8,7 @@ import { show } from './errors/show.js';
 export { GodwitError, show };
 export { HandlerNotCalledError } from './errors/handlers.js';
 export { ScheduleNotFoundError } from './errors/schedules.js';
+export { WrapHookError } from './errors/wrap.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
 export type Applied = 'no' | 'unknown';

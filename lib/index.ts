@@ -51,6 +51,7 @@ export type {
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
+export type { WrapHook, WrapOption } from './options/wrap.js';
 
 // Jobs.
 export { defineJob } from './job/define-job.js';
@@ -146,6 +147,7 @@ export {
   UnrecoverableError,
   UnsupportedRedisError,
   WaitTimeoutError,
+  WrapHookError,
   WrongStateError,
 } from './errors.js';
 export type { AbortReason, Applied, PayloadIssue } from './errors.js';

@@ -22,6 +22,7 @@ import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
+import { wrappedHandler } from './handlers/wrapped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { planListeners } from './listeners/listener-plan.js';
 import { Listeners } from './listeners/listeners.js';
@@ -170,7 +171,10 @@ export class QueueCoreModule
       found.processors,
       this.registry.names(),
       ({ instance, wrapper }, method, label) =>
-        maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
+        wrappedHandler(
+          this.settings.value.wrap,
+          maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
+        ),
     );
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
