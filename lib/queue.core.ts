@@ -10,7 +10,15 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
-import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import { configKeys } from './queue.configs.js';
+import {
+  QUEUE_ENGINE,
+  QUEUE_HANDLES,
+  ROOT_OPTIONS,
+  SETTINGS,
+  WORKFORCE,
+  namedRootToken,
+} from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planPools } from './discovery/handler.registry.js';
@@ -66,7 +74,7 @@ export class QueueCore {
   providers: [
     {
       provide: CHECKED_SETTINGS,
-      inject: [{ token: ROOT_OPTIONS, optional: true }],
+      inject: [DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
       useFactory: checkSettings,
     },
     { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
@@ -210,12 +218,16 @@ export class QueueCoreModule
   }
 
   private rootFaults(): string[] {
-    const roots = this.discovery.getProviders().filter((wrapper) => wrapper.token === ROOT_OPTIONS);
-    return roots.length > 1 ? [faults.rootTwice(roots.length)] : [];
+    const tokens = this.discovery.getProviders().map(({ token }) => token);
+    return [undefined, ...configKeys(this.discovery)].flatMap((key) => {
+      const root = key === undefined ? ROOT_OPTIONS : namedRootToken(key);
+      const times = tokens.filter((token) => token === root).length;
+      return times > 1 ? [faults.rootTwice(times, key)] : [];
+    });
   }
 }
 
-function checkSettings(given: QueueModuleOptions | undefined): Settings {
-  if (given === undefined) throw new MissingRootError();
+function checkSettings(discovery: DiscoveryService, given: QueueModuleOptions | undefined): Settings {
+  if (given === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
   return collectFaults((report) => resolveModuleOptions(given, report));
 }

@@ -1,8 +1,11 @@
 import type { Provider } from '@nestjs/common';
-import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import { DiscoveryService } from '@nestjs/core';
+import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
+import { RoutedEngine } from './engine/routed-engine.js';
+import { Routes } from './engine/routes.js';
 import { QueueEvents } from './events/queue-events.js';
 import { Listeners } from './listeners/listeners.js';
 import { JobWaiter } from './events/wait-for-job.js';
@@ -15,6 +18,7 @@ import { Scheduler } from './maintenance/scheduler.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { configKeys } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
@@ -35,7 +39,23 @@ const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 
-function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
+/** With configurations of other keys, an engine for each of those that are in use. */
+function createEngine(
+  settings: ResolvedModuleOptions,
+  registry: QueueRegistry,
+  discovery: DiscoveryService,
+  root: unknown,
+): QueueEngine {
+  if (configKeys(discovery).length === 0) return engineOf('', settings, registry);
+  const keys = () => [
+    ...(root === undefined ? [] : ['']),
+    ...configKeys(discovery).filter((key) => registry.queuesOf(key).length > 0),
+  ];
+  const make = (key: string) => engineOf(key, key === '' ? settings : registry.settingsOf(key), registry);
+  return new RoutedEngine(new Routes(keys, (queue) => registry.configOf(queue), make));
+}
+
+function engineOf(config: string, settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
     const { events, dead, completed } = registry.optionsOf(queue);
@@ -47,16 +67,18 @@ function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry):
       completedMax: completed.max,
     };
   };
-  const replicasAsked = () => {
-    const queues = registry.names().filter((name) => registry.has(name));
-    return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
-  };
+  const replicasAsked = () =>
+    Math.max(
+      0,
+      ...registry.queuesOf(config).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
+    );
   return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
   const check = (queue: string) => void registry.optionsOf(queue);
-  return new QueueEvents(engine, () => registry.names(), check);
+  const sourceOf = (queue: string) => (engine instanceof RoutedEngine ? engine.routes.of(queue) : engine);
+  return new QueueEvents(sourceOf, () => registry.names(), check);
 }
 
 function createHandles(
@@ -137,7 +159,11 @@ function hire(
 }
 
 export const wiredProviders: Provider[] = [
-  { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  {
+    provide: QUEUE_ENGINE,
+    inject: [SETTINGS, QueueRegistry, DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
+    useFactory: createEngine,
+  },
   {
     provide: DispatcherRegistry,
     inject: [QUEUE_ENGINE, SETTINGS],

@@ -107,8 +107,8 @@ export const faults = {
     `${scope === 'transient' ? '' : ', itself or through something it injects'}; ` +
     `an event comes with no request and is for one instance: make the class a singleton, or put the listener on one that is`,
 
-  rootTwice: (times: number) =>
-    `QueueModule.forRoot() or forRootAsync() is imported ${count(times)}; import it once, in the root module`,
+  rootTwice: (times: number, key: string | undefined) =>
+    `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
 };
 
 /** What is fine, but perhaps not meant. */
@@ -124,6 +124,10 @@ export const warnings = {
 /** `queue 'a'`, `queues 'a' and 'b'`. */
 function namedQueues(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${list(queues.map((queue) => `'${queue}'`))}`;
+}
+
+function quotedKey(key: string | undefined): string {
+  return key === undefined ? '' : `'${key}'`;
 }
 
 function count(times: number): string {

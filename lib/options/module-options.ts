@@ -250,8 +250,9 @@ const readProcessor = shape({ concurrency: field('concurrency', integer(1, 10_00
 export function resolveModuleOptions(
   options: QueueModuleOptions = {},
   report: Report = refuse,
+  path = 'forRoot()',
 ): ResolvedModuleOptions {
-  const given = readModule(options, 'forRoot()', report) ?? {};
+  const given = readModule(options, path, report) ?? {};
   return {
     connection: given.connection ?? DEFAULT_CONNECTION,
     prefix: given.prefix ?? 'godwit',
