@@ -15,7 +15,7 @@ export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
 export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
 export { Processor } from './decorators/processor.decorator.js';
@@ -139,10 +139,12 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NestConflictError,
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,
+  ProcessorScopeError,
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
@@ -155,4 +157,4 @@ export {
   WrapHookError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';

@@ -3,13 +3,14 @@ import {
   Inject,
   Logger,
   Module,
+  Optional,
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import { configKeys } from './queue.configs.js';
 import {
   QUEUE_ENGINE,
@@ -21,8 +22,9 @@ import {
 } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planPools } from './discovery/handler.registry.js';
+import { planPools, type MakeHandler } from './discovery/handler.registry.js';
 import { ListenerExplorer } from './discovery/listener.explorer.js';
+import { discoveryProviders } from './discovery/nest-copy.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
@@ -30,6 +32,7 @@ import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
+import { scopedHandler } from './handlers/scoped.js';
 import { wrappedHandler } from './handlers/wrapped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { planListeners } from './listeners/listener-plan.js';
@@ -70,8 +73,8 @@ export class QueueCore {
  */
 @Global()
 @Module({
-  imports: [DiscoveryModule],
   providers: [
+    ...discoveryProviders,
     {
       provide: CHECKED_SETTINGS,
       inject: [DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
@@ -125,8 +128,9 @@ export class QueueCoreModule
     private readonly listenerExplorer: ListenerExplorer,
     private readonly listeners: Listeners,
     private readonly discovery: DiscoveryService,
-    private readonly modules: ModulesContainer,
-    private readonly application: ExternalContextCreator,
+    // There are none under another copy of Nest, which `discoveryProviders` says in words.
+    @Optional() private readonly modules: ModulesContainer,
+    @Optional() private readonly application: ExternalContextCreator,
   ) {}
 
   /**
@@ -175,15 +179,12 @@ export class QueueCoreModule
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
     const maker = this.handlerMaker();
-    const { plans, faults: misfits } = planPools(
-      found.processors,
-      this.registry.names(),
-      ({ instance, wrapper }, method, label) =>
-        wrappedHandler(
-          this.settings.value.wrap,
-          maker.make({ instance, method, label, moduleKey: wrapper.host?.token ?? '' }),
-        ),
-    );
+    const makeHandler: MakeHandler = (processor, method, label) => {
+      const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
+      const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+      return wrappedHandler(this.settings.value.wrap, handler);
+    };
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const heard = this.listenerExplorer.explore();
@@ -206,8 +207,7 @@ export class QueueCoreModule
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
     this.listeners.prepare(listeners.plans);
-    const byInstance = new Map([...found.processors, ...heard.listeners].map((one) => [one.instance, one]));
-    for (const one of byInstance.values()) drainBeforeDestroy(one, () => this.drain(), this.logger);
+    drainBeforeDestroy([...found.processors, ...heard.providers], () => this.drain(), this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 

@@ -11,7 +11,10 @@ export function classOf(wrapper: Wrapper): Class | undefined {
     const type: unknown =
       typeof instance === 'object' && instance !== null
         ? Reflect.getPrototypeOf(instance)?.constructor
-        : wrapper.metatype;
+        : // A request-scoped factory has made none yet; what it will make is known by its token.
+          wrapper.isFactory && typeof wrapper.token === 'function'
+          ? wrapper.token
+          : wrapper.metatype;
     return typeof type === 'function' && typeof type.prototype === 'object' && type.prototype !== null
       ? type
       : undefined;

@@ -3,11 +3,14 @@ import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { readListenerMarks, showListener } from '../decorators/metadata.js';
 import type { FoundListener } from '../listeners/listener-plan.js';
 import { classOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
+import type { DrainTarget } from './drain-hook.js';
 import { faults, warnings } from './faults.js';
 
 /** What one look at all providers and controllers brought. */
 export interface ListenerExploration {
   readonly listeners: FoundListener[];
+  /** Of those, what they are methods of. */
+  readonly providers: DrainTarget[];
   readonly faults: string[];
   readonly warnings: string[];
 }
@@ -21,7 +24,7 @@ export class ListenerExplorer {
   ) {}
 
   explore(): ListenerExploration {
-    const found: ListenerExploration = { listeners: [], faults: [], warnings: [] };
+    const found: ListenerExploration = { listeners: [], providers: [], faults: [], warnings: [] };
     const modulesOf = new Map<Class, string[]>();
     const instances = new Set<unknown>();
     // A set: a class is met again in each that extends it.
@@ -33,13 +36,17 @@ export class ListenerExplorer {
       const before = modulesOf.get(type);
       for (const fault of before === undefined ? this.hiddenOverrides(type) : []) hidden.add(fault);
       const methods = this.markedMethods(type);
-      if (methods.length === 0 || instances.has(wrapper.instance)) continue;
-      instances.add(wrapper.instance);
-      modulesOf.set(type, [...(before ?? []), moduleOf(wrapper)]);
-      if (isSingleton(wrapper))
+      if (methods.length === 0) continue;
+      if (!isSingleton(wrapper)) {
+        if (before === undefined)
+          found.faults.push(...methods.map((name) => scopeFault(wrapper, type, name)));
+      } else if (!instances.has(wrapper.instance)) {
+        instances.add(wrapper.instance);
         found.listeners.push(...methods.flatMap((name) => listenersOf(wrapper, type, name)));
-      else if (before === undefined)
-        found.faults.push(...methods.map((name) => scopeFault(wrapper, type, name)));
+        const instance = wrapper.instance as Record<string, any>;
+        found.providers.push({ className: type.name, instance, isScoped: false, wrapper });
+      } else continue;
+      modulesOf.set(type, [...(before ?? []), moduleOf(wrapper)]);
     }
     found.faults.push(...hidden);
     for (const [type, modules] of modulesOf) {

@@ -15,7 +15,10 @@ import { faults, warnings } from './faults.js';
 /** A processor as it was found: one instance, its mark and its marked methods. */
 export interface FoundProcessor {
   readonly className: string;
+  /** Where one is made for each job, something that looks like them and was never constructed. */
   readonly instance: Record<string, any>;
+  /** Whether an instance is made for each job, or for each tenant. */
+  readonly isScoped: boolean;
   /** What Nest knows of the provider. */
   readonly wrapper: Wrapper;
   readonly mark: ProcessorMark;
@@ -77,13 +80,13 @@ export class ProcessorExplorer {
   private exploreProcessor(wrapper: Wrapper, type: Class, mark: ProcessorMark, found: Exploration): void {
     if (wrapper.isTransient) {
       found.faults.push(faults.transient(type.name));
-    } else if (!wrapper.isDependencyTreeStatic()) {
-      found.faults.push(faults.requestScoped(type.name));
     } else {
       found.faults.push(...this.hiddenOverrides(type));
+      const isScoped = !wrapper.isDependencyTreeStatic();
       found.processors.push({
         className: type.name,
-        instance: wrapper.instance as Record<string, any>,
+        instance: (isScoped ? Object.create(type.prototype) : wrapper.instance) as Record<string, any>,
+        isScoped,
         wrapper,
         mark,
         methods: this.markedMethods(type),

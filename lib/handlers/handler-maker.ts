@@ -12,12 +12,16 @@ export class HandlerMaker {
   }
 
   make(target: HandlerTarget): Handler {
-    const { instance, method, label } = target;
-    if (!this.isPlain(target)) return this.enhanced(target);
+    return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
+  }
+
+  /** Calls the method and nothing else. */
+  direct({ instance, method, label }: HandlerTarget): Handler {
     // What a test puts in its place before the start counts too: it is what will be called.
     const takesContext = (instance[method] as (...args: unknown[]) => unknown).length > 1;
     return takesContext ? directHandlerWithContext(instance, method, label) : directHandler(instance, method);
   }
+
   /** Whether nothing stands between the job and the method. */
   isPlain(target: HandlerTarget): boolean {
     return this.enhancers.isPlain(target);

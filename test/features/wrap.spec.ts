@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as pause } from 'node:timers/promises';
 import {
+  Inject,
   Injectable,
+  Scope,
   UseInterceptors,
   type CallHandler,
   type ExecutionContext,
@@ -11,6 +13,7 @@ import { ClsModule, ClsService } from 'nestjs-cls';
 import { concat, defer, NEVER, of, tap } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
+import { JOB_REF } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
@@ -355,6 +358,30 @@ describe('what a hook sets up', () => {
       'enhanced its own': 20,
       'values its own': 20,
     });
+  });
+
+  it('is there in what is made for a job, its constructor included', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const seen: string[] = [];
+    @Injectable({ scope: Scope.REQUEST })
+    class Tenant {
+      readonly made = storage.getStore();
+      constructor(@Inject(JOB_REF) readonly job: Job) {}
+    }
+    @Processor('work', { concurrency: 50 })
+    class Works {
+      constructor(private readonly tenant: Tenant) {}
+      @Handle()
+      async run({ id }: Job) {
+        await pause();
+        seen.push(`${id} ${this.tenant.made} ${this.tenant.job.id} ${storage.getStore()}`);
+      }
+    }
+    const app = await boot((job, next) => storage.run(job.id, next), { providers: [Works, Tenant] });
+    const ids = Array.from({ length: 50 }, (_, i) => `job-${i}`);
+    await app.queue.addBulk(ids.map((id) => ({ name: 'x', data: null, options: { id } })));
+    await app.said.take(50, (event) => event.type === 'completed', PATIENT);
+    expect(seen.toSorted()).toEqual(ids.map((id) => `${id} ${id} ${id} ${id}`).toSorted());
   });
 
   it('may come from what forRootAsync injects, such as the ClsService of nestjs-cls', async () => {
