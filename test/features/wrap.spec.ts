@@ -90,13 +90,23 @@ describe('hooks around a run', () => {
         // The hook takes its time; the last value is no progress for that.
         for (let i = 0; i < 5; i++) await pause();
       },
-      { handlers: { stream: () => of(1, 2, 3), later: async () => of('a', 'b'), one: () => of('only') } },
+      {
+        handlers: {
+          stream: () => of(1, 2, 3),
+          later: async () => of('a', 'b'),
+          one: () => of('only'),
+          told: (job) => job.progress('told'),
+        },
+      },
     );
+    // The server then knows the script that writes progress: one that it has to be sent first may come after the end.
+    await outcomeOf(app, 'told');
     expect(await outcomeOf(app, 'stream')).toEqual(['completed', 3]);
     expect(await outcomeOf(app, 'later')).toEqual(['completed', 'b']);
     expect(await outcomeOf(app, 'one')).toEqual(['completed', 'only']);
-    expect(heard).toEqual([3, 'b', 'only']);
+    expect(heard).toEqual([undefined, 3, 'b', 'only']);
     expect(app.said.values.flatMap((event) => (event.type === 'progress' ? [event.progress] : []))).toEqual([
+      'told',
       1,
       2,
       'a',
