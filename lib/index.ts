@@ -26,7 +26,12 @@ export type { JobDataOptions, JobDataPipe } from './decorators/job-params.decora
 export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
-export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type {
+  ClusterConnection,
+  ConnectionOption,
+  MemoryConnection,
+  RedisConnection,
+} from './options/connection.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';

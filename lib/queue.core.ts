@@ -11,7 +11,6 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
-import { configKeys } from './queue.configs.js';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -44,7 +43,9 @@ import {
   type ResolvedModuleOptions,
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
+import { EmbeddedQueues } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import { logLinks } from './queue.warnings.js';
@@ -116,6 +117,7 @@ export class QueueCoreModule
     OnApplicationShutdown
 {
   private readonly logger = new Logger('QueueModule');
+  private readonly embedded: EmbeddedQueues;
   private stopLogging = () => {};
 
   constructor(
@@ -131,7 +133,9 @@ export class QueueCoreModule
     // There are none under another copy of Nest, which `discoveryProviders` says in words.
     @Optional() private readonly modules: ModulesContainer,
     @Optional() private readonly application: ExternalContextCreator,
-  ) {}
+  ) {
+    this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
+  }
 
   /**
    * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
@@ -140,6 +144,7 @@ export class QueueCoreModule
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
+    for (const notice of this.embedded.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
   }
 
@@ -166,6 +171,7 @@ export class QueueCoreModule
 
   /** As the last of all: requests served until now could still add jobs. */
   async onApplicationShutdown(): Promise<void> {
+    await this.sayWhatIsLost();
     await this.core.runtime.close();
     this.stopLogging();
   }
@@ -198,8 +204,10 @@ export class QueueCoreModule
       ...this.rootFaults(),
       ...this.registry.faults,
       ...this.dispatchers.faults,
+      ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
+      ...maker.faults,
       ...schedules.faults,
       ...heard.faults,
       ...listeners.faults,
@@ -211,10 +219,23 @@ export class QueueCoreModule
     this.core.runtime.prepare(plans, schedules.queues);
   }
 
+  /** Never rejects. */
+  private async sayWhatIsLost(): Promise<void> {
+    try {
+      const lost = await this.embedded.lost(this.engine);
+      if (lost !== null) this.logger.warn(lost);
+    } catch (error) {
+      this.logger.error(`counting what is lost: ${String(error)}`);
+    }
+  }
+
   /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
   private handlerMaker(): HandlerMaker {
     const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
-    return new HandlerMaker(this.modules, globalEnhancers(this.application, kinds));
+    const { config, faults: scoped } = globalEnhancers(this.application, kinds);
+    const maker = new HandlerMaker(this.modules, config);
+    maker.faults.push(...scoped);
+    return maker;
   }
 
   private rootFaults(): string[] {
