@@ -16,11 +16,16 @@ export { Handle } from './decorators/handle.decorator.js';
 export type { HandleDecorator } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
+export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
+export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
 export { Processor } from './decorators/processor.decorator.js';
 export type { ProcessorQueue, ProcessorQueues } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
+export { Attempt, JobData, JobId, JobRef, Signal } from './decorators/job-params.decorator.js';
+export type { JobDataOptions, JobDataPipe } from './decorators/job-params.decorator.js';
+export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
 export type {
@@ -46,6 +51,8 @@ export type {
 export type {
   CompletedOptions,
   DeadOptions,
+  EnhancerKind,
+  EnhancerOptions,
   EventsOption,
   LeaseOptions,
   ProcessorOptions,
@@ -55,6 +62,7 @@ export type {
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
+export type { WrapHook, WrapOption } from './options/wrap.js';
 
 export type { NamedModuleOptions } from './options/named-options.js';
 
@@ -131,6 +139,7 @@ export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.
 export {
   BootstrapError,
   GodwitError,
+  HandlerNotCalledError,
   InvalidJobIdError,
   InvalidJobNameError,
   InvalidOptionError,
@@ -140,10 +149,12 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NestConflictError,
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,
+  ProcessorScopeError,
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
@@ -153,6 +164,7 @@ export {
   UnrecoverableError,
   UnsupportedRedisError,
   WaitTimeoutError,
+  WrapHookError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue, SchemaSide } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue, SchemaSide } from './errors.js';

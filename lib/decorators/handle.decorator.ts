@@ -1,9 +1,15 @@
-import { BootstrapError } from '../errors.js';
 import { isDefinition, type AnyDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
-import { otherThanMethod } from './placement.js';
+import { refuseOtherThanMethod } from './placement.js';
+
+/** What the first parameter of a handler has to take: the job, or with `@JobData()` its data. */
+type First<Data> = 0 extends 1 & Data
+  ? any
+  : [Data] extends [null | undefined | void]
+    ? Job<Data>
+    : Job<Data> & Data;
 
 /** What a method may return whose job ends with this result. */
 type Returning<Result> = unknown extends Result
@@ -11,11 +17,11 @@ type Returning<Result> = unknown extends Result
   : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };
 
 /**
- * A decorator for methods whose first parameter accepts `Job<Data>`, and which return `Result` where a definition says so;
- * others do not compile.
+ * A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`, and which return `Result` where a definition
+ * says so; others do not compile.
  */
 export type HandleDecorator<Data, Result = unknown> = <
-  Method extends (job: Job<Data>, ...rest: any[]) => Returning<Result>,
+  Method extends (job: First<Data>, ...rest: any[]) => Returning<Result>,
 >(
   target: object,
   key: string,
@@ -60,7 +66,7 @@ export function Handle<Input, Output, Result>(
 export function Handle(...given: [] | [string | AnyDefinition]): HandleDecorator<any> {
   const mark = toMark(given);
   return (target, key, descriptor) => {
-    refuseOtherTargets(mark, target, key, descriptor);
+    refuseOtherThanMethod(showHandle(mark), target, key, descriptor);
     markHandler(descriptor.value as object, mark);
   };
 }
@@ -71,19 +77,4 @@ function toMark(given: readonly unknown[]): HandlerMark {
   const [of] = given;
   if (isDefinition(of)) return { jobName: of.name, definition: of };
   return { jobName: of === null ? undefined : of };
-}
-
-function refuseOtherTargets(
-  mark: HandlerMark,
-  target: object,
-  key: PropertyKey | undefined,
-  descriptor: PropertyDescriptor | undefined,
-): void {
-  const what = otherThanMethod(target, key, descriptor);
-  if (what === null) return;
-  const className = typeof target === 'function' ? target.name : target.constructor.name;
-  const place = key === undefined ? className : `${className}.${String(key)}`;
-  throw new BootstrapError([
-    `${showHandle(mark)} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
-  ]);
 }

@@ -18,6 +18,7 @@ import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './co
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 import type { JobDefaults } from './job-options.js';
 import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
+import { readWrap, type WrapHook, type WrapOption } from './wrap.js';
 
 export type { ConnectionOption };
 
@@ -57,6 +58,23 @@ export interface QueueModuleOptions {
   readonly durability?: DurabilityOption;
   /** Whose the schedules in the code of this process are. @default { owner: 'app' } */
   readonly schedules?: ScheduleOwnerOptions;
+  readonly enhancers?: EnhancerOptions;
+  /** What stands around every run of this process, the outermost first. @default nothing */
+  readonly wrap?: WrapOption;
+}
+
+/** What stands around a handler. */
+export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
+
+/** Guards, interceptors, pipes and filters around handlers. Those on a handler and its class always take part. */
+export interface EnhancerOptions {
+  /**
+   * Which of the global ones of the application (`APP_GUARD`, `useGlobalPipes` and the others) stand around handlers too: all,
+   * none, or these kinds. They must understand that `context.getType()` is `'queue'`; most are written for requests only.
+   *
+   * @default false
+   */
+  readonly global?: boolean | readonly EnhancerKind[];
 }
 
 /** What becomes of schedules whose `@Schedule` is gone. */
@@ -165,6 +183,9 @@ export interface ResolvedModuleOptions {
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   /** Whose the schedules in the code of this process are. */
   readonly owner: string;
+  /** Kinds of global enhancers that stand around handlers. */
+  readonly globalEnhancers: readonly EnhancerKind[];
+  readonly wrap: readonly WrapHook[];
   readonly defaults: CheckedDefaults;
   readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
@@ -196,6 +217,7 @@ export interface ResolvedProcessorOptions {
   readonly concurrency: number;
 }
 
+const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 const DEFAULT_EVENTS = 10_000;
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
@@ -238,6 +260,8 @@ const readModule = shape({
     'shutdown',
     shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
   ),
+  enhancers: field('enhancers', shape({ global: field('global', rule(checkEnhancerKinds)) })),
+  wrap: field('wrap', rule(readWrap)),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 });
 
@@ -245,7 +269,21 @@ const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) }
 
 const readName = rule(checkQueueName);
 
-const readProcessor = shape({ concurrency: field('concurrency', integer(1, 10_000)) });
+/** The values of Nest's enum `Scope`, which this room does not know. */
+const REQUEST_SCOPE = 2;
+const SCOPES: readonly unknown[] = [0, 1, REQUEST_SCOPE];
+
+const readScope: Rule<number> = (value, path, report) => {
+  if (SCOPES.includes(value)) return value as number;
+  report(new InvalidOptionError(path, 'Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT', value));
+  return undefined;
+};
+
+const readProcessor = shape({
+  concurrency: field('concurrency', integer(1, 10_000)),
+  scope: field('scope', readScope),
+  durable: field('durable', boolean),
+});
 
 /** @throws {InvalidOptionError} at the first fault, unless `report` collects. */
 export function resolveModuleOptions(
@@ -266,6 +304,8 @@ export function resolveModuleOptions(
     maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
     owner: given.schedules?.owner ?? 'app',
+    globalEnhancers: given.enhancers?.global ?? [],
+    wrap: given.wrap ?? [],
     defaults: given.defaults ?? {},
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),
@@ -309,6 +349,11 @@ export function checkProcessorOptions(
   report: Report = refuse,
 ): ResolvedProcessorOptions {
   const given = options === undefined ? undefined : readProcessor(options, path, report);
+  if (given?.durable && given.scope !== REQUEST_SCOPE) {
+    // Without it Nest takes no notice, and one instance would serve all tenants.
+    const where = `${path}.durable`;
+    report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
+  }
   return { concurrency: given?.concurrency ?? 10 };
 }
 
@@ -322,6 +367,15 @@ function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): Re
 
 function queuePath(options: Partial<QueueOptions> | null | undefined): string {
   return isPlainName(options?.name, 128) ? `registerQueue('${options?.name}')` : 'registerQueue()';
+}
+
+function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind[] {
+  if (value === true) return ENHANCER_KINDS;
+  if (value === false) return [];
+  if (Array.isArray(value) && value.every((kind) => ENHANCER_KINDS.includes(kind as EnhancerKind)))
+    return value as EnhancerKind[];
+  const kinds = ENHANCER_KINDS.map((kind) => `'${kind}'`).join(', ');
+  throw new InvalidOptionError(path, `true, false, or a list out of ${kinds}`, value);
 }
 
 /** What may stand in a key. */

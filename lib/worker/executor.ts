@@ -1,21 +1,12 @@
 import type { Logger } from '@nestjs/common';
-import type { AbortReason } from '../errors.js';
 import { encodeResult } from '../job/payload.js';
 import { validatePayload } from '../job/validate.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { jobText } from './job-text.js';
 import type { HandlerEntry } from './handler.js';
 import type { Run } from './run.js';
+import { followStream, isObservable } from './stream.js';
 import { messageOf, read, verdictOf } from './verdict.js';
-
-/** What RxJS gives, known by its shape: this room runs without RxJS. */
-interface ObservableLike {
-  subscribe(observer: {
-    next: (value: unknown) => void;
-    error: (error: unknown) => void;
-    complete: () => void;
-  }): { unsubscribe(): void };
-}
 
 /**
  * One run from start to outcome: time limit → schema → handler → what it returned or threw → outcome → `ended`, exactly once.
@@ -70,48 +61,14 @@ export class Executor {
 
   private follow(run: Run, value: unknown, handler: HandlerEntry): void {
     if (run.closed) return this.tooLate(run, 'returned', handler);
-    if (isObservable(value)) this.watch(run, value, handler);
-    else this.returned(run, value, handler);
-  }
-
-  /**
-   * Each value is progress, the last is the result. A value is told as progress once it is known not to be the last, or when
-   * the end does not follow at once: so nobody hears late of a slow stream, and a single value is only the result.
-   */
-  private watch(run: Run, source: ObservableLike, handler: HandlerEntry): void {
-    let last: unknown;
-    let untold = false;
-    const tell = () => {
-      if (untold && !run.closed) run.progress(last).catch(() => undefined);
-      untold = false;
-    };
-    let subscription: { unsubscribe(): void };
-    try {
-      subscription = source.subscribe({
-        next: (value) => {
-          tell();
-          last = value;
-          untold = value !== undefined;
-          if (untold) setImmediate(tell);
-        },
-        error: (error) => {
-          tell();
-          this.failed(run, error, handler);
-        },
-        complete: () => this.returned(run, last, handler),
-      });
-    } catch (error) {
-      return this.failed(run, error, handler);
-    }
-    if (run.closed) return;
-    const { signal } = run;
-    const end = () => {
-      subscription.unsubscribe();
-      // Nothing more will come of it; where the time is over, that is said already.
-      if (run.aborted && STOPPING.has(run.aborted.reason)) this.failed(run, run.aborted, handler);
-    };
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end, { once: true });
+    if (isObservable(value)) {
+      followStream(
+        run,
+        value,
+        (last) => this.returned(run, last, handler),
+        (error) => this.failed(run, error, handler),
+      );
+    } else this.returned(run, value, handler);
   }
 
   private returned(run: Run, value: unknown, handler: HandlerEntry): void {
@@ -148,7 +105,7 @@ export class Executor {
   private limit(run: Run, timeoutMs: number, handler: HandlerEntry): void {
     run.timer = setTimeout(() => {
       if (run.closed) return;
-      const error = run.abort('timeout', `it took longer than ${timeoutMs} ms`);
+      const error = run.abort('timeout', `it took longer than ${timeoutMs} ms${notCalled(run, handler)}`);
       this.failed(run, error, handler);
     }, timeoutMs);
   }
@@ -171,8 +128,6 @@ export class Executor {
   }
 }
 
-/** Reasons to abort a run that leave its end to its handler. */
-const STOPPING: ReadonlySet<AbortReason> = new Set(['shutdown', 'cancelled']);
 const COMPLETED = { kind: 'completed' } as const;
 
 /** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */
@@ -180,12 +135,14 @@ function obeys(run: Run, error: unknown): boolean {
   return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
 }
 
+/** Where the time was used up before the method was called. */
+function notCalled({ stage }: Run, { label }: HandlerEntry): string {
+  if (stage !== 'before') return '';
+  const what = 'what stands before it, such as its guards and interceptors, had not let the job through';
+  return `; ${label} was not called by then: ${what}`;
+}
+
 /** Throws what a getter of it throws, as `await` does. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
-}
-
-/** Looking at a field can throw, as of a lazy relation or a revoked proxy; such a value is only a value. */
-function isObservable(value: unknown): value is ObservableLike {
-  return typeof read(value, 'subscribe') === 'function' && typeof read(value, 'pipe') === 'function';
 }
