@@ -7,7 +7,11 @@ import { show } from './errors/show.js';
 
 export { GodwitError, show };
 export { HandlerNotCalledError } from './errors/handlers.js';
+export { NestConflictError } from './errors/nest.js';
+export type { NestCopy } from './errors/nest.js';
+export { ProcessorScopeError } from './errors/scopes.js';
 export { ScheduleNotFoundError } from './errors/schedules.js';
+export { WrapHookError } from './errors/wrap.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
 export type Applied = 'no' | 'unknown';

@@ -1,4 +1,5 @@
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { REQUEST } from '@nestjs/core';
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -12,9 +13,10 @@ import type { ProcessorOptions } from '../options/module-options.js';
 const PROCESSOR_MARK = 'godwit:processor';
 const HANDLER_MARK = 'godwit:handler';
 const SCHEDULE_MARK = 'godwit:schedule';
+const LISTENER_MARK = 'godwit:listener';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
-/** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
+/** What `@Processor` was given, unchecked, perhaps null: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
   readonly queues: unknown;
   readonly options: ProcessorOptions;
@@ -32,6 +34,11 @@ export interface ScheduleMark {
   readonly given: unknown;
 }
 
+/** What one `@OnQueueEvent` was given, argument for argument, unchecked. */
+export interface ListenerMark {
+  readonly given: readonly unknown[];
+}
+
 /** A `@Schedule` on something that cannot be a handler. */
 export interface MisplacedSchedule extends ScheduleMark {
   /** Empty where it stands on the class. */
@@ -42,6 +49,19 @@ export interface MisplacedSchedule extends ScheduleMark {
 
 /** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
 export const QUEUE_ENGINE = 'godwit:engine';
+
+/**
+ * Token of the job, for request-scoped processors and everything request-scoped that they inject: the same object that the handler
+ * receives. It is Nest's `REQUEST`, so a provider that serves requests and jobs injects one or the other. In a durable provider it
+ * is, as there, the payload of the `ContextIdStrategy`: such an instance outlives the job.
+ *
+ * @example
+ * @Injectable({ scope: Scope.REQUEST })
+ * export class Tenant {
+ *   constructor(@Inject(JOB_REF) readonly job: Job<{ tenant: string }>) {}
+ * }
+ */
+export const JOB_REF: string = REQUEST;
 
 /** What `forRoot` was given, as it was given. */
 export const ROOT_OPTIONS = 'godwit:root-options';
@@ -124,6 +144,16 @@ export function readScheduleMarks(method: unknown): readonly ScheduleMark[] {
   return (Reflect.getOwnMetadata(SCHEDULE_MARK, method) as readonly ScheduleMark[] | undefined) ?? [];
 }
 
+/** Adds a mark to the method's function: a method may hear several kinds of events. */
+export function markListener(method: object, mark: ListenerMark): void {
+  Reflect.defineMetadata(LISTENER_MARK, [mark, ...readListenerMarks(method)], method);
+}
+
+export function readListenerMarks(method: unknown): readonly ListenerMark[] {
+  if (typeof method !== 'function') return [];
+  return (Reflect.getOwnMetadata(LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
+}
+
 /** Kept on the class: a getter or a property has no function that could carry it. */
 export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): void {
   Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
@@ -185,4 +215,19 @@ export function showSchedule({ given }: ScheduleMark): string {
     // Null, or something that may not be looked at.
     return '@Schedule()';
   }
+}
+
+/** An `@OnQueueEvent` as sentences call it: `@OnQueueEvent('dead')`, without its options. */
+export function showListener({ given: [types] }: ListenerMark): string {
+  try {
+    if (typeof types === 'string') return `@OnQueueEvent(${quoted(types)})`;
+    return Array.isArray(types) ? `@OnQueueEvent([${types.map(showType).join(', ')}])` : '@OnQueueEvent()';
+  } catch {
+    // Something that may not be looked at.
+    return '@OnQueueEvent()';
+  }
+}
+
+function showType(type: unknown): string {
+  return typeof type === 'string' ? quoted(type) : show(type);
 }

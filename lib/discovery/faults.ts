@@ -6,12 +6,9 @@ export const faults = {
   controller: (className: string) =>
     `${className} is a controller with @Processor; make it a provider, controllers only answer requests`,
 
-  requestScoped: (className: string) =>
-    `${className} is request-scoped, itself or through something it injects; ` +
-    `request-scoped processors are not supported yet: make it and what it injects singletons`,
-
   transient: (className: string) =>
-    `${className} is transient; a processor is one instance for all its jobs: remove the scope`,
+    `${className} is transient; a processor is one instance for all its jobs, or with Scope.REQUEST one for each: ` +
+    `change the scope`,
 
   providedTwice: (className: string, modules: readonly string[]) =>
     `the processor ${className} is provided ${count(modules.length)} (${list(modules)}), ` +
@@ -97,14 +94,32 @@ export const faults = {
     `the processors of ${namedQueues(queues)} share one pool and ask for different concurrency: ` +
     `${list(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
 
+  listenerScope: (
+    place: string,
+    listener: string,
+    className: string,
+    scope: 'request-scoped' | 'transient',
+  ) =>
+    `${place} is marked ${listener}, but ${className} is ${scope}` +
+    `${scope === 'transient' ? '' : ', itself or through something it injects'}; ` +
+    `an event comes with no request and is for one instance: make the class a singleton, or put the listener on one that is`,
+
   rootTwice: (times: number, key: string | undefined) =>
     `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
 };
 
 /** What is fine, but perhaps not meant. */
 export const warnings = {
+  listenerTwice: (className: string, modules: readonly string[]) =>
+    `${className} listens to events and is provided ${count(modules.length)} (${list(modules)}), ` +
+    `so that as many instances of it hear each event; provide it in one module and export it from there`,
+
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
+
+  hooksOfScoped: (className: string, hooks: readonly string[]) =>
+    `${className} is made for each job, itself or through something it injects, and Nest does not call ${list(hooks)} of such a class; ` +
+    `make it and what it injects singletons, or put the hook on its module`,
 };
 
 /** `queue 'a'`, `queues 'a' and 'b'`. */

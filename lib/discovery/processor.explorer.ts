@@ -9,15 +9,16 @@ import {
   showHandle,
   showSchedule,
 } from '../decorators/metadata.js';
+import { classOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
 import { faults, warnings } from './faults.js';
-
-type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
-type Class = { readonly name: string; readonly prototype: object };
 
 /** A processor as it was found: one instance, its mark and its marked methods. */
 export interface FoundProcessor {
   readonly className: string;
+  /** Where one is made for each job, something that looks like them and was never constructed. */
   readonly instance: Record<string, any>;
+  /** Whether an instance is made for each job, or for each tenant. */
+  readonly isScoped: boolean;
   /** What Nest knows of the provider. */
   readonly wrapper: Wrapper;
   readonly mark: ProcessorMark;
@@ -30,6 +31,14 @@ export interface FoundMethod {
   readonly marks: readonly HandlerMark[];
   readonly schedules: readonly ScheduleMark[];
 }
+
+const HOOKS = [
+  'onModuleInit',
+  'onApplicationBootstrap',
+  'onModuleDestroy',
+  'beforeApplicationShutdown',
+  'onApplicationShutdown',
+];
 
 /** What one look at all providers brought. */
 export interface Exploration {
@@ -79,13 +88,15 @@ export class ProcessorExplorer {
   private exploreProcessor(wrapper: Wrapper, type: Class, mark: ProcessorMark, found: Exploration): void {
     if (wrapper.isTransient) {
       found.faults.push(faults.transient(type.name));
-    } else if (!wrapper.isDependencyTreeStatic()) {
-      found.faults.push(faults.requestScoped(type.name));
     } else {
       found.faults.push(...this.hiddenOverrides(type));
+      const isScoped = !wrapper.isDependencyTreeStatic();
+      const hooks = HOOKS.filter((hook) => hook in type.prototype);
+      if (isScoped && hooks.length > 0) found.warnings.push(warnings.hooksOfScoped(type.name, hooks));
       found.processors.push({
         className: type.name,
-        instance: wrapper.instance as Record<string, any>,
+        instance: (isScoped ? Object.create(type.prototype) : wrapper.instance) as Record<string, any>,
+        isScoped,
         wrapper,
         mark,
         methods: this.markedMethods(type),
@@ -174,27 +185,6 @@ function misplacedIn(type: Class, misplaced: Set<string>): void {
   }
 }
 
-/** The class behind a provider, also one made by a factory or given as a value, whatever that value is. */
-function classOf(wrapper: Wrapper): Class | undefined {
-  try {
-    const instance: unknown = wrapper.instance;
-    const type: unknown =
-      typeof instance === 'object' && instance !== null
-        ? Reflect.getPrototypeOf(instance)?.constructor
-        : wrapper.metatype;
-    return typeof type === 'function' && typeof type.prototype === 'object' && type.prototype !== null
-      ? type
-      : undefined;
-  } catch {
-    // A value that may not be looked at (a strict mock, a revoked proxy) is no processor.
-    return undefined;
-  }
-}
-
-function moduleOf(wrapper: Wrapper): string {
-  return wrapper.host?.name ?? 'a module without a name';
-}
-
 function processorAbove(type: Class): Class | undefined {
   for (
     let above: unknown = Reflect.getPrototypeOf(type);
@@ -204,16 +194,4 @@ function processorAbove(type: Class): Class | undefined {
     if (readProcessorMark(above)) return above;
   }
   return undefined;
-}
-
-function prototypesOf(type: Class): object[] {
-  const chain: object[] = [];
-  for (
-    let prototype: object | null = type.prototype;
-    prototype && prototype !== Object.prototype;
-    prototype = Reflect.getPrototypeOf(prototype)
-  ) {
-    chain.push(prototype);
-  }
-  return chain;
 }

@@ -15,14 +15,23 @@ export class HandlerMaker {
   }
 
   make(target: HandlerTarget): Handler {
-    const { instance, method, label } = target;
+    this.check(target);
+    return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
+  }
+
+  /** Adds what is wrong to the faults. */
+  check(target: HandlerTarget): void {
     for (const fault of this.enhancers.faultsOf(target))
       if (!this.faults.includes(fault)) this.faults.push(fault);
-    if (!this.isPlain(target)) return this.enhanced(target);
+  }
+
+  /** Calls the method and nothing else. */
+  direct({ instance, method, label }: HandlerTarget): Handler {
     // What a test puts in its place before the start counts too: it is what will be called.
     const takesContext = (instance[method] as (...args: unknown[]) => unknown).length > 1;
     return takesContext ? directHandlerWithContext(instance, method, label) : directHandler(instance, method);
   }
+
   /** Whether nothing stands between the job and the method. */
   isPlain(target: HandlerTarget): boolean {
     return this.enhancers.isPlain(target);
