@@ -10,7 +10,6 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
-import { configKeys } from './queue.configs.js';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -35,7 +34,9 @@ import {
   type ResolvedModuleOptions,
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
+import { EmbeddedQueues } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import { logLinks } from './queue.warnings.js';
@@ -106,6 +107,7 @@ export class QueueCoreModule
     OnApplicationShutdown
 {
   private readonly logger = new Logger('QueueModule');
+  private readonly embedded: EmbeddedQueues;
   private stopLogging = () => {};
 
   constructor(
@@ -116,7 +118,9 @@ export class QueueCoreModule
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
-  ) {}
+  ) {
+    this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
+  }
 
   /**
    * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
@@ -125,6 +129,7 @@ export class QueueCoreModule
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
+    for (const notice of this.embedded.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
   }
 
@@ -150,6 +155,7 @@ export class QueueCoreModule
 
   /** As the last of all: requests served until now could still add jobs. */
   async onApplicationShutdown(): Promise<void> {
+    await this.sayWhatIsLost();
     await this.core.runtime.close();
     this.stopLogging();
   }
@@ -165,6 +171,7 @@ export class QueueCoreModule
       ...this.rootFaults(),
       ...this.registry.faults,
       ...this.dispatchers.faults,
+      ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
       ...schedules.faults,
@@ -174,6 +181,16 @@ export class QueueCoreModule
     const drain = () => this.core.runtime.shutDown();
     for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
+  }
+
+  /** Never rejects. */
+  private async sayWhatIsLost(): Promise<void> {
+    try {
+      const lost = await this.embedded.lost(this.engine);
+      if (lost !== null) this.logger.warn(lost);
+    } catch (error) {
+      this.logger.error(`counting what is lost: ${String(error)}`);
+    }
   }
 
   private rootFaults(): string[] {

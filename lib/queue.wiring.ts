@@ -1,9 +1,9 @@
 import type { Provider } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
-import { RedisEngine } from './engine/redis-engine.js';
+import type { QueueLimits } from './engine/queue-limits.js';
 import { RoutedEngine } from './engine/routed-engine.js';
 import { Routes } from './engine/routes.js';
 import { QueueEvents } from './events/queue-events.js';
@@ -14,10 +14,12 @@ import { generateId } from './job/job-id.js';
 import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import { Scheduler } from './maintenance/scheduler.js';
+import { MemoryEngine } from './memory/memory-engine.js';
+import { isMemory } from './options/connection.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
-import { configKeys } from './queue.configs.js';
+import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
@@ -38,40 +40,52 @@ const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 
-/** With configurations of other keys, an engine for each of those that are in use. */
-function createEngine(
+/**
+ * With configurations of other keys, an engine for each of those that are in use. Where all is in memory, the engine on Redis is not
+ * even loaded, and with it ioredis.
+ */
+async function createEngine(
   settings: ResolvedModuleOptions,
   registry: QueueRegistry,
   discovery: DiscoveryService,
-  root: unknown,
-): QueueEngine {
-  if (configKeys(discovery).length === 0) return engineOf('', settings, registry);
-  const keys = () => [
-    ...(root === undefined ? [] : ['']),
-    ...configKeys(discovery).filter((key) => registry.queuesOf(key).length > 0),
-  ];
-  const make = (key: string) => engineOf(key, key === '' ? settings : registry.settingsOf(key), registry);
+): Promise<QueueEngine> {
+  const isAlone = configKeys(discovery).length === 0;
+  if (isAlone && isMemory(settings.connection)) return memoryEngine(settings, registry);
+  const { RedisEngine } = await import('./engine/redis-engine.js');
+  const make = (key: string) => {
+    const own = key === '' ? settings : registry.settingsOf(key);
+    const { connection, prefix, leaseMs } = own;
+    if (isMemory(connection)) return memoryEngine(own, registry);
+    const replicasAsked = () =>
+      Math.max(
+        0,
+        ...registry.queuesOf(key).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
+      );
+    const limitsOf = (queue: string) => limitsIn(registry, queue);
+    return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
+  };
+  if (isAlone) return make('');
+  const keys = () => configsInUse(discovery, registry);
   return new RoutedEngine(new Routes(keys, (queue) => registry.configOf(queue), make));
 }
 
-function engineOf(config: string, settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
-  const { connection, prefix, leaseMs } = settings;
-  const limitsOf = (queue: string) => {
-    const { events, dead, completed } = registry.optionsOf(queue);
-    return {
-      maxEvents: events.max,
-      eventsAgeMs: events.ageMs,
-      deadMax: dead.max,
-      deadAgeMs: dead.ageMs,
-      completedMax: completed.max,
-    };
+/** Each has a memory of its own. */
+function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
+  return new MemoryEngine({
+    leaseMs,
+    limitsOf: (queue) => limitsIn(registry, queue),
+  });
+}
+
+function limitsIn(registry: QueueRegistry, queue: string): QueueLimits {
+  const { events, dead, completed } = registry.optionsOf(queue);
+  return {
+    maxEvents: events.max,
+    eventsAgeMs: events.ageMs,
+    deadMax: dead.max,
+    deadAgeMs: dead.ageMs,
+    completedMax: completed.max,
   };
-  const replicasAsked = () =>
-    Math.max(
-      0,
-      ...registry.queuesOf(config).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
-    );
-  return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
@@ -160,7 +174,7 @@ function hire(
 export const wiredProviders: Provider[] = [
   {
     provide: QUEUE_ENGINE,
-    inject: [SETTINGS, QueueRegistry, DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
+    inject: [SETTINGS, QueueRegistry, DiscoveryService],
     useFactory: createEngine,
   },
   {

@@ -1,8 +1,9 @@
 import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
-import { refuseKeyPrefix, type ClusterConnection, type ConnectionOption } from '../options/connection.js';
+import { refuseKeyPrefix, type ClusterConnection, type RedisConnection } from '../options/connection.js';
 import type { Address } from './cluster/slot-map.js';
 import type { LinkEvent } from './engine.js';
+import type { QueueLimits } from './queue-limits.js';
 import { SENTINELS } from './sentinels.js';
 import { retryDelay } from './waiting.js';
 
@@ -53,7 +54,7 @@ export class Clients {
   private sample: Redis | null = null;
 
   constructor(
-    private readonly connection: ConnectionOption,
+    private readonly connection: RedisConnection,
     private readonly prefix: string,
   ) {}
 
@@ -155,7 +156,7 @@ export class Clients {
   }
 }
 
-type Factory = Extract<ConnectionOption, (...args: never[]) => unknown>;
+type Factory = Extract<RedisConnection, (...args: never[]) => unknown>;
 
 function ask(factory: Factory, role: ClientRole): Redis | Cluster {
   const client = factory(role as Exclude<ClientRole, 'heartbeat'>);
@@ -176,7 +177,7 @@ function optionsOf(node: unknown): RedisOptions {
 
 /** What an engine needs to know of the module's and the queues' options. */
 export interface EngineSettings {
-  readonly connection: ConnectionOption | undefined;
+  readonly connection: RedisConnection | undefined;
   readonly prefix: string;
   readonly leaseMs: number;
   /** How long one call may take before its socket counts as silent. */
@@ -184,16 +185,4 @@ export interface EngineSettings {
   readonly limitsOf: (queue: string) => QueueLimits;
   /** The most replicas that a queue wants its adds confirmed by. @default 0 */
   readonly replicasAsked?: () => number;
-}
-
-/** What the scripts keep of a queue. */
-export interface QueueLimits {
-  /** Events kept for readers that resume; 0: none are written. */
-  readonly maxEvents: number;
-  /** Null: of any age. */
-  readonly eventsAgeMs: number | null;
-  readonly deadMax: number;
-  readonly deadAgeMs: number;
-  /** Completed jobs kept, however long their retention. */
-  readonly completedMax: number;
 }

@@ -16,14 +16,45 @@ export interface ClusterConnection {
  * How to reach Redis: a URL; ioredis options, also with `url`, or with `sentinels` and `name`; a cluster; or a factory that
  * makes a client. Of a `Cluster` from a factory only nodes and options are taken, and it is disconnected: the connections
  * to its nodes are made here. With a factory, leases are kept by a timer and not by a thread.
+ *
+ * @example
+ * QueueModule.forRoot({ connection: { host: 'redis.internal', port: 6380, tls: {} } })
  */
-export type ConnectionOption =
+export type RedisConnection =
   | string
   | (RedisOptions & { readonly url?: string })
   | ClusterConnection
   | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
+/**
+ * No Redis: jobs live in the memory of this process. Nothing is kept when it ends, and no other process sees them. For
+ * development; `connection: 'memory'` is the same as `{ memory: true }`.
+ *
+ * @example
+ * QueueModule.forRoot({ connection: { memory: true, inProduction: true } })
+ */
+export interface MemoryConnection {
+  readonly memory: true;
+  /** Start also with `NODE_ENV=production`, where every deployment and every crash loses the jobs. @default false */
+  readonly inProduction?: boolean;
+}
+
+/**
+ * Where jobs are kept: a Redis, or this process alone, for which the text `'memory'` stands too.
+ *
+ * @example
+ * QueueModule.forRoot({ connection: process.env.REDIS_URL ?? 'memory' })
+ */
+export type ConnectionOption = MemoryConnection | RedisConnection;
+
 export const DEFAULT_CONNECTION = 'redis://localhost:6379';
+
+const MEMORY = 'memory';
+const URL_RULE = 'a redis:// or rediss:// URL';
+
+export function isMemory(connection: ConnectionOption): connection is MemoryConnection {
+  return typeof connection === 'object' && 'memory' in connection;
+}
 
 /**
  * Checks what can be checked without connecting. Errors never show a password: of a URL its user part is cut out, of
@@ -32,12 +63,13 @@ export const DEFAULT_CONNECTION = 'redis://localhost:6379';
  * @throws {InvalidOptionError}
  */
 export function checkConnection(value: unknown, path: string): ConnectionOption {
-  if (typeof value === 'string') return checkUrl(value, path);
-  if (typeof value === 'function') return value;
+  if (value === MEMORY) return { memory: true };
+  if (typeof value === 'string') return checkUrl(value, path, `${URL_RULE}, or '${MEMORY}'`);
+  if (typeof value === 'function') return value as Extract<RedisConnection, (...args: never[]) => unknown>;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidOptionError(
       path,
-      'a redis:// or rediss:// URL, ioredis options, or a function that makes a client',
+      `${URL_RULE}, ioredis options, a function that makes a client, or '${MEMORY}'`,
       // What a list holds may be options with a password.
       Array.isArray(value) ? 'a list' : value,
     );
@@ -51,6 +83,7 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
     );
   }
   const options = value as Record<string, unknown>;
+  if (MEMORY in options) return checkMemory(options, path);
   return 'cluster' in options ? checkCluster(options, path) : checkOptions(options, path);
 }
 
@@ -65,7 +98,20 @@ export function refuseKeyPrefix(options: { readonly keyPrefix?: unknown }, path:
   );
 }
 
-function checkOptions(options: Record<string, unknown>, path: string): ConnectionOption {
+const MEMORY_FIELDS = [MEMORY, 'inProduction'];
+
+function checkMemory(options: Record<string, unknown>, path: string): MemoryConnection {
+  for (const key of Object.keys(options)) {
+    if (!MEMORY_FIELDS.includes(key)) throw unknownField(path, key, MEMORY_FIELDS);
+  }
+  const { memory, inProduction = false } = options;
+  if (memory !== true) throw new InvalidOptionError(`${path}.memory`, 'true, or left out', memory);
+  if (typeof inProduction !== 'boolean')
+    throw new InvalidOptionError(`${path}.inProduction`, 'true or false', inProduction);
+  return { memory, inProduction };
+}
+
+function checkOptions(options: Record<string, unknown>, path: string): RedisConnection {
   refuseKeyPrefix(options, path);
   if (options['url'] !== undefined) checkUrl(options['url'], `${path}.url`);
   // The two that come as NaN from a missing environment variable, which ioredis would only stumble over later.
@@ -78,7 +124,7 @@ function checkOptions(options: Record<string, unknown>, path: string): Connectio
 
 const CLUSTER_FIELDS = ['cluster', 'redisOptions', 'natMap'];
 
-function checkCluster(options: Record<string, unknown>, path: string): ConnectionOption {
+function checkCluster(options: Record<string, unknown>, path: string): RedisConnection {
   refuseKeyPrefix(options, path);
   for (const key of Object.keys(options)) {
     if (!CLUSTER_FIELDS.includes(key)) throw unknownField(path, key, CLUSTER_FIELDS);
@@ -155,9 +201,10 @@ function checkNumber(value: unknown, max: number, path: string): void {
   throw new InvalidOptionError(path, `an integer from 0 to ${max}`, value);
 }
 
-function checkUrl(value: unknown, path: string): string {
+/** @throws {InvalidOptionError} */
+export function checkUrl(value: unknown, path: string, rule = URL_RULE): string {
   if (typeof value !== 'string' || !isRedisUrl(value)) {
-    throw new InvalidOptionError(path, 'a redis:// or rediss:// URL', withoutSecrets(value));
+    throw new InvalidOptionError(path, rule, withoutSecrets(value));
   }
   // ioredis reads options from the query as well.
   refuseKeyPrefix({ keyPrefix: new URL(value).searchParams.get('keyPrefix') ?? undefined }, path);

@@ -23,7 +23,11 @@ export type { ConnectionOption };
 
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
-  /** @default 'redis://localhost:6379' */
+  /**
+   * Where Redis is, or `'memory'` for development: jobs then live in this process alone.
+   *
+   * @default 'redis://localhost:6379'
+   */
   readonly connection?: ConnectionOption;
   /** Starts every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different ones. @default 'godwit' */
   readonly prefix?: string;
