@@ -15,10 +15,13 @@ export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
+export { Attempt, JobData, JobId, JobRef, Signal } from './decorators/job-params.decorator.js';
+export type { JobDataOptions, JobDataPipe } from './decorators/job-params.decorator.js';
+export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
 export type {
@@ -43,6 +46,8 @@ export type {
 export type {
   CompletedOptions,
   DeadOptions,
+  EnhancerKind,
+  EnhancerOptions,
   EventsOption,
   LeaseOptions,
   ProcessorOptions,
@@ -126,6 +131,7 @@ export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.
 export {
   BootstrapError,
   GodwitError,
+  HandlerNotCalledError,
   InvalidJobIdError,
   InvalidJobNameError,
   InvalidOptionError,
@@ -135,10 +141,12 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NestConflictError,
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,
+  ProcessorScopeError,
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
@@ -150,4 +158,4 @@ export {
   WaitTimeoutError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';

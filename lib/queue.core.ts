@@ -3,13 +3,14 @@ import {
   Inject,
   Logger,
   Module,
+  Optional,
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -20,12 +21,16 @@ import {
 } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planPools } from './discovery/handler.registry.js';
+import { planPools, type MakeHandler } from './discovery/handler.registry.js';
+import { discoveryProviders } from './discovery/nest-copy.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { globalEnhancers } from './handlers/global-enhancers.js';
+import { HandlerMaker } from './handlers/handler-maker.js';
+import { scopedHandler } from './handlers/scoped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import {
@@ -65,8 +70,8 @@ export class QueueCore {
  */
 @Global()
 @Module({
-  imports: [DiscoveryModule],
   providers: [
+    ...discoveryProviders,
     {
       provide: CHECKED_SETTINGS,
       inject: [DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
@@ -118,6 +123,9 @@ export class QueueCoreModule
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
+    // There are none under another copy of Nest, which `discoveryProviders` says in words.
+    @Optional() private readonly modules: ModulesContainer,
+    @Optional() private readonly application: ExternalContextCreator,
   ) {
     this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
   }
@@ -162,7 +170,12 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
+    const maker = this.handlerMaker();
+    const makeHandler: MakeHandler = (processor, method, label) => {
+      const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
+      return processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+    };
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
@@ -174,12 +187,13 @@ export class QueueCoreModule
       ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
+      ...maker.faults,
       ...schedules.faults,
     ];
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of found.warnings) this.logger.warn(warning);
     const drain = () => this.core.runtime.shutDown();
-    for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
+    drainBeforeDestroy(found.processors, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 
@@ -191,6 +205,15 @@ export class QueueCoreModule
     } catch (error) {
       this.logger.error(`counting what is lost: ${String(error)}`);
     }
+  }
+
+  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  private handlerMaker(): HandlerMaker {
+    const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
+    const { config, faults: scoped } = globalEnhancers(this.application, kinds);
+    const maker = new HandlerMaker(this.modules, config);
+    maker.faults.push(...scoped);
+    return maker;
   }
 
   private rootFaults(): string[] {

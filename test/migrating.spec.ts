@@ -32,7 +32,7 @@ import { Inject, Injectable, Module, Scope } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import {
-  Handle, InjectQueue, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken,
+  Handle, InjectQueue, JOB_REF, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken,
 } from 'godwit';
 import type {
   EventOf, Job, JobOptions, ProcessorOptions, Queue, QueueEvents, QueueInspector, QueueModuleOptions, QueueModuleOptionsFactory,

@@ -1,3 +1,5 @@
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { REQUEST } from '@nestjs/core';
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -13,7 +15,7 @@ const HANDLER_MARK = 'godwit:handler';
 const SCHEDULE_MARK = 'godwit:schedule';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
-/** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
+/** What `@Processor` was given, unchecked, perhaps null: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
   readonly queues: unknown;
   readonly options: ProcessorOptions;
@@ -41,6 +43,19 @@ export interface MisplacedSchedule extends ScheduleMark {
 
 /** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
 export const QUEUE_ENGINE = 'godwit:engine';
+
+/**
+ * Token of the job, for request-scoped processors and everything request-scoped that they inject: the same object that the handler
+ * receives. It is Nest's `REQUEST`, so a provider that serves requests and jobs injects one or the other. In a durable provider it
+ * is, as there, the payload of the `ContextIdStrategy`: such an instance outlives the job.
+ *
+ * @example
+ * @Injectable({ scope: Scope.REQUEST })
+ * export class Tenant {
+ *   constructor(@Inject(JOB_REF) readonly job: Job<{ tenant: string }>) {}
+ * }
+ */
+export const JOB_REF: string = REQUEST;
 
 /** What `forRoot` was given, as it was given. */
 export const ROOT_OPTIONS = 'godwit:root-options';
@@ -133,6 +148,40 @@ export function readMisplacedSchedules(type: object): readonly MisplacedSchedule
   return (
     (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
   );
+}
+
+/** Numbers of the parameter decorators. Pipes take that of the data for the body of a request, which it is to them. */
+export const JOB_PARAMS = { data: 3, job: 100, id: 101, attempt: 102, signal: 103 } as const;
+
+/** What a parameter decorator was given. */
+export interface ParamMark {
+  readonly data?: unknown;
+  readonly pipes?: readonly unknown[];
+  readonly schema?: unknown;
+}
+
+/** Where Nest looks for the parameters of a method, so that `createParamDecorator` of the application can stand beside ours. */
+export function markParam(
+  type: object,
+  method: string | symbol,
+  number: number,
+  index: number,
+  { data, pipes = [], schema }: ParamMark,
+): void {
+  const known = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, method) ?? {}) as Record<string, ParamIndex>;
+  // An override starts from the parameters of the method above it, and replaces them one by one.
+  const others = Object.entries(known).filter(([, one]) => one.index !== index);
+  const own = { index, data, pipes, ...(schema !== undefined && { schema }) };
+  Reflect.defineMetadata(
+    ROUTE_ARGS_METADATA,
+    { ...Object.fromEntries(others), [`${number}:${index}`]: own },
+    type,
+    method,
+  );
+}
+
+interface ParamIndex {
+  readonly index: number;
 }
 
 /** A `@Handle` as it is written, for sentences. */

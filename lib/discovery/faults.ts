@@ -6,12 +6,9 @@ export const faults = {
   controller: (className: string) =>
     `${className} is a controller with @Processor; make it a provider, controllers only answer requests`,
 
-  requestScoped: (className: string) =>
-    `${className} is request-scoped, itself or through something it injects; ` +
-    `request-scoped processors are not supported yet: make it and what it injects singletons`,
-
   transient: (className: string) =>
-    `${className} is transient; a processor is one instance for all its jobs: remove the scope`,
+    `${className} is transient; a processor is one instance for all its jobs, or with Scope.REQUEST one for each: ` +
+    `change the scope`,
 
   providedTwice: (className: string, modules: readonly string[]) =>
     `the processor ${className} is provided ${count(modules.length)} (${list(modules)}), ` +
@@ -105,6 +102,10 @@ export const faults = {
 export const warnings = {
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
+
+  hooksOfScoped: (className: string, hooks: readonly string[]) =>
+    `${className} is made for each job, itself or through something it injects, and Nest does not call ${list(hooks)} of such a class; ` +
+    `make it and what it injects singletons, or put the hook on its module`,
 };
 
 /** `queue 'a'`, `queues 'a' and 'b'`. */

@@ -53,6 +53,21 @@ export interface QueueModuleOptions {
   /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
   readonly durability?: DurabilityOption;
   readonly schedules?: ScheduleOwnerOptions;
+  readonly enhancers?: EnhancerOptions;
+}
+
+/** What stands around a handler. */
+export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
+
+/** Guards, interceptors, pipes and filters around handlers. Those on a handler and its class always take part. */
+export interface EnhancerOptions {
+  /**
+   * Which of the global ones of the application (`APP_GUARD`, `useGlobalPipes` and the others) stand around handlers too: all,
+   * none, or these kinds. They must understand that `context.getType()` is `'queue'`; most are written for requests only.
+   *
+   * @default false
+   */
+  readonly global?: boolean | readonly EnhancerKind[];
 }
 
 /** What becomes of schedules whose `@Schedule` is gone. */
@@ -144,6 +159,8 @@ export interface ResolvedModuleOptions {
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   /** Whose the schedules in the code of this process are. */
   readonly owner: string;
+  /** Kinds of global enhancers that stand around handlers. */
+  readonly globalEnhancers: readonly EnhancerKind[];
   readonly defaults: CheckedDefaults;
   readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
@@ -175,6 +192,7 @@ export interface ResolvedProcessorOptions {
   readonly concurrency: number;
 }
 
+const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 const DEFAULT_EVENTS = 10_000;
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
@@ -217,6 +235,7 @@ const readModule = shape({
     'shutdown',
     shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
   ),
+  enhancers: field('enhancers', shape({ global: field('global', rule(checkEnhancerKinds)) })),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 });
 
@@ -224,7 +243,21 @@ const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) }
 
 const readName = rule(checkQueueName);
 
-const readProcessor = shape({ concurrency: field('concurrency', integer(1, 10_000)) });
+/** The values of Nest's enum `Scope`, which this room does not know. */
+const REQUEST_SCOPE = 2;
+const SCOPES: readonly unknown[] = [0, 1, REQUEST_SCOPE];
+
+const readScope: Rule<number> = (value, path, report) => {
+  if (SCOPES.includes(value)) return value as number;
+  report(new InvalidOptionError(path, 'Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT', value));
+  return undefined;
+};
+
+const readProcessor = shape({
+  concurrency: field('concurrency', integer(1, 10_000)),
+  scope: field('scope', readScope),
+  durable: field('durable', boolean),
+});
 
 /** @throws {InvalidOptionError} at the first fault, unless `report` collects. */
 export function resolveModuleOptions(
@@ -245,6 +278,7 @@ export function resolveModuleOptions(
     maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
     owner: given.schedules?.owner ?? 'app',
+    globalEnhancers: given.enhancers?.global ?? [],
     defaults: given.defaults ?? {},
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),
@@ -288,6 +322,11 @@ export function checkProcessorOptions(
   report: Report = refuse,
 ): ResolvedProcessorOptions {
   const given = options === undefined ? undefined : readProcessor(options, path, report);
+  if (given?.durable && given.scope !== REQUEST_SCOPE) {
+    // Without it Nest takes no notice, and one instance would serve all tenants.
+    const where = `${path}.durable`;
+    report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
+  }
   return { concurrency: given?.concurrency ?? 10 };
 }
 
@@ -301,6 +340,15 @@ function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): Re
 
 function queuePath(options: Partial<QueueOptions> | null | undefined): string {
   return isPlainName(options?.name, 128) ? `registerQueue('${options?.name}')` : 'registerQueue()';
+}
+
+function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind[] {
+  if (value === true) return ENHANCER_KINDS;
+  if (value === false) return [];
+  if (Array.isArray(value) && value.every((kind) => ENHANCER_KINDS.includes(kind as EnhancerKind)))
+    return value as EnhancerKind[];
+  const kinds = ENHANCER_KINDS.map((kind) => `'${kind}'`).join(', ');
+  throw new InvalidOptionError(path, `true, false, or a list out of ${kinds}`, value);
 }
 
 /** What may stand in a key. */

@@ -25,6 +25,7 @@ const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedM
   shutdown: true,
   upkeep: true,
   schedules: true,
+  enhancers: true,
 };
 
 /**

@@ -1,0 +1,108 @@
+import { ExternalContextCreator, type ApplicationConfig, type ModulesContainer } from '@nestjs/core';
+import type { Observable } from 'rxjs';
+import type { HandledJob } from '../worker/handler.js';
+import { Interception } from './interception.js';
+import type { QueueExecutionContext } from './queue-context.js';
+import type { Method } from './target.js';
+
+/** What `args` of a call are: the parameters of a handler without decorators. */
+export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];
+
+type Next = () => Promise<unknown>;
+type Fill = (args: unknown[], ...given: unknown[]) => Promise<void>;
+
+/** Inner parts of the creator, the same in Nest 11 and 12. */
+interface Parts {
+  guardsConsumer: {
+    tryActivate(guards: unknown, args: CallArgs, instance: object, callback: Method, type: string): unknown;
+  };
+  interceptorsConsumer: {
+    intercept(
+      interceptors: readonly unknown[],
+      args: CallArgs,
+      instance: object,
+      callback: Method,
+      next: Next,
+      type: string,
+    ): Promise<unknown>;
+  };
+  createPipesFn(pipes: unknown[], params: readonly { readonly index: number }[]): Fill | null;
+  transformToResult(result: unknown): unknown;
+}
+
+type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
+
+/** What Nest's makers of enhancers know of an application. */
+export function containerOf(modules: ModulesContainer, config: ApplicationConfig): Container {
+  return { getModules: () => modules, applicationConfig: config } as unknown as Container;
+}
+
+/**
+ * Nest's own machinery for calling a method through its enhancers, with a configuration of ours, and with what makes a handler
+ * of jobs another thing than one of requests.
+ */
+export function createContextCreator(
+  modules: ModulesContainer,
+  config: ApplicationConfig,
+): ExternalContextCreator {
+  const creator = ExternalContextCreator.fromContainer(containerOf(modules, config));
+  const parts = creator as unknown as Parts;
+  const { guardsConsumer, interceptorsConsumer } = parts;
+  const createPipesFn = parts.createPipesFn.bind(creator);
+  // The values of an Observable are progress, and Nest would wait for the last one only.
+  parts.transformToResult = (result) => result;
+  parts.guardsConsumer = {
+    tryActivate: (guards, args, instance, callback, type) =>
+      guardsConsumer.tryActivate(guards, args, instance, methodOf(callback), type),
+  };
+  parts.interceptorsConsumer = {
+    intercept: async (interceptors, args, instance, callback, next, type) => {
+      const [job, { handler }] = args;
+      // Its guards have taken their time.
+      if (job.aborted) throw job.aborted;
+      if (interceptors.length === 0) {
+        job.stage = undefined;
+        return next();
+      }
+      const interception = new Interception(job, handler, next);
+      const call = () => interception.call();
+      const method = methodOf(callback);
+      const values = await interceptorsConsumer.intercept(interceptors, args, instance, method, call, type);
+      return interception.watch(values as Observable<unknown>);
+    },
+  };
+  parts.createPipesFn = (pipes, params) => withPlainParameters(createPipesFn(pipes, params), params);
+  return creator;
+}
+
+/** Beside decorated parameters, a plain first one is the job and a plain second one the context, as where none is decorated. */
+function withPlainParameters(fill: Fill | null, params: readonly { readonly index: number }[]): Fill | null {
+  const plain = [0, 1].filter((index) => params.every((one) => one.index !== index));
+  if (fill === null || plain.length === 0) return fill;
+  return (args, ...given) => {
+    for (const index of plain) args[index] = given[index];
+    return fill(args, ...given);
+  };
+}
+
+const standIns = new WeakMap<Method, Method>();
+
+/**
+ * What Nest calls in place of the method: it looks the method up at each call, so that a test may replace it on the instance.
+ * The metadata of the method are found on it, and contexts answer the method itself.
+ */
+export function standInFor(method: Method, name: string): Method {
+  let standIn = standIns.get(method);
+  if (standIn === undefined) {
+    standIn = function (this: Record<string, Method>, ...args: unknown[]) {
+      return this[name]!(...args);
+    };
+    Object.setPrototypeOf(standIn, method);
+    standIns.set(method, standIn);
+  }
+  return standIn;
+}
+
+function methodOf(standIn: Method): Method {
+  return Object.getPrototypeOf(standIn) as Method;
+}

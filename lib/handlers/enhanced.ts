@@ -1,0 +1,87 @@
+import {
+  EXCEPTION_FILTERS_METADATA,
+  GUARDS_METADATA,
+  INTERCEPTORS_METADATA,
+  PIPES_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js';
+import type { ApplicationConfig, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import type { Handler } from '../worker/handler.js';
+import { createContextCreator, standInFor, type CallArgs } from './context-creator.js';
+import { enhancerFaults } from './faults.js';
+import { FilterFinder, FilterStep } from './filters.js';
+import { jobParams } from './job-params.js';
+import { QUEUE_CONTEXT, QueueExecutionContext } from './queue-context.js';
+import { methodOn, type HandlerTarget } from './target.js';
+
+const OPTIONS = { guards: true, interceptors: true, filters: false } as const;
+const KINDS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
+
+/** The way to a method through what stands on it and on its class. */
+export class Enhancers {
+  private readonly creator: ExternalContextCreator;
+  private readonly filters: FilterFinder;
+  private readonly isGlobal: boolean;
+
+  /** @param config holds the global enhancers that take part. */
+  constructor(
+    private readonly modules: ModulesContainer,
+    config: ApplicationConfig,
+  ) {
+    this.creator = createContextCreator(modules, config);
+    this.filters = new FilterFinder(modules, config);
+    // Pipes have nothing to do where no parameter is decorated.
+    const global = [config.getGlobalGuards(), config.getGlobalInterceptors(), config.getGlobalFilters()];
+    this.isGlobal = global.some((kind) => kind.length > 0);
+  }
+
+  /** Whether nothing stands between the job and the method. */
+  isPlain(target: HandlerTarget): boolean {
+    const { instance, method } = target;
+    const places = [instance.constructor, methodOn(target)];
+    if (this.isGlobal || KINDS.some((kind) => places.some((place) => Reflect.hasMetadata(kind, place))))
+      return false;
+    const { argsLength } = this.creator.getMetadata(
+      instance,
+      method,
+      ROUTE_ARGS_METADATA,
+      jobParams,
+      QUEUE_CONTEXT,
+    );
+    return argsLength === 0;
+  }
+
+  /** What is wrong with what stands on it, as sentences. */
+  faultsOf(target: HandlerTarget): string[] {
+    return enhancerFaults(this.modules, target);
+  }
+
+  /** A handler that calls the method through its guards, interceptors, pipes, parameter decorators and filters. */
+  handler(target: HandlerTarget): Handler {
+    const { instance, method, label, moduleKey, contextId, inquirerId } = target;
+    const own = methodOn(target);
+    const standIn = standInFor(own, method);
+    const call = this.creator.create(
+      instance,
+      standIn,
+      method,
+      ROUTE_ARGS_METADATA,
+      jobParams,
+      contextId,
+      inquirerId,
+      OPTIONS,
+      QUEUE_CONTEXT,
+    );
+    const filters = this.filters.find(instance, standIn, moduleKey, contextId, inquirerId);
+    const step =
+      filters.length === 0
+        ? undefined
+        : new FilterStep(this.filters, filters, instance.constructor as never, own);
+    return (job) => {
+      job.stage = 'before';
+      const args: CallArgs = [job, new QueueExecutionContext(job, label)];
+      const called = call(...args);
+      return step ? step.around(called, args) : called;
+    };
+  }
+}
