@@ -33,6 +33,11 @@ export class EventReaders {
     return this.stopped ? undefined : this.readers.get(this.sourceOf(queue))?.ready(queue);
   }
 
+  /** Resolves once those who listen to the queue have been told all that has happened in it by now; at once where nobody does. */
+  async caughtUp(queue: string): Promise<void> {
+    if (!this.stopped) await this.readers.get(this.sourceOf(queue))?.caughtUp(queue);
+  }
+
   /** Queues somebody listens to. */
   queues(): string[] {
     return [...this.readers.values()].flatMap((reader) => reader.queues());

@@ -26,6 +26,7 @@ const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedM
   upkeep: true,
   schedules: true,
   enhancers: true,
+  wrap: true,
 };
 
 /**
