@@ -10,7 +10,14 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
-import { QUEUE_ENGINE, QUEUE_HANDLES, ROOT_OPTIONS, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import {
+  QUEUE_ENGINE,
+  QUEUE_HANDLES,
+  ROOT_OPTIONS,
+  SETTINGS,
+  STAND_IN,
+  WORKFORCE,
+} from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planPools } from './discovery/handler.registry.js';
@@ -30,6 +37,7 @@ import { QueueProducer } from './producer/queue-producer.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
+import type { StandIn } from './queue.stand-in.js';
 import { logLinks } from './queue.warnings.js';
 import { wiredProviders } from './queue.wiring.js';
 
@@ -60,7 +68,10 @@ export class QueueCore {
   providers: [
     {
       provide: CHECKED_SETTINGS,
-      inject: [{ token: ROOT_OPTIONS, optional: true }],
+      inject: [
+        { token: ROOT_OPTIONS, optional: true },
+        { token: STAND_IN, optional: true },
+      ],
       useFactory: checkSettings,
     },
     { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
@@ -87,7 +98,7 @@ export class QueueCore {
     },
     ProcessorExplorer,
   ],
-  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
+  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS],
 })
 export class QueueCoreModule
   implements
@@ -174,7 +185,8 @@ export class QueueCoreModule
   }
 }
 
-function checkSettings(given: QueueModuleOptions | undefined): Settings {
-  if (given === undefined) throw new MissingRootError();
-  return collectFaults((report) => resolveModuleOptions(given, report));
+function checkSettings(given: QueueModuleOptions | undefined, standIn?: StandIn): Settings {
+  const options = standIn ? standIn.options(given) : given;
+  if (options === undefined) throw new MissingRootError();
+  return collectFaults((report) => resolveModuleOptions(options, report));
 }

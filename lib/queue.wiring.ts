@@ -1,5 +1,5 @@
 import type { Provider } from '@nestjs/common';
-import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, STAND_IN, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import { RedisEngine } from './engine/redis-engine.js';
@@ -17,6 +17,7 @@ import { Queue } from './producer/queue.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
+import type { StandIn } from './queue.stand-in.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
 import { Registrar } from './worker/registrar.js';
@@ -34,7 +35,11 @@ const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 
-function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
+function createEngine(
+  settings: ResolvedModuleOptions,
+  registry: QueueRegistry,
+  standIn?: StandIn,
+): QueueEngine {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
     const { events, dead, completed } = registry.optionsOf(queue);
@@ -46,6 +51,7 @@ function createEngine(settings: ResolvedModuleOptions, registry: QueueRegistry):
       completedMax: completed.max,
     };
   };
+  if (standIn) return standIn.createEngine(limitsOf);
   const replicasAsked = () => {
     const queues = registry.names().filter((name) => registry.has(name));
     return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
@@ -63,14 +69,18 @@ function createHandles(
   registry: QueueRegistry,
   settings: ResolvedModuleOptions,
   events: QueueEvents,
+  standIn?: StandIn,
 ): HandleOf {
   const handles = new Map<string, Queue>();
   const waiter = new JobWaiter(engine.admin, events);
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {
-      handle = new Queue(engine, registry.optionsOf(name), settings, (queue, id) =>
-        waiter.prepare(queue, id),
+      handle = new Queue(
+        engine,
+        registry.optionsOf(name),
+        settings,
+        (queue, id) => standIn?.waitFor(queue, id) ?? waiter.prepare(queue, id),
       );
       handles.set(name, handle);
     }
@@ -135,8 +145,10 @@ function hire(
   };
 }
 
+const standIn = { token: STAND_IN, optional: true };
+
 export const wiredProviders: Provider[] = [
-  { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry], useFactory: createEngine },
+  { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry, standIn], useFactory: createEngine },
   {
     provide: DispatcherRegistry,
     inject: [QUEUE_ENGINE, SETTINGS],
@@ -146,7 +158,7 @@ export const wiredProviders: Provider[] = [
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents, standIn],
     useFactory: createHandles,
   },
   {

@@ -72,6 +72,11 @@ export class EventReader {
     return this.lanes.get(queue)?.ready;
   }
 
+  /** The number of the last event that was told; undefined when nobody listens to the queue, or nothing is known of it yet. */
+  toldUpTo(queue: string): number | undefined {
+    return this.lanes.get(queue)?.cursor;
+  }
+
   /** Queues somebody listens to. */
   queues(): string[] {
     return [...this.lanes.keys()];

@@ -12,12 +12,16 @@ export interface JobRequest {
   readonly name: string;
   readonly data: unknown;
   readonly options?: JobOptions | undefined;
+  /** What the caller wrote, where `options` is not that. */
+  readonly given?: object;
 }
 
 /** A job as the store takes it, and what must be known of it before its `add` resolves. */
 export interface MadeJob extends EnqueueJob {
   /** Null: that the primary has it. */
   readonly replication: Replication | null;
+  /** As the caller wrote them, for those who look on. */
+  readonly given?: object | undefined;
 }
 
 /** Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored. */
@@ -40,6 +44,7 @@ export function makeJob(
     name,
     body,
     replication: durability === undefined ? queue.durability : durability,
+    given: request.given ?? request.options,
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),

@@ -126,7 +126,7 @@ export class Queue {
     const retention = Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION);
     const job = makeJob(
       this.options,
-      { name, data, options: { ...rest, retention } },
+      { name, data, options: { ...rest, retention }, given: options },
       this.engine.now(),
       'addAndWait()',
     );

@@ -114,7 +114,7 @@ export class Executor {
     else signal.addEventListener('abort', end, { once: true });
   }
 
-  private returned(run: Run, value: unknown, handler: HandlerEntry): void {
+  protected returned(run: Run, value: unknown, handler: HandlerEntry): void {
     if (run.closed) return this.tooLate(run, 'returned', handler);
     const forMs = run.policy.retentionMs;
     run.outcome =
@@ -124,7 +124,7 @@ export class Executor {
     this.close(run);
   }
 
-  private failed(run: Run, error: unknown, handler: HandlerEntry): void {
+  protected failed(run: Run, error: unknown, handler: HandlerEntry): void {
     if (run.closed) {
       if (!obeys(run, error)) this.tooLate(run, 'failed', handler);
       return;

@@ -1,0 +1,59 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { SETTINGS, STAND_IN } from '../decorators/metadata.js';
+import type { ResolvedModuleOptions } from '../options/module-options.js';
+import { QueueCore, QueueCoreModule } from '../queue.core.js';
+import { coreViews } from '../queue.module.js';
+import { QueueRegistry } from '../queue.registry.js';
+import { QueueTesting } from './queue-testing.js';
+import { TestBench, type QueueTestingOptions } from './test-bench.js';
+
+/** Apart from the rest, which needs what this is needed for. */
+@Module({})
+class StandInModule {}
+
+/**
+ * Queues without Redis, for tests: a store in memory, new for each module that is compiled, with a clock of its own. Import it beside
+ * what is tested, whether that has a `QueueModule.forRoot` or only registers queues; nothing of it is changed, and nothing connects.
+ *
+ * @example
+ * const module = await Test.createTestingModule({
+ *   imports: [QueueTestingModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
+ *   providers: [EmailProcessor, { provide: Mailer, useValue: mailer }],
+ * }).compile();
+ * await module.init();
+ * await module.get(QueueTesting).run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
+ */
+@Module({})
+export class QueueTestingModule {
+  /**
+   * @param options those of `QueueModule.forRoot`, which win over those of the application; `autoStart`, by default false: nothing runs
+   *   before the test says so; `now`: what the clock says at the start
+   */
+  static forRoot(options: QueueTestingOptions = {}): DynamicModule {
+    const standIn: DynamicModule = {
+      module: StandInModule,
+      global: true,
+      providers: [{ provide: STAND_IN, useFactory: () => new TestBench(options) }],
+      exports: [STAND_IN],
+    };
+    return {
+      module: QueueTestingModule,
+      global: true,
+      imports: [standIn, QueueCoreModule],
+      providers: [
+        ...coreViews,
+        {
+          provide: QueueTesting,
+          inject: [STAND_IN, QueueCore, QueueRegistry, SETTINGS],
+          useFactory: (
+            bench: TestBench,
+            { runtime, events }: QueueCore,
+            registry: QueueRegistry,
+            settings: ResolvedModuleOptions,
+          ) => new QueueTesting(bench, runtime, registry, events.reader, settings),
+        },
+      ],
+      exports: [QueueTesting, ...coreViews.map(({ provide }) => provide)],
+    };
+  }
+}

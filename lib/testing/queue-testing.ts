@@ -1,0 +1,235 @@
+import type { OnApplicationBootstrap, OnModuleInit, Type } from '@nestjs/common';
+import { BootstrapError, InvalidOptionError } from '../errors.js';
+import type { QueueEvents } from '../events/queue-events.js';
+import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
+import { parseDuration, type Duration } from '../job/duration.js';
+import { generateId } from '../job/job-id.js';
+import { Declarer } from '../maintenance/declarer.js';
+import { integer, refuse } from '../options/check.js';
+import type { ResolvedModuleOptions } from '../options/module-options.js';
+import type { QueueRegistry } from '../queue.registry.js';
+import type { QueueRuntime } from '../queue.runtime.js';
+import { Hands } from './hands.js';
+import { awaitIdle } from './idle.js';
+import { ManualWait } from './manual-wait.js';
+import type { JobRun } from './records.js';
+import { LoneRun, readRun, type RunOptions } from './run-one.js';
+import type { TestBench } from './test-bench.js';
+import { eventsOf, TestQueue, type DrainOptions } from './test-queue.js';
+import { TimeWalk } from './time-walk.js';
+import { awaitTold } from './told.js';
+
+/** Options of `advance` and `advanceTo`. */
+export interface AdvanceOptions extends DrainOptions {
+  /** Runs what becomes due, each at its own time, so that retries play out. @default false */
+  readonly run?: boolean;
+}
+
+const DEFAULT_LIMIT = 1000;
+const DEFAULT_IDLE = '10s';
+
+/**
+ * The queues of a test, and its time. Inject it, or ask the module for it: `module.get(QueueTesting)`.
+ *
+ * @example
+ * const module = await Test.createTestingModule({ imports: [QueueTestingModule.forRoot(), AppModule] }).compile();
+ * await module.init();
+ * const testing = module.get(QueueTesting);
+ * await testing.queue('email').drain();
+ */
+export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
+  private readonly hands: Hands;
+  private readonly walk: TimeWalk;
+  private readonly queues = new Map<string, TestQueue>();
+
+  /** @internal */
+  constructor(
+    private readonly bench: TestBench,
+    private readonly runtime: QueueRuntime,
+    private readonly registry: QueueRegistry,
+    private readonly reader: QueueEvents['reader'],
+    private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'leaseMs'>,
+  ) {
+    this.hands = new Hands(bench, runtime, registry);
+    this.walk = new TimeWalk(bench, () => registry.names());
+    bench.tools = {
+      cancelled: (queue, id, reason) => this.hands.cancelled(queue, id, reason),
+      waitFor: (queue, id) =>
+        this.hands.isManual ? new ManualWait(queue, id, bench, this.hands, this.walk) : null,
+    };
+  }
+
+  /** What the clock says; it decides what is due, and dates what is added. Code that asks `Date` is not told. */
+  get now(): Date {
+    return new Date(this.bench.clock.now());
+  }
+
+  /**
+   * One queue.
+   *
+   * @throws {UnknownQueueError} where no module registers it
+   */
+  queue(queue: string | JobDefinition<any, any>): TestQueue {
+    const { name } = this.registry.optionsOf(isDefinition(queue) ? queue.queue : queue);
+    let made = this.queues.get(name);
+    if (!made) this.queues.set(name, (made = this.makeQueue(name)));
+    return made;
+  }
+
+  /**
+   * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope, and with nothing stored.
+   *
+   * @param job a job that was defined; or a queue or the class of a processor, and the name of the job
+   * @returns what the handler returns
+   * @throws what the handler throws, unchanged
+   * @throws {QueueTestingError} where there is no such handler
+   * @example
+   * await testing.run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
+   * await expect(testing.run(welcome, { to: 'nobody' }, { attempt: 3 })).rejects.toThrow('mailbox is full');
+   */
+  run<Result = unknown, D extends JobDefinition<any, any> = JobDefinition<any, any>>(
+    job: D,
+    data: InputOf<D>,
+    options?: RunOptions,
+  ): Promise<Result>;
+  run<Result = unknown>(
+    where: string | Type,
+    job: string | JobDefinition<any, any>,
+    data: unknown,
+    options?: RunOptions,
+  ): Promise<Result>;
+  async run(...args: unknown[]): Promise<unknown> {
+    const lone = new LoneRun(
+      this.hands,
+      (queue) => this.registry.optionsOf(queue),
+      () => this.bench.clock.now(),
+    );
+    return lone.start(readRun(args));
+  }
+
+  /** As `TestQueue.drain`, of all queues that have a processor, in turn until none of them has anything that waits. */
+  drain(options?: DrainOptions): Promise<JobRun[]> {
+    return this.drainAll(this.hands.queues, 'drain()', options);
+  }
+
+  /**
+   * Moves the clock on, through every moment at which something is due, in order: delayed jobs wait then, and schedules make theirs.
+   * Nothing runs before `drain`, unless `run` says so. Where workers run by themselves, they run what becomes due.
+   *
+   * @returns the runs there were
+   * @throws {InvalidOptionError}
+   * @example
+   * await testing.advance('1h');
+   * await testing.advance('1d', { run: true }); // a chain of retries plays out, each at its own time
+   */
+  async advance(by: Duration, options?: AdvanceOptions): Promise<JobRun[]> {
+    const ms = parseDuration(by, 'advance()');
+    return this.goTo(this.bench.clock.now() + ms, 'advance()', options);
+  }
+
+  /**
+   * The same, to this moment; one that is over moves nothing.
+   *
+   * @example
+   * await testing.advanceTo(new Date('2026-01-01T09:00:00Z'));
+   */
+  async advanceTo(moment: Date, options?: AdvanceOptions): Promise<JobRun[]> {
+    const ms = moment instanceof Date ? moment.getTime() : Number.NaN;
+    if (Number.isNaN(ms)) throw new InvalidOptionError('advanceTo()', 'a Date', moment);
+    return this.goTo(ms, 'advanceTo()', options);
+  }
+
+  /**
+   * For workers that run by themselves: resolves once nothing waits and nothing runs in any queue that has a processor. What is delayed
+   * is not waited for, nor what waits in a queue that is paused.
+   *
+   * @param options `timeout`: how long at most, in real time; '10s' by default
+   * @throws {QueueTestingError} when that is over, and says what is left
+   */
+  async idle(options: { readonly timeout?: Duration } = {}): Promise<void> {
+    const timeoutMs = parseDuration(options.timeout ?? DEFAULT_IDLE, 'idle().timeout');
+    await awaitIdle(this.bench, this.hands, timeoutMs);
+    await this.told();
+  }
+
+  /** Empties all queues: see `TestQueue.clear`. */
+  async clear(): Promise<void> {
+    await Promise.all(this.registry.names().map((name) => this.clearOne(name)));
+  }
+
+  /** @internal */
+  onModuleInit(): void {
+    if (this.bench.engine) return;
+    throw new BootstrapError([
+      'QueueTestingModule.forRoot() is imported more than once; import it once, beside the modules that are tested',
+    ]);
+  }
+
+  /** @internal Where workers run, they declare the schedules in the code. */
+  async onApplicationBootstrap(): Promise<void> {
+    if (this.hands.isManual) await this.declare(() => true);
+  }
+
+  private makeQueue(name: string): TestQueue {
+    const records = this.bench.recordsOf(name);
+    return new TestQueue(name, {
+      added: () => records.added,
+      runs: () => records.runs,
+      eventsAfter: (number) => this.bench.store.at(name).events.after(number).map(eventsOf),
+      runNext: async (what, matches) => {
+        const run = await this.hands.runNext(name, what, matches);
+        await this.told();
+        return run;
+      },
+      drain: (what, options) => this.drainAll([name], what, options),
+      clear: () => this.clearOne(name),
+    });
+  }
+
+  private async drainAll(
+    queues: readonly string[],
+    what: string,
+    options: DrainOptions | undefined,
+  ): Promise<JobRun[]> {
+    const runs = await this.hands.drain(queues, what, limitOf(what, options));
+    await this.told();
+    return runs;
+  }
+
+  private async goTo(ms: number, what: string, options: AdvanceOptions = {}): Promise<JobRun[]> {
+    const limit = limitOf(what, options);
+    const runs: JobRun[] = [];
+    await this.walk.to(ms, async () => {
+      if (options.run !== true) return;
+      if (!this.hands.isManual) return this.idle();
+      runs.push(...(await this.hands.drain(this.hands.queues, what, limit - runs.length)));
+    });
+    await this.told();
+    return runs;
+  }
+
+  private async clearOne(name: string): Promise<void> {
+    await this.bench.engine!.admin.obliterate(name, true);
+    this.bench.recordsOf(name).clear();
+    await this.declare((queue) => queue === name);
+  }
+
+  /** Puts the schedules there that the code declares, once: nobody looks after them. */
+  private async declare(which: (queue: string) => boolean): Promise<void> {
+    const schedules = (this.runtime.prepared?.schedules ?? []).filter(({ queue }) => which(queue));
+    const { owner, leaseMs } = this.settings;
+    const process = generateId(this.bench.clock.now());
+    const declarer = new Declarer(this.bench.engine!, { owner, leaseMs, process });
+    await declarer.start(schedules);
+    await declarer.stop();
+  }
+
+  private told(): Promise<void> {
+    return awaitTold(this.bench.engine!, this.reader);
+  }
+}
+
+function limitOf(what: string, options: DrainOptions = {}): number {
+  const { limit = DEFAULT_LIMIT } = options;
+  return integer(1, 10_000_000)(limit, `${what}.limit`, refuse) ?? DEFAULT_LIMIT;
+}

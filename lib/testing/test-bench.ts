@@ -1,0 +1,108 @@
+import type { QueueEngine } from '../engine/engine.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import { InvalidOptionError } from '../errors.js';
+import { MemoryEngine } from '../memory/memory-engine.js';
+import { MemoryStore } from '../memory/memory-store.js';
+import type { QueueModuleOptions } from '../options/module-options.js';
+import type { EndWait } from '../producer/queue.js';
+import type { StandIn } from '../queue.stand-in.js';
+import { Records } from './records.js';
+import { TestClock } from './test-clock.js';
+import { watchEngine, type EngineWatcher } from './watched-engine.js';
+
+/** `QueueTestingModule.forRoot(options)`: those of `QueueModule.forRoot`, over those of the application, and when it is. */
+export interface QueueTestingOptions extends Omit<QueueModuleOptions, 'connection' | 'autoStart'> {
+  /**
+   * `false`: nothing runs by itself, and the clock stands still until it is moved. `true`: workers run as they do in production, and
+   * the clock goes on by itself.
+   *
+   * @default false
+   */
+  readonly autoStart?: boolean;
+  /** What the clock says at the start: a date, ms since 1970, or a text that `Date` reads. @default the present */
+  readonly now?: Date | number | string;
+}
+
+/** What the tools of a test tell the bench of, once they are there. */
+export interface BenchTools {
+  /** Waits for the end of a job where no worker runs by itself; null where one does. */
+  waitFor(queue: string, id: string): EndWait | null;
+  cancelled(queue: string, id: string, reason: string): void;
+}
+
+/** The store of one test, with its clock, and all that is seen of it. */
+export class TestBench implements StandIn, EngineWatcher {
+  readonly clock: TestClock;
+  readonly store: MemoryStore;
+  tools: BenchTools | null = null;
+  private readonly records = new Map<string, Records>();
+  private readonly stirring = new Set<() => void>();
+  private made: { readonly watched: QueueEngine; readonly memory: MemoryEngine } | null = null;
+
+  constructor(private readonly given: QueueTestingOptions) {
+    this.clock = new TestClock(readTime(given.now), given.autoStart === true);
+    this.store = new MemoryStore(this.clock);
+  }
+
+  /** Null where another bench stands in for the store of this application. */
+  get engine(): QueueEngine | null {
+    return this.made && this.made.watched;
+  }
+
+  /** Moves the clock to this moment, and tells who waits for it. */
+  moveTo(ms: number): void {
+    this.clock.moveTo(ms);
+    this.made?.memory.timeMoved();
+  }
+
+  recordsOf(queue: string): Records {
+    let records = this.records.get(queue);
+    if (!records) this.records.set(queue, (records = new Records(queue)));
+    return records;
+  }
+
+  /** Tells of each call after which jobs may be elsewhere; returns what ends that. */
+  onStir(listener: () => void): () => void {
+    this.stirring.add(listener);
+    return () => this.stirring.delete(listener);
+  }
+
+  // -------------------------------------------------------------------------------------------------------- the stand-in
+
+  options(given: QueueModuleOptions | undefined): QueueModuleOptions {
+    // Whatever it is, it is not what could be given: said as ever.
+    if (given === null || (given !== undefined && typeof given !== 'object')) return given;
+    const { now: _, ...own } = this.given;
+    const { connection: __, ...rest } = given ?? {};
+    return { ...rest, ...own, autoStart: own.autoStart === true };
+  }
+
+  createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
+    const memory = new MemoryEngine(this.store, { limitsOf });
+    const watched = watchEngine(memory, this);
+    this.made = { watched, memory };
+    return watched;
+  }
+
+  waitFor(queue: string, id: string): EndWait | null {
+    return this.tools?.waitFor(queue, id) ?? null;
+  }
+
+  // --------------------------------------------------------------------------------------------------------- the watcher
+
+  stirred(): void {
+    for (const listener of this.stirring) listener();
+  }
+
+  cancelled(queue: string, id: string, reason: string): void {
+    this.tools?.cancelled(queue, id, reason);
+  }
+}
+
+function readTime(now: unknown = Date.now()): number {
+  const isTime = now instanceof Date || typeof now === 'number' || typeof now === 'string';
+  const ms = isTime ? new Date(now).getTime() : Number.NaN;
+  if (Number.isSafeInteger(ms) && ms >= 0) return ms;
+  const rule = "a date, ms since 1970 or a text like '2026-01-01T09:00:00Z'";
+  throw new InvalidOptionError('QueueTestingModule.forRoot().now', rule, now);
+}
