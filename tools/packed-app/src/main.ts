@@ -1,0 +1,40 @@
+// An application of a user, the same for every Nest, platform, module format and Node that is supported: installed from the
+// packed tarball, compiled, started, asked over HTTP, closed.
+import assert from 'node:assert/strict';
+import { Module, type INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { QueueModule } from 'godwit';
+import { EmailModule } from './email.module.js';
+
+@Module({
+  imports: [
+    QueueModule.forRoot({ connection: { url: process.env['REDIS_URL']! }, prefix: 'packed' }),
+    EmailModule,
+  ],
+})
+class AppModule {}
+
+async function create(): Promise<INestApplication> {
+  const options = { logger: ['error', 'fatal'] } as const;
+  if (process.env['PLATFORM'] !== 'fastify')
+    return NestFactory.create(AppModule, { logger: [...options.logger] });
+  // By a name that the compiler does not follow: only one of the platforms is installed.
+  const platform = '@nestjs/platform-fastify';
+  const { FastifyAdapter } = (await import(platform)) as { FastifyAdapter: new () => never };
+  return NestFactory.create(AppModule, new FastifyAdapter(), { logger: [...options.logger] });
+}
+
+async function main(): Promise<void> {
+  const app = await create();
+  await app.listen(0, '127.0.0.1');
+  const response = await fetch(`${await app.getUrl()}/signup`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: 'ada@example.org' }),
+  });
+  assert.deepEqual(await response.json(), { mail: 'sent to ada@example.org' });
+  await app.close();
+  console.log('the job went through');
+}
+
+void main();

@@ -1,0 +1,78 @@
+// What the packed library is tried with: the combinations of platform, module format and versions that users have.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+export const read = (path) => JSON.parse(readFileSync(path, 'utf8'));
+export const installed = (name) => read(join(ROOT, 'node_modules', name, 'package.json')).version;
+
+const { peerDependencies: peers } = read(join(ROOT, 'package.json'));
+/** `5.4.0` of `^5.4.0 || ^6.0.0`. */
+const floorOf = (name) => /\d+\.\d+\.\d+/.exec(peers[name])[0];
+
+const NEST_11 = { '@nestjs/common': '11.2.10', '@nestjs/core': '11.2.10' };
+const NEST_12 = { '@nestjs/common': installed('@nestjs/common'), '@nestjs/core': installed('@nestjs/core') };
+const REST = { 'reflect-metadata': installed('reflect-metadata'), rxjs: installed('rxjs') };
+
+/**
+ * The same application each time. Together they have every supported major of Nest, ioredis and TypeScript, both platforms
+ * and both module formats; the last has the oldest version of everything that the peer ranges allow.
+ */
+export const APPS = [
+  {
+    name: 'Nest 12, express, ESM, ioredis 6, TypeScript 6.0',
+    type: 'module',
+    typescript: '6.0.3',
+    peers: { ...NEST_12, ...REST, ioredis: '6.0.0' },
+    platform: { '@nestjs/platform-express': installed('@nestjs/platform-express') },
+  },
+  {
+    name: 'Nest 12, fastify, CommonJS, ioredis 5, TypeScript 7.0',
+    type: 'commonjs',
+    typescript: '7.0.2',
+    peers: { ...NEST_12, ...REST, ioredis: '5.11.1' },
+    platform: { '@nestjs/platform-fastify': installed('@nestjs/platform-fastify') },
+  },
+  {
+    name: 'Nest 11, express, CommonJS, ioredis 5, TypeScript 5.9',
+    type: 'commonjs',
+    typescript: '5.9.3',
+    peers: { ...NEST_11, ...REST, ioredis: '5.11.1' },
+    platform: { '@nestjs/platform-express': '11.2.10' },
+  },
+  {
+    name: 'Nest 11, fastify, ESM, ioredis 6, TypeScript 6.0',
+    type: 'module',
+    typescript: '6.0.3',
+    peers: { ...NEST_11, ...REST, ioredis: '6.0.0' },
+    platform: { '@nestjs/platform-fastify': '11.2.8' },
+  },
+  {
+    name: 'the oldest of everything, express, CommonJS, TypeScript 5.9',
+    type: 'commonjs',
+    typescript: '5.9.3',
+    peers: Object.fromEntries(
+      Object.keys(NEST_11)
+        .concat('ioredis', Object.keys(REST))
+        .map((name) => [name, floorOf(name)]),
+    ),
+    platform: { '@nestjs/platform-express': '11.0.0' },
+  },
+];
+
+/** Beside the Node that runs this: the oldest that `engines` allows, and the newest of each later major. */
+export const NODES = ['20.19.0', '22.23.3', '24.21.0'];
+
+/** Installs a Node from the registry and answers the path of its program. */
+export function installNode(version, temp) {
+  const folder = join(temp, `node-${version}`);
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  execFileSync('npm', ['install', '--no-audit', '--no-fund', `node@${version}`], {
+    cwd: folder,
+    stdio: 'pipe',
+  });
+  return join(folder, 'node_modules/node/bin/node');
+}
