@@ -3,6 +3,7 @@ import { InvalidOptionError } from '../errors.js';
 import { refuseKeyPrefix, type ClusterConnection, type ConnectionOption } from '../options/connection.js';
 import type { Address } from './cluster/slot-map.js';
 import type { LinkEvent } from './engine.js';
+import type { QueueLimits } from './queue-limits.js';
 import { SENTINELS } from './sentinels.js';
 import { retryDelay } from './waiting.js';
 
@@ -184,16 +185,4 @@ export interface EngineSettings {
   readonly limitsOf: (queue: string) => QueueLimits;
   /** The most replicas that a queue wants its adds confirmed by. @default 0 */
   readonly replicasAsked?: () => number;
-}
-
-/** What the scripts keep of a queue. */
-export interface QueueLimits {
-  /** Events kept for readers that resume; 0: none are written. */
-  readonly maxEvents: number;
-  /** Null: of any age. */
-  readonly eventsAgeMs: number | null;
-  readonly deadMax: number;
-  readonly deadAgeMs: number;
-  /** Completed jobs kept, however long their retention. */
-  readonly completedMax: number;
 }

@@ -42,7 +42,17 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   schedule: { lib: ['errors', 'job', 'options'], packages: ['croner', 'node:*'] },
   engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
   /** The engine without Redis: everything in the memory of one process. */
-  memory: { lib: [...STAGE, 'engine/task-verbs.ts'], packages: ['node:*'] },
+  memory: {
+    lib: [
+      ...STAGE,
+      'engine/task-verbs.ts',
+      'engine/queue-limits.ts',
+      'engine/audit-facts.ts',
+      'engine/dead-records.ts',
+      'engine/stats-codec.ts',
+    ],
+    packages: ['node:*'],
+  },
   producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },

@@ -1,0 +1,114 @@
+import { AuditFacts } from '../engine/audit-facts.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
+import { recover } from './leases.js';
+import type { MemoryJob } from './memory-job.js';
+import type { MemoryQueue } from './memory-queue.js';
+import type { MemoryWorker } from './memory-worker.js';
+
+/**
+ * Looks at everything as on Redis. Nobody else can write here, so of jobs nothing is ever found; a lease may lie too far ahead, where
+ * the clock was stepped back.
+ */
+export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
+  const facts = new AuditFacts();
+  const ids = (jobs: Iterable<MemoryJob>) => Array.from(jobs, ({ id }) => id);
+  const those = (has: (job: MemoryJob) => boolean) => ids([...queue.jobs.values()].filter(has));
+  facts.see('jobs', [...queue.jobs.keys()]);
+  for (const place of ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const)
+    facts.see(place, ids(queue[place]));
+  facts.see(
+    'attempts',
+    those(({ failed }) => failed > 0),
+  );
+  facts.see(
+    'stalls',
+    those(({ stalls }) => stalls > 0),
+  );
+  facts.see(
+    'failures',
+    those(({ failure }) => failure !== null),
+  );
+  facts.see(
+    'results',
+    those(({ end }) => end !== null),
+  );
+  facts.see(
+    'progress',
+    those(({ progress }) => progress !== null),
+  );
+  facts.see(
+    'logs',
+    those(({ logs }) => logs.length > 0),
+  );
+  facts.see(
+    'priorities',
+    those(({ priority }) => priority > 0),
+  );
+  facts.see(
+    'cancels',
+    those(({ cancel }) => cancel !== null),
+  );
+  for (const worker of queue.workers.values()) {
+    if (worker.leaseAt === null && worker.held.size === 0) continue;
+    facts.seeHeld(worker.name, [...worker.held.keys()]);
+    facts.seeWorker(worker.name, {
+      leaseAt: worker.leaseAt,
+      leaseMs: worker.recordAt(queue.now)?.leaseMs ?? null,
+      known: isKnown(queue, worker),
+      held: worker.held.size,
+    });
+  }
+  const violations: readonly Violation[] = facts.violations(queue.now, leaseMs);
+  return facts.report(violations);
+}
+
+export interface RepairSettings {
+  readonly leaseMs: number;
+  readonly recordMs: number;
+  readonly maxStalls: number;
+  readonly limits: QueueLimits;
+}
+
+/** Mends the leases: all else cannot be broken. */
+export function repair(queue: MemoryQueue, settings: RepairSettings): RepairReport {
+  const { violations, checked } = audit(queue, settings.leaseMs);
+  const names = new Set(violations.map(({ worker }) => worker));
+  const broken = [...queue.workers.values()].filter(({ name }) => names.has(name));
+  return { repairs: broken.flatMap((worker) => mend(queue, worker, settings)), checked };
+}
+
+/** A worker that is known gets a lease of one length: if it lives it goes on. One that is not cannot settle what it holds. */
+function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
+  const { now } = queue;
+  const { leaseMs } = settings;
+  if (worker.held.size > 0 && !isKnown(queue, worker)) return takeBack(queue, worker, settings);
+  worker.leaseAt = now + (worker.recordAt(now)?.leaseMs ?? leaseMs);
+  const text = `worker ${JSON.stringify(worker.name)} has a lease of one length again`;
+  return [{ did: 'leased', id: null, worker: worker.name, text }];
+}
+
+function takeBack(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
+  const { leaseMs, recordMs, maxStalls, limits } = settings;
+  const { now } = queue;
+  const beatMs = leaseMs / 4;
+  worker.leaseAt = now;
+  worker.note({ doubt: { lease: now, since: now - beatMs }, until: now + recordMs });
+  const ids: string[] = [];
+  for (let more = true; more;) {
+    const answer = recover(queue, { worker: worker.name, beatMs, leaseMs, maxStalls }, limits, recordMs);
+    if (answer.kind !== 'recovered') break;
+    ids.push(...answer.waiting, ...answer.suspects, ...answer.dead);
+    more = answer.more;
+  }
+  return ids.map((id) => ({
+    did: 'recovered',
+    id,
+    worker: worker.name,
+    text: `job ${JSON.stringify(id)} was taken back from worker ${JSON.stringify(worker.name)}, which is not known; a stall is counted`,
+  }));
+}
+
+function isKnown(queue: MemoryQueue, worker: MemoryWorker): boolean {
+  return worker.recordAt(queue.now)?.seq != null;
+}

@@ -1,0 +1,93 @@
+import type { EventType, QueueEventBatch, RawEvent } from '../engine/engine.js';
+
+/** What one event says, as far as it says more than its type and job. */
+export type Saying = Pick<RawEvent, 'type' | 'id'> & Partial<Omit<RawEvent, 'number' | 'type' | 'id'>>;
+
+/** Entries that one read answers; an entry holds the events of one call. */
+const ENTRIES = 100;
+
+/**
+ * The events of one queue, numbered one by one, with those of the last calls kept for readers that resume. A call may leave numbers
+ * out: for what was asked and did not happen.
+ */
+export class EventLog {
+  /** Entries, the oldest of them at `from`. */
+  private entries: QueueEventBatch[] = [];
+  private from = 0;
+  private number = 0;
+
+  constructor(private readonly queue: string) {}
+
+  /** The number of the last event. */
+  get last(): number {
+    return this.number;
+  }
+
+  /** When the oldest entry was written. */
+  get oldestAt(): number | null {
+    return this.entries[this.from]?.at ?? null;
+  }
+
+  /**
+   * Writes one entry; `null` among the sayings is a number left out.
+   *
+   * @param max how many events are kept.
+   */
+  say(at: number, sayings: readonly (Saying | null)[], max: number): void {
+    const first = this.number + 1;
+    const events: RawEvent[] = [];
+    for (const saying of sayings) {
+      this.number += 1;
+      if (saying) events.push(eventOf(this.number, saying));
+    }
+    this.entries.push({ queue: this.queue, first, last: this.number, at, events });
+    while (this.entries[this.from]!.last < this.number - max) this.drop();
+  }
+
+  /** Takes away the entries written before; answers how many those were. */
+  trim(youngAt: number): number {
+    let dropped = 0;
+    for (; this.from < this.entries.length && this.entries[this.from]!.at <= youngAt; dropped++) this.drop();
+    return dropped;
+  }
+
+  /** Entries with events after this number. */
+  after(number: number): readonly QueueEventBatch[] {
+    let low = this.from;
+    let high = this.entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.entries[middle]!.last > number) high = middle;
+      else low = middle + 1;
+    }
+    return this.entries.slice(low, low + ENTRIES);
+  }
+
+  /** The number of the last event stays: whoever follows goes on behind it. */
+  clear(): void {
+    this.entries = [];
+    this.from = 0;
+  }
+
+  private drop(): void {
+    this.from += 1;
+    if (this.from < 1_024 || this.from * 2 < this.entries.length) return;
+    this.entries = this.entries.slice(this.from);
+    this.from = 0;
+  }
+}
+
+function eventOf(number: number, saying: Saying): RawEvent {
+  const { type, id, name = '', attempt = 1, durationUs = 0, delayMs = 0, reason = '' } = saying;
+  const { error = null, progress = null } = saying;
+  return { number, type, id, name, attempt, durationUs, delayMs, reason, error, progress };
+}
+
+/** The same of several jobs. */
+export function sayAll(
+  type: EventType,
+  jobs: Iterable<{ readonly id: string; readonly name: string }>,
+  more: Partial<Saying> = {},
+): Saying[] {
+  return Array.from(jobs, ({ id, name }) => ({ ...more, type, id, name }));
+}

@@ -1,0 +1,87 @@
+import type { ExchangeAnswer, ExchangeCall } from '../engine/engine.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import type { Saying } from './event-log.js';
+import type { MemoryJob } from './memory-job.js';
+import type { MemoryQueue } from './memory-queue.js';
+import type { MemoryWorker } from './memory-worker.js';
+import { settle } from './settle.js';
+
+/** Due delayed jobs that one call moves at most. */
+const PROMOTE = 250;
+/** Jobs that one call claims at most. */
+const CLAIM = 1_000;
+
+/** Settles, promotes, claims. A repetition of the last exchange of a worker answers the same and changes nothing. */
+export function exchange(
+  queue: MemoryQueue,
+  call: ExchangeCall,
+  limits: QueueLimits,
+  recordMs: number,
+): ExchangeAnswer {
+  const { seq, leaseMs } = call;
+  const worker = queue.worker(call.worker);
+  const record = worker.recordAt(queue.now);
+  const last = record?.seq ?? null;
+  if (last === null && seq > 1) return { kind: 'unknown-worker' };
+  if (last !== null && seq < last) return { kind: 'stale' };
+  if (last === seq) {
+    const still = record!.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
+    return answer(queue, worker, record!.lost, still);
+  }
+
+  const heldBefore = worker.held.size;
+  const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
+  queue.promoteDue(PROMOTE);
+  const claimed = claim(queue, worker, call);
+  if (limits.maxEvents > 0) says.push(...claimed.map(activated));
+  if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
+    queue.ringSooner();
+  if (claimed.length > 0 || heldBefore > 0)
+    worker.leaseAt = worker.held.size > 0 ? queue.now + leaseMs : null;
+  const gave = claimed.map(({ id }) => id);
+  worker.note({ seq, gave, lost, leaseMs, until: queue.now + recordMs });
+  queue.say(says, limits);
+  return answer(queue, worker, lost, claimed);
+}
+
+function claim(queue: MemoryQueue, worker: MemoryWorker, { want, maySuspect }: ExchangeCall): MemoryJob[] {
+  const { wait, suspects, prioritized } = queue;
+  if (queue.pausedAt !== null) return [];
+  const most = Math.min(want, CLAIM);
+  const claimed: MemoryJob[] = [];
+  const take = (job: MemoryJob | null) => {
+    if (!job) return false;
+    queue.hold(job, worker);
+    claimed.push(job);
+    return true;
+  };
+  if (most > 0 && maySuspect) take(suspects.shift());
+  while (claimed.length < most && (take(wait.shift()) || take(prioritized.shift())));
+  // Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
+  const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
+  // Whoever claimed may have been woken by the only bell.
+  if (left > 0) queue.ring();
+  return claimed;
+}
+
+function answer(
+  queue: MemoryQueue,
+  worker: MemoryWorker,
+  lost: readonly string[],
+  claimed: readonly MemoryJob[],
+): ExchangeAnswer {
+  return {
+    kind: 'exchanged',
+    lost,
+    claimed: claimed.map(({ id, body, failed, stalls }) => ({ id, body, failed, stalls })),
+    paused: queue.pausedAt !== null,
+    dueInMs: queue.dueInMs,
+    leaseInMs: queue.leaseOfAnotherInMs(worker.name),
+    scheduleInMs: queue.scheduleInMs,
+    held: worker.held.size,
+  };
+}
+
+function activated({ id, name, failed }: MemoryJob): Saying {
+  return { type: 'active', id, name, attempt: failed + 1 };
+}

@@ -1,0 +1,186 @@
+import type { AdminVerbs, CancelAnswer, StoredJob } from '../engine/admin-verbs.js';
+import type { AuditReport, RepairReport } from '../job/audit-report.js';
+import { decodeBody, expiresAt } from '../job/job-record.js';
+import type { JobCounts, JobState } from '../job/job-state.js';
+import type { QueueStats } from '../job/queue-stats.js';
+import { audit, repair } from './auditor.js';
+import type { MemoryJob, Place } from './memory-job.js';
+import { RANKS, type MemoryQueue } from './memory-queue.js';
+import type { Verbs } from './verbs.js';
+
+/** How far into a line one looks for a job that has not failed before. */
+const LOOK = 100;
+
+const STATES: Readonly<Record<Place, JobState>> = {
+  wait: 'waiting',
+  suspects: 'waiting',
+  prioritized: 'waiting',
+  delayed: 'delayed',
+  active: 'active',
+  completed: 'completed',
+  dead: 'dead',
+};
+
+/** The acts of people. */
+export class MemoryAdmin implements AdminVerbs {
+  constructor(private readonly verbs: Verbs) {}
+
+  get(queue: string, id: string): Promise<StoredJob | null> {
+    return this.verbs.on('get', queue, (q) => {
+      const job = q.find(id);
+      return job ? storedJob(job) : null;
+    });
+  }
+
+  counts(queue: string): Promise<JobCounts & { paused: boolean }> {
+    return this.verbs.on('counts', queue, (q) => {
+      let active = 0;
+      for (const { held } of q.workers.values()) active += held.size;
+      let over = 0;
+      for (const { score } of q.completed) if (score <= q.now) over += 1;
+      return {
+        waiting: q.wait.size + q.suspects.size + q.prioritized.size,
+        delayed: q.delayed.size,
+        active,
+        completed: q.completed.size - over,
+        dead: q.dead.size,
+        paused: q.pausedAt !== null,
+      };
+    });
+  }
+
+  oldestWaitingMs(queue: string): Promise<number | null> {
+    return this.verbs.on('oldestWaitingMs', queue, (q) => {
+      let oldestMs: number | null = null;
+      for (const { body } of heads(q)) {
+        const read = decodeBody(body);
+        if (read) oldestMs = Math.max(oldestMs ?? 0, q.now - expiresAt(read, 0)!);
+      }
+      return oldestMs;
+    });
+  }
+
+  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
+    return this.verbs.on('remove', queue, (q, limits) => {
+      const job = q.find(id);
+      if (!job) return 'not-found';
+      if (job.place === 'active') return 'active';
+      q.forget(job);
+      q.say([{ type: 'removed', id, name: job.name, reason: 'asked' }], limits);
+      return 'removed';
+    });
+  }
+
+  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
+    return this.verbs.on('cancel', queue, (q, limits): CancelAnswer => {
+      const job = q.find(id);
+      if (!job || job.place === 'dead' || job.place === 'completed') return 'not-found';
+      if (job.place === 'active') {
+        q.mark(job, reason);
+        return 'signalled';
+      }
+      q.say(q.endCancelled([{ job, reason }], 0), limits);
+      return 'cancelled';
+    });
+  }
+
+  cancelled(queue: string, id: string): Promise<{ reason: string; agoMs: number } | null> {
+    return this.verbs.on('cancelled', queue, (q) => {
+      q.dropOldCancelled();
+      const record = q.cancelled.get(id);
+      return record ? { reason: record.reason, agoMs: q.now - record.at } : null;
+    });
+  }
+
+  stats(queue: string, days: number): Promise<QueueStats> {
+    return this.verbs.on('stats', queue, (q) => q.counters.read(q.now, days));
+  }
+
+  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
+    return this.verbs.on('promoteNow', queue, (q) => {
+      const job = q.jobs.get(id);
+      if (!job) return 'not-found';
+      if (job.place !== 'delayed') return 'not-delayed';
+      q.promote(job);
+      q.ring();
+      return 'promoted';
+    });
+  }
+
+  pause(queue: string): Promise<boolean> {
+    return this.verbs.on('pause', queue, (q, limits) => {
+      if (q.pausedAt !== null) return false;
+      q.pausedAt = q.now;
+      q.say([{ type: 'paused', id: '' }], limits);
+      return true;
+    });
+  }
+
+  resume(queue: string): Promise<boolean> {
+    return this.verbs.on('resume', queue, (q, limits) => {
+      if (q.pausedAt === null) return false;
+      q.pausedAt = null;
+      q.ring();
+      q.say([{ type: 'resumed', id: '' }], limits);
+      return true;
+    });
+  }
+
+  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
+    return this.verbs.on('obliterate', queue, (q) => {
+      if (!force) for (const { held } of q.workers.values()) if (held.size > 0) return 'active';
+      q.obliterate();
+      return 'obliterated';
+    });
+  }
+
+  audit(queue: string): Promise<AuditReport> {
+    return this.verbs.on('audit', queue, (q) => audit(q, this.verbs.leaseMs));
+  }
+
+  repair(queue: string, maxStalls: number): Promise<RepairReport> {
+    return this.verbs.on('repair', queue, (q, limits) =>
+      repair(q, { leaseMs: this.verbs.leaseMs, recordMs: this.verbs.recordMs, maxStalls, limits }),
+    );
+  }
+}
+
+function storedJob(job: MemoryJob): StoredJob {
+  const { id, body, failed, stalls, worker, progress, logs, end, failure } = job;
+  const state = STATES[job.place!];
+  return {
+    id,
+    body,
+    state,
+    worker,
+    failed,
+    stalls,
+    failure: job.failureRecord,
+    failedAt: failure?.at ?? null,
+    dueAt: state === 'delayed' ? Math.round(job.score) : null,
+    endedAt: state === 'dead' ? job.score : (end?.at ?? null),
+    progress,
+    logs: [...logs],
+    result: end?.result ?? null,
+    attempt: end?.attempt ?? null,
+    durationUs: end?.durationUs ?? null,
+  };
+}
+
+/**
+ * Those that may have waited longest: the first of each line. What has failed before was added long before it came to its
+ * line, so it says nothing of how long the line is.
+ */
+function* heads({ wait, suspects, prioritized }: MemoryQueue): Generator<MemoryJob> {
+  const ranked = prioritized.sorted();
+  // The lowest priority is where jobs starve.
+  const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RANKS) * RANKS;
+  const starving = ranked.slice(ranked.findIndex(({ score }) => score >= lowest));
+  for (const line of [wait, suspects, ranked, starving]) {
+    let seen = 0;
+    for (const job of line) {
+      if (job.failed === 0) yield job;
+      if (job.failed === 0 || ++seen === LOOK) break;
+    }
+  }
+}

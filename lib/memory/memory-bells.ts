@@ -1,0 +1,89 @@
+import { boundedWait } from './bounded-wait.js';
+
+type Bell = 'work' | 'due';
+
+interface Listener {
+  /** The engine that listens. */
+  readonly owner: object;
+  readonly queues: readonly string[];
+  readonly done: (queue: string | null) => void;
+}
+
+/** The doorbells of all queues: each ring wakes one listener, the one that has waited longest, or the next one to come. */
+export class MemoryBells {
+  private readonly rung = new Map<string, Set<Bell>>();
+  private readonly listeners = new Set<Listener>();
+  /** Told to end a wait that had not begun. */
+  private readonly interrupted = new WeakSet<object>();
+
+  /** There may be work. */
+  ring(queue: string): void {
+    this.give(queue, 'work');
+  }
+
+  /** A job is due before all others: idle workers sleep until the time they know of. Two are told, so that one of them may die. */
+  ringSooner(queue: string): void {
+    this.give(queue, 'due');
+    this.give(queue, 'work');
+  }
+
+  /** Nobody is to be woken for it any more. */
+  clear(queue: string): void {
+    this.rung.delete(queue);
+  }
+
+  /** Those that have been rung and have woken nobody. */
+  of(queue: string): ReadonlySet<Bell> {
+    return this.rung.get(queue) ?? new Set();
+  }
+
+  async await(owner: object, queues: readonly string[], maxMs: number): Promise<string | null> {
+    if (this.interrupted.delete(owner)) return null;
+    const rung = queues.find((queue) => this.take(queue));
+    if (rung !== undefined) return rung;
+    const { promise, done } = boundedWait<string | null>(maxMs, null);
+    const listener: Listener = { owner, queues, done };
+    this.listeners.add(listener);
+    try {
+      return await promise;
+    } finally {
+      this.listeners.delete(listener);
+    }
+  }
+
+  interrupt(owner: object): void {
+    if (!this.hush(owner)) this.interrupted.add(owner);
+  }
+
+  /** Ends the waits of an engine; answers whether there was one. */
+  hush(owner: object): boolean {
+    const own = [...this.listeners].filter((listener) => listener.owner === owner);
+    for (const listener of own) this.end(listener, null);
+    return own.length > 0;
+  }
+
+  /** Takes a bell, as whoever is woken by it does. */
+  take(queue: string): boolean {
+    const bells = this.rung.get(queue);
+    if (!bells) return false;
+    bells.delete(bells.has('due') ? 'due' : 'work');
+    if (bells.size === 0) this.rung.delete(queue);
+    return true;
+  }
+
+  private give(queue: string, bell: Bell): void {
+    for (const listener of this.listeners) {
+      if (!listener.queues.includes(queue)) continue;
+      this.end(listener, queue);
+      return;
+    }
+    const bells = this.rung.get(queue);
+    if (bells) bells.add(bell);
+    else this.rung.set(queue, new Set([bell]));
+  }
+
+  private end(listener: Listener, queue: string | null): void {
+    this.listeners.delete(listener);
+    listener.done(queue);
+  }
+}

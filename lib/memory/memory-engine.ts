@@ -1,0 +1,209 @@
+import type {
+  AdoptAnswer,
+  BeatAnswer,
+  EnqueueAnswer,
+  EnqueueCall,
+  ExchangeAnswer,
+  ExchangeCall,
+  Heartbeat,
+  HeartbeatPlan,
+  NoteCall,
+  QueueEngine,
+  QueueEventBatch,
+  QueueLook,
+  RecoverAnswer,
+  RecoverCall,
+  ReleaseCall,
+} from '../engine/engine.js';
+import { NotRunningError } from '../errors.js';
+import { enqueue } from './enqueue.js';
+import { exchange } from './exchange.js';
+import { adopt, beat, overdue, recover, release } from './leases.js';
+import { MemoryAdmin } from './memory-admin.js';
+import { MemoryDeclarations } from './memory-declarations.js';
+import { MemoryHeartbeat } from './memory-heartbeat.js';
+import { MemoryProcesses } from './memory-processes.js';
+import { MemorySchedules } from './memory-schedules.js';
+import { MemoryStore } from './memory-store.js';
+import { MemoryTasks } from './memory-tasks.js';
+import { MemoryUpkeep } from './memory-upkeep.js';
+import { note } from './note.js';
+import { Verbs, type MemorySettings } from './verbs.js';
+
+/** Due jobs that one call moves at most. */
+const PROMOTE_MAX = 1_000;
+
+export interface MemoryEngineOptions extends MemorySettings {
+  /** Where the queues are; engines that share one see the same. @default one of its own, on the clock of the machine */
+  readonly store?: MemoryStore;
+}
+
+/**
+ * The engine without Redis: everything in the memory of one process, for development and for tests. What the verbs do and answer is
+ * what they do and answer on Redis, in each case that can be seen through them: ids and duplicates, fenced settlements and their
+ * repetitions, leases, stalls, priorities, delays, retention, counters, and events with their numbers.
+ *
+ * What differs by nature:
+ * - Nothing is durable: what is in the store is gone with the process, and `durability` of adds has nobody to wait for.
+ * - Workers and producers are in one process. Several engines are several "processes" only where they share a `MemoryStore`.
+ * - There is no link that could go down, so no call ever fails for that, and there is nothing to warn of.
+ * - The clock is the one that is given to the store. When a virtual one has moved, `clockMoved` has to be called: sleepers do not
+ *   hear of it otherwise. Only bounded waits (`awaitBell`, `readEvents`) and the timer of the heartbeat are by the real clock.
+ * - A verb that is a walk in steps on Redis (cleaning, retrying many dead jobs) is one step, and its events are one entry; trimming
+ *   by number is exact.
+ */
+export class MemoryEngine implements QueueEngine {
+  readonly admin: MemoryAdmin;
+  readonly schedules: MemorySchedules;
+  readonly upkeep: MemoryUpkeep;
+  readonly declarations: MemoryDeclarations;
+  readonly processes: MemoryProcesses;
+  readonly tasks: MemoryTasks;
+  readonly store: MemoryStore;
+  private readonly verbs: Verbs;
+  private readonly heartbeats = new Set<MemoryHeartbeat>();
+  private readsEvents = false;
+
+  constructor({ store = new MemoryStore(), ...settings }: MemoryEngineOptions) {
+    this.store = store;
+    const verbs = new Verbs(store, settings);
+    this.verbs = verbs;
+    this.admin = new MemoryAdmin(verbs);
+    this.upkeep = new MemoryUpkeep(verbs);
+    this.schedules = new MemorySchedules(verbs);
+    this.declarations = new MemoryDeclarations(verbs);
+    this.processes = new MemoryProcesses(verbs);
+    this.tasks = new MemoryTasks(verbs);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- lifecycle
+
+  /** There is nothing to connect to, so it is always there. */
+  open(): Promise<boolean> {
+    return this.verbs.run('open', () => true);
+  }
+
+  async close(): Promise<void> {
+    this.verbs.close();
+    await this.closeEvents();
+    this.store.bells.hush(this);
+    for (const heartbeat of this.heartbeats) await heartbeat.close();
+  }
+
+  /** Nothing comes up or goes down. */
+  onLink(): () => void {
+    return () => {};
+  }
+
+  /** There is no server that could keep less than is assumed. */
+  onWarning(): () => void {
+    return () => {};
+  }
+
+  now(): number {
+    return this.store.clock.now();
+  }
+
+  /**
+   * To be called by whoever owns the clock of the store, when it has moved: living workers renew their leases, and those are woken who
+   * sleep until something is due.
+   */
+  clockMoved(): void {
+    for (const heartbeat of this.heartbeats) heartbeat.beatAll();
+    for (const name of this.store.names) {
+      const queue = this.store.at(name);
+      if (queue.isAnythingDue) queue.ring();
+    }
+  }
+
+  // -------------------------------------------------------------------------------------------------------- the work
+
+  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+    return this.verbs.on('enqueue', queue, (q, limits) => enqueue(q, call, limits));
+  }
+
+  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    const { recordMs } = this.verbs;
+    return this.verbs.on('exchange', queue, (q, limits) => exchange(q, call, limits, recordMs));
+  }
+
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
+    return this.verbs.on('beat', queue, (q) => beat(q, worker, leaseMs, this.verbs.recordMs));
+  }
+
+  /** By a timer of this process. It is never null, so that nobody is warned of what cannot be otherwise here. */
+  openHeartbeat(plan: HeartbeatPlan): Heartbeat {
+    const heartbeat = new MemoryHeartbeat(this, plan, (closed) => this.heartbeats.delete(closed));
+    this.heartbeats.add(heartbeat);
+    return heartbeat;
+  }
+
+  overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]> {
+    return this.verbs.on('overdue', queue, (q) => overdue(q, withinMs, this.verbs.leaseMs));
+  }
+
+  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
+    const { recordMs } = this.verbs;
+    return this.verbs.on('recover', queue, (q, limits) => recover(q, call, limits, recordMs));
+  }
+
+  adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
+    return this.verbs.on('adopt', queue, (q) => adopt(q, worker, known));
+  }
+
+  release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }> {
+    return this.verbs.on('release', queue, (q, limits) => release(q, call, limits));
+  }
+
+  promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }> {
+    return this.verbs.on('promote', queue, (q) => {
+      const promoted = q.promoteDue(Math.min(limit, PROMOTE_MAX));
+      if (promoted > 0) q.ring();
+      return { promoted, dueInMs: q.dueInMs };
+    });
+  }
+
+  note(queue: string, call: NoteCall): Promise<boolean> {
+    return this.verbs.on('note', queue, (q, limits) => note(q, call, limits));
+  }
+
+  // ------------------------------------------------------------------------------------------------ waking and events
+
+  async awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
+    if (this.verbs.isClosed) throw new NotRunningError('awaitBell');
+    return this.store.bells.await(this, queues, maxMs);
+  }
+
+  interruptBell(): void {
+    this.store.bells.interrupt(this);
+  }
+
+  ring(queue: string): Promise<void> {
+    return this.verbs.on('ring', queue, (q) => q.ring());
+  }
+
+  look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]> {
+    return this.verbs.run('look', () =>
+      sleepers.map(({ queue, worker }) => this.store.at(queue).look(worker)).filter((look) => look !== null),
+    );
+  }
+
+  lastEvent(queue: string): Promise<number> {
+    return this.verbs.on('lastEvent', queue, (q) => q.events.last);
+  }
+
+  async readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
+    if (!this.readsEvents) throw new NotRunningError('readEvents');
+    const batches = await this.store.readEvents(this, after, blockMs);
+    return this.verbs.run('readEvents', () => batches);
+  }
+
+  openEvents(): Promise<void> {
+    return this.verbs.run('openEvents', () => void (this.readsEvents = true));
+  }
+
+  async closeEvents(): Promise<void> {
+    this.readsEvents = false;
+    this.store.endReads(this);
+  }
+}

@@ -1,0 +1,327 @@
+import type { QueueLook } from '../engine/engine.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import { DayCounters } from './day-counters.js';
+import { EventLog, sayAll, type Saying } from './event-log.js';
+import { Line } from './line.js';
+import { MemoryJob, type EndRecord } from './memory-job.js';
+import { MemoryWorker } from './memory-worker.js';
+import { Ranking } from './ranking.js';
+import { ScheduleBook } from './schedule-book.js';
+
+/** Room for a sequence below each priority, so that ranks are first in first out inside one. */
+export const RANKS = 4_294_967_296;
+/** What one call takes away at most of what is beyond its age or number. */
+const TRIM = 500;
+const CANCELLED_MS = 60_000;
+const CANCELLED_MAX = 1_000;
+
+/** Where a queue tells that something is to be seen or heard. */
+export interface Surroundings {
+  ring(): void;
+  ringSooner(): void;
+  clearBells(): void;
+  /** Events were said. */
+  said(): void;
+}
+
+/** A job that ends as cancelled. */
+export interface Ended {
+  readonly job: MemoryJob;
+  readonly reason: string;
+}
+
+/** The last call of one lane of a producer, for repetitions. */
+export interface LaneRecord {
+  readonly seq: number;
+  readonly duplicates: readonly string[];
+  readonly until: number;
+}
+
+/** One queue: its jobs, each in one place, and the moves that several verbs share. */
+export class MemoryQueue {
+  /** The time of the verb that is being done, whole ms. */
+  now = 0;
+  pausedAt: number | null = null;
+  readonly jobs = new Map<string, MemoryJob>();
+  readonly wait = new Line('wait');
+  readonly suspects = new Line('suspects');
+  readonly prioritized = new Ranking('prioritized');
+  readonly delayed = new Ranking('delayed');
+  readonly completed = new Ranking('completed');
+  readonly dead = new Ranking('dead');
+  readonly workers = new Map<string, MemoryWorker>();
+  readonly lanes = new Map<string, LaneRecord>();
+  readonly counters = new DayCounters();
+  readonly schedules = new ScheduleBook();
+  readonly events: EventLog;
+  /** Active jobs that were cancelled. */
+  marked = 0;
+  /** When and why, of jobs that ended as cancelled. */
+  cancelled = new Map<string, { readonly at: number; readonly reason: string }>();
+  cancelledUntil = 0;
+  private ranks = 0;
+
+  constructor(
+    readonly name: string,
+    private readonly around: Surroundings,
+  ) {
+    this.events = new EventLog(name);
+  }
+
+  // ------------------------------------------------------------------------------------------------- bells and events
+
+  ring(): void {
+    this.around.ring();
+  }
+
+  ringSooner(): void {
+    this.around.ringSooner();
+  }
+
+  /** Says what a verb has done, in one entry. `null` is a number left out. */
+  say(sayings: readonly (Saying | null)[], { maxEvents }: QueueLimits): void {
+    if (maxEvents === 0 || sayings.length === 0) return;
+    this.events.say(this.now, sayings, maxEvents);
+    this.around.said();
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- times
+
+  get dueInMs(): number | null {
+    return this.inMs(this.delayed.first?.score ?? null);
+  }
+
+  get scheduleInMs(): number | null {
+    return this.inMs(this.schedules.firstAt);
+  }
+
+  leaseOfAnotherInMs(worker: string): number | null {
+    let first: number | null = null;
+    for (const { name, leaseAt } of this.workers.values()) {
+      if (leaseAt !== null && name !== worker && (first === null || leaseAt < first)) first = leaseAt;
+    }
+    return this.inMs(first);
+  }
+
+  /** Whether somebody who sleeps until a time would be woken by it now. */
+  get isAnythingDue(): boolean {
+    return this.dueInMs === 0 || this.scheduleInMs === 0 || this.leaseOfAnotherInMs('') === 0;
+  }
+
+  /** What there is for somebody who sleeps; null where there is nothing. */
+  look(worker: string): QueueLook | null {
+    const waiting = this.wait.size + this.suspects.size + this.prioritized.size > 0;
+    const work = waiting && this.pausedAt === null;
+    const { dueInMs, scheduleInMs } = this;
+    const leaseInMs = this.leaseOfAnotherInMs(worker);
+    if (!work && dueInMs === null && leaseInMs === null && scheduleInMs === null) return null;
+    return { queue: this.name, work, dueInMs, leaseInMs, scheduleInMs };
+  }
+
+  /** Those that have a lease. */
+  *leased(): Generator<MemoryWorker & { leaseAt: number }> {
+    for (const worker of this.workers.values()) {
+      if (worker.leaseAt !== null) yield worker as MemoryWorker & { leaseAt: number };
+    }
+  }
+
+  private inMs(at: number | null): number | null {
+    return at === null ? null : Math.max(0, Math.ceil(at - this.now));
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- moves
+
+  /** A job of this id, or undefined; one whose retention is over is not in the queue any more. */
+  find(id: string): MemoryJob | undefined {
+    const job = this.jobs.get(id);
+    return job?.place === 'completed' && job.score <= this.now ? undefined : job;
+  }
+
+  /** A new job, in no place yet; null where its id is taken. */
+  create(id: string, body: string): MemoryJob | null {
+    const there = this.jobs.get(id);
+    if (there && this.find(id)) return null;
+    if (there) this.forget(there);
+    const job = new MemoryJob(id, body);
+    this.jobs.set(id, job);
+    return job;
+  }
+
+  /** To the end of the line, or of its priority. */
+  lineUp(job: MemoryJob, priority: number): void {
+    if (priority > 0) this.prioritized.add(job, this.rank(priority));
+    else this.wait.push(job);
+  }
+
+  delay(job: MemoryJob, dueAt: number, priority: number): void {
+    job.priority = priority;
+    this.delayed.add(job, dueAt);
+  }
+
+  /** Back to the head of the line, in the order given; what has stalled twice or more goes to the line of the suspects. */
+  toHead(jobs: readonly MemoryJob[]): void {
+    for (const job of jobs.toReversed()) (job.stalls >= 2 ? this.suspects : this.wait).unshift(job);
+  }
+
+  hold(job: MemoryJob, worker: MemoryWorker): void {
+    job.place = 'active';
+    job.worker = worker.name;
+    worker.held.set(job.id, job);
+  }
+
+  /** Delayed jobs whose time has come go to the line; a job with a priority keeps it. */
+  promoteDue(limit: number): number {
+    let promoted = 0;
+    for (; promoted < limit && (this.delayed.first?.score ?? Infinity) <= this.now; promoted++)
+      this.promote(this.delayed.first!);
+    return promoted;
+  }
+
+  promote(job: MemoryJob): void {
+    this.delayed.remove(job);
+    const { priority } = job;
+    job.priority = 0;
+    this.lineUp(job, priority);
+  }
+
+  bury(job: MemoryJob, record: string): void {
+    this.leave(job);
+    this.dead.add(job, this.now);
+    job.failure = { at: this.now, json: record };
+  }
+
+  keep(job: MemoryJob, untilMs: number, end: EndRecord): void {
+    this.leave(job);
+    job.end = end;
+    job.failed = 0;
+    job.stalls = 0;
+    this.completed.add(job, untilMs);
+  }
+
+  /** Out of the place it is in. */
+  leave(job: MemoryJob): void {
+    switch (job.place) {
+      case null:
+        return;
+      case 'active':
+        this.workers.get(job.worker!)!.held.delete(job.id);
+        job.worker = null;
+        job.place = null;
+        this.unmark(job);
+        return;
+      default:
+        this[job.place].remove(job);
+    }
+  }
+
+  /** Nothing of it stays. */
+  forget(job: MemoryJob): void {
+    this.leave(job);
+    this.jobs.delete(job.id);
+  }
+
+  // --------------------------------------------------------------------------------------------------------- cancelling
+
+  /** It ends when its worker lets go of it; the first reason stays. */
+  mark(job: MemoryJob, reason: string): void {
+    if (job.cancel !== null) return;
+    job.cancel = reason;
+    this.marked += 1;
+  }
+
+  /** Takes a job that has not completed from its worker. Answers whether it goes on; one that was cancelled does not. */
+  takeBack(job: MemoryJob, ended: Ended[]): boolean {
+    const reason = job.cancel;
+    this.leave(job);
+    if (reason !== null) ended.push({ job, reason });
+    return reason === null;
+  }
+
+  /** Jobs end as cancelled; those that ran have begun one attempt more than have failed. */
+  endCancelled(ended: readonly Ended[], begun: 0 | 1): Saying[] {
+    if (ended.length === 0) return [];
+    this.dropOldCancelled();
+    const says = ended.map(({ job, reason }): Saying => {
+      this.forget(job);
+      this.cancelled.delete(job.id);
+      this.cancelled.set(job.id, { at: this.now, reason });
+      return { type: 'cancelled', id: job.id, name: job.name, attempt: job.failed + begun, reason };
+    });
+    this.cancelledUntil = this.now + CANCELLED_MS;
+    for (const id of this.cancelled.keys()) {
+      if (this.cancelled.size <= CANCELLED_MAX) break;
+      this.cancelled.delete(id);
+    }
+    this.counters.cancelled(this.now, ended.length);
+    return says;
+  }
+
+  /** All of them go together, a minute after the last one. */
+  dropOldCancelled(): void {
+    if (this.cancelledUntil <= this.now) this.cancelled.clear();
+  }
+
+  private unmark(job: MemoryJob): void {
+    if (job.cancel === null) return;
+    job.cancel = null;
+    this.marked -= 1;
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- retention
+
+  /** Dead jobs that are too old go, else those that are too many. */
+  trimDead({ deadMax, deadAgeMs }: QueueLimits): Saying[] {
+    const gone = this.trim(this.dead, this.now - deadAgeMs, deadMax);
+    return sayAll('removed', gone, { reason: 'retention' });
+  }
+
+  /** Completed jobs whose retention is over go, else those that are too many, first whose retention ends first. */
+  trimCompleted({ completedMax }: QueueLimits): number {
+    return this.trim(this.completed, this.now, completedMax).length;
+  }
+
+  private trim(ranking: Ranking, oldAt: number, max: number): MemoryJob[] {
+    const isOld = (ranking.first?.score ?? Infinity) <= oldAt;
+    const gone: MemoryJob[] = [];
+    while (gone.length < TRIM && (isOld ? (ranking.first?.score ?? Infinity) <= oldAt : ranking.size > max)) {
+      const job = ranking.first!;
+      this.forget(job);
+      gone.push(job);
+    }
+    return gone;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ workers
+
+  /** What is known of this worker; made where there is nothing. */
+  worker(name: string): MemoryWorker {
+    let worker = this.workers.get(name);
+    if (!worker) {
+      for (const other of this.workers.values())
+        if (other.isForgotten(this.now)) this.workers.delete(other.name);
+      this.workers.set(name, (worker = new MemoryWorker(name)));
+    }
+    return worker;
+  }
+
+  /** Everything goes; lanes and the records of workers without a lease end by themselves, and the number of the last event stays. */
+  obliterate(): void {
+    for (const worker of this.leased()) this.workers.delete(worker.name);
+    this.jobs.clear();
+    for (const place of [this.wait, this.suspects, this.prioritized, this.delayed, this.completed, this.dead])
+      place.clear();
+    this.cancelled.clear();
+    this.counters.clear();
+    this.schedules.clear();
+    this.events.clear();
+    this.pausedAt = null;
+    this.marked = 0;
+    this.ranks = 0;
+    this.around.clearBells();
+  }
+
+  private rank(priority: number): number {
+    this.ranks += 1;
+    return priority * RANKS + (this.ranks % RANKS);
+  }
+}

@@ -1,0 +1,163 @@
+import type {
+  CleanCall,
+  DeadChoice,
+  DeadJobsAnswer,
+  DeadJobsCall,
+  Place,
+  StoredDeadJob,
+  UpkeepVerbs,
+} from '../engine/upkeep-verbs.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import { deadBetween, isAsked } from './dead-walk.js';
+import { sayAll } from './event-log.js';
+import type { Line } from './line.js';
+import type { MemoryJob } from './memory-job.js';
+import type { MemoryQueue } from './memory-queue.js';
+import { renewed } from './renewed.js';
+import type { Verbs } from './verbs.js';
+
+/** Of a line only its head is cleaned: there the oldest are. */
+const HEAD = 200;
+
+/** Dead letters, cleaning, retention; what is a walk elsewhere is one step here. */
+export class MemoryUpkeep implements UpkeepVerbs {
+  constructor(private readonly verbs: Verbs) {}
+
+  deadJobs(queue: string, { after, limit, ...match }: DeadJobsCall): Promise<DeadJobsAnswer> {
+    return this.verbs.on('deadJobs', queue, (q) => {
+      const range = deadBetween(q, match, after);
+      const jobs: StoredDeadJob[] = [];
+      let next: Place | null = null;
+      for (const [i, job] of range.entries()) {
+        if (jobs.length >= limit) break;
+        if (isAsked(job, match)) jobs.push(storedDeadJob(job));
+        next = i + 1 < range.length ? { at: String(job.score), id: job.id } : null;
+      }
+      return { jobs, next };
+    });
+  }
+
+  retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }> {
+    return this.verbs.on('retryDead', queue, (q, limits) => {
+      // A corrupt job has nothing to run.
+      const jobs = chosen(q, which, ({ body }) => body !== '');
+      for (const job of jobs) {
+        q.leave(job);
+        job.forgetTraces();
+        job.body = renewed(job.body, q.now);
+        q.lineUp(job, 0);
+      }
+      if (jobs.length > 0) q.ring();
+      q.say(sayAll('added', jobs), limits);
+      return { retried: jobs.map(({ id }) => id) };
+    });
+  }
+
+  removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }> {
+    return this.verbs.on('removeDead', queue, (q, limits) => takeAway(q, chosen(q, which), 'asked', limits));
+  }
+
+  clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }> {
+    return this.verbs.on('clean', queue, (q, limits) =>
+      takeAway(q, [...oldOnes(q, call)].slice(0, call.limit), 'cleaned', limits),
+    );
+  }
+
+  claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean> {
+    const { store } = this.verbs;
+    return this.verbs.run('claimUpkeep', () => store.claimUpkeep(queues, forMs));
+  }
+
+  overgrown(queues: readonly string[]): Promise<readonly string[]> {
+    const { store } = this.verbs;
+    return this.verbs.run('overgrown', () =>
+      queues.filter((queue) => isOvergrown(store.at(queue), this.verbs.limitsOf(queue))),
+    );
+  }
+
+  trim(queue: string): Promise<number> {
+    return this.verbs.on('trim', queue, (q, limits) => {
+      const completed = q.trimCompleted(limits);
+      const dead = completed === 0 ? q.trimDead(limits) : [];
+      q.say(dead, limits);
+      const { eventsAgeMs } = limits;
+      const events = eventsAgeMs === null ? 0 : q.events.trim(q.now - eventsAgeMs);
+      return completed + dead.length + events;
+    });
+  }
+}
+
+function isOvergrown({ completed, dead, events, now }: MemoryQueue, limits: QueueLimits): boolean {
+  const { completedMax, deadMax, deadAgeMs, eventsAgeMs } = limits;
+  return (
+    completed.size > completedMax ||
+    (completed.first?.score ?? Infinity) <= now ||
+    dead.size > deadMax ||
+    (dead.first?.score ?? Infinity) <= now - deadAgeMs ||
+    (eventsAgeMs !== null && (events.oldestAt ?? Infinity) <= now - eventsAgeMs)
+  );
+}
+
+/** The dead jobs that are named, or the ones asked for that died first. */
+function chosen(queue: MemoryQueue, which: DeadChoice, fits = (_job: MemoryJob) => true): MemoryJob[] {
+  if ('ids' in which) {
+    const jobs = Array.from(new Set(which.ids), (id) => queue.jobs.get(id));
+    return jobs.filter((job) => job?.place === 'dead' && fits(job)) as MemoryJob[];
+  }
+  const { limit, ...match } = which;
+  const asked = deadBetween(queue, match, null).filter((job) => isAsked(job, match) && fits(job));
+  return asked.slice(0, Math.max(0, limit));
+}
+
+function takeAway(
+  queue: MemoryQueue,
+  jobs: readonly MemoryJob[],
+  reason: string,
+  limits: QueueLimits,
+): { removed: readonly string[] } {
+  for (const job of jobs) queue.forget(job);
+  queue.say(sayAll('removed', jobs, { reason }), limits);
+  return { removed: jobs.map(({ id }) => id) };
+}
+
+/** Jobs of one state that are old enough, in the order in which they are cleaned. */
+function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Generator<MemoryJob> {
+  const { now } = queue;
+  const isOld = (since: number | null) => olderThanMs <= 0 || (since !== null && since <= now - olderThanMs);
+  const byAdding = (job: MemoryJob) => isOld(addedAt(job));
+  switch (state) {
+    case 'waiting':
+      yield* headOf(queue.wait, byAdding);
+      yield* headOf(queue.suspects, byAdding);
+      yield* queue.prioritized.sorted().filter(byAdding);
+      return;
+    case 'delayed':
+      yield* queue.delayed.sorted().filter(byAdding);
+      return;
+    case 'completed':
+      // Those whose retention is over are gone already, whoever takes them away.
+      yield* queue.completed.sorted().filter(({ score, end }) => score > now && isOld(end?.at ?? null));
+      return;
+    case 'dead':
+      yield* deadBetween(queue, { olderThanMs }, null);
+  }
+}
+
+function* headOf(line: Line, fits: (job: MemoryJob) => boolean): Generator<MemoryJob> {
+  let left = 0;
+  for (const job of line) {
+    if (fits(job)) yield job;
+    else if (++left === HEAD) return;
+  }
+}
+
+/** The second line of a body is when the job was added, in base 36. */
+function addedAt({ body }: MemoryJob): number | null {
+  const found = /^[^\n]*\n([0-9a-z]+)\n/.exec(body);
+  return found ? Number.parseInt(found[1]!, 36) : null;
+}
+
+function storedDeadJob(job: MemoryJob): StoredDeadJob {
+  const { id, body, score, failed, failureRecord } = job;
+  return { id, body, diedAt: score, failed, failure: failureRecord };
+}

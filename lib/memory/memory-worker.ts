@@ -1,0 +1,39 @@
+import type { MemoryJob } from './memory-job.js';
+
+/** What is remembered of a worker. Without `seq` it is not known any more. */
+export interface WorkerRecord {
+  seq: number | null;
+  /** What the last exchange gave, and which of the settled it found lost. */
+  gave: readonly string[];
+  lost: readonly string[];
+  /** How long its leases are. */
+  leaseMs: number | null;
+  /** When a lease was first found over, and which one. */
+  doubt: { readonly lease: number; readonly since: number } | null;
+  until: number;
+}
+
+/** A worker: what it holds, until when, and what it did last. */
+export class MemoryWorker {
+  readonly held = new Map<string, MemoryJob>();
+  /** End of its lease; null while it holds nothing. */
+  leaseAt: number | null = null;
+  record: WorkerRecord | null = null;
+
+  constructor(readonly name: string) {}
+
+  /** Whether nothing of it would be missed. */
+  isForgotten(now: number): boolean {
+    return this.held.size === 0 && this.leaseAt === null && this.recordAt(now) === null;
+  }
+
+  recordAt(now: number): WorkerRecord | null {
+    if (this.record && this.record.until <= now) this.record = null;
+    return this.record;
+  }
+
+  /** Writes what has changed, and keeps the rest. */
+  note(change: Partial<WorkerRecord> & { until: number }): void {
+    this.record = { seq: null, gave: [], lost: [], leaseMs: null, doubt: null, ...this.record, ...change };
+  }
+}
