@@ -30,6 +30,9 @@ export interface BenchTools {
   cancelled(queue: string, id: string, reason: string): void;
 }
 
+/** So that no worker is forgotten, however far the clock is moved in one step. */
+const FOREVER_MS = 315_576_000_000;
+
 /** The store of one test, with its clock, and all that is seen of it. */
 export class TestBench implements StandIn, EngineWatcher {
   readonly clock: TestClock;
@@ -52,7 +55,7 @@ export class TestBench implements StandIn, EngineWatcher {
   /** Moves the clock to this moment, and tells who waits for it. */
   moveTo(ms: number): void {
     this.clock.moveTo(ms);
-    this.made?.memory.timeMoved();
+    this.made?.memory.clockMoved();
   }
 
   recordsOf(queue: string): Records {
@@ -78,7 +81,7 @@ export class TestBench implements StandIn, EngineWatcher {
   }
 
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
-    const memory = new MemoryEngine(this.store, { limitsOf });
+    const memory = new MemoryEngine({ store: this.store, leaseMs: FOREVER_MS, limitsOf });
     const watched = watchEngine(memory, this);
     this.made = { watched, memory };
     return watched;
