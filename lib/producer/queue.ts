@@ -38,7 +38,8 @@ export interface WaitOptions extends JobOptions {
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
   readonly ready: Promise<void>;
-  outcome(timeoutMs: number, options: { readonly duplicate: boolean }): Promise<unknown>;
+  /** `waitMs`: how long was asked for in all, where `timeoutMs` is what is left of it. */
+  outcome(timeoutMs: number, options: { readonly duplicate: boolean; readonly waitMs: number }): Promise<unknown>;
   cancel(): void;
 }
 
@@ -135,7 +136,8 @@ export class Queue {
     try {
       await wait.ready;
       const duplicate = await this.enqueuer.add(job);
-      return (await wait.outcome(Math.max(0, Math.ceil(until - performance.now())), { duplicate })) as Result;
+      const leftMs = Math.max(0, Math.ceil(until - performance.now()));
+      return (await wait.outcome(leftMs, { duplicate, waitMs })) as Result;
     } finally {
       wait.cancel();
     }

@@ -1,3 +1,4 @@
+import { clearTimeout, setTimeout } from 'node:timers';
 import { QueueTestingError } from './errors.js';
 import type { Hands } from './hands.js';
 import type { TestBench } from './test-bench.js';

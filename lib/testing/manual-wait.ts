@@ -25,9 +25,10 @@ export class ManualWait implements EndWait {
     // Nothing listens.
   }
 
-  async outcome(timeoutMs: number): Promise<unknown> {
+  /** By the clock of the test, which has stood still until now. */
+  async outcome(_: number, { waitMs }: { readonly waitMs: number }): Promise<unknown> {
     const { queue, id, bench, hands } = this;
-    const untilMs = bench.clock.now() + timeoutMs;
+    const untilMs = bench.clock.now() + waitMs;
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- one step after the other
       const job = await bench.engine!.admin.get(queue, id);
@@ -36,7 +37,7 @@ export class ManualWait implements EndWait {
       if (job.state === 'dead') throw this.died(job);
       if (job.state === 'active') await this.running();
       else if (job.state === 'waiting') await hands.runNext(queue, 'addAndWait()', (one) => one.id === id);
-      else await this.delayed(job.dueAt ?? untilMs, untilMs, timeoutMs);
+      else await this.delayed(job.dueAt ?? untilMs, untilMs, waitMs);
     }
   }
 
@@ -46,9 +47,9 @@ export class ManualWait implements EndWait {
     throw new QueueTestingError(`addAndWait(): job '${this.id}' of queue '${this.queue}' runs elsewhere`);
   }
 
-  private async delayed(dueAt: number, untilMs: number, timeoutMs: number): Promise<void> {
+  private async delayed(dueAt: number, untilMs: number, waitMs: number): Promise<void> {
     await this.walk.to(Math.min(dueAt, untilMs), async () => undefined);
-    if (dueAt > untilMs) throw new WaitTimeoutError(this.queue, this.id, timeoutMs);
+    if (dueAt > untilMs) throw new WaitTimeoutError(this.queue, this.id, waitMs);
   }
 
   private died({ failure }: StoredJob): JobFailedError {

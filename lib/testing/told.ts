@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers';
 import type { QueueEngine } from '../engine/engine.js';
 import type { QueueEvents } from '../events/queue-events.js';
 
