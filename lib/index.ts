@@ -18,7 +18,12 @@ export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
 
 // Options.
-export type { ClusterConnection, ConnectionOption } from './options/connection.js';
+export type {
+  ClusterConnection,
+  ConnectionOption,
+  MemoryConnection,
+  RedisConnection,
+} from './options/connection.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';

@@ -28,6 +28,7 @@ import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
+import { isMemory } from './options/connection.js';
 import {
   resolveModuleOptions,
   type QueueModuleOptions,
@@ -35,6 +36,7 @@ import {
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
+import { EMBEDDED_NOTICE, embeddedFaults, ignoredDurability, lostJobs } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import type { StandIn } from './queue.stand-in.js';
@@ -128,6 +130,7 @@ export class QueueCoreModule
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
+    if (this.isEmbedded) this.warnOfMemory();
     await this.core.runtime.open();
   }
 
@@ -153,6 +156,7 @@ export class QueueCoreModule
 
   /** As the last of all: requests served until now could still add jobs. */
   async onApplicationShutdown(): Promise<void> {
+    if (this.isEmbedded) await this.sayWhatIsLost();
     await this.core.runtime.close();
     this.stopLogging();
   }
@@ -168,6 +172,7 @@ export class QueueCoreModule
       ...this.rootFaults(),
       ...this.registry.faults,
       ...this.dispatchers.faults,
+      ...embeddedFaults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
       ...schedules.faults,
@@ -177,6 +182,27 @@ export class QueueCoreModule
     const drain = () => this.core.runtime.shutDown();
     for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
+  }
+
+  private get isEmbedded(): boolean {
+    return isMemory(this.settings.value.connection);
+  }
+
+  private warnOfMemory(): void {
+    this.logger.warn(EMBEDDED_NOTICE);
+    const queues = this.registry.names().map((name) => this.registry.optionsOf(name));
+    const ignored = ignoredDurability(this.settings.value, queues);
+    if (ignored !== null) this.logger.warn(ignored);
+  }
+
+  /** Never rejects. */
+  private async sayWhatIsLost(): Promise<void> {
+    try {
+      const lost = await lostJobs(this.engine, this.registry.names());
+      if (lost !== null) this.logger.warn(lost);
+    } catch (error) {
+      this.logger.error(`counting what is lost: ${String(error)}`);
+    }
   }
 
   private rootFaults(): string[] {

@@ -2,7 +2,6 @@ import type { Provider } from '@nestjs/common';
 import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, STAND_IN, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
-import { RedisEngine } from './engine/redis-engine.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
@@ -11,6 +10,7 @@ import { generateId } from './job/job-id.js';
 import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import { Scheduler } from './maintenance/scheduler.js';
+import { isMemory } from './options/connection.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
@@ -35,11 +35,12 @@ const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 
-function createEngine(
+/** The engine that is not chosen is not loaded either, and with it ioredis. */
+async function createEngine(
   settings: ResolvedModuleOptions,
   registry: QueueRegistry,
   standIn?: StandIn,
-): QueueEngine {
+): Promise<QueueEngine> {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
     const { events, dead, completed } = registry.optionsOf(queue);
@@ -56,6 +57,11 @@ function createEngine(
     const queues = registry.names().filter((name) => registry.has(name));
     return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
   };
+  if (isMemory(connection)) {
+    const { MemoryEngine } = await import('./memory/memory-engine.js');
+    return new MemoryEngine({ leaseMs, limitsOf });
+  }
+  const { RedisEngine } = await import('./engine/redis-engine.js');
   return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
 }
 

@@ -26,21 +26,22 @@ function isExecutable(path) {
 
 /**
  * Installs the first of these Debian packages that can be had, on Debian or Ubuntu as root or with passwordless sudo.
- * Says so in one line on stderr. False: this is another system, or there is no right to install, or none was found.
+ * Says so in one line on stderr, and unless `quiet` why it failed. False: this is another system, or there is no right to
+ * install, or none was found.
  */
-export function aptInstall(what, packages) {
+export function aptInstall(what, packages, quiet = false) {
   if (!existsSync('/etc/debian_version') || !findOnPath('apt-get')) return false;
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
   if (sudo.length > 0 && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) return false;
   console.error(`${what} is missing: installing it with apt-get (${packages.join(' or ')})`);
-  if (!aptGet(sudo, ['update'])) return false;
-  return packages.some((name) => aptGet(sudo, ['install', '--yes', '--no-install-recommends', name]));
+  if (!aptGet(sudo, ['update'], quiet)) return false;
+  return packages.some((name) => aptGet(sudo, ['install', '--yes', '--no-install-recommends', name], quiet));
 }
 
-function aptGet(sudo, args) {
+function aptGet(sudo, args, quiet) {
   const [command, ...rest] = [...sudo, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', ...args];
   const run = spawnSync(command, rest, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  if (run.status !== 0)
+  if (run.status !== 0 && !quiet)
     console.error(`apt-get ${args.join(' ')} failed:\n${run.stdout}${run.stderr}`.trimEnd());
   return run.status === 0;
 }

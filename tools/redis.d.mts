@@ -5,6 +5,8 @@ export interface StartRedisOptions {
    * @default false: REDIS_URL is used as it is where it is set, else a server that keeps its data on disk
    */
   readonly private?: boolean;
+  /** Do not print why a server could not be installed; the error tells how to get one. @default false */
+  readonly quiet?: boolean;
   /** Further server options, which win over ours: `['--maxmemory', '50mb']`. */
   readonly args?: readonly string[];
   /** Further variables of its environment. */

@@ -1,5 +1,6 @@
 // Brings up Redis: for the tests and benches by `startRedis`, for the samples by
-//   node tools/redis.mjs [--] command args…     runs the command with REDIS_URL set and ends with its exit code
+//   node tools/redis.mjs [--or-memory] [--] command args…
+// runs the command with REDIS_URL set and ends with its exit code. With --or-memory that is `memory` where no server can be had.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -39,7 +40,7 @@ class OwnRedis {
 
   constructor(options) {
     this.#options = options;
-    this.#binary = findServer({ forTests: Boolean(options.private) });
+    this.#binary = findServer({ forTests: Boolean(options.private), quiet: options.quiet });
     this.port = options.port;
     this.dir = options.dir ? resolve(options.dir) : mkdtempSync(join(tmpdir(), 'godwit-redis-'));
   }
@@ -127,8 +128,8 @@ class BorrowedRedis {
   }
 }
 
-async function runWith(redis, [command, ...args]) {
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, REDIS_URL: redis.url } });
+async function runWith(url, [command, ...args]) {
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, REDIS_URL: url } });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
       // A terminal sends Ctrl-C to both of us; a second one would read as "hurry".
@@ -143,17 +144,35 @@ async function runWith(redis, [command, ...args]) {
   });
 }
 
+const MEMORY = 'memory';
+
+/** Undefined: there is no server, and none can be had. */
+async function startedOrNone() {
+  if (process.env.REDIS_URL === MEMORY) return undefined;
+  try {
+    return await startRedis({ quiet: true });
+  } catch (error) {
+    if (!(error instanceof MissingProgramError)) throw error;
+    console.error('No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.');
+    return undefined;
+  }
+}
+
 async function main(argv) {
-  const command = argv[0] === '--' ? argv.slice(1) : argv;
+  const orMemory = argv[0] === '--or-memory';
+  const words = orMemory ? argv.slice(1) : argv;
+  const command = words[0] === '--' ? words.slice(1) : words;
   if (command.length === 0) {
-    console.error('usage: node tools/redis.mjs [--] command args…   runs the command with REDIS_URL set');
+    console.error(
+      'usage: node tools/redis.mjs [--or-memory] [--] command args…   runs the command with REDIS_URL set',
+    );
     return 2;
   }
-  const redis = await startRedis();
+  const redis = orMemory ? await startedOrNone() : await startRedis();
   try {
-    return await runWith(redis, command);
+    return await runWith(redis?.url ?? MEMORY, command);
   } finally {
-    await redis.stop();
+    await redis?.stop();
   }
 }
 

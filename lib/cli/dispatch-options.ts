@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { GodwitError } from '../errors.js';
 import { quoted } from '../job/text.js';
-import { checkConnection, DEFAULT_CONNECTION } from '../options/connection.js';
+import { checkUrl, DEFAULT_CONNECTION } from '../options/connection.js';
 import { checkKey, MAX_BATCH } from '../options/dispatcher-options.js';
 import { UsageError } from './usage.js';
 
@@ -55,7 +55,7 @@ export function readDispatchOptions(args: string[]): DispatchOptions | 'help' {
     throw refusal('--ready-task-list-key must be another key than --delayed-task-zset-key');
   }
   return {
-    url: checked(() => checkConnection(url, '--redis-url') as string),
+    url: checked(() => checkUrl(url, '--redis-url')),
     delayedKey: checked(() => checkKey(delayedKey, '--delayed-task-zset-key')),
     readyKey: checked(() => checkKey(readyKey, '--ready-task-list-key')),
     batchSize: batch(batchSize),

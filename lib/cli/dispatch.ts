@@ -2,7 +2,7 @@ import { DispatchLoop } from '../dispatcher/dispatch-loop.js';
 import { openTasks, type OpenTasks } from '../engine/open-tasks.js';
 import { isPassing, repeatDelay, within } from '../engine/waiting.js';
 import { GodwitError, RedisRefusedError } from '../errors.js';
-import type { ConnectionOption } from '../options/connection.js';
+import type { RedisConnection } from '../options/connection.js';
 import { BackOff } from './back-off.js';
 import type { DispatchOptions } from './dispatch-options.js';
 import { LinkNews } from './link-news.js';
@@ -43,7 +43,7 @@ function isOfCluster(error: unknown): boolean {
 
 /** Resolves after the signal, and rejects with an error that does not pass by itself. */
 async function moveTasks(
-  plan: DispatchOptions & { readonly connection: ConnectionOption },
+  plan: DispatchOptions & { readonly connection: RedisConnection },
   output: Output,
   complain: (text: string) => void,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
-import { refuseKeyPrefix, type ClusterConnection, type ConnectionOption } from '../options/connection.js';
+import { refuseKeyPrefix, type ClusterConnection, type RedisConnection } from '../options/connection.js';
 import type { Address } from './cluster/slot-map.js';
 import type { LinkEvent } from './engine.js';
 import type { QueueLimits } from './queue-limits.js';
@@ -54,7 +54,7 @@ export class Clients {
   private sample: Redis | null = null;
 
   constructor(
-    private readonly connection: ConnectionOption,
+    private readonly connection: RedisConnection,
     private readonly prefix: string,
   ) {}
 
@@ -156,7 +156,7 @@ export class Clients {
   }
 }
 
-type Factory = Extract<ConnectionOption, (...args: never[]) => unknown>;
+type Factory = Extract<RedisConnection, (...args: never[]) => unknown>;
 
 function ask(factory: Factory, role: ClientRole): Redis | Cluster {
   const client = factory(role as Exclude<ClientRole, 'heartbeat'>);
@@ -177,7 +177,7 @@ function optionsOf(node: unknown): RedisOptions {
 
 /** What an engine needs to know of the module's and the queues' options. */
 export interface EngineSettings {
-  readonly connection: ConnectionOption | undefined;
+  readonly connection: RedisConnection | undefined;
   readonly prefix: string;
   readonly leaseMs: number;
   /** How long one call may take before its socket counts as silent. */

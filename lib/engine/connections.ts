@@ -1,4 +1,4 @@
-import type { ConnectionOption } from '../options/connection.js';
+import type { RedisConnection } from '../options/connection.js';
 import { ClusterLink } from './cluster/cluster-link.js';
 import { slotOf } from './cluster/slot-map.js';
 import { Clients, type ClientRole } from './clients.js';
@@ -25,7 +25,7 @@ export class Connections {
   private link: Link | ClusterLink | undefined;
 
   constructor(
-    connection: ConnectionOption,
+    connection: RedisConnection,
     prefix: string,
     /** Of the connection that carries commands. */
     private readonly role: ClientRole,

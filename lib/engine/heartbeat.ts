@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from './engine.js';
-import { DEFAULT_CONNECTION, type ConnectionOption } from '../options/connection.js';
+import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { EngineSettings } from './clients.js';
 import type { QueueKeys } from './keys.js';
 import { encodeProcess } from './process-codec.js';
@@ -9,7 +9,7 @@ import { beat } from './scripts/beat.js';
 
 /** What the thread is started with; everything in it can be cloned. */
 export interface HeartbeatStart {
-  readonly connection: Exclude<ConnectionOption, (...args: never[]) => unknown>;
+  readonly connection: Exclude<RedisConnection, (...args: never[]) => unknown>;
   readonly prefix: string;
   readonly leaseMs: number;
   readonly beatMs: number;

@@ -1,4 +1,4 @@
-import type { ConnectionOption } from '../options/connection.js';
+import type { RedisConnection } from '../options/connection.js';
 import { Connections } from './connections.js';
 import type { LinkEvent } from './engine.js';
 import { RedisStore } from './redis-store.js';
@@ -19,7 +19,7 @@ export interface OpenTasks extends TaskVerbs {
  * @param name what the connection is called in `CLIENT LIST`, between `godwit:` and `:command`.
  * @param callMs how long one call may take before its socket counts as silent.
  */
-export function openTasks(connection: ConnectionOption, name: string, callMs: number): OpenTasks {
+export function openTasks(connection: RedisConnection, name: string, callMs: number): OpenTasks {
   const connections = new Connections(connection, name, 'command');
   const refuseOldServer = (info: string) => void checkServer(info, 0);
   const store = new RedisStore(name, callMs, refuseOldServer, (greet) => connections.commands(greet));

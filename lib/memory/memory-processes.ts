@@ -1,24 +1,30 @@
 import type { ProcessList, ProcessRecord, ProcessVerbs } from '../engine/process-verbs.js';
 import type { Verbs } from './verbs.js';
 
+/** Who works on a store in memory: whoever has it, so mostly one process. */
 export class MemoryProcesses implements ProcessVerbs {
-  readonly server = null;
+  readonly server = 'memory';
 
   constructor(private readonly verbs: Verbs) {}
 
-  register(_record: ProcessRecord, _leaseMs: number): Promise<void> {
-    return this.verbs.run('register', () => undefined);
+  register(record: ProcessRecord, leaseMs: number): Promise<void> {
+    const { store } = this.verbs;
+    return this.verbs.run('register', () => store.processes.register(record, leaseMs, store.clock.now()));
   }
 
-  unregister(_process: string): Promise<void> {
-    return this.verbs.run('unregister', () => undefined);
+  unregister(process: string): Promise<void> {
+    return this.verbs.run('unregister', () => this.verbs.store.processes.unregister(process));
   }
 
   list(): Promise<ProcessList> {
-    return this.verbs.run('list', () => ({ records: [], unreadable: [] }));
+    const { store } = this.verbs;
+    return this.verbs.run('list', () => ({
+      records: store.processes.living(store.clock.now()),
+      unreadable: [],
+    }));
   }
 
-  ofWorker(_worker: string): Promise<ProcessRecord | null> {
-    return this.verbs.run('ofWorker', () => null);
+  ofWorker(worker: string): Promise<ProcessRecord | null> {
+    return this.verbs.run('ofWorker', () => this.verbs.store.processes.ofWorker(worker));
   }
 }

@@ -1,6 +1,7 @@
 import type { QueueLook } from '../engine/engine.js';
 import type { QueueLimits } from '../engine/queue-limits.js';
 import { DayCounters } from './day-counters.js';
+import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';
 import { Line } from './line.js';
 import { MemoryJob, type EndRecord } from './memory-job.js';
@@ -52,7 +53,8 @@ export class MemoryQueue {
   readonly workers = new Map<string, MemoryWorker>();
   readonly lanes = new Map<string, LaneRecord>();
   readonly counters = new DayCounters();
-  readonly schedules = new ScheduleBook();
+  readonly schedules = new ScheduleBook(() => this.ring());
+  readonly declarations = new DeclarationBook(this.schedules);
   readonly events: EventLog;
   /** Active jobs that were cancelled. */
   marked = 0;
@@ -313,6 +315,7 @@ export class MemoryQueue {
     this.cancelled.clear();
     this.counters.clear();
     this.schedules.clear();
+    this.declarations.clear();
     this.events.clear();
     this.pausedAt = null;
     this.marked = 0;

@@ -2,50 +2,139 @@ import type {
   DueAnswer,
   FireAnswer,
   FireSchedule,
+  OccurrenceJob,
   PutSchedule,
   ResumeSchedule,
   SchedulePage,
   ScheduleVerbs,
   StoredSchedule,
 } from '../engine/schedule-verbs.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import { sayAll } from './event-log.js';
+import type { MemoryJob } from './memory-job.js';
+import type { MemoryQueue } from './memory-queue.js';
+import type { ScheduleEntry } from './schedule-book.js';
 import type { Verbs } from './verbs.js';
 
+/** What one call did to jobs, for its events. */
+interface Moves {
+  readonly removed: MemoryJob[];
+  readonly added: MemoryJob[];
+  readonly delayed: MemoryJob[];
+  /** Whether there is something to wake for. */
+  wakes: boolean;
+}
+
+/** Schedules in memory. */
 export class MemorySchedules implements ScheduleVerbs {
   constructor(private readonly verbs: Verbs) {}
 
-  get(queue: string, _id: string): Promise<{ now: number; schedule: StoredSchedule | null }> {
-    return this.verbs.on('get', queue, (q) => ({ now: q.now, schedule: null }));
+  get(queue: string, id: string): Promise<{ now: number; schedule: StoredSchedule | null }> {
+    return this.verbs.on('get', queue, ({ now, schedules }) => {
+      const entry = schedules.get(id);
+      return { now, schedule: entry ? { ...entry } : null };
+    });
   }
 
-  list(queue: string): Promise<SchedulePage> {
-    return this.verbs.on('list', queue, () => ({ total: 0, schedules: [] }));
+  list(queue: string, page: { offset: number; limit: number }): Promise<SchedulePage> {
+    return this.verbs.on('list', queue, ({ schedules }) => schedules.page(page));
   }
 
-  put(queue: string, _call: PutSchedule): Promise<'written' | 'changed'> {
-    return this.verbs.on('put', queue, () => 'changed' as const);
+  put(queue: string, call: PutSchedule): Promise<'written' | 'changed'> {
+    return this.verbs.on('put', queue, ({ schedules, now }) => schedules.put(call, now));
   }
 
-  remove(queue: string, _id: string): Promise<boolean> {
-    return this.verbs.on('remove', queue, () => false);
+  remove(queue: string, id: string): Promise<boolean> {
+    return this.verbs.on('remove', queue, ({ schedules }) => schedules.remove(id));
   }
 
-  pause(queue: string, _id: string): Promise<'paused' | 'unchanged' | 'not-found'> {
-    return this.verbs.on('pause', queue, () => 'not-found' as const);
+  pause(queue: string, id: string): Promise<'paused' | 'unchanged' | 'not-found'> {
+    return this.verbs.on('pause', queue, ({ schedules }) => schedules.pause(id));
   }
 
-  resume(queue: string, _call: ResumeSchedule): Promise<'resumed' | 'unchanged' | 'changed' | 'not-found'> {
-    return this.verbs.on('resume', queue, () => 'not-found' as const);
+  resume(queue: string, call: ResumeSchedule) {
+    return this.verbs.on('resume', queue, ({ schedules }) => schedules.resume(call));
   }
 
-  due(queue: string): Promise<DueAnswer> {
-    return this.verbs.on('due', queue, (q) => ({ now: q.now, due: [], nextInMs: null }));
+  due(queue: string, offset: number): Promise<DueAnswer> {
+    return this.verbs.on('due', queue, ({ schedules, now }) => schedules.due(now, offset));
   }
 
   fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer> {
-    return this.verbs.on('fire', queue, () => ({ made: calls.map(() => null), due: 0, nextInMs: null }));
+    return this.verbs.on('fire', queue, (q, limits) => fire(q, calls, limits));
   }
 
-  scheduled(): Promise<readonly string[]> {
-    return this.verbs.run('scheduled', () => []);
+  scheduled(queues: readonly string[]): Promise<readonly string[]> {
+    const { store } = this.verbs;
+    return this.verbs.run('scheduled', () =>
+      queues.filter((queue) => store.at(queue).schedules.firstAt !== null),
+    );
+  }
+}
+
+/** Whoever comes second finds another revision and does nothing, so that each occurrence is one job. */
+function fire(queue: MemoryQueue, calls: readonly FireSchedule[], limits: QueueLimits): FireAnswer {
+  const moves: Moves = { removed: [], added: [], delayed: [], wakes: false };
+  const made = calls.map((call) => {
+    const entry = queue.schedules.get(call.id);
+    const isAsSeen = entry?.revision === call.revision && entry.nextAt === call.seenAt;
+    return isAsSeen ? fireOne(queue, entry, call, moves) : null;
+  });
+  if (moves.wakes) queue.ring();
+  const { removed, added, delayed } = moves;
+  const says = [...sayAll('removed', removed, { reason: 'replaced' }), ...sayAll('added', added)];
+  for (const job of delayed) says.push(...sayAll('delayed', [job], { delayMs: job.score - queue.now }));
+  queue.say(says, limits);
+  return { ...queue.schedules.outlook(queue.now), made };
+}
+
+/** Answers how many jobs it made. */
+function fireOne(queue: MemoryQueue, entry: ScheduleEntry, call: FireSchedule, moves: Moves): number {
+  const { limit, overlap, jobs, nextAt } = call;
+  const isSpent = () => limit !== null && entry.fired >= limit;
+  let made = 0;
+  for (const occurrence of jobs) {
+    if (isSpent()) break;
+    const last = overlap === 'allow' ? undefined : openJob(queue, entry.lastJob, occurrence.id);
+    if (last && overlap === 'skip') continue;
+    if (last) replace(queue, last, moves);
+    make(queue, occurrence, moves);
+    made += 1;
+    entry.fired += 1;
+    entry.lastAt = occurrence.at;
+    entry.lastJob = occurrence.id;
+  }
+  queue.schedules.moveOn(entry, isSpent() ? null : nextAt);
+  return made;
+}
+
+/** The job of an earlier occurrence, while it waits, is delayed or runs. */
+function openJob(queue: MemoryQueue, id: string | null, but: string): MemoryJob | undefined {
+  if (id === null || id === but) return undefined;
+  const job = queue.jobs.get(id);
+  return job?.place === 'dead' || job?.place === 'completed' ? undefined : job;
+}
+
+/** What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. */
+function replace(queue: MemoryQueue, job: MemoryJob, { removed }: Moves): void {
+  if (job.place === 'active') queue.mark(job, 'replaced');
+  else {
+    queue.forget(job);
+    removed.push(job);
+  }
+}
+
+function make(queue: MemoryQueue, { id, body, dueAt, priority = 0 }: OccurrenceJob, moves: Moves): void {
+  const job = queue.create(id, body);
+  // Made before, by a schedule of this name: one occurrence is one job.
+  if (!job) return;
+  if (dueAt > queue.now) {
+    moves.wakes ||= dueAt < (queue.delayed.first?.score ?? Infinity);
+    queue.delay(job, dueAt, priority);
+    moves.delayed.push(job);
+  } else {
+    moves.wakes = true;
+    queue.lineUp(job, priority);
+    moves.added.push(job);
   }
 }

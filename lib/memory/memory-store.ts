@@ -2,6 +2,7 @@ import type { QueueEventBatch } from '../engine/engine.js';
 import { boundedWait, type BoundedWait } from './bounded-wait.js';
 import { MemoryBells } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
+import { ProcessBook } from './process-book.js';
 
 /** Where the time comes from, ms since 1970. */
 export interface Clock {
@@ -17,6 +18,7 @@ interface Reader {
 /** All queues, for the engines that share them. Nothing of it outlives the process. */
 export class MemoryStore {
   readonly bells = new MemoryBells();
+  readonly processes = new ProcessBook();
   private readonly queues = new Map<string, MemoryQueue>();
   private readonly readers = new Set<Reader>();
   private readonly janitors = new Map<string, number>();

@@ -1,10 +1,134 @@
-/** What one queue keeps of its schedules. */
+import type {
+  DueAnswer,
+  PutSchedule,
+  ResumeSchedule,
+  SchedulePage,
+  StoredSchedule,
+} from '../engine/schedule-verbs.js';
+import { byBytes } from './by-bytes.js';
+
+/** Schedules that one call looks at. */
+const DUE_LIMIT = 100;
+
+type Mutable<T> = { -readonly [Field in keyof T]: T[Field] };
+export type ScheduleEntry = Mutable<StoredSchedule>;
+
+/** The schedules of one queue. Whether one is still as it was seen is told by its revision, which every change makes a new one. */
 export class ScheduleBook {
-  /** When the first of them is next to fire, ms; null where none is. */
+  private readonly entries = new Map<string, ScheduleEntry>();
+  /** Rises over all of them, so that one made anew is never taken for the one that was removed. */
+  private revisions = 0;
+  /** Those with a next time, the first first, until something changes. */
+  private ordered: readonly ScheduleEntry[] | null = null;
+
+  /** @param ring wakes somebody: an idle worker sleeps until the first time it knows of. */
+  constructor(private readonly ring: () => void) {}
+
+  get(id: string): ScheduleEntry | undefined {
+    return this.entries.get(id);
+  }
+
+  /** When the first of them is next to fire, also where that has passed; null where none is. */
   get firstAt(): number | null {
-    return null;
+    return this.timed()[0]?.nextAt ?? null;
+  }
+
+  page({ offset, limit }: { readonly offset: number; readonly limit: number }): SchedulePage {
+    const all = [...this.entries.values()];
+    all.sort((a, b) => a.createdAt - b.createdAt || byBytes(a.id, b.id));
+    return { total: all.length, schedules: all.slice(offset, offset + limit).map((entry) => ({ ...entry })) };
+  }
+
+  due(now: number, offset: number): DueAnswer {
+    const due = this.timed().filter(({ nextAt }) => nextAt! <= now);
+    const page = due.slice(offset, offset + DUE_LIMIT).map((entry) => ({ ...entry }));
+    return { now, due: page, nextInMs: this.nextInMs(now) };
+  }
+
+  /** How many are due, and until the first one that is not. */
+  outlook(now: number): { readonly due: number; readonly nextInMs: number | null } {
+    const due = this.timed().filter(({ nextAt }) => nextAt! <= now).length;
+    return { due, nextInMs: this.nextInMs(now) };
+  }
+
+  put({ id, revision, record, nextAt }: PutSchedule, now: number): 'written' | 'changed' {
+    const there = this.entries.get(id);
+    if ((there?.revision ?? 0) !== revision) return 'changed';
+    const entry = there ?? this.added(id, now);
+    entry.record = record;
+    this.touch(entry);
+    // What a person has paused stays so when a release says it anew.
+    if (entry.mode !== 'paused' && nextAt !== 'keep') this.setNext(entry, nextAt);
+    return 'written';
+  }
+
+  remove(id: string): boolean {
+    this.ordered = null;
+    return this.entries.delete(id);
+  }
+
+  pause(id: string): 'paused' | 'unchanged' | 'not-found' {
+    const entry = this.entries.get(id);
+    if (!entry) return 'not-found';
+    if (entry.mode !== 'running') return 'unchanged';
+    entry.mode = 'paused';
+    entry.nextAt = null;
+    this.touch(entry);
+    return 'paused';
+  }
+
+  resume({ id, revision, nextAt }: ResumeSchedule): 'resumed' | 'unchanged' | 'changed' | 'not-found' {
+    const entry = this.entries.get(id);
+    if (!entry) return 'not-found';
+    if (entry.mode !== 'paused') return 'unchanged';
+    if (entry.revision !== revision) return 'changed';
+    this.touch(entry);
+    this.setNext(entry, nextAt);
+    return 'resumed';
+  }
+
+  /** An occurrence has come: it goes on at `nextAt`, or has ended. */
+  moveOn(entry: ScheduleEntry, nextAt: number | null): void {
+    this.touch(entry);
+    this.setNext(entry, nextAt);
   }
 
   /** The queue was obliterated. */
-  clear(): void {}
+  clear(): void {
+    this.entries.clear();
+    this.ordered = null;
+  }
+
+  private added(id: string, createdAt: number): ScheduleEntry {
+    const counters = { revision: 0, mode: 'running', nextAt: null, fired: 0, lastAt: null, lastJob: null } as const;
+    const entry: ScheduleEntry = { id, record: '', createdAt, ...counters };
+    this.entries.set(id, entry);
+    return entry;
+  }
+
+  private touch(entry: ScheduleEntry): void {
+    this.revisions += 1;
+    entry.revision = this.revisions;
+    this.ordered = null;
+  }
+
+  private setNext(entry: ScheduleEntry, at: number | null): void {
+    const { firstAt } = this;
+    entry.mode = at === null ? 'ended' : 'running';
+    entry.nextAt = at;
+    this.ordered = null;
+    if (at !== null && (firstAt === null || at < firstAt)) this.ring();
+  }
+
+  private nextInMs(now: number): number | null {
+    const next = this.timed().find(({ nextAt }) => nextAt! > now);
+    return next ? Math.ceil(next.nextAt! - now) : null;
+  }
+
+  private timed(): readonly ScheduleEntry[] {
+    this.ordered ??= [...this.entries.values()]
+      .filter(({ nextAt }) => nextAt !== null)
+      .toSorted((a, b) => a.nextAt! - b.nextAt! || byBytes(a.id, b.id));
+    return this.ordered;
+  }
 }

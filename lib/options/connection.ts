@@ -17,13 +17,36 @@ export interface ClusterConnection {
  * makes a client. Of a `Cluster` from a factory only nodes and options are taken, and it is disconnected: the connections
  * to its nodes are made here. With a factory, leases are kept by a timer and not by a thread.
  */
-export type ConnectionOption =
+export type RedisConnection =
   | string
   | (RedisOptions & { readonly url?: string })
   | ClusterConnection
   | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
+/**
+ * No Redis: jobs live in the memory of this process. Nothing is kept when it ends, and no other process sees them. For
+ * development; `connection: 'memory'` is the same as `{ memory: true }`.
+ */
+export interface MemoryConnection {
+  readonly memory: true;
+  /** Start also with `NODE_ENV=production`, where every deployment and every crash loses the jobs. @default false */
+  readonly inProduction?: boolean;
+}
+
+/** Where jobs are kept: a Redis, or with `'memory'` this process alone. */
+export type ConnectionOption = 'memory' | MemoryConnection | RedisConnection;
+
+/** `ConnectionOption` after checking. */
+export type CheckedConnection = MemoryConnection | RedisConnection;
+
 export const DEFAULT_CONNECTION = 'redis://localhost:6379';
+
+const MEMORY = 'memory';
+const URL_RULE = 'a redis:// or rediss:// URL';
+
+export function isMemory(connection: CheckedConnection): connection is MemoryConnection {
+  return typeof connection === 'object' && 'memory' in connection;
+}
 
 /**
  * Checks what can be checked without connecting. Errors never show a password: of a URL its user part is cut out, of
@@ -31,13 +54,14 @@ export const DEFAULT_CONNECTION = 'redis://localhost:6379';
  *
  * @throws {InvalidOptionError}
  */
-export function checkConnection(value: unknown, path: string): ConnectionOption {
-  if (typeof value === 'string') return checkUrl(value, path);
-  if (typeof value === 'function') return value;
+export function checkConnection(value: unknown, path: string): CheckedConnection {
+  if (value === MEMORY) return { memory: true };
+  if (typeof value === 'string') return checkUrl(value, path, `${URL_RULE}, or '${MEMORY}'`);
+  if (typeof value === 'function') return value as Extract<RedisConnection, (...args: never[]) => unknown>;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidOptionError(
       path,
-      'a redis:// or rediss:// URL, ioredis options, or a function that makes a client',
+      `${URL_RULE}, ioredis options, a function that makes a client, or '${MEMORY}'`,
       // What a list holds may be options with a password.
       Array.isArray(value) ? 'a list' : value,
     );
@@ -51,6 +75,7 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
     );
   }
   const options = value as Record<string, unknown>;
+  if (MEMORY in options) return checkMemory(options, path);
   return 'cluster' in options ? checkCluster(options, path) : checkOptions(options, path);
 }
 
@@ -65,7 +90,20 @@ export function refuseKeyPrefix(options: { readonly keyPrefix?: unknown }, path:
   );
 }
 
-function checkOptions(options: Record<string, unknown>, path: string): ConnectionOption {
+const MEMORY_FIELDS = [MEMORY, 'inProduction'];
+
+function checkMemory(options: Record<string, unknown>, path: string): MemoryConnection {
+  for (const key of Object.keys(options)) {
+    if (!MEMORY_FIELDS.includes(key)) throw unknownField(path, key, MEMORY_FIELDS);
+  }
+  const { memory, inProduction = false } = options;
+  if (memory !== true) throw new InvalidOptionError(`${path}.memory`, 'true, or left out', memory);
+  if (typeof inProduction !== 'boolean')
+    throw new InvalidOptionError(`${path}.inProduction`, 'true or false', inProduction);
+  return { memory, inProduction };
+}
+
+function checkOptions(options: Record<string, unknown>, path: string): RedisConnection {
   refuseKeyPrefix(options, path);
   if (options['url'] !== undefined) checkUrl(options['url'], `${path}.url`);
   // The two that come as NaN from a missing environment variable, which ioredis would only stumble over later.
@@ -78,7 +116,7 @@ function checkOptions(options: Record<string, unknown>, path: string): Connectio
 
 const CLUSTER_FIELDS = ['cluster', 'redisOptions', 'natMap'];
 
-function checkCluster(options: Record<string, unknown>, path: string): ConnectionOption {
+function checkCluster(options: Record<string, unknown>, path: string): RedisConnection {
   refuseKeyPrefix(options, path);
   for (const key of Object.keys(options)) {
     if (!CLUSTER_FIELDS.includes(key)) throw unknownField(path, key, CLUSTER_FIELDS);
@@ -155,9 +193,10 @@ function checkNumber(value: unknown, max: number, path: string): void {
   throw new InvalidOptionError(path, `an integer from 0 to ${max}`, value);
 }
 
-function checkUrl(value: unknown, path: string): string {
+/** @throws {InvalidOptionError} */
+export function checkUrl(value: unknown, path: string, rule = URL_RULE): string {
   if (typeof value !== 'string' || !isRedisUrl(value)) {
-    throw new InvalidOptionError(path, 'a redis:// or rediss:// URL', withoutSecrets(value));
+    throw new InvalidOptionError(path, rule, withoutSecrets(value));
   }
   // ioredis reads options from the query as well.
   refuseKeyPrefix({ keyPrefix: new URL(value).searchParams.get('keyPrefix') ?? undefined }, path);

@@ -14,7 +14,12 @@ import {
   type Report,
   type Rule,
 } from './check.js';
-import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
+import {
+  checkConnection,
+  DEFAULT_CONNECTION,
+  type CheckedConnection,
+  type ConnectionOption,
+} from './connection.js';
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 import type { JobDefaults } from './job-options.js';
 import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
@@ -23,7 +28,11 @@ export type { ConnectionOption };
 
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
-  /** @default 'redis://localhost:6379' */
+  /**
+   * Where Redis is, or `'memory'` for development: jobs then live in this process alone.
+   *
+   * @default 'redis://localhost:6379'
+   */
   readonly connection?: ConnectionOption;
   /** Starts every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different ones. @default 'godwit' */
   readonly prefix?: string;
@@ -127,7 +136,7 @@ export interface ProcessorOptions {
 
 /** `QueueModuleOptions` with every default filled in, in ms. */
 export interface ResolvedModuleOptions {
-  readonly connection: ConnectionOption;
+  readonly connection: CheckedConnection;
   readonly prefix: string;
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;

@@ -266,6 +266,27 @@ describe('where no server can be had', () => {
     for (const way of ['apt: ', 'brew: ', 'docker: ']) expect(ended.stderr).toContain(`  ${way}`);
   });
 
+  const IN_MEMORY =
+    'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
+  const sayUrl = ['--or-memory', '--', process.execPath, '-p', 'process.env.REDIS_URL'];
+
+  it('runs the command with memory where that will do, and says so in one line', async () => {
+    const ended = await node([TOOL, ...sayUrl], { PATH: pathWith({}) });
+    expect(ended).toEqual({ code: 0, stdout: 'memory\n', stderr: IN_MEMORY });
+  });
+
+  it('does so with one that is too old as well, and says nothing where memory was asked for', async () => {
+    const path = pathWith({ 'redis-server': 'echo "Redis server v=6.2.7 sha=0:0 bits=64"' });
+    expect(await node([TOOL, ...sayUrl], { PATH: path })).toMatchObject({ code: 0, stderr: IN_MEMORY });
+    const asked = await node([TOOL, ...sayUrl], { PATH: path, REDIS_URL: 'memory' });
+    expect(asked).toEqual({ code: 0, stdout: 'memory\n', stderr: '' });
+  });
+
+  it('still starts a server that can be had', async () => {
+    const ended = await node([TOOL, ...sayUrl]);
+    expect(ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^redis:/) });
+  });
+
   it('names a server that is too old', async () => {
     const path = pathWith({ 'redis-server': 'echo "Redis server v=6.2.7 sha=0:0 bits=64"' });
     const ended = await node([TOOL, 'true'], { PATH: path });
@@ -292,6 +313,18 @@ describe('where no server can be had', () => {
     });
     expect(ended).toMatchObject({ code: 0, stderr: '' });
   });
+
+  it.runIf(existsSync('/etc/debian_version'))(
+    'goes on with memory where it may install one and cannot, without a word of apt-get',
+    async () => {
+      const passOn = 'shift; exec "$@"';
+      const failing = 'echo "E: Temporary failure resolving"; exit 100';
+      const folder = pathWith({ env: passOn, sudo: passOn, true: 'exit 0', 'apt-get': failing });
+      const ended = await node([TOOL, ...sayUrl], { PATH: folder });
+      const said = 'A Redis server is missing: installing it with apt-get (redis-server or valkey-server)\n';
+      expect(ended).toEqual({ code: 0, stdout: 'memory\n', stderr: said + IN_MEMORY });
+    },
+  );
 
   it.runIf(existsSync('/etc/debian_version'))(
     'installs one where it may, saying so, with fresh package lists',

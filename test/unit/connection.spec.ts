@@ -55,24 +55,24 @@ describe('checkConnection', () => {
   it.each([
     [
       5,
-      'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, or a function that makes a client, got 5',
+      "forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function that makes a client, or 'memory', got 5",
     ],
-    [null, 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, or a function'],
-    [[], 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, or a function'],
-    ['', 'forRoot().connection must be a redis:// or rediss:// URL, got "" (string)'],
+    [null, 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function'],
+    [[], 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function'],
+    ['', `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got "" (string)`],
     [
       'localhost:6379',
-      'forRoot().connection must be a redis:// or rediss:// URL, got "localhost:6379" (string)',
+      `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got "localhost:6379" (string)`,
     ],
     [
       'http://localhost',
-      'forRoot().connection must be a redis:// or rediss:// URL, got "http://localhost" (string)',
+      `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got "http://localhost" (string)`,
     ],
     [
       { url: 'redis//x' },
       'forRoot().connection.url must be a redis:// or rediss:// URL, got "redis//x" (string)',
     ],
-    ['redis://localhost/cache', 'forRoot().connection must be a redis:// or rediss:// URL, got'],
+    ['redis://localhost/cache', 'forRoot().connection must be a redis:// or rediss:// URL, or'],
     [{ url: 7 }, 'forRoot().connection.url must be a redis:// or rediss:// URL, got 7 (number)'],
     [{ port: Number.NaN }, 'forRoot().connection.port must be an integer from 0 to 65535, got NaN (number)'],
     [{ port: 70_000 }, 'forRoot().connection.port must be an integer from 0 to 65535, got 70000 (number)'],
@@ -103,6 +103,27 @@ describe('checkConnection', () => {
     const password = 'hunter2';
     expect(inspect(refusalOf({ password, options: { password }, duplicate() {} }))).not.toContain('hunter2');
     expect(inspect(refusalOf({ password, port: -1 }))).not.toContain('hunter2');
+  });
+
+  it('takes memory, in short and in full', () => {
+    expect(check('memory')).toEqual({ memory: true });
+    expect(check({ memory: true })).toEqual({ memory: true, inProduction: false });
+    expect(check({ memory: true, inProduction: true })).toEqual({ memory: true, inProduction: true });
+  });
+
+  it.each([
+    ['Memory', `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got "Memory" (string)`],
+    ['memory://', `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got`],
+    [{ memory: false }, 'forRoot().connection.memory must be true, or left out, got false'],
+    [{ memory: 'true' }, 'forRoot().connection.memory must be true, or left out, got "true" (string)'],
+    [
+      { memory: true, inProduction: 1 },
+      'forRoot().connection.inProduction must be true or false, got 1 (number)',
+    ],
+    [{ memory: true, host: 'x' }, 'forRoot().connection.host'],
+    [{ memory: true, inproduction: true }, 'inProduction'],
+  ])('refuses %j, which is not quite memory', (value, message) => {
+    expect(refusalOf(value).message).toContain(message);
   });
 
   it('takes a cluster as plain data', () => {

@@ -1,1 +1,1 @@
-export function findServer(options: { readonly forTests: boolean }): string;
+export function findServer(options: { readonly forTests: boolean; readonly quiet?: boolean }): string;

@@ -8,9 +8,10 @@ const FLOOR = { redis: [7, 0], valkey: [7, 2] };
  * The server program to start: the first of `redis-server` and `valkey-server` on PATH that is new enough, else the one
  * that apt-get installs where it may, else a MissingProgramError with the ways to get one.
  *
- * `forTests`: GODWIT_TEST_REDIS_SERVER may name another program, whatever its version.
+ * `forTests`: GODWIT_TEST_REDIS_SERVER may name another program, whatever its version. `quiet`: nothing is
+ * printed where it cannot be installed.
  */
-export function findServer({ forTests }) {
+export function findServer({ forTests, quiet = false }) {
   const named = process.env.GODWIT_TEST_REDIS_SERVER;
   if (forTests && named) {
     const path = findOnPath(named);
@@ -21,7 +22,7 @@ export function findServer({ forTests }) {
   }
   const first = search();
   if (first.path) return first.path;
-  const again = aptInstall('A Redis server', ['redis-server', 'valkey-server']) ? search() : first;
+  const again = aptInstall('A Redis server', ['redis-server', 'valkey-server'], quiet) ? search() : first;
   if (again.path) return again.path;
   throw new MissingProgramError(waysToGetOne(again.tooOld, forTests));
 }

@@ -10,7 +10,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     SettingsModule,
     QueueModule.forRootAsync({
       inject: [Settings],
-      useFactory: ({ redisUrl, prefix }: Settings) => ({ connection: redisUrl, prefix }),
+      useFactory: ({ connection, prefix }: Settings) => ({ connection, prefix }),
     }),
     WebhooksModule,
     // For show only: somebody to deliver to, and a page to watch it on. Leave both out, and the rest is unchanged.

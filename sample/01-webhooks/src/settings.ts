@@ -3,8 +3,8 @@ import { Global, Module } from '@nestjs/common';
 
 /** What differs from one installation to the next, read from the environment once. */
 export class Settings {
-  /** REDIS_URL */
-  readonly redisUrl: string;
+  /** REDIS_URL: or `memory`, where there is none. @default memory */
+  readonly connection: string;
   /** QUEUE_PREFIX: starts every key in Redis. */
   readonly prefix: string;
   /** WEBHOOK_SECRET: `whsec_` and base64, shared with the receiver. @default made up at each start */
@@ -13,7 +13,7 @@ export class Settings {
   readonly allow: readonly string[];
 
   constructor(env: NodeJS.ProcessEnv = process.env) {
-    this.redisUrl = env.REDIS_URL ?? 'redis://localhost:6379';
+    this.connection = env.REDIS_URL ?? 'memory';
     this.prefix = env.QUEUE_PREFIX ?? 'sample-webhooks';
     this.secret = env.WEBHOOK_SECRET ?? `whsec_${randomBytes(24).toString('base64')}`;
     this.allow = (env.WEBHOOK_ALLOW ?? '')

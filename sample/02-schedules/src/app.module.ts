@@ -14,8 +14,8 @@ class SettingsModule {}
     SettingsModule,
     QueueModule.forRootAsync({
       inject: [Settings],
-      useFactory: ({ redisUrl, prefix }: Settings) => ({
-        connection: redisUrl,
+      useFactory: ({ connection, prefix }: Settings) => ({
+        connection,
         prefix,
         // What takes longer gives up by its signal, and runs again with the next start.
         shutdown: { timeout: '1s' },

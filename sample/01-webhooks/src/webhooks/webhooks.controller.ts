@@ -33,7 +33,7 @@ export class WebhooksController {
     @InjectQueue(QUEUE) private readonly queue: Queue,
   ) {}
 
-  /** Once this has answered, the delivery is in Redis: it is made, or ends as dead, whatever happens to this process. */
+  /** Once this has answered the delivery is made, or ends as dead; where it lies in Redis, whatever happens to this process. */
   @Post()
   @HttpCode(202)
   async send(

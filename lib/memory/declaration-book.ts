@@ -1,0 +1,125 @@
+import type { Declaration, DeclareAnswer, DeclareCall, RenewAnswer } from '../engine/declaration-verbs.js';
+import { ownerOf } from '../schedule/owner.js';
+import type { ScheduleBook } from './schedule-book.js';
+
+/** A process that stands for a set. */
+interface Standing {
+  readonly declaration: Declaration;
+  endsAt: number;
+}
+
+/** A set of schedules as it was last declared. */
+interface DeclaredSet {
+  readonly owner: string;
+  readonly ids: readonly string[];
+}
+
+/** Which processes declare which schedules of one queue. */
+export class DeclarationBook {
+  private readonly standings = new Map<string, Standing>();
+  private readonly sets = new Map<string, DeclaredSet>();
+
+  constructor(private readonly schedules: ScheduleBook) {}
+
+  declare({ ids, puts, ...declaration }: DeclareCall, now: number): DeclareAnswer {
+    this.stand(declaration, now);
+    this.sets.set(setOf(declaration), { owner: declaration.owner, ids: [...ids] });
+    const outcomes = puts.map((put) =>
+      this.isTaken(put.id, declaration.owner, now) ? 'taken' : this.schedules.put(put, now),
+    );
+    const { removed, left } = this.prune(declaration.owner);
+    // Where no schedules are left at all, there is nothing to watch over either.
+    const idle = ids.length === 0 && left === 0;
+    if (idle) this.forget(declaration);
+    return { outcomes, removed, idle };
+  }
+
+  renew(declaration: Declaration, now: number): RenewAnswer {
+    const own = this.standings.get(keyOf(declaration));
+    if (!own) return { kind: 'unknown' };
+    // Where this one comes too late itself, the process or its clock may have stood still: then all have another chance.
+    const isLate = own.endsAt < now;
+    for (const [key, one] of this.standings) {
+      if (one === own || one.declaration.owner !== declaration.owner) continue;
+      const { ttlMs } = one.declaration;
+      // Further ahead than it can be: the clock was stepped back.
+      if (one.endsAt > now + ttlMs || (isLate && one.endsAt < now)) one.endsAt = now + ttlMs;
+      else if (one.endsAt < now) this.standings.delete(key);
+    }
+    this.stand(declaration, now);
+    const { removed, gone, left } = this.prune(declaration.owner);
+    const idle = left === 0 && this.sets.get(setOf(declaration))?.ids.length === 0;
+    if (idle) this.forget(declaration);
+    return { kind: 'renewed', removed, shifted: gone > 0, idle };
+  }
+
+  /** The set stays written: whoever declares next finds it without a process, and prunes what it does not want itself. */
+  withdraw(declaration: Declaration): void {
+    this.standings.delete(keyOf(declaration));
+  }
+
+  clear(): void {
+    this.standings.clear();
+    this.sets.clear();
+  }
+
+  private stand(declaration: Declaration, now: number): void {
+    this.standings.set(keyOf(declaration), { declaration, endsAt: now + declaration.ttlMs });
+  }
+
+  private forget(declaration: Declaration): void {
+    this.standings.delete(keyOf(declaration));
+    this.sets.delete(setOf(declaration));
+  }
+
+  /** Whether a live process of another owner declares it; of one that is gone it is taken over. */
+  private isTaken(id: string, by: string, now: number): boolean {
+    const record = this.schedules.get(id)?.record;
+    const owner = record === undefined ? null : ownerOf(record);
+    if (owner === null || owner === by) return false;
+    for (const { declaration, endsAt } of this.standings.values()) {
+      if (declaration.owner !== owner || endsAt < now) continue;
+      if (this.sets.get(setOf(declaration))?.ids.includes(id)) return true;
+    }
+    return false;
+  }
+
+  /**
+   * What only sets named that nobody declares any more is removed, where it still comes from this owner: a person may have put
+   * another one in its place.
+   */
+  private prune(owner: string): { removed: string[]; gone: number; left: number } {
+    const living = new Set([...this.standings.values()].map(({ declaration }) => setOf(declaration)));
+    const wanted = new Set<string>();
+    const gone: string[] = [];
+    let left = 0;
+    for (const [name, set] of this.sets) {
+      if (set.owner !== owner) continue;
+      if (!living.has(name)) gone.push(name);
+      else {
+        if (set.ids.length > 0) left += 1;
+        for (const id of set.ids) wanted.add(id);
+      }
+    }
+    const removed: string[] = [];
+    for (const name of gone) {
+      for (const id of this.sets.get(name)!.ids) {
+        const record = this.schedules.get(id)?.record;
+        if (wanted.has(id) || record === undefined || ownerOf(record) !== owner) continue;
+        this.schedules.remove(id);
+        removed.push(id);
+      }
+      this.sets.delete(name);
+    }
+    return { removed, gone: gone.length, left };
+  }
+}
+
+/** Owners and sets are plain names. */
+function setOf({ owner, set }: Declaration): string {
+  return `${owner}:${set}`;
+}
+
+function keyOf(declaration: Declaration): string {
+  return `${declaration.process} ${declaration.ttlMs} ${setOf(declaration)}`;
+}

@@ -1,0 +1,140 @@
+import { describe, expect, it, vi } from 'vitest';
+import { BootstrapError, NotRunningError } from '#lib/errors.js';
+import type { ConnectionOption } from '#lib/options/connection.js';
+import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import { QueueModule } from '#lib/queue.module.js';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { latch } from '../support/wait.js';
+
+const boot = (options: QueueAppOptions = {}) => bootQueue({ url: 'memory', prefix: 'shop' }, options);
+
+/** The faults an application is refused for. */
+async function faultsOf(root: QueueModuleOptions, imports: NonNullable<QueueAppOptions['imports']> = []) {
+  const error: unknown = await boot({ root, imports, watch: false }).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(BootstrapError);
+  return (error as BootstrapError).faults;
+}
+
+/** Runs with `NODE_ENV=production`. */
+async function inProduction<T>(act: () => Promise<T>): Promise<T> {
+  vi.stubEnv('NODE_ENV', 'production');
+  try {
+    return await act();
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
+describe('memory in production', () => {
+  it.each<ConnectionOption>(['memory', { memory: true }, { memory: true, inProduction: false }])(
+    'is refused: %j',
+    async (connection) => {
+      expect(await inProduction(() => faultsOf({ connection }))).toEqual([
+        "forRoot().connection is 'memory' and NODE_ENV is 'production': every deployment and every crash would lose all " +
+          'jobs; let it name a Redis, or say { memory: true, inProduction: true } if they may be lost',
+      ]);
+    },
+  );
+
+  it('starts where that was said', async () => {
+    const connection = { memory: true, inProduction: true } as const;
+    const { queue } = await inProduction(() =>
+      boot({ root: { connection }, handlers: { echo: (job) => job.data as unknown } }),
+    );
+    expect(await queue.addAndWait('echo', 'still here')).toBe('still here');
+  });
+});
+
+describe('what needs other processes', () => {
+  it.each([
+    ['producer', 'run what this one adds'],
+    ['worker', 'add what this one runs'],
+  ] as const)('is refused: the role %s', async (role, what) => {
+    expect(await faultsOf({ role })).toEqual([
+      `forRoot().role must be 'both' where connection is 'memory', got '${role}': no other process could ${what}; ` +
+        'leave it out, or let connection name a Redis',
+    ]);
+  });
+
+  it('is refused: dispatchers, together with everything else', async () => {
+    const dispatcher = QueueModule.registerDispatcher({ name: 'mails', delayedKey: 'd', readyKey: 'r' });
+    const faults = await inProduction(() => faultsOf({ role: 'producer' }, [dispatcher]));
+    expect(faults).toEqual([
+      expect.stringContaining("NODE_ENV is 'production'"),
+      expect.stringContaining("forRoot().role must be 'both'"),
+      "registerDispatcher('mails') moves tasks of other programs, which cannot reach the memory of this process; " +
+        "leave it out where connection is 'memory', or let that name a Redis",
+    ]);
+  });
+
+  it('is ignored, with a line in the log: durability', async () => {
+    const { queue, logs } = await boot({
+      root: { durability: 'replicated', enqueueTimeout: '1s' },
+      queue: { durability: { replicas: 3 } },
+    });
+    await queue.add('x', 1);
+    await queue.add('x', 1, { durability: { replicas: 100, timeout: 1 } });
+    expect(await queue.counts()).toMatchObject({ waiting: 2 });
+    expect(logs.complaints[1]).toBe(
+      "the durability of queue 'work' asks for replicas and memory has none: add resolves as soon as the job is in",
+    );
+  });
+
+  it('is not warned of where nothing asks for it', async () => {
+    const { logs } = await boot({ root: { durability: 'local' } });
+    expect(logs.complaints).toHaveLength(1);
+  });
+});
+
+describe('the end of the process', () => {
+  it('takes the jobs along that have not run to the end, and the log counts them', async () => {
+    const began = latch('the run');
+    const { queue, queueOf, close, logs } = await boot({
+      queues: [{ name: 'other' }, { name: 'empty' }],
+      concurrency: 1,
+      handlers: {
+        hang: (job) => {
+          began.open();
+          return new Promise((_, reject) =>
+            job.signal.addEventListener('abort', () => reject(new Error('stopped'))),
+          );
+        },
+      },
+      root: { shutdown: { timeout: 0, grace: '1s' } },
+    });
+    await queue.add('hang', 'runs');
+    await began.wait(PATIENT);
+    await queue.add('hang', 'waits');
+    await queue.add('hang', 'is delayed', { delay: '1h' });
+    await queueOf('other').add('x', 1);
+    await close();
+    expect(logs.complaints.at(-1)).toBe(
+      "4 jobs that have not run to the end are lost with the memory of this process: 'work' 3, 'other' 1",
+    );
+  });
+
+  it('is not worth a line where all of them have', async () => {
+    const { queue, close, logs } = await boot({ handlers: { x: () => undefined } });
+    await queue.addAndWait('x', 1);
+    await close();
+    expect(logs.complaints).toHaveLength(1);
+    await expect(queue.add('x', 1)).rejects.toThrow(NotRunningError);
+  });
+
+  it('counts one job in the singular', async () => {
+    const { queue, close, logs } = await boot();
+    await queue.add('x', 1);
+    await close();
+    expect(logs.complaints.at(-1)).toBe(
+      "1 job that has not run to the end is lost with the memory of this process: 'work' 1",
+    );
+  });
+
+  it('is not a stop of the workers: what waits meanwhile is run by the next start', async () => {
+    const { queue, runtime } = await boot({ handlers: { echo: (job) => job.data as unknown } });
+    await runtime.stop();
+    const waiting = queue.addAndWait('echo', 'later');
+    await runtime.start();
+    expect(await waiting).toBe('later');
+  });
+});

@@ -1,0 +1,149 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { freePort } from '../../tools/free-port.mjs';
+import { atEnd } from '../support/cleanup.js';
+import { PATIENT } from '../support/queue-app.js';
+import { until } from '../support/wait.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const TYPESCRIPT = ['--import', './tools/typescript.mjs'];
+const NO_IOREDIS = ['--import', './test/support/no-ioredis.mjs'];
+
+interface Program {
+  readonly url: string;
+  /** What it has printed so far, colours taken out. */
+  readonly text: () => string;
+  /** Resolves once it has printed that. */
+  readonly said: (match: RegExp) => Promise<unknown>;
+  /** Ends it with SIGTERM; resolves with its exit code or the signal. */
+  readonly end: () => Promise<number | NodeJS.Signals>;
+}
+
+/** A program of this repository where no Redis is named and none is on PATH. */
+async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Program> {
+  const path = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
+  atEnd(() => rmSync(path, { recursive: true, force: true }));
+  symlinkSync('/bin/sh', join(path, 'sh'));
+  const port = await freePort();
+  const { REDIS_URL: _, NODE_ENV: __, ...inherited } = process.env;
+  const child: ChildProcess = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...inherited, PATH: path, PORT: String(port), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  atEnd(() => child.kill('SIGKILL'));
+  let printed = '';
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.setEncoding('utf8').on('data', (more: string) => (printed += more));
+  // oxlint-disable-next-line no-control-regex
+  const text = () => printed.replaceAll(/\u001b\[\d+m/g, '');
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    text,
+    said: (match) =>
+      until(() => match.test(text()), {
+        ...PATIENT,
+        what: () => `it prints ${match.source}, and it printed:\n${text()}`,
+      }),
+    end: async () => {
+      child.kill('SIGTERM');
+      const [code, signal] = await closed;
+      return code ?? signal!;
+    },
+  };
+}
+
+const post = (url: string, body: unknown) =>
+  fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+
+describe('the first example of the README', () => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+  const [, code] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
+
+  /** Runs it as it stands. */
+  const start = (env: NodeJS.ProcessEnv = {}) => {
+    const folder = join(ROOT, '.tmp', `example-${process.pid}`);
+    mkdirSync(folder, { recursive: true });
+    atEnd(() => rmSync(folder, { recursive: true, force: true }));
+    writeFileSync(join(folder, 'main.ts'), code!);
+    return startProgram([...TYPESCRIPT, ...NO_IOREDIS, join(folder, 'main.ts')], env);
+  };
+
+  it('answers a request and handles the job, without a Redis and without ioredis', async () => {
+    const { url, said, text, end } = await start();
+    await said(/Nest application successfully started/);
+    const email = 'ada@example.com';
+    const response = await post(`${url}/signup`, { email });
+    expect([response.status, await response.json()]).toEqual([201, { id: `welcome-${email}`, duplicate: false }]);
+    await said(/^mail to ada@example\.com$/m);
+    expect(text().match(/WARN|ERROR/g)).toEqual(['WARN']);
+    expect(text()).toMatch(/WARN.*jobs live in the memory of this process: nothing is kept when it ends/);
+    expect(await end()).toBe('SIGTERM');
+    expect(text()).toContain("queue 'email' drained: 0 finished, 0 given back");
+  });
+
+  it('says at its end which jobs are lost', async () => {
+    const { url, said, text, end } = await start();
+    await said(/Nest application successfully started/);
+    await post(`${url}/signup`, { email: 'eve@example.com' });
+    expect(await end()).toBe('SIGTERM');
+    expect(text()).toContain("1 job that has not run to the end is lost with the memory of this process: 'email' 1");
+  });
+
+  it('does not start in production', async () => {
+    const { said, end } = await start({ NODE_ENV: 'production' });
+    await said(/connection is 'memory' and NODE_ENV is 'production'/);
+    expect(await end()).toBe(1);
+  });
+
+  it('shows the request that is made here', () => {
+    expect(readme).toContain(
+      `curl localhost:3000/signup -H 'content-type: application/json' -d '{ "email": "ada@example.com" }'`,
+    );
+  });
+});
+
+describe('where no Redis can be had', () => {
+  /** As `npm run sample` does, without compiling it. */
+  const start = (sample: string) =>
+    startProgram([
+      'tools/redis.mjs',
+      '--or-memory',
+      '--',
+      process.execPath,
+      ...TYPESCRIPT,
+      ...NO_IOREDIS,
+      `sample/${sample}/src/main.ts`,
+    ]);
+  const SAID = 'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
+
+  it('the webhooks sample runs in memory, and says so', async () => {
+    const { url, said, text, end } = await start('01-webhooks');
+    await said(/Open {2}http:/);
+    expect(text()).toContain(SAID);
+    expect(await (await fetch(url)).text()).toContain('<title>');
+    const [works] = (await (await fetch(`${url}/examples`)).json()) as { webhook: unknown }[];
+    const response = await post(`${url}/webhooks`, works!.webhook);
+    expect(response.status).toBe(202);
+    const { id } = (await response.json()) as { id: string };
+    const show = async () => (await (await fetch(`${url}/webhooks/${id}`)).json()) as { state: string };
+    await until(async () => (await show()).state === 'completed', PATIENT);
+    expect(await end()).toBe(0);
+  });
+
+  it('the schedules sample runs in memory, and says so', async () => {
+    const { url, said, text, end } = await start('02-schedules');
+    await said(/Open {2}http:/);
+    expect(text()).toContain(SAID);
+    const list = async () => (await (await fetch(`${url}/schedules`)).json()) as { id: string; fired: number }[];
+    expect((await list()).map(({ id }) => id)).toContain('report-new-york');
+    await until(async () => (await list()).some(({ fired }) => fired > 0), PATIENT);
+    expect(await end()).toBe(0);
+  });
+});
