@@ -6,6 +6,9 @@ import { GodwitError } from './errors/base.js';
 import { show } from './errors/show.js';
 
 export { GodwitError, show };
+export { NestConflictError } from './errors/nest.js';
+export type { NestCopy } from './errors/nest.js';
+export { ProcessorScopeError } from './errors/scopes.js';
 export { ScheduleNotFoundError } from './errors/schedules.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */

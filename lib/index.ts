@@ -12,10 +12,11 @@ export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
-export { getDispatcherToken, getQueueToken, QUEUE_ENGINE } from './decorators/metadata.js';
+export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
+export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
 export type {
@@ -130,10 +131,12 @@ export {
   JobFailedError,
   JobNotFoundError,
   MissingRootError,
+  NestConflictError,
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
   PayloadTooLargeError,
+  ProcessorScopeError,
   QueueConflictError,
   RedisRefusedError,
   RedisUnavailableError,
@@ -145,4 +148,4 @@ export {
   WaitTimeoutError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';

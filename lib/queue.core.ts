@@ -3,13 +3,14 @@ import {
   Inject,
   Logger,
   Module,
+  Optional,
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { DiscoveryService, ModulesContainer } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -20,12 +21,15 @@ import {
 } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
-import { planPools } from './discovery/handler.registry.js';
+import { planPools, type MakeHandler } from './discovery/handler.registry.js';
+import { discoveryProviders } from './discovery/nest-copy.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { HandlerMaker } from './handlers/handler-maker.js';
+import { scopedHandler } from './handlers/scoped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
 import { isMemory } from './options/connection.js';
@@ -66,8 +70,8 @@ export class QueueCore {
  */
 @Global()
 @Module({
-  imports: [DiscoveryModule],
   providers: [
+    ...discoveryProviders,
     {
       provide: CHECKED_SETTINGS,
       inject: [
@@ -121,6 +125,8 @@ export class QueueCoreModule
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
+    // There is none under another copy of Nest, which `discoveryProviders` says in words.
+    @Optional() private readonly modules: ModulesContainer,
   ) {}
 
   /**
@@ -163,7 +169,12 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const { plans, faults: misfits } = planPools(found.processors, this.registry.names());
+    const maker = new HandlerMaker(this.modules);
+    const makeHandler: MakeHandler = (processor, method, label) =>
+      processor.isScoped
+        ? scopedHandler(maker, { ...processor, method, label })
+        : maker.make({ instance: processor.instance, method, label });
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
@@ -180,7 +191,7 @@ export class QueueCoreModule
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of found.warnings) this.logger.warn(warning);
     const drain = () => this.core.runtime.shutDown();
-    for (const processor of found.processors) drainBeforeDestroy(processor, drain, this.logger);
+    drainBeforeDestroy(found.processors, drain, this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 

@@ -1,3 +1,4 @@
+import { REQUEST } from '@nestjs/core';
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -13,7 +14,7 @@ const HANDLER_MARK = 'godwit:handler';
 const SCHEDULE_MARK = 'godwit:schedule';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
-/** What `@Processor` was given, unchecked: what is wrong with it is said at bootstrap, with all other faults. */
+/** What `@Processor` was given, unchecked, perhaps null: what is wrong with it is said at bootstrap, with all other faults. */
 export interface ProcessorMark {
   readonly queues: unknown;
   readonly options: ProcessorOptions;
@@ -41,6 +42,19 @@ export interface MisplacedSchedule extends ScheduleMark {
 
 /** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
 export const QUEUE_ENGINE = 'godwit:engine';
+
+/**
+ * Token of the job, for request-scoped processors and everything request-scoped that they inject: the same object that the handler
+ * receives. It is Nest's `REQUEST`, so a provider that serves requests and jobs injects one or the other. In a durable provider it
+ * is, as there, the payload of the `ContextIdStrategy`: such an instance outlives the job.
+ *
+ * @example
+ * @Injectable({ scope: Scope.REQUEST })
+ * export class Tenant {
+ *   constructor(@Inject(JOB_REF) readonly job: Job<{ tenant: string }>) {}
+ * }
+ */
+export const JOB_REF: string = REQUEST;
 
 /** What `forRoot` was given, as it was given. */
 export const ROOT_OPTIONS = 'godwit:root-options';

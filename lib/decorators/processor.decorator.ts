@@ -19,7 +19,8 @@ export type ProcessorQueues = ProcessorQueue | readonly ProcessorQueue[] | Reado
  *   later queue starts only where the earlier ones have none waiting (jobs of a few milliseconds are claimed as many ahead).
  *   Names with weights, integers from 1 to 1,000, share the slots by weight while they have jobs, so that none starves; what
  *   one leaves goes to the others.
- * @param options `concurrency`: jobs this process runs at once, for all these queues together (default 10).
+ * @param options `concurrency`: jobs this process runs at once, for all these queues together (default 10). `scope` and `durable` as
+ *   in `@Injectable`: with `Scope.REQUEST` an instance is made for each job, with `durable` one for each tenant.
  *
  * @example
  * @Processor('email', { concurrency: 50 })
@@ -43,16 +44,23 @@ export function Processor(
   queues: ProcessorQueues,
   options: ProcessorOptions & ScopeOptions = {},
 ): ClassDecorator {
-  const { scope, durable, ...processorOptions } = options;
   return (target) => {
     // Not `Injectable()(target)`: without a scope it would wipe out the one of an `@Injectable({ scope })` below.
     Reflect.defineMetadata(INJECTABLE_WATERMARK, true, target);
-    if (scope !== undefined || durable !== undefined) {
-      Reflect.defineMetadata(SCOPE_OPTIONS_METADATA, { scope, durable }, target);
-    }
-    markProcessor(target, {
-      queues,
-      options: processorOptions,
-    });
+    const scope = scopeOf(options);
+    if (scope) Reflect.defineMetadata(SCOPE_OPTIONS_METADATA, scope, target);
+    markProcessor(target, { queues, options });
   };
+}
+
+/** What Nest must know of the options; undefined where they say nothing of it, or are none at all. */
+function scopeOf(options: ScopeOptions | null): ScopeOptions | undefined {
+  try {
+    const { scope, durable } = options as ScopeOptions;
+    if (scope === undefined && durable === undefined) return undefined;
+    return { ...(scope !== undefined && { scope }), ...(durable !== undefined && { durable }) };
+  } catch {
+    // Null, or something that may not be looked at: said at bootstrap.
+    return undefined;
+  }
 }

@@ -1,36 +1,74 @@
 import type { Logger } from '@nestjs/common';
-import type { FoundProcessor } from './processor.explorer.js';
+import type { FoundProcessor, Wrapper } from './processor.explorer.js';
 
 /**
- * Lets the drain begin before anything the processor depends on is destroyed: Nest tears modules down from the
+ * Lets the drain begin before anything that a processor depends on is destroyed: Nest tears modules down from the
  * dependents to what they depend on, and a hook of our own, in a global module, would run last, with the database of
- * the application already closed. The processor's own hook runs after the drain.
+ * the application already closed. The own hook of whatever gets ours runs after the drain.
  *
  * @param drain Never rejects; the first call starts it for all pools, all calls answer the same promise.
  */
 export function drainBeforeDestroy(
-  { instance, className }: FoundProcessor,
+  processors: readonly FoundProcessor[],
   drain: () => Promise<void>,
   logger: Logger,
 ): void {
-  const own: unknown = instance['onModuleDestroy'];
-  const hook = async () => {
+  const hooked = new Set<object>();
+  const hook = (instance: unknown, name: string) => {
+    if (typeof instance !== 'object' || instance === null || hooked.has(instance)) return;
+    hooked.add(instance);
+    addHook(instance as Hooked, name, drain, logger);
+  };
+  for (const { wrapper, className, instance, isScoped } of processors) {
+    // Nest 11 destroys all providers of a module at once.
+    for (const { instance: injected, name } of neighbours(wrapper)) hook(injected, String(name));
+    // Nest calls no hooks of what is made for a job: its module stands in.
+    if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
+    else hook(instance, className);
+  }
+}
+
+interface Hooked {
+  onModuleDestroy?: unknown;
+}
+
+function addHook(instance: Hooked, name: string, drain: () => Promise<void>, logger: Logger): void {
+  const own = instance.onModuleDestroy;
+  const value = async () => {
     await drain();
     if (typeof own !== 'function') return;
     try {
       await own.call(instance);
     } catch (error) {
       // Passed on, it would make Nest 11 skip every later hook, and the connections would stay open.
-      logger.error(`${className}.onModuleDestroy: ${describe(error)}`, stackOf(error));
+      logger.error(`${name}.onModuleDestroy: ${describe(error)}`, stackOf(error));
     }
   };
   try {
-    Object.defineProperty(instance, 'onModuleDestroy', { value: hook, configurable: true, writable: true });
+    Object.defineProperty(instance, 'onModuleDestroy', { value, configurable: true, writable: true });
   } catch {
     logger.warn(
-      `${className} is frozen, so its jobs may still be running when what it injects is closed; do not freeze it`,
+      `${name} is frozen, so jobs may still be running when what they use is closed; do not freeze it`,
     );
   }
+}
+
+/** The providers of its own module with a hook that the processor injects, itself or through what it injects. */
+function neighbours(wrapper: Wrapper, seen = new Set<Wrapper>()): Wrapper[] {
+  seen.add(wrapper);
+  const injected = [
+    ...(wrapper.getCtorMetadata() ?? []),
+    ...(wrapper.getPropertiesMetadata() ?? []).map((property) => property.wrapper),
+    ...(wrapper.getEnhancersMetadata() ?? []),
+  ];
+  return injected
+    .filter((one) => one?.host === wrapper.host && !seen.has(one))
+    .flatMap((one) => [...(hasHook(one) ? [one] : []), ...neighbours(one, seen)]);
+}
+
+function hasHook(wrapper: Wrapper): boolean {
+  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) return false;
+  return typeof (wrapper.instance as Hooked | null | undefined)?.onModuleDestroy === 'function';
 }
 
 function describe(error: unknown): string {

@@ -6,12 +6,9 @@ export const faults = {
   controller: (className: string) =>
     `${className} is a controller with @Processor; make it a provider, controllers only answer requests`,
 
-  requestScoped: (className: string) =>
-    `${className} is request-scoped, itself or through something it injects; ` +
-    `request-scoped processors are not supported yet: make it and what it injects singletons`,
-
   transient: (className: string) =>
-    `${className} is transient; a processor is one instance for all its jobs: remove the scope`,
+    `${className} is transient; a processor is one instance for all its jobs, or with Scope.REQUEST one for each: ` +
+    `change the scope`,
 
   providedTwice: (className: string, modules: readonly string[]) =>
     `the processor ${className} is provided ${count(modules.length)} (${list(modules)}), ` +

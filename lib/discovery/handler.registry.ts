@@ -1,10 +1,9 @@
 import type { HandlerMark } from '../decorators/metadata.js';
 import { showHandle } from '../decorators/metadata.js';
-import { directHandler } from '../handlers/direct.js';
 import { checkJobName } from '../job/job-id.js';
 import { collectFaults } from '../options/check.js';
 import { checkProcessorOptions } from '../options/module-options.js';
-import type { FindHandler, HandlerEntry } from '../worker/handler.js';
+import type { FindHandler, Handler, HandlerEntry } from '../worker/handler.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.js';
@@ -14,6 +13,9 @@ export interface PlannedHandler extends HandlerEntry {
   /** Null for the catch-all. */
   readonly jobName: string | null;
 }
+
+/** How the method of a processor is called. */
+export type MakeHandler = (processor: FoundProcessor, method: string, label: string) => Handler;
 
 /** What one pool of this process is made from: all processors of the same queues together. */
 export interface PoolPlan {
@@ -49,6 +51,7 @@ interface Members {
 export function planPools(
   processors: readonly FoundProcessor[],
   known: readonly string[],
+  makeHandler: MakeHandler,
 ): { plans: PoolPlan[]; faults: string[] } {
   const found: string[] = [];
   const pools = new Map<string, Members>();
@@ -62,7 +65,7 @@ export function planPools(
     pool.processors.push(processor);
     if (processor.methods.length === 0) found.push(faults.noHandlers(processor.className, names));
     for (const method of processor.methods) {
-      for (const [queue, entry] of entriesOf(processor, method, names, found)) {
+      for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
         pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
       }
     }
@@ -89,11 +92,12 @@ function entriesOf(
   processor: FoundProcessor,
   method: FoundMethod,
   queues: readonly string[],
+  makeHandler: MakeHandler,
   found: string[],
 ): [string, PlannedHandler][] {
-  const { className, instance } = processor;
+  const { className } = processor;
   const label = `${className}.${method.name}`;
-  const run = directHandler(instance, method.name);
+  const run = makeHandler(processor, method.name, label);
   const entries = (mark: HandlerMark): [string, PlannedHandler][] => {
     const { definition } = mark;
     if (definition && !queues.includes(definition.queue)) {

@@ -11,13 +11,18 @@ import {
 } from '../decorators/metadata.js';
 import { faults, warnings } from './faults.js';
 
-type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
+export type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 type Class = { readonly name: string; readonly prototype: object };
 
 /** A processor as it was found: one instance, its mark and its marked methods. */
 export interface FoundProcessor {
   readonly className: string;
+  /** Where one is made for each job, something that looks like them and was never constructed. */
   readonly instance: Record<string, any>;
+  /** Whether an instance is made for each job, or for each tenant. */
+  readonly isScoped: boolean;
+  /** What Nest knows of the provider. */
+  readonly wrapper: Wrapper;
   readonly mark: ProcessorMark;
   readonly methods: readonly FoundMethod[];
 }
@@ -77,13 +82,14 @@ export class ProcessorExplorer {
   private exploreProcessor(wrapper: Wrapper, type: Class, mark: ProcessorMark, found: Exploration): void {
     if (wrapper.isTransient) {
       found.faults.push(faults.transient(type.name));
-    } else if (!wrapper.isDependencyTreeStatic()) {
-      found.faults.push(faults.requestScoped(type.name));
     } else {
       found.faults.push(...this.hiddenOverrides(type));
+      const isScoped = !wrapper.isDependencyTreeStatic();
       found.processors.push({
         className: type.name,
-        instance: wrapper.instance as Record<string, any>,
+        instance: (isScoped ? Object.create(type.prototype) : wrapper.instance) as Record<string, any>,
+        isScoped,
+        wrapper,
         mark,
         methods: this.markedMethods(type),
       });
@@ -178,7 +184,10 @@ function classOf(wrapper: Wrapper): Class | undefined {
     const type: unknown =
       typeof instance === 'object' && instance !== null
         ? Reflect.getPrototypeOf(instance)?.constructor
-        : wrapper.metatype;
+        : // A request-scoped factory has made none yet; what it will make is known by its token.
+          wrapper.isFactory && typeof wrapper.token === 'function'
+          ? wrapper.token
+          : wrapper.metatype;
     return typeof type === 'function' && typeof type.prototype === 'object' && type.prototype !== null
       ? type
       : undefined;

@@ -93,11 +93,10 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
 ): Rule<Shaped<Fields>> {
   const known = Object.keys(fields);
   return (value, path, report) => {
-    if (typeof value !== 'object' || value === null || readable(value, path, () => Array.isArray(value))) {
-      return fail(path, 'an object', value, report);
-    }
+    const entries = readEntries(value, path, report);
+    if (entries === undefined) return undefined;
     const shaped: Record<string, unknown> = {};
-    for (const [key, given] of readable(value, path, () => Object.entries(value as object))) {
+    for (const [key, given] of entries) {
       if (!Object.hasOwn(fields, key)) {
         report(unknownField(path, key, known));
         continue;
@@ -110,6 +109,13 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
     return shaped as Shaped<Fields>;
   };
 }
+
+const readEntries = rule((value, path): [string, unknown][] => {
+  if (typeof value !== 'object' || value === null || readable(value, path, () => Array.isArray(value))) {
+    throw new InvalidOptionError(path, 'an object', value);
+  }
+  return readable(value, path, () => Object.entries(value));
+});
 
 /**
  * What `read` answers. Fields of the caller may be code: a getter, or a proxy that was revoked.

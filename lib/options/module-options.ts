@@ -229,7 +229,21 @@ const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) }
 
 const readName = rule(checkQueueName);
 
-const readProcessor = shape({ concurrency: field('concurrency', integer(1, 10_000)) });
+/** The values of Nest's enum `Scope`, which this room does not know. */
+const REQUEST_SCOPE = 2;
+const SCOPES: readonly unknown[] = [0, 1, REQUEST_SCOPE];
+
+const readScope: Rule<number> = (value, path, report) => {
+  if (SCOPES.includes(value)) return value as number;
+  report(new InvalidOptionError(path, 'Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT', value));
+  return undefined;
+};
+
+const readProcessor = shape({
+  concurrency: field('concurrency', integer(1, 10_000)),
+  scope: field('scope', readScope),
+  durable: field('durable', boolean),
+});
 
 /** @throws {InvalidOptionError} at the first fault, unless `report` collects. */
 export function resolveModuleOptions(
@@ -292,6 +306,11 @@ export function checkProcessorOptions(
   report: Report = refuse,
 ): ResolvedProcessorOptions {
   const given = options === undefined ? undefined : readProcessor(options, path, report);
+  if (given?.durable && given.scope !== REQUEST_SCOPE) {
+    // Without it Nest takes no notice, and one instance would serve all tenants.
+    const where = `${path}.durable`;
+    report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
+  }
   return { concurrency: given?.concurrency ?? 10 };
 }
 

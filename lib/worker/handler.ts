@@ -1,8 +1,23 @@
+import type { JobAbortedError } from '../errors.js';
 import type { JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 
+/**
+ * How far a call through enhancers has come: `before` the method, `running` while the method is at work on a promise and
+ * hears its signal itself, `after` it.
+ */
+export type CallStage = 'before' | 'running' | 'after';
+
+/** A job as a pool gives it to its handler. */
+export interface HandledJob extends Job<any> {
+  /** Why the run should end early, where it should; unlike `signal` it costs nothing to look at. */
+  readonly aborted?: JobAbortedError | undefined;
+  /** Undefined where the method itself is what is called. */
+  stage?: CallStage | undefined;
+}
+
 /** Runs one job. It may return a value, a promise or an Observable, or throw. */
-export type Handler = (job: Job<any>) => unknown;
+export type Handler = (job: HandledJob) => unknown;
 
 /** What a pool calls for a job name. */
 export interface HandlerEntry {

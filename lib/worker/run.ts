@@ -1,9 +1,9 @@
 import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
-import type { Job } from '../job/job.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { encodePayload } from '../job/payload.js';
 import type { JobPolicy } from '../options/job-policy.js';
+import type { CallStage, HandledJob } from './handler.js';
 
 /** How a run speaks to the store while it runs. */
 export interface RunVoice {
@@ -28,7 +28,7 @@ function textOf(line: unknown): string {
 }
 
 /** One run of one job: what the handler gets, and what is settled when it ends. */
-export class Run implements Job, SettledRun {
+export class Run implements HandledJob, SettledRun {
   readonly name: string;
   readonly queue: string;
   /** Replaced by what the schema makes of it. */
@@ -43,6 +43,7 @@ export class Run implements Job, SettledRun {
   private controller: AbortController | undefined;
   /** Why its signal is aborted, where it is. */
   aborted: JobAbortedError | undefined;
+  stage: CallStage | undefined;
 
   constructor(
     readonly id: string,

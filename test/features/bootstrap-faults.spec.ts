@@ -211,7 +211,47 @@ describe('the bootstrap refuses', () => {
     expect(await faultsOf({ providers: [None, Text] })).toEqual([
       "@Processor('email') of None.concurrency must be an integer from 1 to 10000, got 0 (number)",
       '@Processor(\'sms\') of Text.concurrency must be an integer from 1 to 10000, got "50" (string)',
-      "@Processor('sms') of Text.speed is not an option; the options are concurrency",
+      "@Processor('sms') of Text.speed is not an option; the options are concurrency, scope, durable",
+    ]);
+  });
+
+  it('options of a processor that are no object, or cannot be read', async () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    const given: unknown[] = [null, 50, [Scope.REQUEST], proxy];
+    const providers = given.map((options, i) => {
+      const Named = processorOf('email', { [`job ${i}`]: () => undefined }, options as never);
+      Object.defineProperty(Named, 'name', { value: `P${i}` });
+      return Named;
+    });
+    expect(await faultsOf({ providers })).toEqual([
+      "@Processor('email') of P0 must be an object, got null (null)",
+      "@Processor('email') of P1 must be an object, got 50 (number)",
+      "@Processor('email') of P2 must be an object, got [2] (array)",
+      expect.stringMatching(/^@Processor\('email'\) of P3 must be something that can be read, got .* \(object\)$/),
+    ]);
+  });
+
+  it('a scope that is none, and durable without the scope that it needs', async () => {
+    @Processor('email', { scope: 'request' as never })
+    class Word {
+      @Handle('a')
+      a() {}
+    }
+    @Processor('email', { durable: true })
+    class Unscoped {
+      @Handle('b')
+      b() {}
+    }
+    @Processor('email', { scope: Scope.REQUEST, durable: 'yes' as never })
+    class Yes {
+      @Handle('c')
+      c() {}
+    }
+    expect(await faultsOf({ providers: [Word, Unscoped, Yes] })).toEqual([
+      "@Processor('email') of Word.scope must be Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT, got \"request\" (string)",
+      "@Processor('email') of Unscoped.durable must be left out or given together with scope: Scope.REQUEST, got true (boolean)",
+      "@Processor('email') of Yes.durable must be true or false, got \"yes\" (string)",
     ]);
   });
 
@@ -303,39 +343,14 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('request-scoped and transient processors', async () => {
-    @Injectable({ scope: Scope.REQUEST })
-    class Tenant {}
-    @Processor('email', { scope: Scope.REQUEST })
-    class ByOption {
-      @Handle('a')
-      a() {}
-    }
-    @Processor('email')
-    @Injectable({ scope: Scope.REQUEST })
-    class ByInjectable {
-      @Handle('b')
-      b() {}
-    }
-    @Processor('email')
-    class ByDependency {
-      constructor(readonly tenant: Tenant) {}
-      @Handle('c')
-      c() {}
-    }
+  it('a transient processor', async () => {
     @Processor('email', { scope: Scope.TRANSIENT })
     class Transient {
       @Handle('d')
       d() {}
     }
-    const scoped = (name: string) =>
-      `${name} is request-scoped, itself or through something it injects; ` +
-      'request-scoped processors are not supported yet: make it and what it injects singletons';
-    expect(await faultsOf({ providers: [Tenant, ByOption, ByInjectable, ByDependency, Transient] })).toEqual([
-      scoped('ByOption'),
-      scoped('ByInjectable'),
-      scoped('ByDependency'),
-      'Transient is transient; a processor is one instance for all its jobs: remove the scope',
+    expect(await faultsOf({ providers: [Transient] })).toEqual([
+      'Transient is transient; a processor is one instance for all its jobs, or with Scope.REQUEST one for each: change the scope',
     ]);
   });
 

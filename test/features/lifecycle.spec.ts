@@ -338,7 +338,7 @@ describe('shutdown', () => {
       providers: [{ provide: SmsProcessor, useValue: Object.freeze(new SmsProcessor()) }],
     });
     expect(logs.filter((line) => line.level === 'warn').map((line) => line.text)).toEqual([
-      'SmsProcessor is frozen, so its jobs may still be running when what it injects is closed; do not freeze it',
+      'SmsProcessor is frozen, so jobs may still be running when what they use is closed; do not freeze it',
     ]);
     await app.close();
     expect(history.slice(-3)).toEqual(['sms drained', 'workforce stopped', 'engine closed']);

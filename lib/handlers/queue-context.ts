@@ -1,0 +1,65 @@
+import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
+import { InvalidOptionError } from '../errors.js';
+import type { Job } from '../job/job.js';
+
+/** What `getType()` of an execution context answers while a job runs. */
+export const QUEUE_CONTEXT = 'queue';
+
+/**
+ * What guards, interceptors, filters and parameter decorators know of the run they stand around; also the second argument of a
+ * handler.
+ *
+ * @example
+ * canActivate(context: ExecutionContext) {
+ *   const { job, attempt } = QueueExecutionContext.of<{ tenant: string }>(context);
+ *   return attempt === 1 || this.tenants.isOpen(job.data.tenant);
+ * }
+ */
+export class QueueExecutionContext<Data = unknown> {
+  constructor(
+    readonly job: Job<Data>,
+    /** `Class.method` of the handler. */
+    readonly handler: string,
+  ) {}
+
+  /**
+   * The context of the job that runs.
+   *
+   * @throws {InvalidOptionError} where the context is that of a request or a message; ask `isQueueContext` first where both come.
+   */
+  static of<Data = unknown>(context: ArgumentsHost): QueueExecutionContext<Data> {
+    if (!isQueueContext(context)) {
+      throw new InvalidOptionError(
+        'QueueExecutionContext.of()',
+        `the context of a job, whose getType() is '${QUEUE_CONTEXT}'; ask isQueueContext(context) first`,
+        context,
+      );
+    }
+    return context.getArgByIndex(1);
+  }
+
+  get queue(): string {
+    return this.job.queue;
+  }
+
+  /** Which try this is, from 1. */
+  get attempt(): number {
+    return this.job.attempt;
+  }
+
+  /** Aborted when the run should end early. */
+  get signal(): AbortSignal {
+    return this.job.signal;
+  }
+}
+
+/**
+ * Whether this runs around a job, and not around a request or a message.
+ *
+ * @example
+ * if (isQueueContext(context)) return true;
+ * return this.checkHeaders(context.switchToHttp().getRequest());
+ */
+export function isQueueContext(context: ArgumentsHost | ExecutionContext): boolean {
+  return context.getType<string>() === QUEUE_CONTEXT;
+}

@@ -1,0 +1,112 @@
+import { ContextIdFactory, ModuleRef, type ContextId, type DiscoveryService } from '@nestjs/core';
+import { Injector } from '@nestjs/core/injector/injector.js';
+import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
+import { ProcessorScopeError } from '../errors.js';
+import type { HandledJob, Handler } from '../worker/handler.js';
+import { directHandler } from './direct.js';
+import type { HandlerMaker } from './handler-maker.js';
+
+type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
+
+/** A method of a processor of which an instance is made for each job, or for each tenant. */
+export interface ScopedTarget {
+  /** What Nest knows of the processor. */
+  readonly wrapper: Wrapper;
+  readonly className: string;
+  /** Looks like its instances, and was never constructed. */
+  readonly instance: Record<string, any>;
+  readonly method: string;
+  /** `Class.method`, for messages. */
+  readonly label: string;
+}
+
+/**
+ * Makes an instance for each job, with all that it injects and the enhancers of the handler, and calls the handler on it. What
+ * is durable is made once for each tenant that the `ContextIdStrategy` of the application tells apart.
+ */
+export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handler {
+  const { wrapper, method, label } = target;
+  const isPlain = maker.isPlain(target);
+  const trees = new Trees(target);
+  return async (job) => {
+    job.stage = 'before';
+    const contextId = trees.contextOf(job);
+    const instance = await trees.instanceFor(job, contextId);
+    // It was told to stop while its instance was made.
+    if (job.aborted) throw job.aborted;
+    job.stage = undefined;
+    const call = isPlain
+      ? directHandler(instance, method)
+      : maker.enhanced({ instance, method, label, contextId, inquirerId: wrapper.id });
+    return call(job);
+  };
+}
+
+/** The trees of dependencies of one processor. */
+class Trees {
+  private readonly host: NonNullable<Wrapper['host']>;
+  private readonly moduleRef: ModuleRef;
+  private readonly injector: Injector;
+  private readonly isDurable: boolean;
+
+  constructor(private readonly target: ScopedTarget) {
+    const { wrapper } = target;
+    this.host = wrapper.host!;
+    this.moduleRef = this.host.getProviderByKey<ModuleRef>(ModuleRef).instance;
+    // One of our own: that of the module waits for loads which a provider may be waiting for itself.
+    this.injector = new Injector(injectorOptions(this.moduleRef));
+    this.isDurable = wrapper.isDependencyTreeDurable();
+  }
+
+  /** The context of the job. `ContextIdFactory.getByRequest(job)` answers it from now on, as it does for a request. */
+  contextOf(job: HandledJob): ContextId {
+    try {
+      const isNew = !(REQUEST_CONTEXT_ID in job);
+      const contextId = ContextIdFactory.getByRequest(job);
+      if (isNew) {
+        Object.defineProperty(job, REQUEST_CONTEXT_ID, { value: contextId });
+        // An instance that is shared by many jobs must not be given one of them.
+        const isShared = this.isDurable && contextId.getParent !== undefined;
+        this.moduleRef.registerRequestByContextId(isShared ? contextId.payload : job, contextId);
+      }
+      return contextId;
+    } catch (error) {
+      const what = 'the ContextIdStrategy of the application, to which jobs come as well as requests, failed';
+      throw this.failure(job, what, error);
+    }
+  }
+
+  async instanceFor(job: HandledJob, contextId: ContextId): Promise<Record<string, any>> {
+    const { wrapper, className } = this.target;
+    const { host } = this;
+    try {
+      const { instance } = wrapper;
+      return await this.injector.loadPerContext(instance, host, host.providers, contextId, wrapper);
+    } catch (error) {
+      throw this.failure(job, `${className} could not be made`, error);
+    }
+  }
+
+  /** What the job fails with. A word of its own, such as `UnrecoverableError` or the reason of its signal, stays as it is. */
+  private failure(job: HandledJob, what: string, error: unknown): unknown {
+    if (codeOf(error)?.startsWith('GODWIT_')) return error;
+    return new ProcessorScopeError(this.target.className, job.queue, job.id, what, error);
+  }
+}
+
+/** Those of the application, which may decorate the instances that Nest makes. */
+function injectorOptions(moduleRef: ModuleRef): ConstructorParameters<typeof Injector>[0] {
+  type Options = { contextOptions?: { instrument?: { instanceDecorator?: (instance: unknown) => unknown } } };
+  const { container } = moduleRef as unknown as { container?: Options };
+  const instanceDecorator = container?.contextOptions?.instrument?.instanceDecorator;
+  return { preview: false, ...(instanceDecorator && { instanceDecorator }) };
+}
+
+function codeOf(error: unknown): string | undefined {
+  try {
+    const { code } = error as { code?: unknown };
+    return typeof code === 'string' ? code : undefined;
+  } catch {
+    return undefined;
+  }
+}
