@@ -16,7 +16,7 @@ import {
   QUEUE_HANDLES,
   ROOT_OPTIONS,
   SETTINGS,
-  STAND_IN,
+  SUBSTITUTE,
   WORKFORCE,
 } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
@@ -43,7 +43,7 @@ import { DispatcherRegistry } from './queue.dispatchers.js';
 import { EMBEDDED_NOTICE, embeddedFaults, ignoredDurability, lostJobs } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
-import type { StandIn } from './queue.stand-in.js';
+import type { Substitute } from './queue.substitute.js';
 import { logLinks } from './queue.warnings.js';
 import { wiredProviders } from './queue.wiring.js';
 
@@ -76,7 +76,7 @@ export class QueueCore {
       provide: CHECKED_SETTINGS,
       inject: [
         { token: ROOT_OPTIONS, optional: true },
-        { token: STAND_IN, optional: true },
+        { token: SUBSTITUTE, optional: true },
       ],
       useFactory: checkSettings,
     },
@@ -222,8 +222,8 @@ export class QueueCoreModule
   }
 }
 
-function checkSettings(given: QueueModuleOptions | undefined, standIn?: StandIn): Settings {
-  const options = standIn ? standIn.options(given) : given;
+function checkSettings(given: QueueModuleOptions | undefined, substitute?: Substitute): Settings {
+  const options = substitute ? substitute.options(given) : given;
   if (options === undefined) throw new MissingRootError();
   return collectFaults((report) => resolveModuleOptions(options, report));
 }

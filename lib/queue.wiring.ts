@@ -1,5 +1,5 @@
 import type { Provider } from '@nestjs/common';
-import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, STAND_IN, WORKFORCE } from './decorators/metadata.js';
+import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, SUBSTITUTE, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import { QueueEvents } from './events/queue-events.js';
@@ -17,7 +17,7 @@ import { Queue } from './producer/queue.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
-import type { StandIn } from './queue.stand-in.js';
+import type { Substitute } from './queue.substitute.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
 import { Registrar } from './worker/registrar.js';
@@ -39,7 +39,7 @@ type HandleOf = (queue: string) => Queue;
 async function createEngine(
   settings: ResolvedModuleOptions,
   registry: QueueRegistry,
-  standIn?: StandIn,
+  substitute?: Substitute,
 ): Promise<QueueEngine> {
   const { connection, prefix, leaseMs } = settings;
   const limitsOf = (queue: string) => {
@@ -52,7 +52,7 @@ async function createEngine(
       completedMax: completed.max,
     };
   };
-  if (standIn) return standIn.createEngine(limitsOf);
+  if (substitute) return substitute.createEngine(limitsOf);
   const replicasAsked = () => {
     const queues = registry.names().filter((name) => registry.has(name));
     return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
@@ -75,7 +75,7 @@ function createHandles(
   registry: QueueRegistry,
   settings: ResolvedModuleOptions,
   events: QueueEvents,
-  standIn?: StandIn,
+  substitute?: Substitute,
 ): HandleOf {
   const handles = new Map<string, Queue>();
   const waiter = new JobWaiter(engine.admin, events);
@@ -86,7 +86,7 @@ function createHandles(
         engine,
         registry.optionsOf(name),
         settings,
-        (queue, id) => standIn?.waitFor(queue, id) ?? waiter.prepare(queue, id),
+        (queue, id) => substitute?.waitFor(queue, id) ?? waiter.prepare(queue, id),
       );
       handles.set(name, handle);
     }
@@ -151,10 +151,10 @@ function hire(
   };
 }
 
-const standIn = { token: STAND_IN, optional: true };
+const substitute = { token: SUBSTITUTE, optional: true };
 
 export const wiredProviders: Provider[] = [
-  { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry, standIn], useFactory: createEngine },
+  { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry, substitute], useFactory: createEngine },
   {
     provide: DispatcherRegistry,
     inject: [QUEUE_ENGINE, SETTINGS],
@@ -164,7 +164,7 @@ export const wiredProviders: Provider[] = [
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   {
     provide: QUEUE_HANDLES,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents, standIn],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents, substitute],
     useFactory: createHandles,
   },
   {

@@ -62,8 +62,8 @@ export const ROOT_OPTIONS = 'godwit:root-options';
 /** The same after checking, with all defaults. */
 export const SETTINGS = 'godwit:settings';
 
-/** What stands in for the store, where something does (`godwit/testing`): a `StandIn`, or nothing at all. */
-export const STAND_IN = 'godwit:stand-in';
+/** What stands in for the store, where something does (`godwit/testing`): a `Substitute`, or nothing at all. */
+export const SUBSTITUTE = 'godwit:substitute';
 
 /** Makes the running side of the process, at each start. */
 export const WORKFORCE = 'godwit:workforce';

@@ -1,5 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { SETTINGS, STAND_IN } from '../decorators/metadata.js';
+import { SETTINGS, SUBSTITUTE } from '../decorators/metadata.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import { QueueCore, QueueCoreModule } from '../queue.core.js';
 import { coreViews } from '../queue.module.js';
@@ -9,7 +9,7 @@ import { TestBench, type QueueTestingOptions } from './test-bench.js';
 
 /** Apart from the rest, which needs what this is needed for. */
 @Module({})
-class StandInModule {}
+class SubstituteModule {}
 
 /**
  * Queues without Redis, for tests: a store in memory, new for each module that is compiled, with a clock of its own. Import it beside
@@ -30,21 +30,21 @@ export class QueueTestingModule {
    *   before the test says so; `now`: what the clock says at the start
    */
   static forRoot(options: QueueTestingOptions = {}): DynamicModule {
-    const standIn: DynamicModule = {
-      module: StandInModule,
+    const substitute: DynamicModule = {
+      module: SubstituteModule,
       global: true,
-      providers: [{ provide: STAND_IN, useFactory: () => new TestBench(options) }],
-      exports: [STAND_IN],
+      providers: [{ provide: SUBSTITUTE, useFactory: () => new TestBench(options) }],
+      exports: [SUBSTITUTE],
     };
     return {
       module: QueueTestingModule,
       global: true,
-      imports: [standIn, QueueCoreModule],
+      imports: [substitute, QueueCoreModule],
       providers: [
         ...coreViews,
         {
           provide: QueueTesting,
-          inject: [STAND_IN, QueueCore, QueueRegistry, SETTINGS],
+          inject: [SUBSTITUTE, QueueCore, QueueRegistry, SETTINGS],
           useFactory: (
             bench: TestBench,
             { runtime, events }: QueueCore,

@@ -5,7 +5,7 @@ import { MemoryEngine } from '../memory/memory-engine.js';
 import { MemoryStore } from '../memory/memory-store.js';
 import type { QueueModuleOptions } from '../options/module-options.js';
 import type { EndWait } from '../producer/queue.js';
-import type { StandIn } from '../queue.stand-in.js';
+import type { Substitute } from '../queue.substitute.js';
 import { Records } from './records.js';
 import { TestClock } from './test-clock.js';
 import { watchEngine, type EngineWatcher } from './watched-engine.js';
@@ -34,7 +34,7 @@ export interface BenchTools {
 const FOREVER_MS = 315_576_000_000;
 
 /** The store of one test, with its clock, and all that is seen of it. */
-export class TestBench implements StandIn, EngineWatcher {
+export class TestBench implements Substitute, EngineWatcher {
   readonly clock: TestClock;
   readonly store: MemoryStore;
   tools: BenchTools | null = null;
@@ -70,7 +70,7 @@ export class TestBench implements StandIn, EngineWatcher {
     return () => this.stirring.delete(listener);
   }
 
-  // -------------------------------------------------------------------------------------------------------- the stand-in
+  // -------------------------------------------------------------------------------------------------------- the substitute
 
   options(given: QueueModuleOptions | undefined): QueueModuleOptions {
     // Whatever it is, it is not what could be given: said as ever.

@@ -4,10 +4,10 @@ import type { QueueModuleOptions } from './options/module-options.js';
 import type { EndWait } from './producer/queue.js';
 
 /**
- * What takes the place of the store, for a whole application and without a change to it: provided under `STAND_IN` by any
+ * What takes the place of the store, for a whole application and without a change to it: provided under `SUBSTITUTE` by any
  * global module.
  */
-export interface StandIn {
+export interface Substitute {
   /** The options of `forRoot`, where there is one, as they hold now. */
   options(given: QueueModuleOptions | undefined): QueueModuleOptions;
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine;
