@@ -142,7 +142,10 @@ export class QueueRuntime {
   }
 
   /** @internal What discovery found; null before the application is initialised. */
-  get prepared(): { readonly plans: readonly PoolPlan[]; readonly schedules: readonly QueueSchedules[] } | null {
+  get prepared(): {
+    readonly plans: readonly PoolPlan[];
+    readonly schedules: readonly QueueSchedules[];
+  } | null {
     return this.plans && { plans: this.plans, schedules: this.schedules };
   }
 

@@ -39,7 +39,10 @@ export interface WaitOptions extends JobOptions {
 export interface EndWait {
   readonly ready: Promise<void>;
   /** `waitMs`: how long was asked for in all, where `timeoutMs` is what is left of it. */
-  outcome(timeoutMs: number, options: { readonly duplicate: boolean; readonly waitMs: number }): Promise<unknown>;
+  outcome(
+    timeoutMs: number,
+    options: { readonly duplicate: boolean; readonly waitMs: number },
+  ): Promise<unknown>;
   cancel(): void;
 }
 

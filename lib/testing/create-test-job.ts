@@ -41,7 +41,13 @@ export interface TestJob<Data = unknown> extends Job<Data> {
  * expect(job.progressed).toEqual([{ sent: 1 }]);
  */
 export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}): TestJob<Data> {
-  const { id = 'test-job', name = 'test', queue = 'test', attempt = 1, attempts = DEFAULTS.attempts } = options;
+  const {
+    id = 'test-job',
+    name = 'test',
+    queue = 'test',
+    attempt = 1,
+    attempts = DEFAULTS.attempts,
+  } = options;
   const { data, createdAt = new Date() } = options;
   const progressed: unknown[] = [];
   const logged: string[] = [];

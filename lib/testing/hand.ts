@@ -56,7 +56,13 @@ export class Hand implements RunVoice {
 
   private run(job: ClaimedJob): Promise<JobRun> {
     const { queue, options, find, engine } = this;
-    const opened = openClaim(job, { queue, policy: options.policy, find, voice: this, now: () => engine.now() });
+    const opened = openClaim(job, {
+      queue,
+      policy: options.policy,
+      find,
+      voice: this,
+      now: () => engine.now(),
+    });
     if (!('run' in opened)) {
       const { name, outcome } = opened;
       return this.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });

@@ -65,7 +65,7 @@ export class Hands {
     this.refuseWhileWorkersRun(what);
     const runs: JobRun[] = [];
     const hands = queues.map((queue) => this.handOf(queue));
-    for (let before = -1; before < runs.length; ) {
+    for (let before = -1; before < runs.length;) {
       before = runs.length;
       for (const hand of hands) {
         // oxlint-disable-next-line no-await-in-loop -- one at a time, so that a test sees the same order every time

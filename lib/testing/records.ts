@@ -127,7 +127,14 @@ export class Records {
     // One that was claimed and never started has not run.
     const ending = this.endings.get(run);
     if (run.outcome.kind === 'released' && !ending) return;
-    const record = { id, queue: this.queue, name, data, attempt, ...readOutcome(run.outcome, isLost, ending) };
+    const record = {
+      id,
+      queue: this.queue,
+      name,
+      data,
+      attempt,
+      ...readOutcome(run.outcome, isLost, ending),
+    };
     this.runs.push(record);
     this.recorded.set(run, record);
   }

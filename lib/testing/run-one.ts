@@ -66,11 +66,22 @@ export class LoneRun {
       throw new InvalidOptionError('run().options.signal', 'an AbortSignal', signal);
     const now = this.now();
     const { id, body } = makeJob(queue, { name, data, options: jobOptions }, now, 'run()');
-    const voice = { queue: queue.name, maxPayloadBytes: queue.maxPayloadBytes, note: () => Promise.resolve() };
+    const voice = {
+      queue: queue.name,
+      maxPayloadBytes: queue.maxPayloadBytes,
+      note: () => Promise.resolve(),
+    };
     const { policy } = queue;
     const claim = { id, body, failed: attempt - 1, stalls: 0 };
-    const opened = openClaim(claim, { queue: queue.name, policy, find: () => handler, voice, now: () => now });
-    if (!('run' in opened)) throw new QueueTestingError(`run(): ${opened.complaint ?? 'the job cannot be run'}`);
+    const opened = openClaim(claim, {
+      queue: queue.name,
+      policy,
+      find: () => handler,
+      voice,
+      now: () => now,
+    });
+    if (!('run' in opened))
+      throw new QueueTestingError(`run(): ${opened.complaint ?? 'the job cannot be run'}`);
     return follow(opened.run, handler, queue, signal);
   }
 

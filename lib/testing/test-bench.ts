@@ -75,9 +75,8 @@ export class TestBench implements Substitute, EngineWatcher {
   options(given: QueueModuleOptions | undefined): QueueModuleOptions {
     // Whatever it is, it is not what could be given: said as ever.
     if (given === null || (given !== undefined && typeof given !== 'object')) return given;
-    const { now: _, ...own } = this.given;
-    const { connection: __, ...rest } = given ?? {};
-    return { ...rest, ...own, autoStart: own.autoStart === true };
+    const own = withoutTime(this.given);
+    return { ...withoutConnection(given ?? {}), ...own, autoStart: own.autoStart === true };
   }
 
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
@@ -100,6 +99,14 @@ export class TestBench implements Substitute, EngineWatcher {
   cancelled(queue: string, id: string, reason: string): void {
     this.tools?.cancelled(queue, id, reason);
   }
+}
+
+function withoutTime({ now: _, ...options }: QueueTestingOptions): QueueModuleOptions {
+  return options;
+}
+
+function withoutConnection({ connection: _, ...options }: QueueModuleOptions): QueueModuleOptions {
+  return options;
 }
 
 function readTime(now: unknown = Date.now()): number {

@@ -23,7 +23,9 @@ export interface DrainOptions {
 export interface TestQueueParts {
   added(): readonly AddedJob[];
   runs(): readonly JobRun[];
-  eventsAfter(number: number): readonly { readonly last: number; readonly events: readonly (QueueEvent | null)[] }[];
+  eventsAfter(
+    number: number,
+  ): readonly { readonly last: number; readonly events: readonly (QueueEvent | null)[] }[];
   runNext(what: string, matches: Matches | undefined): Promise<JobRun>;
   drain(what: string, options: DrainOptions | undefined): Promise<JobRun[]>;
   clear(): Promise<void>;
@@ -82,7 +84,7 @@ export class TestQueue {
   /** What was said of this queue, as `QueueEvents` tells it, as far as the queue keeps its events. */
   events(): QueueEvent[] {
     const events: QueueEvent[] = [];
-    for (let after = 0; ; ) {
+    for (let after = 0; ;) {
       const batches = this.parts.eventsAfter(after);
       if (batches.length === 0) return events;
       for (const batch of batches) {
@@ -141,6 +143,8 @@ function matcher(only: JobFilter, what: string): Matches {
 }
 
 /** An entry of the store as users see it. */
-export function eventsOf(batch: Parameters<typeof toQueueEvent>[0] & { last: number; events: readonly any[] }) {
+export function eventsOf(
+  batch: Parameters<typeof toQueueEvent>[0] & { last: number; events: readonly any[] },
+) {
   return { last: batch.last, events: batch.events.map((raw) => toQueueEvent(batch, raw)) };
 }

@@ -147,7 +147,12 @@ describe('a whole application over HTTP', () => {
   });
 
   it('takes an engine of the test’s own under the exported token', async () => {
-    const engine = { now: () => 0, onLink: () => () => {}, onWarning: () => () => {}, open: async () => true };
+    const engine = {
+      now: () => 0,
+      onLink: () => () => {},
+      onWarning: () => () => {},
+      open: async () => true,
+    };
     const before = touched;
     const module = await Test.createTestingModule({ imports: [AppModule] })
       .overrideProvider(QUEUE_ENGINE)
@@ -204,7 +209,9 @@ describe('workers that run by themselves', () => {
 
 describe('what is wrong', () => {
   it('is said where the module is not initialised', async () => {
-    const module = await Test.createTestingModule({ imports: [QueueTestingModule.forRoot(), EmailModule] }).compile();
+    const module = await Test.createTestingModule({
+      imports: [QueueTestingModule.forRoot(), EmailModule],
+    }).compile();
     const testing = module.get(QueueTesting);
     await expect(testing.run('email', 'welcome', {})).rejects.toThrow('await module.init() after compile()');
     await expect(testing.queue('email').drain()).rejects.toThrow('await module.init() after compile()');
@@ -212,13 +219,17 @@ describe('what is wrong', () => {
 
   it('is said where the testing module is imported twice', async () => {
     const imports = [QueueTestingModule.forRoot(), QueueTestingModule.forRoot(), EmailModule];
-    const module = await Test.createTestingModule({ imports }).setLogger(false as never).compile();
+    const module = await Test.createTestingModule({ imports })
+      .setLogger(false as never)
+      .compile();
     await expect(module.init()).rejects.toThrow('QueueTestingModule.forRoot() is imported more than once');
   });
 
   it('with any option is said as ever', async () => {
     const imports = [QueueTestingModule.forRoot({ prefx: 'x' } as never), EmailModule];
-    const module = await Test.createTestingModule({ imports }).setLogger(false as never).compile();
+    const module = await Test.createTestingModule({ imports })
+      .setLogger(false as never)
+      .compile();
     await expect(module.init()).rejects.toThrow('prefx');
   });
 });

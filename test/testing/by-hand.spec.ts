@@ -52,7 +52,9 @@ describe('what was added', () => {
     const { work, queue } = await setBench();
     await queue.add('greet', 1, { id: 'a' });
     await queue.add('greet', 2, { id: 'a' });
-    await expect(queue.add('greet', undefined as never, { delay: -1 })).rejects.toThrow();
+    await expect(queue.add('greet', undefined as never, { delay: -1 })).rejects.toThrow(
+      'add().options.delay must be',
+    );
     expect(work.added().map(({ data }) => data)).toEqual([1]);
   });
 
@@ -80,13 +82,17 @@ describe('what was added', () => {
   it('is of a queue that exists', async () => {
     const { testing } = await setBench();
     expect(() => testing.queue('nope')).toThrow(UnknownQueueError);
-    expect(() => testing.queue('work').added(42 as never)).toThrow('the filter of added() must be a job name');
+    expect(() => testing.queue('work').added(42 as never)).toThrow(
+      'the filter of added() must be a job name',
+    );
   });
 });
 
 describe('runNext', () => {
   it('runs the next job, and tells what became of it', async () => {
-    const { work, queue } = await setBench({ handlers: { work: { greet: (job: Job) => ({ said: job.data }) } } });
+    const { work, queue } = await setBench({
+      handlers: { work: { greet: (job: Job) => ({ said: job.data }) } },
+    });
     await queue.add('greet', 'a');
     await queue.add('greet', 'b');
     expect(await work.runNext()).toEqual({
@@ -116,9 +122,18 @@ describe('runNext', () => {
     await queue.add('fail', 1);
     await queue.add('fail', 2);
     await queue.add('fail', 3, { attempts: 1 });
-    expect(await work.runNext()).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 7000, error: errors[0] });
+    expect(await work.runNext()).toMatchObject({
+      outcome: 'retrying',
+      attempt: 1,
+      delay: 7000,
+      error: errors[0],
+    });
     expect(await work.runNext()).toMatchObject({ outcome: 'snoozed', delay: 300_000 });
-    expect(await work.runNext()).toMatchObject({ outcome: 'dead', reason: 'unrecoverable', error: errors[2] });
+    expect(await work.runNext()).toMatchObject({
+      outcome: 'dead',
+      reason: 'unrecoverable',
+      error: errors[2],
+    });
     expect(await work.runNext()).toMatchObject({ outcome: 'dead', reason: 'retries-exhausted' });
     expect(work.failed().map(({ data }) => data)).toEqual([0, 2, 3]);
     expect(work.dead().map(({ data }) => data)).toEqual([2, 3]);
@@ -153,9 +168,13 @@ describe('runNext', () => {
       'the first until 2026-01-01T13:00:00.000Z, and now it is 2026-01-01T12:00:00.000Z: testing.advance() moves the clock',
     );
     await queue.add('greet', {}, { id: 'g' });
-    await expect(work.runNext('leave')).rejects.toThrow("no waiting job of queue 'work' matches; waiting: \"greet\" (g)");
+    await expect(work.runNext('leave')).rejects.toThrow(
+      'no waiting job of queue \'work\' matches; waiting: "greet" (g)',
+    );
     await queue.pause();
-    await expect(work.runNext()).rejects.toThrow("queue 'work' is paused, so none of its 1 waiting jobs is claimed");
+    await expect(work.runNext()).rejects.toThrow(
+      "queue 'work' is paused, so none of its 1 waiting jobs is claimed",
+    );
     await queueOf('other').add('greet', {});
     await expect(testing.queue('other').runNext()).rejects.toThrow("no processor of queue 'other'");
     await expect(testing.queue('other').drain()).rejects.toThrow("no processor of queue 'other'");
@@ -177,7 +196,9 @@ describe('runNext', () => {
           slow: () => new Promise(nothing),
           stubborn: (job: Job) => {
             entered.open();
-            return new Promise((_, reject) => job.signal.addEventListener('abort', () => reject(job.signal.reason)));
+            return new Promise((_, reject) =>
+              job.signal.addEventListener('abort', () => reject(job.signal.reason)),
+            );
           },
         },
       },
@@ -186,7 +207,11 @@ describe('runNext', () => {
     expect(await work.runNext()).toMatchObject({ outcome: 'completed', result: 3 });
     const { id } = await queue.add('told', {}, { retention: '1h' });
     await work.runNext();
-    expect(await queue.get(id)).toMatchObject({ state: 'completed', progress: { half: true }, logs: ['done half'] });
+    expect(await queue.get(id)).toMatchObject({
+      state: 'completed',
+      progress: { half: true },
+      logs: ['done half'],
+    });
     await queue.add('slow', {}, { timeout: 5, attempts: 1 });
     expect(await work.runNext()).toMatchObject({ outcome: 'dead', error: { reason: 'timeout' } });
     await queue.add('stubborn', {}, { id: 's' });
@@ -198,7 +223,11 @@ describe('runNext', () => {
     await queue.add('nobody', {});
     expect(await work.runNext()).toMatchObject({ outcome: 'dead', reason: 'no-handler', name: 'nobody' });
     await queue.add('mail', { to: 'ada@example.com' });
-    expect(await work.runNext(mail)).toMatchObject({ data: { to: 'ada@example.com' }, result: { copies: 2 } });  });
+    expect(await work.runNext(mail)).toMatchObject({
+      data: { to: 'ada@example.com' },
+      result: { copies: 2 },
+    });
+  });
 });
 
 describe('drain', () => {
@@ -299,7 +328,9 @@ describe('run', () => {
     class Stranger {}
     const { testing } = await setBench({ handlers: { work: { greet: nothing } } });
     const run = testing.run.bind(testing) as (...args: unknown[]) => Promise<unknown>;
-    await expect(run('work', 'leave', {})).rejects.toThrow("no handler of queue 'work' is for jobs named \"leave\"");
+    await expect(run('work', 'leave', {})).rejects.toThrow(
+      'no handler of queue \'work\' is for jobs named "leave"',
+    );
     await expect(run('nope', 'greet', {})).rejects.toBeInstanceOf(UnknownQueueError);
     await expect(run(Stranger, 'greet', {})).rejects.toThrow('a queue, a class with @Processor or a job');
     await expect(run('work', null, {})).rejects.toThrow('given a job name or a job');

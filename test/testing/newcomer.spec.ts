@@ -26,7 +26,7 @@ class EmailProcessor {
 }
 
 it('welcomes who signs up', async () => {
-  const mailer = { send: vi.fn() };
+  const mailer = { send: vi.fn<(to: string) => void>() };
   const module = await Test.createTestingModule({
     imports: [QueueTestingModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
     providers: [EmailProcessor, { provide: Mailer, useValue: mailer }],

@@ -44,7 +44,9 @@ describe('schedules', () => {
     await queue.schedules.upsert('often', { every: '10h' }, { name: 'other' });
     const runs = await testing.advance('2d', { run: true });
     expect(Reports.times).toEqual(['daily at 2026-01-02T09:00:00.000Z', 'daily at 2026-01-03T09:00:00.000Z']);
-    expect(runs.filter(({ name }) => name === 'other')).toHaveLength(testing.queue('work').added('other').length);
+    expect(runs.filter(({ name }) => name === 'other')).toHaveLength(
+      testing.queue('work').added('other').length,
+    );
     expect(testing.queue('work').added('other').length).toBeGreaterThanOrEqual(4);
   });
 

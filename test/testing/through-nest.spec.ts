@@ -16,7 +16,15 @@ import {
 } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { map } from 'rxjs';
-import { Handle, JOB_REF, JobData, Processor, QueueExecutionContext, UnrecoverableError, type Job } from '#lib/index.js';
+import {
+  Handle,
+  JOB_REF,
+  JobData,
+  Processor,
+  QueueExecutionContext,
+  UnrecoverableError,
+  type Job,
+} from '#lib/index.js';
 import { setBench } from './support.js';
 
 @Injectable()
@@ -70,7 +78,9 @@ describe('a handler that is run by a test', () => {
     const { testing, work, queue } = await setBench(options);
     expect(await testing.run(Letters, 'letter', { to: 'ada', copies: '4' })).toBe('ada 5!');
     await expect(testing.run(Letters, 'letter', { to: 'bob', copies: '4' })).rejects.toThrow('not for them');
-    await expect(testing.run(Letters, 'letter', { to: 'ada', copies: 'x' })).rejects.toThrow('numeric string');
+    await expect(testing.run(Letters, 'letter', { to: 'ada', copies: 'x' })).rejects.toThrow(
+      'numeric string',
+    );
     await queue.add('letter', { to: 'ada', copies: 1 });
     await queue.add('letter', { to: 'bob', copies: 1 });
     expect(await work.drain()).toMatchObject([

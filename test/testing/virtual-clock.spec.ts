@@ -17,9 +17,12 @@ describe('the clock of a test', () => {
     expect(testing.now).toEqual(new Date('2026-03-01T00:00:00Z'));
   });
 
-  it.each([['2026-01-01T12:00:00Z'], [NOON.getTime()], [NOON]])('starts where it is told: %s', async (now) => {
-    expect((await setBench({ root: { now } })).testing.now).toEqual(NOON);
-  });
+  it.each([['2026-01-01T12:00:00Z'], [NOON.getTime()], [NOON]])(
+    'starts where it is told: %s',
+    async (now) => {
+      expect((await setBench({ root: { now } })).testing.now).toEqual(NOON);
+    },
+  );
 
   it('is the present where nobody says', async () => {
     const before = Date.now();
@@ -125,7 +128,9 @@ describe('advance', () => {
 
   it('would go on for ever with a handler that snoozes for nothing, and says so', async () => {
     const { testing, queue } = await setBench({
-      handlers: { work: { nap: async () => Promise.reject(new (await import('#lib/job/snooze.js')).Snooze(0)) } },
+      handlers: {
+        work: { nap: async () => Promise.reject(new (await import('#lib/job/snooze.js')).Snooze(0)) },
+      },
     });
     await queue.add('nap', {});
     await expect(testing.advance('1s', { run: true, limit: 30 })).rejects.toThrow('has run 30 jobs');
@@ -169,7 +174,11 @@ describe('addAndWait, where nothing runs by itself', () => {
       handlers: { work: { fail: () => Promise.reject(new Error('no')), late: () => 1 } },
     });
     const failing = queue.addAndWait('fail', {}, { attempts: 1 });
-    await expect(failing).rejects.toMatchObject({ code: 'GODWIT_JOB_FAILED', reason: 'retries-exhausted', cause: { message: 'no' } });
+    await expect(failing).rejects.toMatchObject({
+      code: 'GODWIT_JOB_FAILED',
+      reason: 'retries-exhausted',
+      cause: { message: 'no' },
+    });
     await expect(failing).rejects.toBeInstanceOf(JobFailedError);
     const late = queue.addAndWait('late', {}, { delay: '1h' });
     await expect(late).rejects.toBeInstanceOf(WaitTimeoutError);
