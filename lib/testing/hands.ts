@@ -52,7 +52,7 @@ export class Hands {
     this.refuseWhileWorkersRun(what);
     const hand = this.handOf(queue);
     // What is due waits, only nobody has said so.
-    await this.bench.engine!.promote(queue, 1000);
+    await this.bench.engine.promote(queue, 1000);
     const next = matches && this.waiting(queue).find(matches);
     const first = next ? () => this.bringForward(queue, next.id) : undefined;
     const run = matches && !next ? null : await hand.runNext(first);
@@ -60,10 +60,9 @@ export class Hands {
     throw new QueueTestingError(`${what}: ${await this.whyNothing(queue, matches !== undefined)}`);
   }
 
-  /** Runs all that waits in these queues, and what comes of that, one job at a time, the queues in turn. */
-  async drain(queues: readonly string[], what: string, limit: number): Promise<JobRun[]> {
+  /** Runs all that waits in these queues, and what comes of that, one job at a time, the queues in turn; adds to `runs`. */
+  async drain(queues: readonly string[], what: string, limit: number, runs: JobRun[]): Promise<void> {
     this.refuseWhileWorkersRun(what);
-    const runs: JobRun[] = [];
     const hands = queues.map((queue) => this.handOf(queue));
     for (let before = -1; before < runs.length;) {
       before = runs.length;
@@ -71,10 +70,9 @@ export class Hands {
         // oxlint-disable-next-line no-await-in-loop -- one at a time, so that a test sees the same order every time
         const run = await hand.runNext();
         if (run) runs.push(run);
-        if (runs.length > limit) throw this.endless(what, limit, run!);
+        if (run && runs.length > limit) throw this.endless(what, limit, run);
       }
     }
-    return runs;
   }
 
   /** A run of this job that has begun and not ended. */
@@ -98,7 +96,7 @@ export class Hands {
     if (!hand) {
       const { bench } = this;
       const find = this.finderOf(queue);
-      hand = new Hand(bench.engine!, this.registry.optionsOf(queue), find, bench.recordsOf(queue));
+      hand = new Hand(bench.engine, this.registry.optionsOf(queue), find, bench.recordsOf(queue));
       this.hands.set(queue, hand);
     }
     return hand;
@@ -133,7 +131,7 @@ export class Hands {
   }
 
   private async whyNothing(queue: string, isFiltered: boolean): Promise<string> {
-    const { waiting, delayed, paused } = await this.bench.engine!.admin.counts(queue);
+    const { waiting, delayed, paused } = await this.bench.engine.admin.counts(queue);
     if (paused) return `queue '${queue}' is paused, so none of its ${waiting} waiting jobs is claimed`;
     if (isFiltered && waiting > 0) {
       const there = this.waiting(queue).slice(0, 10);
@@ -149,7 +147,7 @@ export class Hands {
 
   private endless(what: string, limit: number, { queue, name, id }: JobRun): QueueTestingError {
     return new QueueTestingError(
-      `${what} has run ${limit} jobs and would not end: the next was ${quoted(name)} (${id}) of queue '${queue}'. ` +
+      `${what} has run more than ${limit} jobs and would not end; the last was ${quoted(name)} (${id}) of queue '${queue}'. ` +
         'Handlers that add jobs without end? { limit } allows more',
     );
   }

@@ -29,7 +29,7 @@ export async function awaitIdle(bench: TestBench, hands: Hands, timeoutMs: numbe
 /** `''` where there is nothing. */
 async function whatIsLeft(bench: TestBench, queues: readonly string[]): Promise<string> {
   const counts = await Promise.all(
-    queues.map(async (queue) => ({ queue, ...(await bench.engine!.admin.counts(queue)) })),
+    queues.map(async (queue) => ({ queue, ...(await bench.engine.admin.counts(queue)) })),
   );
   return counts
     .map(({ queue, waiting, active, paused }) => ({ queue, active, waiting: paused ? 0 : waiting }))

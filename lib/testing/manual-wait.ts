@@ -31,7 +31,7 @@ export class ManualWait implements EndWait {
     const untilMs = bench.clock.now() + waitMs;
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- one step after the other
-      const job = await bench.engine!.admin.get(queue, id);
+      const job = await bench.engine.admin.get(queue, id);
       if (!job) throw await this.gone();
       if (job.state === 'completed') return job.result === null ? undefined : JSON.parse(job.result);
       if (job.state === 'dead') throw this.died(job);
@@ -48,7 +48,7 @@ export class ManualWait implements EndWait {
   }
 
   private async delayed(dueAt: number, untilMs: number, waitMs: number): Promise<void> {
-    await this.walk.to(Math.min(dueAt, untilMs), async () => undefined);
+    await this.walk.to(Math.min(dueAt, untilMs));
     if (dueAt > untilMs) throw new WaitTimeoutError(this.queue, this.id, waitMs);
   }
 
@@ -60,7 +60,7 @@ export class ManualWait implements EndWait {
   }
 
   private async gone(): Promise<JobFailedError> {
-    const cancelled = await this.bench.engine!.admin.cancelled(this.queue, this.id);
+    const cancelled = await this.bench.engine.admin.cancelled(this.queue, this.id);
     const [reason, message] = cancelled
       ? ['cancelled', cancelled.reason]
       : ['removed', 'it was removed before it had ended'];

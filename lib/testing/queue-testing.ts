@@ -1,5 +1,6 @@
 import type { OnApplicationBootstrap, OnModuleInit, Type } from '@nestjs/common';
 import { BootstrapError, InvalidOptionError } from '../errors.js';
+import { toQueueEvent, type QueueEvent } from '../events/queue-event.js';
 import type { QueueEvents } from '../events/queue-events.js';
 import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
 import { parseDuration, type Duration } from '../job/duration.js';
@@ -15,7 +16,7 @@ import { ManualWait } from './manual-wait.js';
 import type { JobRun } from './records.js';
 import { LoneRun, readRun, type RunOptions } from './run-one.js';
 import type { TestBench } from './test-bench.js';
-import { eventsOf, TestQueue, type DrainOptions } from './test-queue.js';
+import { TestQueue, type DrainOptions } from './test-queue.js';
 import { TimeWalk } from './time-walk.js';
 import { awaitTold } from './told.js';
 
@@ -159,7 +160,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
 
   /** @internal */
   onModuleInit(): void {
-    if (this.bench.engine) return;
+    if (this.bench.isInUse) return;
     throw new BootstrapError([
       'QueueTestingModule.forRoot() is imported more than once; import it once, beside the modules that are tested',
     ]);
@@ -175,7 +176,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     return new TestQueue(name, {
       added: () => records.added,
       runs: () => records.runs,
-      eventsAfter: (number) => this.bench.store.at(name).events.after(number).map(eventsOf),
+      events: () => this.eventsOf(name),
       runNext: async (what, matches) => {
         const run = await this.hands.runNext(name, what, matches);
         await this.told();
@@ -186,12 +187,24 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     });
   }
 
+  private eventsOf(name: string): QueueEvent[] {
+    const { events: log } = this.bench.store.at(name);
+    const events: QueueEvent[] = [];
+    for (let batches = log.after(0); batches.length > 0; batches = log.after(batches.at(-1)!.last)) {
+      for (const batch of batches) {
+        for (const raw of batch.events) events.push(toQueueEvent(batch, raw)!);
+      }
+    }
+    return events;
+  }
+
   private async drainAll(
     queues: readonly string[],
     what: string,
     options: DrainOptions | undefined,
   ): Promise<JobRun[]> {
-    const runs = await this.hands.drain(queues, what, limitOf(what, options));
+    const runs: JobRun[] = [];
+    await this.hands.drain(queues, what, limitOf(what, options), runs);
     await this.told();
     return runs;
   }
@@ -199,17 +212,17 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   private async goTo(ms: number, what: string, options: AdvanceOptions = {}): Promise<JobRun[]> {
     const limit = limitOf(what, options);
     const runs: JobRun[] = [];
-    await this.walk.to(ms, async () => {
-      if (options.run !== true) return;
-      if (!this.hands.isManual) return this.idle();
-      runs.push(...(await this.hands.drain(this.hands.queues, what, limit - runs.length)));
-    });
+    const run = async () => {
+      if (this.hands.isManual) await this.hands.drain(this.hands.queues, what, limit, runs);
+      else await this.idle();
+    };
+    await this.walk.to(ms, options.run === true ? run : undefined);
     await this.told();
     return runs;
   }
 
   private async clearOne(name: string): Promise<void> {
-    await this.bench.engine!.admin.obliterate(name, true);
+    await this.bench.engine.admin.obliterate(name, true);
     this.bench.recordsOf(name).clear();
     await this.declare((queue) => queue === name);
   }
@@ -219,13 +232,13 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     const schedules = (this.runtime.prepared?.schedules ?? []).filter(({ queue }) => which(queue));
     const { owner, leaseMs } = this.settings;
     const process = generateId(this.bench.clock.now());
-    const declarer = new Declarer(this.bench.engine!, { owner, leaseMs, process });
+    const declarer = new Declarer(this.bench.engine, { owner, leaseMs, process });
     await declarer.start(schedules);
     await declarer.stop();
   }
 
   private told(): Promise<void> {
-    return awaitTold(this.bench.engine!, this.reader);
+    return awaitTold(this.bench.engine, this.reader);
   }
 }
 

@@ -6,6 +6,7 @@ import { MemoryStore } from '../memory/memory-store.js';
 import type { QueueModuleOptions } from '../options/module-options.js';
 import type { EndWait } from '../producer/queue.js';
 import type { Substitute } from '../queue.substitute.js';
+import { QueueTestingError } from './errors.js';
 import { Records } from './records.js';
 import { TestClock } from './test-clock.js';
 import { watchEngine, type EngineWatcher } from './watched-engine.js';
@@ -47,9 +48,14 @@ export class TestBench implements Substitute, EngineWatcher {
     this.store = new MemoryStore(this.clock);
   }
 
-  /** Null where another bench stands in for the store of this application. */
-  get engine(): QueueEngine | null {
-    return this.made && this.made.watched;
+  /** Whether it is the store of an application: of two, one has none. */
+  get isInUse(): boolean {
+    return this.made !== null;
+  }
+
+  get engine(): QueueEngine {
+    if (this.made) return this.made.watched;
+    throw new QueueTestingError('QueueTestingModule is not part of a module that was compiled');
   }
 
   /** Moves the clock to this moment, and tells who waits for it. */
@@ -73,8 +79,8 @@ export class TestBench implements Substitute, EngineWatcher {
   // -------------------------------------------------------------------------------------------------------- the substitute
 
   options(given: QueueModuleOptions | undefined): QueueModuleOptions {
-    // Whatever it is, it is not what could be given: said as ever.
-    if (given === null || (given !== undefined && typeof given !== 'object')) return given;
+    // What cannot be given is said as ever.
+    if (given === null || typeof given === 'string') return given;
     const own = withoutTime(this.given);
     return { ...withoutConnection(given ?? {}), ...own, autoStart: own.autoStart === true };
   }

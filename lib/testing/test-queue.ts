@@ -1,4 +1,4 @@
-import { toQueueEvent, type QueueEvent } from '../events/queue-event.js';
+import type { QueueEvent } from '../events/queue-event.js';
 import { InvalidOptionError } from '../errors.js';
 import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
 import type { FilteredJob, Matches } from './hands.js';
@@ -23,9 +23,7 @@ export interface DrainOptions {
 export interface TestQueueParts {
   added(): readonly AddedJob[];
   runs(): readonly JobRun[];
-  eventsAfter(
-    number: number,
-  ): readonly { readonly last: number; readonly events: readonly (QueueEvent | null)[] }[];
+  events(): QueueEvent[];
   runNext(what: string, matches: Matches | undefined): Promise<JobRun>;
   drain(what: string, options: DrainOptions | undefined): Promise<JobRun[]>;
   clear(): Promise<void>;
@@ -83,15 +81,7 @@ export class TestQueue {
 
   /** What was said of this queue, as `QueueEvents` tells it, as far as the queue keeps its events. */
   events(): QueueEvent[] {
-    const events: QueueEvent[] = [];
-    for (let after = 0; ;) {
-      const batches = this.parts.eventsAfter(after);
-      if (batches.length === 0) return events;
-      for (const batch of batches) {
-        after = batch.last;
-        for (const event of batch.events) if (event && Number(event.id) > 0) events.push(event);
-      }
-    }
+    return this.parts.events();
   }
 
   /**
@@ -140,11 +130,4 @@ function matcher(only: JobFilter, what: string): Matches {
   if (typeof only === 'string') return ({ name }) => name === only;
   if (isDefinition(only)) return ({ name }) => name === only.name;
   throw new InvalidOptionError(`the filter of ${what}`, 'a job name, a job definition or a function', only);
-}
-
-/** An entry of the store as users see it. */
-export function eventsOf(
-  batch: Parameters<typeof toQueueEvent>[0] & { last: number; events: readonly any[] },
-) {
-  return { last: batch.last, events: batch.events.map((raw) => toQueueEvent(batch, raw)) };
 }

@@ -15,16 +15,21 @@ export class TimeWalk {
     private readonly queues: () => readonly string[],
   ) {}
 
-  /** Calls `stop` at each moment at which something was due, once it waits or has been made; at the end too. */
-  async to(endMs: number, stop: () => Promise<void>): Promise<void> {
+  /** Calls `stop` at each moment at which something was due, once it waits or has been made, at the start and at the end. */
+  async to(endMs: number, stop?: () => Promise<void>): Promise<void> {
+    const { bench } = this;
     for (;;) {
-      // Each moment may be of what came of the one before.
-      const nextMs = await this.settle();
-      await stop();
-      if (this.bench.clock.now() >= endMs) break;
-      // What runs at this moment may have made something due before what was.
-      const soonest = Math.min(nextMs, await this.settle());
-      this.bench.moveTo(Math.min(endMs, Math.max(soonest, this.bench.clock.now() + 1)));
+      // oxlint-disable-next-line no-await-in-loop -- each moment may be of what came of the one before
+      let nextMs = await this.settle();
+      if (stop) {
+        // oxlint-disable-next-line no-await-in-loop -- see above
+        await stop();
+        // oxlint-disable-next-line no-await-in-loop -- what was run may have made something due sooner
+        nextMs = await this.settle();
+      }
+      const now = bench.clock.now();
+      if (now >= endMs) break;
+      bench.moveTo(Math.min(endMs, Math.max(nextMs, now + 1)));
     }
     await this.trim();
   }
@@ -58,7 +63,7 @@ export class TimeWalk {
 
   private lineOf(queue: string): ScheduleLine {
     let line = this.lines.get(queue);
-    if (!line) this.lines.set(queue, (line = new ScheduleLine(this.bench.engine!, queue, this.logger)));
+    if (!line) this.lines.set(queue, (line = new ScheduleLine(this.bench.engine, queue, this.logger)));
     return line;
   }
 }
