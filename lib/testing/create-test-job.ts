@@ -6,18 +6,19 @@ import { Run } from '../worker/run.js';
 
 /** What `createTestJob` makes a job of; whatever is not given has a value all the same. */
 export interface TestJobOptions<Data> {
+  /** What the handler gets. @default undefined */
   readonly data?: Data;
-  /** @default 'test-job' */
+  /** Its id. @default 'test-job' */
   readonly id?: string;
-  /** @default 'test' */
+  /** Which handler it is for. @default 'test' */
   readonly name?: string;
-  /** @default 'test' */
+  /** Which queue it says it is of. @default 'test' */
   readonly queue?: string;
-  /** @default 1 */
+  /** Which try this is, from 1. @default 1 */
   readonly attempt?: number;
-  /** @default 3 */
+  /** How many tries there are in all, from 1. @default 3 */
   readonly attempts?: number;
-  /** @default now */
+  /** When it says it was added. @default now */
   readonly createdAt?: Date;
 }
 

@@ -10,8 +10,11 @@ import type { TestBench } from './test-bench.js';
 
 /** What a filter sees of a job. */
 export interface FilteredJob {
+  /** As it was given, or generated. */
   readonly id: string;
+  /** Which handler it is for. */
   readonly name: string;
+  /** As it was added. */
   readonly data: any;
 }
 

@@ -81,9 +81,12 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope, and with nothing stored.
    *
    * @param job a job that was defined; or a queue or the class of a processor, and the name of the job
+   * @typeParam Result what the handler returns
    * @returns what the handler returns
    * @throws what the handler throws, unchanged
    * @throws {QueueTestingError} where there is no such handler
+   * @throws {UnknownQueueError} where no module registers the queue
+   * @throws {InvalidOptionError | InvalidPayloadError | PayloadTooLargeError | InvalidJobNameError | InvalidJobIdError}
    * @example
    * await testing.run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
    * await expect(testing.run(welcome, { to: 'nobody' }, { attempt: 3 })).rejects.toThrow('mailbox is full');
@@ -108,7 +111,12 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     return lone.start(readRun(args));
   }
 
-  /** As `TestQueue.drain`, of all queues that have a processor, in turn until none of them has anything that waits. */
+  /**
+   * As `TestQueue.drain`, of all queues that have a processor, in turn until none of them has anything that waits.
+   *
+   * @throws {QueueTestingError} beyond `limit` runs, and where workers run by themselves
+   * @throws {InvalidOptionError} where the limit is none
+   */
   drain(options?: DrainOptions): Promise<JobRun[]> {
     return this.drainAll(this.hands.queues, 'drain()', options);
   }
@@ -117,8 +125,9 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * Moves the clock on, through every moment at which something is due, in order: delayed jobs wait then, and schedules make theirs.
    * Nothing runs before `drain`, unless `run` says so. Where workers run by themselves, they run what becomes due.
    *
-   * @returns the runs there were
-   * @throws {InvalidOptionError}
+   * @returns the runs there were; none where workers run by themselves
+   * @throws {InvalidOptionError} where it is no duration
+   * @throws {QueueTestingError} where `run` comes to more than `limit` runs
    * @example
    * await testing.advance('1h');
    * await testing.advance('1d', { run: true }); // a chain of retries plays out, each at its own time
@@ -131,6 +140,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   /**
    * The same, to this moment; one that is over moves nothing.
    *
+   * @throws {InvalidOptionError} where it is no date
+   * @throws {QueueTestingError} where `run` comes to more than `limit` runs
    * @example
    * await testing.advanceTo(new Date('2026-01-01T09:00:00Z'));
    */
@@ -145,7 +156,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * is not waited for, nor what waits in a queue that is paused.
    *
    * @param options `timeout`: how long at most, in real time; '10s' by default
-   * @throws {QueueTestingError} when that is over, and says what is left
+   * @throws {QueueTestingError} when that is over, and says what is left; and where nothing runs by itself
+   * @throws {InvalidOptionError} where the timeout is no duration
    */
   async idle(options: { readonly timeout?: Duration } = {}): Promise<void> {
     const timeoutMs = parseDuration(options.timeout ?? DEFAULT_IDLE, 'idle().timeout');
@@ -153,7 +165,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     await this.told();
   }
 
-  /** Empties all queues: see `TestQueue.clear`. */
+  /** Empties all queues: see `TestQueue.clear`. Never rejects. */
   async clear(): Promise<void> {
     await Promise.all(this.registry.names().map((name) => this.clearOne(name)));
   }

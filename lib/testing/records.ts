@@ -13,8 +13,11 @@ import type { Ending } from './watched-executor.js';
  * expect(testing.queue('email').added()).toMatchObject([{ name: 'welcome', data: { to: 'ada@example.com' }, delay: 600_000 }]);
  */
 export interface AddedJob<Data = any> {
+  /** As it was given, or generated. */
   readonly id: string;
+  /** To which queue. */
   readonly queue: string;
+  /** Which handler it is for. */
   readonly name: string;
   /** As JSON gives it back. */
   readonly data: Data;
@@ -41,13 +44,17 @@ export type RunOutcome = 'completed' | 'retrying' | 'snoozed' | 'dead' | 'cancel
  * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
  */
 export interface JobRun<Data = any> {
+  /** Of the job. */
   readonly id: string;
+  /** In which queue. */
   readonly queue: string;
+  /** Which handler it was for. */
   readonly name: string;
   /** As it was added. */
   readonly data: Data;
   /** Which try this was, from 1. */
   readonly attempt: number;
+  /** What became of it. */
   readonly outcome: RunOutcome;
   /** What the handler returned, or the last value of its Observable. Of workers that run by themselves only with `retention`. */
   readonly result?: unknown;

@@ -16,9 +16,9 @@ import { WatchedExecutor, type Ending } from './watched-executor.js';
 
 /** Options of `testing.run`: those of a job, and how the run stands. */
 export interface RunOptions extends JobOptions {
-  /** Which try this is, from 1. @default 1 */
+  /** Which try this is, 1 to 1,000,000. @default 1 */
   readonly attempt?: number;
-  /** When it aborts, `job.signal` does, as for a job that was cancelled. */
+  /** When it aborts, `job.signal` does, as for a job that was cancelled. @default none */
   readonly signal?: AbortSignal;
 }
 

@@ -11,7 +11,9 @@ import { Records } from './records.js';
 import { TestClock } from './test-clock.js';
 import { watchEngine, type EngineWatcher } from './watched-engine.js';
 
-/** `QueueTestingModule.forRoot(options)`: those of `QueueModule.forRoot`, over those of the application, and when it is. */
+/**
+ * `QueueTestingModule.forRoot(options)`: those of `QueueModule.forRoot`, which win over those of the application, and what time it is.
+ */
 export interface QueueTestingOptions extends Omit<QueueModuleOptions, 'connection' | 'autoStart'> {
   /**
    * `false`: nothing runs by itself, and the clock stands still until it is moved. `true`: workers run as they do in production, and

@@ -15,7 +15,7 @@ export type JobFilter = string | JobDefinition<any, any> | ((job: FilteredJob) =
 
 /** What `drain` and `advance` may be told. */
 export interface DrainOptions {
-  /** More runs than this in one call are taken for work without end. @default 1000 */
+  /** More runs than this in one call are taken for work without end: 1 to 10,000,000 jobs. @default 1000 */
   readonly limit?: number;
 }
 
@@ -43,6 +43,7 @@ export interface TestQueueParts {
 export class TestQueue {
   /** @internal */
   constructor(
+    /** Its name. */
     readonly name: string,
     private readonly parts: TestQueueParts,
   ) {}
@@ -50,6 +51,7 @@ export class TestQueue {
   /**
    * The jobs added so far, in their order, those that schedules have made among them.
    *
+   * @throws {InvalidOptionError} where the filter is none
    * @example
    * expect(email.added('welcome')).toMatchObject([{ data: { to: 'ada@example.com' }, options: { delay: '10m' } }]);
    */
@@ -59,7 +61,11 @@ export class TestQueue {
     return pick(this.parts.added(), only, 'added()');
   }
 
-  /** Every run so far in the order in which they ended, whatever became of it. */
+  /**
+   * Every run so far in the order in which they ended, whatever became of it.
+   *
+   * @throws {InvalidOptionError} where the filter is none
+   */
   runs(only?: JobFilter): JobRun[] {
     return pick(this.parts.runs(), only, 'runs()');
   }
@@ -88,7 +94,9 @@ export class TestQueue {
    * Runs the next waiting job, or the next one that the filter fits, as a worker would: handler, schema, guards, interceptors, pipes,
    * filters, scope. Resolves when it is settled; an error of the handler is in the answer.
    *
-   * @throws {QueueTestingError} where none waits, and says what there is instead
+   * @throws {QueueTestingError} where none waits, and says what there is instead; where the queue has no processor; and where workers
+   *   run by themselves
+   * @throws {InvalidOptionError} where the filter is none
    * @example
    * expect(await email.runNext()).toMatchObject({ outcome: 'completed', result: 'sent' });
    * expect(await email.runNext('welcome')).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
@@ -101,13 +109,14 @@ export class TestQueue {
    * Runs one job after the other until none waits, those added meanwhile too. Time stands still: what is delayed, a retry among it,
    * stays so until `testing.advance`.
    *
-   * @throws {QueueTestingError} beyond `limit` runs
+   * @throws {QueueTestingError} beyond `limit` runs, where the queue has no processor, and where workers run by themselves
+   * @throws {InvalidOptionError} where the limit is none
    */
   drain(options?: DrainOptions): Promise<JobRun[]> {
     return this.parts.drain('drain()', options);
   }
 
-  /** Forgets everything: jobs, whatever their state, and all that is told here. Schedules from code stay. */
+  /** Forgets everything: jobs, whatever their state, and all that is told here. Schedules from code stay. Never rejects. */
   clear(): Promise<void> {
     return this.parts.clear();
   }

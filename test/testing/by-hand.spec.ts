@@ -341,3 +341,14 @@ describe('run', () => {
     await expect(run('work', 'greet', {}, null)).rejects.toThrow('run().options must be an object');
   });
 });
+
+it('run is checked by the compiler where a definition says what there is', () => {
+  const check = async ({ testing }: Awaited<ReturnType<typeof setBench>>) => {
+    await testing.run(mail, { to: 'ada@example.com' });
+    // @ts-expect-error -- `to` is a text
+    await testing.run(mail, { to: 5 });
+    const [first] = testing.queue(mail).added(mail);
+    return first!.data.to satisfies string;
+  };
+  expect(check).toBeTypeOf('function');
+});

@@ -32,4 +32,4 @@ await queue.schedules.upsert('hourly', { every: '1h' }, { name: 'c', data: 'sche
 await queue.add('d', 'delayed', { delay: '1h' });
 await queue.add('e', 'much later', { delay: '10d' });
 said.push(...(await testing.advance('1h', { run: true })).map(({ result }) => result));
-console.log(said.toSorted().join(', '));
+console.log(said.map(String).toSorted((a, b) => (a < b ? -1 : 1)).join(', '));
