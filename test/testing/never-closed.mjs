@@ -32,4 +32,9 @@ await queue.schedules.upsert('hourly', { every: '1h' }, { name: 'c', data: 'sche
 await queue.add('d', 'delayed', { delay: '1h' });
 await queue.add('e', 'much later', { delay: '10d' });
 said.push(...(await testing.advance('1h', { run: true })).map(({ result }) => result));
-console.log(said.map(String).toSorted((a, b) => (a < b ? -1 : 1)).join(', '));
+console.log(
+  said
+    .map(String)
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .join(', '),
+);
