@@ -1,6 +1,9 @@
 // The wiring: modules, decorators, the runtime.
 export { QueueModule } from './queue.module.js';
 export type {
+  ConfigKeyOption,
+  NamedModuleAsyncOptions,
+  NamedModuleOptionsFactory,
   QueueAsyncOptions,
   QueueModuleAsyncOptions,
   QueueModuleOptionsFactory,
@@ -50,6 +53,8 @@ export type {
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
+
+export type { NamedModuleOptions } from './options/named-options.js';
 
 // Jobs.
 export { defineJob } from './job/define-job.js';

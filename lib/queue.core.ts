@@ -18,6 +18,7 @@ import {
   SETTINGS,
   SUBSTITUTE,
   WORKFORCE,
+  namedRootToken,
 } from './decorators/metadata.js';
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
@@ -32,15 +33,15 @@ import { HandlerMaker } from './handlers/handler-maker.js';
 import { scopedHandler } from './handlers/scoped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import { collectFaults } from './options/check.js';
-import { isMemory } from './options/connection.js';
 import {
   resolveModuleOptions,
   type QueueModuleOptions,
   type ResolvedModuleOptions,
 } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
-import { EMBEDDED_NOTICE, embeddedFaults, ignoredDurability, lostJobs } from './queue.embedded.js';
+import { EmbeddedQueues } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import type { Substitute } from './queue.substitute.js';
@@ -75,6 +76,7 @@ export class QueueCore {
     {
       provide: CHECKED_SETTINGS,
       inject: [
+        DiscoveryService,
         { token: ROOT_OPTIONS, optional: true },
         { token: SUBSTITUTE, optional: true },
       ],
@@ -83,8 +85,9 @@ export class QueueCore {
     { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
     {
       provide: QueueRegistry,
-      inject: [SETTINGS],
-      useFactory: (settings: ResolvedModuleOptions) => new QueueRegistry(settings),
+      inject: [SETTINGS, { token: SUBSTITUTE, optional: true }],
+      useFactory: (settings: ResolvedModuleOptions, substitute?: Substitute) =>
+        new QueueRegistry(settings, substitute),
     },
     ...wiredProviders,
     {
@@ -115,6 +118,7 @@ export class QueueCoreModule
     OnApplicationShutdown
 {
   private readonly logger = new Logger('QueueModule');
+  private readonly embedded: EmbeddedQueues;
   private stopLogging = () => {};
 
   constructor(
@@ -127,7 +131,9 @@ export class QueueCoreModule
     private readonly discovery: DiscoveryService,
     // There is none under another copy of Nest, which `discoveryProviders` says in words.
     @Optional() private readonly modules: ModulesContainer,
-  ) {}
+  ) {
+    this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
+  }
 
   /**
    * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
@@ -136,7 +142,7 @@ export class QueueCoreModule
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
-    if (this.isEmbedded) this.warnOfMemory();
+    for (const notice of this.embedded.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
   }
 
@@ -162,7 +168,7 @@ export class QueueCoreModule
 
   /** As the last of all: requests served until now could still add jobs. */
   async onApplicationShutdown(): Promise<void> {
-    if (this.isEmbedded) await this.sayWhatIsLost();
+    await this.sayWhatIsLost();
     await this.core.runtime.close();
     this.stopLogging();
   }
@@ -183,7 +189,7 @@ export class QueueCoreModule
       ...this.rootFaults(),
       ...this.registry.faults,
       ...this.dispatchers.faults,
-      ...embeddedFaults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
+      ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
       ...schedules.faults,
@@ -195,21 +201,10 @@ export class QueueCoreModule
     this.core.runtime.prepare(plans, schedules.queues);
   }
 
-  private get isEmbedded(): boolean {
-    return isMemory(this.settings.value.connection);
-  }
-
-  private warnOfMemory(): void {
-    this.logger.warn(EMBEDDED_NOTICE);
-    const queues = this.registry.names().map((name) => this.registry.optionsOf(name));
-    const ignored = ignoredDurability(this.settings.value, queues);
-    if (ignored !== null) this.logger.warn(ignored);
-  }
-
   /** Never rejects. */
   private async sayWhatIsLost(): Promise<void> {
     try {
-      const lost = await lostJobs(this.engine, this.registry.names());
+      const lost = await this.embedded.lost(this.engine);
       if (lost !== null) this.logger.warn(lost);
     } catch (error) {
       this.logger.error(`counting what is lost: ${String(error)}`);
@@ -217,13 +212,21 @@ export class QueueCoreModule
   }
 
   private rootFaults(): string[] {
-    const roots = this.discovery.getProviders().filter((wrapper) => wrapper.token === ROOT_OPTIONS);
-    return roots.length > 1 ? [faults.rootTwice(roots.length)] : [];
+    const tokens = this.discovery.getProviders().map(({ token }) => token);
+    return [undefined, ...configKeys(this.discovery)].flatMap((key) => {
+      const root = key === undefined ? ROOT_OPTIONS : namedRootToken(key);
+      const times = tokens.filter((token) => token === root).length;
+      return times > 1 ? [faults.rootTwice(times, key)] : [];
+    });
   }
 }
 
-function checkSettings(given: QueueModuleOptions | undefined, substitute?: Substitute): Settings {
+function checkSettings(
+  discovery: DiscoveryService,
+  given: QueueModuleOptions | undefined,
+  substitute?: Substitute,
+): Settings {
   const options = substitute ? substitute.options(given) : given;
-  if (options === undefined) throw new MissingRootError();
+  if (options === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
   return collectFaults((report) => resolveModuleOptions(options, report));
 }

@@ -1,10 +1,11 @@
 import { Module, type DynamicModule, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
-import { QUEUE_HANDLES, ROOT_OPTIONS, queueToken } from './decorators/metadata.js';
+import { QUEUE_HANDLES, ROOT_OPTIONS, namedRootToken, queueToken } from './decorators/metadata.js';
 import { BootstrapError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
 import type { DispatcherOptions } from './options/dispatcher-options.js';
 import type { QueueModuleOptions, QueueOptions } from './options/module-options.js';
+import type { NamedModuleOptions } from './options/named-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './queue.core.js';
 import { dispatcherProviders, withOptions, type DispatcherAsyncOptions } from './queue.dispatchers.js';
@@ -32,8 +33,28 @@ export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleM
   readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
 }
 
-/** `QueueModule.registerQueueAsync(options)`. The name stands outside, since the injection token is made from it. */
-export interface QueueAsyncOptions extends Pick<QueueOptions, 'name'>, Pick<ModuleMetadata, 'imports'> {
+/** A class that makes the options of a configuration with a key, for `useClass` and `useExisting`. */
+export interface NamedModuleOptionsFactory {
+  createQueueModuleOptions(): NamedModuleOptions | Promise<NamedModuleOptions>;
+}
+
+/** `QueueModule.forRootAsync(key, options)`: one of `useFactory`, `useClass` and `useExisting`. */
+export interface NamedModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
+  readonly inject?: Inject;
+  readonly useFactory?: (...injected: any[]) => NamedModuleOptions | Promise<NamedModuleOptions>;
+  readonly useClass?: Type<NamedModuleOptionsFactory>;
+  readonly useExisting?: Type<NamedModuleOptionsFactory> | string | symbol;
+}
+
+/** Which of several configurations a queue belongs to. */
+export interface ConfigKeyOption {
+  /** The key that `forRoot` was given. @default the configuration without a key */
+  readonly configKey?: string | undefined;
+}
+
+/** `QueueModule.registerQueueAsync(options)`. Name and key stand outside, since the injection tokens are made from them. */
+export interface QueueAsyncOptions
+  extends Pick<QueueOptions, 'name'>, ConfigKeyOption, Pick<ModuleMetadata, 'imports'> {
   readonly inject?: Inject;
   readonly useFactory: (
     ...injected: any[]
@@ -67,9 +88,21 @@ export class QueueModule {
    * @example
    * QueueModule.forRoot({ connection: process.env.REDIS_URL, role: 'producer' })
    */
-  static forRoot(options: QueueModuleOptions & VisibilityOptions = {}): DynamicModule {
-    const { isGlobal, ...given } = options;
-    return root(isGlobal, [], [{ provide: ROOT_OPTIONS, useValue: given }]);
+  static forRoot(options?: QueueModuleOptions & VisibilityOptions): DynamicModule;
+  /**
+   * A further configuration: queues that name its key are in another Redis, or under another prefix. It may say where they are
+   * and what they get; what holds for the whole process stands in `forRoot()` without a key.
+   *
+   * @example
+   * QueueModule.forRoot({ connection: 'redis://localhost:6379' }),
+   * QueueModule.forRoot('reports', { connection: 'redis://localhost:6380' }),
+   * QueueModule.registerQueue({ name: 'monthly', configKey: 'reports' })
+   */
+  static forRoot(key: string, options: NamedModuleOptions & VisibilityOptions): DynamicModule;
+  static forRoot(...args: [options?: unknown] | [key: string, options: unknown]): DynamicModule {
+    const { token, rest } = rootOf(args);
+    const { isGlobal, ...given } = (rest ?? {}) as QueueModuleOptions & VisibilityOptions;
+    return root(token, isGlobal, [], [{ provide: token, useValue: given }]);
   }
 
   /**
@@ -81,8 +114,21 @@ export class QueueModule {
    *   useFactory: (config: ConfigService) => ({ connection: config.getOrThrow<string>('REDIS_URL') }),
    * })
    */
-  static forRootAsync(options: QueueModuleAsyncOptions): DynamicModule {
-    return root(options.isGlobal, options.imports ?? [], asyncRootProviders(options));
+  static forRootAsync(options: QueueModuleAsyncOptions): DynamicModule;
+  /**
+   * A further configuration with options that are known only at start.
+   *
+   * @example
+   * QueueModule.forRootAsync('reports', {
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ connection: config.getOrThrow<string>('REPORTS_REDIS_URL') }),
+   * })
+   */
+  static forRootAsync(key: string, options: NamedModuleAsyncOptions): DynamicModule;
+  static forRootAsync(...args: [options: unknown] | [key: string, options: unknown]): DynamicModule {
+    const { token, rest } = rootOf(args);
+    const options = rest as QueueModuleAsyncOptions;
+    return root(token, options.isGlobal, options.imports ?? [], asyncRootProviders(token, options));
   }
 
   /**
@@ -92,8 +138,14 @@ export class QueueModule {
    * @example
    * QueueModule.registerQueue({ name: 'email' }, { name: 'reports', defaults: { attempts: 1 } })
    */
-  static registerQueue(...queues: QueueOptions[]): DynamicModule {
-    return registration(queues.map((options) => ({ name: options.name, useFactory: () => options })));
+  static registerQueue(...queues: (QueueOptions & ConfigKeyOption)[]): DynamicModule {
+    return registration(
+      queues.map(({ configKey, ...options }) => ({
+        name: options.name,
+        configKey,
+        useFactory: () => options,
+      })),
+    );
   }
 
   /**
@@ -147,7 +199,15 @@ export const coreViews = [
   { provide: QueueInspector, inject: [QueueCore], useFactory: (core: QueueCore) => core.inspector },
 ];
 
+/** `forRoot(options)` and `forRoot(key, options)`. */
+function rootOf(args: readonly unknown[]): { token: string; rest: unknown } {
+  const [first, second] = args;
+  const isNamed = args.length > 1 || typeof first === 'string';
+  return isNamed ? { token: namedRootToken(first), rest: second } : { token: ROOT_OPTIONS, rest: first };
+}
+
 function root(
+  token: string,
   isGlobal = true,
   imports: NonNullable<ModuleMetadata['imports']>,
   providers: Provider[],
@@ -157,7 +217,7 @@ function root(
     global: true,
     imports,
     providers,
-    exports: [ROOT_OPTIONS],
+    exports: [token],
   };
   return {
     module: QueueModule,
@@ -168,15 +228,13 @@ function root(
   };
 }
 
-function asyncRootProviders({
-  inject = [],
-  useFactory,
-  useClass,
-  useExisting,
-}: QueueModuleAsyncOptions): Provider[] {
+function asyncRootProviders(
+  token: string,
+  { inject = [], useFactory, useClass, useExisting }: QueueModuleAsyncOptions,
+): Provider[] {
   // Null, not undefined: a factory that forgot to return is told so, and not that forRoot is missing.
   const provideBy = (tokens: Inject, make: NonNullable<QueueModuleAsyncOptions['useFactory']>): Provider => ({
-    provide: ROOT_OPTIONS,
+    provide: token,
     inject: tokens,
     useFactory: async (...injected: unknown[]) => (await make(...injected)) ?? null,
   });
@@ -195,18 +253,22 @@ function createOptions(factory: QueueModuleOptionsFactory) {
   return factory.createQueueModuleOptions();
 }
 
+function rootToken(configKey: unknown): string {
+  return configKey === undefined ? ROOT_OPTIONS : namedRootToken(configKey);
+}
+
 function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
   const providers: Provider[] = [];
   // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
   const registered = new Map<string, symbol[]>();
-  for (const { name, inject = [], useFactory } of queues) {
+  for (const { name, configKey, inject = [], useFactory } of queues) {
     const token = Symbol(queueToken(name));
     registered.set(name, [...(registered.get(name) ?? []), token]);
     providers.push({
       provide: token,
-      inject: [QueueRegistry, ...inject],
-      useFactory: async (registry: QueueRegistry, ...injected: unknown[]) => {
-        registry.register({ ...(await useFactory(...injected)), name });
+      inject: [QueueRegistry, { token: rootToken(configKey), optional: true }, ...inject],
+      useFactory: async (registry: QueueRegistry, config: unknown, ...injected: unknown[]) => {
+        registry.register({ ...(await useFactory(...injected)), name }, { key: configKey, given: config });
         return name;
       },
     });

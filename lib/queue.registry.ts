@@ -1,6 +1,7 @@
 import { isDeepStrictEqual, inspect } from 'node:util';
-import { QueueConflictError, UnknownQueueError } from './errors.js';
+import { InvalidOptionError, QueueConflictError, UnknownQueueError, show } from './errors.js';
 import { checkQueueName } from './job/job-id.js';
+import { quoted } from './job/text.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveQueueOptions,
@@ -8,8 +9,12 @@ import {
   type ResolvedModuleOptions,
   type ResolvedQueueOptions,
 } from './options/module-options.js';
+import { isConfigKey, resolveNamedOptions } from './options/named-options.js';
+import type { Substitute } from './queue.substitute.js';
 
 interface Registration {
+  /** Key of its configuration; `''` is the one without. */
+  readonly config: string;
   readonly given: QueueOptions;
   readonly resolved: ResolvedQueueOptions;
 }
@@ -24,12 +29,31 @@ export class QueueRegistry {
   /** Registered with options that were refused: not unknown, so nobody need be told that they are missing. */
   private readonly refused = new Set<string>();
 
-  constructor(private readonly module: ResolvedModuleOptions) {}
+  /** By key. */
+  private readonly configs = new Map<string, ResolvedModuleOptions>();
 
-  /** Adds a queue, or meets it again. */
-  register(given: QueueOptions): void {
+  constructor(
+    private readonly module: ResolvedModuleOptions,
+    private readonly substitute?: Pick<Substitute, 'namedOptions'>,
+  ) {}
+
+  /**
+   * Adds a queue, or meets it again.
+   *
+   * @param root Its configuration: key, and what its `forRoot` was given, undefined where there is none.
+   */
+  register(given: QueueOptions, root: { readonly key: string | undefined; readonly given: unknown }): void {
+    const config = root.key ?? '';
+    // What takes the place of the store needs no configuration.
+    if (root.given === undefined && !this.substitute) {
+      this.faults.push(missingRoot(given.name, root.key));
+      this.refused.add(given.name);
+      return;
+    }
+    if (root.key !== undefined)
+      this.configure(root.key, this.substitute ? this.substitute.namedOptions(root.given) : root.given);
     const { value: resolved, faults } = collectFaults((report) =>
-      resolveQueueOptions(given, this.module, report),
+      resolveQueueOptions(given, this.settingsOf(config), report),
     );
     if (faults.length > 0) {
       this.faults.push(...faults);
@@ -38,12 +62,23 @@ export class QueueRegistry {
     }
     const first = this.queues.get(given.name);
     if (first === undefined) {
-      this.queues.set(given.name, { given, resolved });
-    } else if (!isDeepStrictEqual(first.resolved, resolved)) {
+      this.queues.set(given.name, { config, given, resolved });
+    } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
       this.faults.push(
-        new QueueConflictError(given.name, showOptions(first.given), showOptions(given)).message,
+        new QueueConflictError(given.name, showOptions(first), showOptions({ config, given })).message,
       );
     }
+  }
+
+  /** What `forRoot` with a key was given comes with each of its queues. */
+  private configure(key: string, given: unknown): void {
+    if (this.configs.has(key)) return;
+    const { value, faults } = collectFaults((report) => {
+      if (!isConfigKey(key)) report(badKey(key));
+      return resolveNamedOptions(key, given, this.module, report);
+    });
+    this.faults.push(...faults);
+    this.configs.set(key, value);
   }
 
   /** Names of all registered queues, in the order of their registration. */
@@ -54,6 +89,21 @@ export class QueueRegistry {
   /** Whether it is registered with options that hold. */
   has(queue: string): boolean {
     return this.queues.has(queue);
+  }
+
+  /** Key of the configuration of a queue; `''` is the one without, also for a queue that is not registered. */
+  configOf(queue: string): string {
+    return this.queues.get(queue)?.config ?? '';
+  }
+
+  /** The options of a configuration, with all defaults. */
+  settingsOf(config: string): ResolvedModuleOptions {
+    return this.configs.get(config) ?? this.module;
+  }
+
+  /** Names of the queues of a configuration that are registered with options that hold. */
+  queuesOf(config: string): readonly string[] {
+    return [...this.queues.keys()].filter((queue) => this.configOf(queue) === config);
   }
 
   /**
@@ -70,6 +120,20 @@ export class QueueRegistry {
 }
 
 /** The options of one registration on one line, without the name, which the sentence has already. */
-function showOptions({ name: _, ...options }: QueueOptions): string {
-  return inspect(options, { breakLength: Infinity, depth: 4 });
+function showOptions({ config, given }: Pick<Registration, 'config' | 'given'>): string {
+  const { name: _, ...options } = given;
+  return inspect(config === '' ? options : { ...options, configKey: config }, {
+    breakLength: Infinity,
+    depth: 4,
+  });
+}
+
+function missingRoot(queue: string, key: unknown): string {
+  return key === undefined
+    ? `registerQueue('${queue}') names no configKey, and there is no forRoot() without a key; name one, or add it`
+    : `registerQueue('${queue}').configKey: there is no forRoot(${typeof key === 'string' ? quoted(key) : show(key)}, …); import it once, in the root module`;
+}
+
+function badKey(key: string): InvalidOptionError {
+  return new InvalidOptionError('the key of forRoot()', '1 to 64 characters out of A-Z a-z 0-9 . _ -', key);
 }

@@ -10,6 +10,8 @@ import type { EndWait } from './producer/queue.js';
 export interface Substitute {
   /** The options of `forRoot`, where there is one, as they hold now. */
   options(given: QueueModuleOptions | undefined): QueueModuleOptions;
+  /** The same of `forRoot` with a key. */
+  namedOptions(given: unknown): unknown;
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine;
   /** Waits for the end of a job that is about to be added; null: as ever, for a worker that runs it. */
   waitFor(queue: string, id: string): EndWait | null;

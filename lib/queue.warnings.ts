@@ -25,14 +25,13 @@ export function warnWithoutShutdownHooks(logger: Logger): () => void {
 /** One line when a connection is lost and one when it is back. */
 export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Logger): () => void {
   const down = new Set<string>();
-  return engine.onLink(({ role, state, error }) => {
+  return engine.onLink(({ role, state, error, config }) => {
+    const connection = `the ${role} connection to Redis${config ? ` of forRoot('${config}')` : ''}`;
     if (state === 'up') {
-      if (down.delete(role)) logger.log(`the ${role} connection to Redis is back`);
-    } else if (!down.has(role)) {
-      down.add(role);
-      logger.warn(
-        `the ${role} connection to Redis is lost${error ? ` (${error.message})` : ''}; reconnecting`,
-      );
+      if (down.delete(connection)) logger.log(`${connection} is back`);
+    } else if (!down.has(connection)) {
+      down.add(connection);
+      logger.warn(`${connection} is lost${error ? ` (${error.message})` : ''}; reconnecting`);
     }
   });
 }

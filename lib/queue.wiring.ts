@@ -1,7 +1,11 @@
 import type { Provider } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, SUBSTITUTE, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
+import type { QueueLimits } from './engine/queue-limits.js';
+import { RoutedEngine } from './engine/routed-engine.js';
+import { Routes } from './engine/routes.js';
 import { QueueEvents } from './events/queue-events.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
@@ -10,10 +14,12 @@ import { generateId } from './job/job-id.js';
 import { Declarer } from './maintenance/declarer.js';
 import { Recoverer } from './maintenance/recoverer.js';
 import { Scheduler } from './maintenance/scheduler.js';
+import { MemoryEngine } from './memory/memory-engine.js';
 import { isMemory } from './options/connection.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import { QueueProducer } from './producer/queue-producer.js';
 import { Queue } from './producer/queue.js';
+import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
@@ -35,39 +41,61 @@ const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 
-/** The engine that is not chosen is not loaded either, and with it ioredis. */
+/**
+ * With configurations of other keys, an engine for each of those that are in use. Where all is in memory, the engine on Redis is not
+ * even loaded, and with it ioredis.
+ */
 async function createEngine(
   settings: ResolvedModuleOptions,
   registry: QueueRegistry,
+  discovery: DiscoveryService,
   substitute?: Substitute,
 ): Promise<QueueEngine> {
-  const { connection, prefix, leaseMs } = settings;
-  const limitsOf = (queue: string) => {
-    const { events, dead, completed } = registry.optionsOf(queue);
-    return {
-      maxEvents: events.max,
-      eventsAgeMs: events.ageMs,
-      deadMax: dead.max,
-      deadAgeMs: dead.ageMs,
-      completedMax: completed.max,
-    };
-  };
-  if (substitute) return substitute.createEngine(limitsOf);
-  const replicasAsked = () => {
-    const queues = registry.names().filter((name) => registry.has(name));
-    return Math.max(0, ...queues.map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
-  };
-  if (isMemory(connection)) {
-    const { MemoryEngine } = await import('./memory/memory-engine.js');
-    return new MemoryEngine({ leaseMs, limitsOf });
-  }
+  if (substitute) return substitute.createEngine((queue) => limitsIn(registry, queue));
+  const isAlone = configKeys(discovery).length === 0;
+  if (isAlone && isMemory(settings.connection)) return memoryEngine(settings, registry);
   const { RedisEngine } = await import('./engine/redis-engine.js');
-  return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
+  const make = (key: string) => {
+    const own = key === '' ? settings : registry.settingsOf(key);
+    const { connection, prefix, leaseMs } = own;
+    if (isMemory(connection)) return memoryEngine(own, registry);
+    const replicasAsked = () =>
+      Math.max(
+        0,
+        ...registry.queuesOf(key).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
+      );
+    const limitsOf = (queue: string) => limitsIn(registry, queue);
+    return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
+  };
+  if (isAlone) return make('');
+  const keys = () => configsInUse(discovery, registry);
+  return new RoutedEngine(new Routes(keys, (queue) => registry.configOf(queue), make));
+}
+
+/** Each has a memory of its own. */
+function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
+  return new MemoryEngine({
+    leaseMs,
+    limitsOf: (queue) => limitsIn(registry, queue),
+    keepsAlive: true,
+  });
+}
+
+function limitsIn(registry: QueueRegistry, queue: string): QueueLimits {
+  const { events, dead, completed } = registry.optionsOf(queue);
+  return {
+    maxEvents: events.max,
+    eventsAgeMs: events.ageMs,
+    deadMax: dead.max,
+    deadAgeMs: dead.ageMs,
+    completedMax: completed.max,
+  };
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
   const check = (queue: string) => void registry.optionsOf(queue);
-  return new QueueEvents(engine, () => registry.names(), check);
+  const sourceOf = (queue: string) => (engine instanceof RoutedEngine ? engine.routes.of(queue) : engine);
+  return new QueueEvents(sourceOf, () => registry.names(), check);
 }
 
 function createHandles(
@@ -154,7 +182,11 @@ function hire(
 const substitute = { token: SUBSTITUTE, optional: true };
 
 export const wiredProviders: Provider[] = [
-  { provide: QUEUE_ENGINE, inject: [SETTINGS, QueueRegistry, substitute], useFactory: createEngine },
+  {
+    provide: QUEUE_ENGINE,
+    inject: [SETTINGS, QueueRegistry, DiscoveryService, substitute],
+    useFactory: createEngine,
+  },
   {
     provide: DispatcherRegistry,
     inject: [QUEUE_ENGINE, SETTINGS],

@@ -153,7 +153,9 @@ async function startedOrNone() {
     return await startRedis({ quiet: true });
   } catch (error) {
     if (!(error instanceof MissingProgramError)) throw error;
-    console.error('No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.');
+    console.error(
+      'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.',
+    );
     return undefined;
   }
 }

@@ -59,6 +59,17 @@ export const JOB_REF: string = REQUEST;
 /** What `forRoot` was given, as it was given. */
 export const ROOT_OPTIONS = 'godwit:root-options';
 
+/** What `forRoot` with a key was given. */
+export function namedRootToken(key: unknown): string {
+  return `${ROOT_OPTIONS}:${typeof key === 'string' ? key : show(key)}`;
+}
+
+/** The key in such a token; undefined for other tokens. */
+export function keyOfNamedRoot(token: unknown): string | undefined {
+  const start = `${ROOT_OPTIONS}:`;
+  return typeof token === 'string' && token.startsWith(start) ? token.slice(start.length) : undefined;
+}
+
 /** The same after checking, with all defaults. */
 export const SETTINGS = 'godwit:settings';
 

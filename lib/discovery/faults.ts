@@ -94,8 +94,8 @@ export const faults = {
     `the processors of ${namedQueues(queues)} share one pool and ask for different concurrency: ` +
     `${list(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
 
-  rootTwice: (times: number) =>
-    `QueueModule.forRoot() or forRootAsync() is imported ${count(times)}; import it once, in the root module`,
+  rootTwice: (times: number, key: string | undefined) =>
+    `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
 };
 
 /** What is fine, but perhaps not meant. */
@@ -107,6 +107,10 @@ export const warnings = {
 /** `queue 'a'`, `queues 'a' and 'b'`. */
 function namedQueues(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${list(queues.map((queue) => `'${queue}'`))}`;
+}
+
+function quotedKey(key: string | undefined): string {
+  return key === undefined ? '' : `'${key}'`;
 }
 
 function count(times: number): string {

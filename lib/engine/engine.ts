@@ -102,6 +102,8 @@ export interface LinkEvent {
   readonly role: 'command' | 'blocking' | 'events' | 'heartbeat' | 'replicated';
   readonly state: 'up' | 'down';
   readonly error?: Error;
+  /** Key of the configuration, where there are several; `''` is the one without. */
+  readonly config?: string;
 }
 
 export interface EnqueueJob {

@@ -1,7 +1,8 @@
 import type { Observable } from 'rxjs';
 import type { EventType } from '../engine/engine.js';
 import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
-import { EventReader, type EventEngine, type ListenOptions } from './event-reader.js';
+import type { EventEngine, ListenOptions } from './event-reader.js';
+import { EventReaders } from './event-readers.js';
 import type { EventsStatus } from './event-status.js';
 import { GuardedObservable } from './guarded-observable.js';
 import { ofType } from './of-type.js';
@@ -33,18 +34,18 @@ export interface SinceOption {
  */
 export class QueueEvents {
   /** @internal */
-  readonly reader: EventReader;
+  readonly reader: EventReaders;
   /** `connecting`, `live`, `lost`, `gap` or `closed`; whoever subscribes is told the present one first. Opens no connection. */
   readonly status$: Observable<EventsStatus>;
 
   constructor(
-    engine: EventEngine,
+    sourceOf: (queue: string) => EventEngine,
     private readonly queues: () => readonly string[],
     /** Throws `UnknownQueueError`. */
     private readonly checkQueue: (queue: string) => void,
   ) {
-    this.reader = new EventReader(engine);
-    this.status$ = this.reader.status.status$;
+    this.reader = new EventReaders(sourceOf);
+    this.status$ = this.reader.status$;
   }
 
   /**

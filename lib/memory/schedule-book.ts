@@ -100,7 +100,14 @@ export class ScheduleBook {
   }
 
   private added(id: string, createdAt: number): ScheduleEntry {
-    const counters = { revision: 0, mode: 'running', nextAt: null, fired: 0, lastAt: null, lastJob: null } as const;
+    const counters = {
+      revision: 0,
+      mode: 'running',
+      nextAt: null,
+      fired: 0,
+      lastAt: null,
+      lastJob: null,
+    } as const;
     const entry: ScheduleEntry = { id, record: '', createdAt, ...counters };
     this.entries.set(id, entry);
     return entry;

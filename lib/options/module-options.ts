@@ -249,8 +249,9 @@ const readProcessor = shape({
 export function resolveModuleOptions(
   options: QueueModuleOptions = {},
   report: Report = refuse,
+  path = 'forRoot()',
 ): ResolvedModuleOptions {
-  const given = readModule(options, 'forRoot()', report) ?? {};
+  const given = readModule(options, path, report) ?? {};
   return {
     connection: given.connection ?? DEFAULT_CONNECTION,
     prefix: given.prefix ?? 'godwit',

@@ -87,6 +87,10 @@ export class TestBench implements Substitute, EngineWatcher {
     return { ...withoutConnection(given ?? {}), ...own, autoStart: own.autoStart === true };
   }
 
+  namedOptions(given: unknown): unknown {
+    return typeof given === 'object' && given !== null ? withoutConnection(given) : (given ?? {});
+  }
+
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
     const memory = new MemoryEngine({ store: this.store, leaseMs: FOREVER_MS, limitsOf });
     const watched = watchEngine(memory, this);

@@ -51,7 +51,7 @@ describe('what needs other processes', () => {
     ['worker', 'add what this one runs'],
   ] as const)('is refused: the role %s', async (role, what) => {
     expect(await faultsOf({ role })).toEqual([
-      `forRoot().role must be 'both' where connection is 'memory', got '${role}': no other process could ${what}; ` +
+      `forRoot().role must be 'both' where a connection is 'memory', got '${role}': no other process could ${what}; ` +
         'leave it out, or let connection name a Redis',
     ]);
   });

@@ -4,13 +4,21 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import ts from 'typescript';
+import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
 import { atEnd } from '../support/cleanup.js';
-import { PATIENT } from '../support/queue-app.js';
 import { until } from '../support/wait.js';
 
+/** Starting a program that is compiled on its way takes long on a busy machine. */
+const PATIENT = { timeout: 60_000 } as const;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const COMPILER_OPTIONS = {
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.ESNext,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+} as const;
 const TYPESCRIPT = ['--import', './tools/typescript.mjs'];
 const NO_IOREDIS = ['--import', './test/support/no-ioredis.mjs'];
 
@@ -20,6 +28,7 @@ interface Program {
   readonly text: () => string;
   /** Resolves once it has printed that. */
   readonly said: (match: RegExp) => Promise<unknown>;
+  readonly signal: (signal: NodeJS.Signals) => void;
   /** Ends it with SIGTERM; resolves with its exit code or the signal. */
   readonly end: () => Promise<number | NodeJS.Signals>;
 }
@@ -51,6 +60,7 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
         ...PATIENT,
         what: () => `it prints ${match.source}, and it printed:\n${text()}`,
       }),
+    signal: (signal) => void child.kill(signal),
     end: async () => {
       child.kill('SIGTERM');
       const [code, signal] = await closed;
@@ -59,41 +69,39 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
   };
 }
 
+const FOLDER = join(ROOT, '.tmp', `programs-${process.pid}`);
+
+/** The program as it stands; that it is right is for the compiler to say, in `readme.spec.ts`. */
+function compiled(name: string, code: string): string {
+  const path = join(FOLDER, `${name}.js`);
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(path, ts.transpileModule(code, { compilerOptions: COMPILER_OPTIONS }).outputText);
+  return path;
+}
+
+afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
 const post = (url: string, body: unknown) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-describe('the first example of the README', () => {
+describe('the first example of the README', { timeout: 120_000 }, () => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
   const [, code] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
-
-  /** Runs it as it stands. */
-  const start = (env: NodeJS.ProcessEnv = {}) => {
-    const folder = join(ROOT, '.tmp', `example-${process.pid}`);
-    mkdirSync(folder, { recursive: true });
-    atEnd(() => rmSync(folder, { recursive: true, force: true }));
-    writeFileSync(join(folder, 'main.ts'), code!);
-    return startProgram([...TYPESCRIPT, ...NO_IOREDIS, join(folder, 'main.ts')], env);
-  };
+  const start = (env: NodeJS.ProcessEnv = {}) =>
+    startProgram([...NO_IOREDIS, compiled('example', code!)], env);
 
   it('answers a request and handles the job, without a Redis and without ioredis', async () => {
     const { url, said, text, end } = await start();
     await said(/Nest application successfully started/);
     const email = 'ada@example.com';
     const response = await post(`${url}/signup`, { email });
-    expect([response.status, await response.json()]).toEqual([201, { id: `welcome-${email}`, duplicate: false }]);
+    expect(response.status).toBe(201);
+    expect(await response.json()).toMatchObject({ id: `welcome-${email}`, duplicate: false });
     await said(/^mail to ada@example\.com$/m);
     expect(text().match(/WARN|ERROR/g)).toEqual(['WARN']);
     expect(text()).toMatch(/WARN.*jobs live in the memory of this process: nothing is kept when it ends/);
     expect(await end()).toBe('SIGTERM');
-    expect(text()).toContain("queue 'email' drained: 0 finished, 0 given back");
-  });
-
-  it('says at its end which jobs are lost', async () => {
-    const { url, said, text, end } = await start();
-    await said(/Nest application successfully started/);
-    await post(`${url}/signup`, { email: 'eve@example.com' });
-    expect(await end()).toBe('SIGTERM');
-    expect(text()).toContain("1 job that has not run to the end is lost with the memory of this process: 'email' 1");
+    expect(text()).toContain("queue 'email' drained");
   });
 
   it('does not start in production', async () => {
@@ -109,7 +117,42 @@ describe('the first example of the README', () => {
   });
 });
 
-describe('where no Redis can be had', () => {
+describe('a process that only works', { timeout: 120_000 }, () => {
+  const WORKER = `
+    import { Module } from '@nestjs/common';
+    import { NestFactory } from '@nestjs/core';
+    import { Handle, Processor, QueueModule, QueueProducer, type Job } from 'godwit';
+
+    @Processor('work')
+    class Work {
+      @Handle()
+      run(job: Job) {
+        console.log('ran ' + job.name);
+      }
+    }
+
+    @Module({
+      imports: [QueueModule.forRoot({ connection: 'memory' }), QueueModule.registerQueue({ name: 'work' })],
+      providers: [Work],
+    })
+    class AppModule {}
+
+    const app = await NestFactory.createApplicationContext(AppModule);
+    app.enableShutdownHooks();
+    process.on('SIGUSR2', () => app.get(QueueProducer).add('work', 'second', null));
+    await app.get(QueueProducer).add('work', 'first', null, { delay: 100 });
+  `;
+
+  it('stays, as it would with a connection, until it is told to end', async () => {
+    const { said, signal, end } = await startProgram([...NO_IOREDIS, compiled('worker', WORKER)]);
+    await said(/^ran first$/m);
+    signal('SIGUSR2');
+    await said(/^ran second$/m);
+    expect(await end()).toBe('SIGTERM');
+  });
+});
+
+describe('where no Redis can be had', { timeout: 120_000 }, () => {
   /** As `npm run sample` does, without compiling it. */
   const start = (sample: string) =>
     startProgram([
@@ -121,7 +164,8 @@ describe('where no Redis can be had', () => {
       ...NO_IOREDIS,
       `sample/${sample}/src/main.ts`,
     ]);
-  const SAID = 'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
+  const SAID =
+    'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
 
   it('the webhooks sample runs in memory, and says so', async () => {
     const { url, said, text, end } = await start('01-webhooks');
@@ -141,7 +185,8 @@ describe('where no Redis can be had', () => {
     const { url, said, text, end } = await start('02-schedules');
     await said(/Open {2}http:/);
     expect(text()).toContain(SAID);
-    const list = async () => (await (await fetch(`${url}/schedules`)).json()) as { id: string; fired: number }[];
+    const list = async () =>
+      (await (await fetch(`${url}/schedules`)).json()) as { id: string; fired: number }[];
     expect((await list()).map(({ id }) => id)).toContain('report-new-york');
     await until(async () => (await list()).some(({ fired }) => fired > 0), PATIENT);
     expect(await end()).toBe(0);

@@ -150,7 +150,9 @@ describe('what works as it does on Redis', () => {
     const began = latch('the run');
     const hang: Handlers[string] = (job) => {
       began.open();
-      return new Promise((_, reject) => job.signal.addEventListener('abort', () => reject(job.signal.reason)));
+      return new Promise((_, reject) =>
+        job.signal.addEventListener('abort', () => reject(job.signal.reason)),
+      );
     };
     const { queue, ended } = await boot({ handlers: { hang }, root: { lease: { duration: '1s' } } });
     const later = await queue.add('hang', 1, { delay: '1h' });
@@ -202,14 +204,21 @@ describe('what works as it does on Redis', () => {
       began.open();
       return end.promise;
     };
-    const { get, queue } = await boot({ handlers: { hold }, concurrency: 1, root: { lease: { duration: 400 } } });
+    const { get, queue } = await boot({
+      handlers: { hold },
+      concurrency: 1,
+      root: { lease: { duration: 400 } },
+    });
     const inspector = get(QueueInspector);
     await queue.addBulk([
       { name: 'hold', data: 1 },
       { name: 'hold', data: 2 },
     ]);
     await began.wait(PATIENT);
-    const worker = await until(async () => (await inspector.workers()).find(({ pools }) => pools[0]!.running === 1), PATIENT);
+    const worker = await until(
+      async () => (await inspector.workers()).find(({ pools }) => pools[0]!.running === 1),
+      PATIENT,
+    );
     expect(worker).toMatchObject({ pid: process.pid, state: 'running', versions: { server: 'memory' } });
     expect(await inspector.queues()).toMatchObject([{ name: 'work', counts: { waiting: 1, active: 1 } }]);
     end.open();
@@ -232,10 +241,7 @@ describe('what works as it does on Redis', () => {
       any() {}
     }
     const { url, get } = await bootApp({
-      imports: [
-        QueueModule.forRoot({ connection: 'memory' }),
-        QueueModule.registerQueue({ name: 'work' }),
-      ],
+      imports: [QueueModule.forRoot({ connection: 'memory' }), QueueModule.registerQueue({ name: 'work' })],
       providers: [Work],
       controllers: [Live],
       http: true,
@@ -247,7 +253,12 @@ describe('what works as it does on Redis', () => {
     );
     expect(first).toMatch(/event: added\n[^]*event: active\n[^]*event: completed\n/);
     const [, lastOfOne] = /event: completed\nid: (.+)\ndata: .*"one"/.exec(first)!;
-    const again = await readUntil(`${url}/live`, /event: completed\n/, { 'last-event-id': lastOfOne! }, () => 0);
+    const again = await readUntil(
+      `${url}/live`,
+      /event: completed\n/,
+      { 'last-event-id': lastOfOne! },
+      () => 0,
+    );
     expect(again).toContain('"jobId":"two"');
     expect(again).not.toContain('"jobId":"one"');
   });

@@ -7,7 +7,7 @@ import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
 import type { ModelLimits } from './queue-model.js';
-import { readState, type Snapshot } from './state.js';
+import { readState, type Snapshot, type State } from './state.js';
 
 export const PREFIX = 'model';
 export const QUEUE = 'q';
@@ -25,6 +25,24 @@ export const MAX_STALLS = 3;
 /** What becomes of a call of a script: answered; done, but its answer is lost; or lost on the way there. */
 export type Fate = 'answered' | 'reply lost' | 'call lost';
 
+/** What a sequence of commands is played on: an engine, its clock, and a look at all it keeps. */
+export interface AnyRig {
+  /** Set before a call; whether its script was run is told after it. */
+  fate: Fate;
+  readonly wasRun: boolean;
+  readonly engine: QueueEngine;
+  /** Nothing is kept, and the clock is at this time. */
+  reset(now: number): Promise<void>;
+  setClock(now: number): Promise<void>;
+  /** The time of these keys is over. */
+  expire(kinds: readonly string[]): Promise<void>;
+  /** As a worker does that is woken. */
+  takeBell(): Promise<void>;
+  snapshot(afterEvent: number): Promise<Snapshot>;
+  /** What of a state of the model can be seen here. */
+  visible(state: State): State;
+}
+
 export interface RigOptions {
   /** Before the clock is taken out of the scripts. */
   readonly patch?: Patch;
@@ -36,10 +54,9 @@ export interface RigOptions {
 }
 
 /** A server with nothing else on it, and engines on it whose scripts take the time from a key. */
-export class Rig {
+export class Rig implements AnyRig {
   readonly keys = new QueueKeys(PREFIX, QUEUE);
   private readonly tag = this.keys.fixed.meta.slice(0, -'meta'.length);
-  /** Set before a call; whether its script was run is told after it. */
   fate: Fate = 'answered';
   wasRun = false;
 
@@ -87,6 +104,19 @@ export class Rig {
 
   async setClock(now: number): Promise<void> {
     await this.admin.set(`${this.tag}clock`, now);
+  }
+
+  /** The clock of the scripts is ours, but not that by which Redis lets keys end. */
+  async expire(kinds: readonly string[]): Promise<void> {
+    for (const kind of kinds) await this.admin.del(this.keyOf(kind));
+  }
+
+  async takeBell(): Promise<void> {
+    await this.admin.zpopmin(this.keyOf('doorbell'));
+  }
+
+  visible(state: State): State {
+    return state;
   }
 
   keyOf(kind: string): string {

@@ -4,7 +4,7 @@ import type { EnqueueCall, ExchangeCall, QueueEngine } from '#lib/engine/engine.
 import { RedisUnavailableError } from '#lib/errors.js';
 import { brokenRules } from './invariants.js';
 import { QueueModel } from './queue-model.js';
-import { expectSame, LIMITS, QUEUE, type Fate, type Rig } from './rig.js';
+import { expectSame, LIMITS, QUEUE, type AnyRig, type Fate, type Rig } from './rig.js';
 
 /** A worker or a lane of a producer, with the number of its last call. */
 interface Speaker {
@@ -17,7 +17,7 @@ export type PastCall =
   | { readonly verb: 'exchange'; readonly call: ExchangeCall };
 
 /** What one sequence of commands plays on: the model, and what its workers and producers know of themselves. */
-export class Scene {
+export class Scene<R extends AnyRig = Rig> {
   readonly model = new QueueModel(LIMITS);
   readonly workers: Speaker[] = [0, 1, 2].map((n) => ({ name: `w${n}`, seq: 0 }));
   readonly lanes: Speaker[] = [0, 1].map((n) => ({ name: `l${n}`, seq: 0 }));
@@ -29,7 +29,7 @@ export class Scene {
   /** The state that was looked at last: what has not changed is not looked at again. */
   private audited: unknown;
 
-  constructor(readonly rig: Rig) {}
+  constructor(readonly rig: R) {}
 
   nextBody(): string {
     this.jobs += 1;
@@ -77,7 +77,7 @@ export class Scene {
     const said = model.takeSaid();
     const after = said.length > 0 ? said[0]!.number - 1 : model.lastEvent;
     const { state, events } = await rig.snapshot(after);
-    expectSame(state, model.state(), 'the state');
+    expectSame(state, rig.visible(model.state()), 'the state');
     const brief = events.map(({ number, type, id, name, attempt, reason }) => ({
       number,
       type,

@@ -58,14 +58,14 @@ export const promote = command(
 export const advance = (...steps: number[]) => command('advance', fc.constantFrom(...steps), pass);
 
 async function pass(scene: Scene, ms: number): Promise<void> {
-  for (const key of scene.model.advance(ms)) await scene.rig.admin.del(scene.rig.keyOf(key));
+  await scene.rig.expire(scene.model.advance(ms));
   await scene.rig.setClock(scene.model.now);
   await scene.compare();
 }
 
 /** A worker woken by the bell takes it away. */
 export const wake = command('wake', fc.constant(null), async (scene) => {
-  await scene.rig.admin.zpopmin(scene.rig.keyOf('doorbell'));
+  await scene.rig.takeBell();
   scene.model.bells.delete([...scene.model.bells].toSorted()[0]!);
 });
 

@@ -1,6 +1,12 @@
 import type { DeclareCall, Declaration } from '#lib/engine/declaration-verbs.js';
+import type { QueueEngine } from '#lib/engine/engine.js';
 import { ownedRecord } from '#lib/schedule/owner.js';
 import { QUEUE, type TestQueue } from './support.js';
+
+/** Whoever has an engine. */
+interface Declaring {
+  readonly engine: Pick<QueueEngine, 'declarations' | 'schedules'>;
+}
 
 export const OWNER = 'app';
 export const TTL_MS = 60_000;
@@ -22,7 +28,7 @@ export function newSet(process: string, ids: readonly string[], owner = OWNER): 
 }
 
 export function declaring(
-  q: TestQueue,
+  q: Declaring,
   process: string,
   ids: readonly string[],
   more: Partial<DeclareCall> = {},
@@ -30,16 +36,16 @@ export function declaring(
   return q.engine.declarations.declare(QUEUE, { ...newSet(process, ids, more.owner), ...more });
 }
 
-export function renewing(q: TestQueue, process: string, ids: readonly string[], owner = OWNER) {
+export function renewing(q: Declaring, process: string, ids: readonly string[], owner = OWNER) {
   return q.engine.declarations.renew(QUEUE, declaration(process, ids, owner));
 }
 
-export function withdrawing(q: TestQueue, process: string, ids: readonly string[], owner = OWNER) {
+export function withdrawing(q: Declaring, process: string, ids: readonly string[], owner = OWNER) {
   return q.engine.declarations.withdraw(QUEUE, declaration(process, ids, owner));
 }
 
 /** The ids of all schedules there are, sorted. */
-export async function scheduleIds(q: TestQueue): Promise<string[]> {
+export async function scheduleIds(q: Declaring): Promise<string[]> {
   const { schedules } = await q.engine.schedules.list(QUEUE, { offset: 0, limit: 1_000 });
   return schedules.map(({ id }) => id).toSorted();
 }

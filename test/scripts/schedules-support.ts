@@ -1,5 +1,11 @@
+import type { QueueEngine } from '#lib/engine/engine.js';
 import type { FireSchedule, OccurrenceJob, PutSchedule, StoredSchedule } from '#lib/engine/schedule-verbs.js';
-import { QUEUE, type TestQueue } from './support.js';
+import { QUEUE } from './support.js';
+
+/** Whoever has an engine. */
+interface Scheduling {
+  readonly engine: Pick<QueueEngine, 'schedules'>;
+}
 
 /** A schedule, whose record is not read by any script. */
 export const putting = (id: string, more: Partial<PutSchedule> = {}): PutSchedule => ({
@@ -12,7 +18,7 @@ export const putting = (id: string, more: Partial<PutSchedule> = {}): PutSchedul
 
 /** Puts schedules that are due since 1970, unless `more` says otherwise. */
 export async function put(
-  q: TestQueue,
+  q: Scheduling,
   id: string,
   more: Partial<PutSchedule> = {},
 ): Promise<StoredSchedule> {
@@ -21,7 +27,7 @@ export async function put(
   return seen(q, id);
 }
 
-export async function seen(q: TestQueue, id: string): Promise<StoredSchedule> {
+export async function seen(q: Scheduling, id: string): Promise<StoredSchedule> {
   const { schedule } = await q.engine.schedules.get(QUEUE, id);
   if (!schedule) throw new Error(`there is no schedule ${id}`);
   return schedule;

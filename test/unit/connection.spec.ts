@@ -112,7 +112,10 @@ describe('checkConnection', () => {
   });
 
   it.each([
-    ['Memory', `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got "Memory" (string)`],
+    [
+      'Memory',
+      `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got "Memory" (string)`,
+    ],
     ['memory://', `forRoot().connection must be a redis:// or rediss:// URL, or 'memory', got`],
     [{ memory: false }, 'forRoot().connection.memory must be true, or left out, got false'],
     [{ memory: 'true' }, 'forRoot().connection.memory must be true, or left out, got "true" (string)'],

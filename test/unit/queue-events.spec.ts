@@ -25,7 +25,7 @@ beforeEach(() => {
   engine = new FakeEventEngine();
   queues = ['email', 'sms'];
   events = new QueueEvents(
-    engine,
+    () => engine,
     () => queues,
     (queue) => {
       if (!queues.includes(queue)) throw new UnknownQueueError(queue, queues);

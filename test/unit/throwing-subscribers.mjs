@@ -36,7 +36,7 @@ const engine = {
 };
 
 const events = new QueueEvents(
-  engine,
+  () => engine,
   () => ['email'],
   () => {},
 );

@@ -13,7 +13,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   engine = new FakeEventEngine();
   events = new QueueEvents(
-    engine,
+    () => engine,
     () => ['email'],
     () => {},
   );

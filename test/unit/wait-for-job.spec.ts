@@ -14,7 +14,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   engine = new FakeEventEngine();
   events = new QueueEvents(
-    engine,
+    () => engine,
     () => ['email'],
     () => {},
   );

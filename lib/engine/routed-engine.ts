@@ -1,0 +1,232 @@
+import type {
+  AdoptAnswer,
+  BeatAnswer,
+  EnqueueAnswer,
+  EnqueueCall,
+  ExchangeAnswer,
+  ExchangeCall,
+  Heartbeat,
+  HeartbeatPlan,
+  LinkEvent,
+  NoteCall,
+  QueueEngine,
+  QueueEventBatch,
+  QueueLook,
+  RecoverAnswer,
+  RecoverCall,
+  ReleaseCall,
+  ServerWarning,
+} from './engine.js';
+import type { AdminVerbs } from './admin-verbs.js';
+import type { DeclarationVerbs } from './declaration-verbs.js';
+import type { ProcessVerbs } from './process-verbs.js';
+import { RoutedBells } from './routed-bells.js';
+import type { Routes } from './routes.js';
+import type { ScheduleVerbs } from './schedule-verbs.js';
+import type { TaskVerbs } from './task-verbs.js';
+import type { UpkeepVerbs } from './upkeep-verbs.js';
+
+/**
+ * Several engines as one, for an application whose queues are in several stores: what is asked of a queue goes to the engine of
+ * that queue, what is asked of many to each of theirs.
+ */
+export class RoutedEngine implements QueueEngine {
+  readonly admin: AdminVerbs;
+  readonly declarations: DeclarationVerbs;
+  readonly schedules: ScheduleVerbs;
+  readonly upkeep: UpkeepVerbs;
+  readonly processes: ProcessVerbs;
+  private readonly bells: RoutedBells;
+
+  constructor(readonly routes: Routes) {
+    const of = (queue: string) => routes.of(queue);
+    this.admin = byQueue((queue) => of(queue).admin);
+    this.declarations = byQueue((queue) => of(queue).declarations);
+    this.schedules = byQueue((queue) => of(queue).schedules, {
+      scheduled: (queues) => routes.concat(queues, (engine, some) => engine.schedules.scheduled(some)),
+    });
+    this.upkeep = byQueue((queue) => of(queue).upkeep, {
+      // Two processes that each have a part of the claim both look after all; doing so twice is harmless.
+      claimUpkeep: async (queues, forMs) =>
+        (
+          await routes.concat(queues, async (engine, some) => [await engine.upkeep.claimUpkeep(some, forMs)])
+        ).includes(true),
+      overgrown: (queues) => routes.concat(queues, (engine, some) => engine.upkeep.overgrown(some)),
+    });
+    this.processes = processesOf(routes);
+    this.bells = new RoutedBells(routes);
+  }
+
+  /** Tasks of other programs are in the store of `forRoot` without a key, or in the only one. */
+  get tasks(): TaskVerbs {
+    return this.routes.first().tasks;
+  }
+
+  async open(): Promise<boolean> {
+    const there = await this.routes.each((engine) => engine.open());
+    return there.every(Boolean);
+  }
+
+  async close(): Promise<void> {
+    await this.routes.each((engine) => engine.close());
+  }
+
+  onLink(listener: (event: LinkEvent) => void): () => void {
+    return this.routes.listen((engine, config) => engine.onLink((event) => listener({ ...event, config })));
+  }
+
+  onWarning(listener: (warning: ServerWarning) => void): () => void {
+    return this.routes.listen((engine) => engine.onWarning(listener));
+  }
+
+  now(): number {
+    return this.routes.first().now();
+  }
+
+  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+    return this.routes.of(queue).enqueue(queue, call);
+  }
+
+  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    return this.routes.of(queue).exchange(queue, call);
+  }
+
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
+    return this.routes.of(queue).beat(queue, worker, leaseMs);
+  }
+
+  /** One for each store; none where one of them can have none. */
+  openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
+    let all: Heartbeat[] = [];
+    const close = async () => void (await Promise.all(all.map((heartbeat) => heartbeat.close())));
+    const onFailure = (error: Error) => {
+      // From now on a timer beats for all.
+      void close();
+      plan.onFailure(error);
+    };
+    const opened = this.routes
+      .all()
+      .map((engine) => [engine, engine.openHeartbeat({ ...plan, onFailure })] as const);
+    const byEngine = new Map(opened);
+    all = opened.map(([, heartbeat]) => heartbeat).filter((heartbeat) => heartbeat !== null);
+    if (all.length < opened.length) {
+      void close();
+      return null;
+    }
+    const of = (queue: string) => byEngine.get(this.routes.of(queue))!;
+    return {
+      follow: (queue, worker) => of(queue).follow(queue, worker),
+      holds: (queue, any) => of(queue).holds(queue, any),
+      leave: (queue) => of(queue).leave(queue),
+      show: (record) => all.forEach((heartbeat) => heartbeat.show(record)),
+      close,
+    };
+  }
+
+  overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]> {
+    return this.routes.of(queue).overdue(queue, withinMs);
+  }
+
+  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
+    return this.routes.of(queue).recover(queue, call);
+  }
+
+  adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
+    return this.routes.of(queue).adopt(queue, worker, known);
+  }
+
+  release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }> {
+    return this.routes.of(queue).release(queue, call);
+  }
+
+  promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }> {
+    return this.routes.of(queue).promote(queue, limit);
+  }
+
+  note(queue: string, call: NoteCall): Promise<boolean> {
+    return this.routes.of(queue).note(queue, call);
+  }
+
+  awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
+    return this.bells.await(queues, maxMs);
+  }
+
+  interruptBell(): void {
+    this.bells.interrupt();
+  }
+
+  ring(queue: string): Promise<void> {
+    return this.routes.of(queue).ring(queue);
+  }
+
+  /** Of a store that cannot be asked nothing is learnt; the workers of the others are not kept waiting. */
+  look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]> {
+    const workers = new Map(sleepers.map((sleeper) => [sleeper.queue, sleeper]));
+    return this.routes.concat([...workers.keys()], (engine, queues) =>
+      engine.look(queues.map((queue) => workers.get(queue)!)).catch(() =>
+        queues.map((queue) => ({
+          queue,
+          work: true,
+          dueInMs: null,
+          leaseInMs: null,
+          scheduleInMs: null,
+        })),
+      ),
+    );
+  }
+
+  lastEvent(queue: string): Promise<number> {
+    return this.routes.of(queue).lastEvent(queue);
+  }
+
+  /** Where several stores are read at once, the slowest is waited for: readers read one store each. */
+  readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
+    return this.routes.concat([...after.keys()], (engine, queues) =>
+      engine.readEvents(new Map(queues.map((queue) => [queue, after.get(queue)!])), blockMs),
+    );
+  }
+
+  async openEvents(): Promise<void> {
+    await this.routes.each((engine) => engine.openEvents());
+  }
+
+  async closeEvents(): Promise<void> {
+    await this.routes.each((engine) => engine.closeEvents());
+  }
+}
+
+/** Verbs whose first argument is the queue; those that take several queues stand in `others`. */
+function byQueue<Verbs extends object>(of: (queue: string) => Verbs, others: Partial<Verbs> = {}): Verbs {
+  return new Proxy(others as Verbs, {
+    get: (target, verb) =>
+      Reflect.get(target, verb) ??
+      ((queue: string, ...args: unknown[]) => {
+        const verbs = of(queue) as Record<PropertyKey, (...given: unknown[]) => unknown>;
+        return verbs[verb]!(queue, ...args);
+      }),
+  });
+}
+
+/** A process says what it does in each store that it works with. */
+function processesOf(routes: Routes): ProcessVerbs {
+  return {
+    get server() {
+      return routes.first().processes.server;
+    },
+    register: async (record, leaseMs) =>
+      void (await routes.each((engine) => engine.processes.register(record, leaseMs))),
+    unregister: async (process) => void (await routes.each((engine) => engine.processes.unregister(process))),
+    list: async () => {
+      const lists = await routes.each((engine) => engine.processes.list());
+      const records = new Map(lists.flatMap((list) => list.records).map((record) => [record.id, record]));
+      return {
+        records: [...records.values()],
+        unreadable: lists.flatMap((list) => list.unreadable),
+      };
+    },
+    ofWorker: async (worker) => {
+      const found = await routes.each((engine) => engine.processes.ofWorker(worker));
+      return found.find((record) => record !== null) ?? null;
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import type { QueueEngine } from './engine.js';
+
+/** Which engine is that of a queue. An engine is made when it is first asked for. */
+export class Routes {
+  private readonly engines = new Map<string, QueueEngine>();
+
+  /**
+   * @param keys Those of all configurations that are in use; `''` is the one without a key.
+   * @param keyOf That of the configuration of a queue.
+   */
+  constructor(
+    private readonly keys: () => readonly string[],
+    private readonly keyOf: (queue: string) => string,
+    private readonly make: (key: string) => QueueEngine,
+  ) {}
+
+  byKey(key: string): QueueEngine {
+    let engine = this.engines.get(key);
+    if (engine === undefined) this.engines.set(key, (engine = this.make(key)));
+    return engine;
+  }
+
+  of(queue: string): QueueEngine {
+    return this.byKey(this.keyOf(queue));
+  }
+
+  /** One that is in use, else the one without a key. */
+  first(): QueueEngine {
+    return this.byKey(this.keys()[0] ?? '');
+  }
+
+  all(): readonly QueueEngine[] {
+    return this.keys().map((key) => this.byKey(key));
+  }
+
+  /** Asks all of them at once; rejects with the first that does, once all have ended. */
+  async each<T>(ask: (engine: QueueEngine) => Promise<T>): Promise<T[]> {
+    const answers = await Promise.allSettled(this.all().map(ask));
+    return answers.map((answer) => {
+      if (answer.status === 'rejected') throw answer.reason;
+      return answer.value;
+    });
+  }
+
+  listen(to: (engine: QueueEngine, key: string) => () => void): () => void {
+    const stops = this.keys().map((key) => to(this.byKey(key), key));
+    return () => stops.forEach((stop) => stop());
+  }
+
+  /** The queues of each configuration. */
+  group(queues: readonly string[]): [key: string, queues: string[]][] {
+    const groups = new Map<string, string[]>();
+    for (const queue of queues) {
+      const key = this.keyOf(queue);
+      groups.set(key, [...(groups.get(key) ?? []), queue]);
+    }
+    return [...groups];
+  }
+
+  /** Asks each engine about its queues, and answers what all of them say. */
+  async concat<T>(
+    queues: readonly string[],
+    ask: (engine: QueueEngine, queues: readonly string[]) => Promise<readonly T[]>,
+  ): Promise<T[]> {
+    const answers = await Promise.all(this.group(queues).map(([key, some]) => ask(this.byKey(key), some)));
+    return answers.flat();
+  }
+}

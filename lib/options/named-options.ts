@@ -1,0 +1,62 @@
+import { InvalidOptionError } from '../errors.js';
+import { isPlainName } from '../job/job-id.js';
+import { readable, type Report } from './check.js';
+import {
+  resolveModuleOptions,
+  type QueueModuleOptions,
+  type ResolvedModuleOptions,
+} from './module-options.js';
+
+/**
+ * `QueueModule.forRoot(key, options)`: where the queues of this configuration are, and what they get. Everything else holds for
+ * the whole process, and stands in `forRoot()` without a key.
+ */
+export type NamedModuleOptions = Pick<
+  QueueModuleOptions,
+  'connection' | 'prefix' | 'defaults' | 'maxPayloadBytes' | 'events' | 'dead' | 'completed' | 'durability'
+>;
+
+/** A record, so that the compiler says which option is new here. */
+const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
+  role: true,
+  autoStart: true,
+  enqueueTimeout: true,
+  lease: true,
+  shutdown: true,
+  upkeep: true,
+  schedules: true,
+};
+
+/**
+ * @param main The options of `forRoot()` without a key, for what holds for the process.
+ * @throws {InvalidOptionError} at the first fault, unless `report` collects.
+ */
+export function resolveNamedOptions(
+  key: string,
+  given: unknown,
+  main: ResolvedModuleOptions,
+  report: Report,
+): ResolvedModuleOptions {
+  const path = `forRoot('${key}')`;
+  const own = resolveModuleOptions(given as QueueModuleOptions, report, path);
+  if (typeof given === 'object' && given !== null) {
+    for (const name of readable(given, path, () => Object.keys(given))) {
+      if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, given[name as never]));
+    }
+  }
+  const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
+  return { ...main, connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability };
+}
+
+/** Whether it can be the key of a configuration: `[A-Za-z0-9._-]{1,64}`. */
+export function isConfigKey(key: unknown): key is string {
+  return isPlainName(key, 64);
+}
+
+function misplaced(path: string, value: unknown): InvalidOptionError {
+  return new InvalidOptionError(
+    path,
+    'left out, as it holds for the whole process: say it in forRoot() without a key',
+    value,
+  );
+}

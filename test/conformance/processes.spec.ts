@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { processRecord } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+describe.each(ENGINES)('processes (%s)', (kind) => {
+  const t = useEngine(kind);
+  const list = async () => (await t.engine.processes.list()).records;
+  const register = (id: string, leaseMs = 1_000) =>
+    t.engine.processes.register(processRecord({ id }), leaseMs);
+
+  it('are listed as they say, by every engine of the store, until they unregister', async () => {
+    expect(await t.engine.processes.list()).toEqual({ records: [], unreadable: [] });
+    await register('p1');
+    await register('__proto__');
+    const all = await t.engineWith().processes.list();
+    expect(all.unreadable).toEqual([]);
+    expect(all.records.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
+      processRecord({ id: '__proto__' }),
+      processRecord({ id: 'p1' }),
+    ]);
+    await t.engine.processes.unregister('__proto__');
+    await t.engine.processes.unregister('nobody');
+    expect(await list()).toEqual([processRecord({ id: 'p1' })]);
+  });
+
+  it('say something new in the place of what they said before', async () => {
+    await register('p1');
+    await t.engine.processes.register(processRecord({ id: 'p1', state: 'draining' }), 1_000);
+    expect(await list()).toMatchObject([{ id: 'p1', state: 'draining' }]);
+  });
+
+  it('are gone when their lease is over, and live on when they say it again', async () => {
+    await register('p1');
+    await register('p2');
+    await t.advance(999);
+    await register('p2');
+    await t.advance(1);
+    expect(await list()).toMatchObject([{ id: 'p2' }]);
+  });
+
+  it('are known by their workers for some minutes after they are gone', async () => {
+    await t.engine.processes.register(processRecord({ id: 'p1' }), 1_000);
+    const worker = processRecord().pools[0]!.workers[0]!;
+    await t.advance(300_000);
+    expect(await t.engine.processes.ofWorker(worker)).toEqual(processRecord({ id: 'p1' }));
+    expect(await t.engine.processes.ofWorker('another')).toBeNull();
+    await t.advance(600_000);
+    const pools = [{ ...processRecord().pools[0]!, workers: ['w9'] }];
+    await t.engine.processes.register(processRecord({ id: 'p2', pools }), 1_000);
+    expect(await t.engine.processes.ofWorker(worker)).toBeNull();
+  });
+
+  it('are what they were when they said it', async () => {
+    const record = processRecord();
+    await t.engine.processes.register(record, 1_000);
+    (record as { host: string }).host = 'elsewhere';
+    const [listed] = await list();
+    expect(listed).toMatchObject({ host: 'box' });
+    (listed!.pools as unknown[]).length = 0;
+    expect(await list()).toEqual([processRecord()]);
+  });
+});

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import {
+  completed,
+  dead,
+  FAILURE,
+  job,
+  kept,
+  LEASE_MS,
+  QUEUE,
+  released,
+  retried,
+  snoozed,
+} from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+describe.each(ENGINES)('settling on %s', (kind) => {
+  const t = useEngine(kind);
+  const get = (id: string) => t.engine.admin.get(QUEUE, id);
+
+  describe('leaves of a job', () => {
+    it('that completed nothing', async () => {
+      await t.hold('a');
+      expect(await t.settle(completed('a'))).toMatchObject({ lost: [], held: 0 });
+      expect(await get('a')).toBeNull();
+    });
+
+    it('that completed and is kept: its result and how it went, for its retention', async () => {
+      await t.hold('a', 'b');
+      await t.settle(retried('a'));
+      await t.claim();
+      await t.settle(kept('a', 5_000, '{"ok":true}'), kept('b', 5_000));
+      const ended = { state: 'completed', endedAt: t.now, attempt: 1, durationUs: 1_500, failed: 0 };
+      expect(await get('a')).toMatchObject({ ...ended, result: '{"ok":true}', failure: FAILURE });
+      expect(await get('b')).toMatchObject({ ...ended, result: null, failure: null });
+      await t.advance(5_000);
+      expect(await get('a')).toBeNull();
+    });
+
+    it('to be retried: what went wrong, how often and when', async () => {
+      await t.hold('a', 'b');
+      await t.settle(retried('a', { delayMs: 1_000.4 }), retried('b'));
+      const failure = { failed: 1, failure: FAILURE, failedAt: t.now };
+      expect(await get('a')).toMatchObject({ state: 'delayed', dueAt: t.now + 1_001, ...failure });
+      expect(await get('b')).toMatchObject({ state: 'waiting', dueAt: null, ...failure });
+      expect((await t.exchanged({ want: 1 })).claimed).toMatchObject([{ id: 'b', failed: 1 }]);
+    });
+
+    it('that snoozes: neither an attempt nor an error', async () => {
+      await t.hold('a');
+      await t.settle(snoozed('a', 700));
+      expect(await get('a')).toMatchObject({
+        state: 'delayed',
+        failed: 0,
+        failure: null,
+        dueAt: t.now + 700,
+      });
+    });
+
+    it('that died: why, and when', async () => {
+      await t.hold('a', 'b');
+      await t.settle(dead('a'), dead('b', false));
+      const died = { state: 'dead', endedAt: t.now, failure: { ...FAILURE, reason: 'unrecoverable' } };
+      expect(await get('a')).toMatchObject({ ...died, failed: 1 });
+      expect(await get('b')).toMatchObject({ ...died, failed: 0 });
+    });
+
+    it('that was released: that it waits, before all others, in the order given', async () => {
+      await t.hold('a', 'b');
+      await t.add('c');
+      await t.settle(released('a'), released('b'));
+      expect(await t.claim()).toEqual(['a', 'b', 'c']);
+    });
+  });
+
+  it('lets a retried job keep its priority, at once and after a wait', async () => {
+    await t.hold('low', 'lowLater', 'first');
+    await t.add('line');
+    await t.settle(
+      retried('low', { priority: 9 }),
+      retried('lowLater', { priority: 9, delayMs: 5 }),
+      retried('first', { priority: 1 }),
+    );
+    await t.advance(5);
+    expect(await t.claim()).toEqual(['line', 'first', 'low', 'lowLater']);
+  });
+
+  describe('is fenced', () => {
+    it('by what the worker holds: others come back as lost, and stay as they are', async () => {
+      await t.hold('a', 'b');
+      await t.add('waits');
+      const runs = [completed('a'), kept('waits', 9, '1'), retried('none'), dead('never'), released('waits')];
+      const answer = await t.exchanged({ worker: 'thief', settled: runs });
+      expect(answer.lost).toEqual(['a', 'waits', 'none', 'never', 'waits']);
+      expect((await t.settle(completed('a'), completed('gone'), completed('b'))).lost).toEqual(['gone']);
+      expect(await t.engine.admin.counts(QUEUE)).toMatchObject({
+        waiting: 1,
+        active: 0,
+        dead: 0,
+        completed: 0,
+      });
+    });
+
+    it('against a job that is named twice: the first word counts', async () => {
+      await t.hold('a', 'b');
+      expect((await t.settle(retried('a'), dead('a'), completed('b'), completed('b'))).lost).toEqual(['a']);
+      expect(await get('a')).toMatchObject({ state: 'waiting' });
+      expect((await t.engine.admin.stats(QUEUE, 1)).total).toMatchObject({
+        processed: 1,
+        failed: 1,
+        dead: 0,
+      });
+    });
+
+    it('by the lease: a worker whose jobs were taken is not known', async () => {
+      await t.hold('a');
+      await t.advance(LEASE_MS);
+      const call = { worker: 'w1', beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
+      expect(await t.engine.recover(QUEUE, call)).toEqual({ kind: 'doubted', againInMs: 2_000 });
+      await t.advance(2_000);
+      expect(await t.engine.recover(QUEUE, call)).toMatchObject({ kind: 'recovered', waiting: ['a'] });
+      expect(await t.exchange({ settled: [completed('a')] })).toEqual(
+        expect.objectContaining({ kind: 'unknown-worker' }),
+      );
+      expect(await get('a')).toMatchObject({ state: 'waiting', stalls: 1 });
+    });
+  });
+
+  describe('repeated', () => {
+    it('answers what it answered, and does nothing', async () => {
+      await t.hold('a', 'b');
+      await t.add('c', 'd');
+      const call = {
+        seq: 2,
+        want: 1,
+        settled: [retried('a', { delayMs: 10 }), completed('x'), completed('b')],
+      };
+      const first = await t.exchange(call);
+      expect(first).toMatchObject({ lost: ['x'], claimed: [{ id: 'c' }], held: 1 });
+      expect(await t.exchange(call)).toEqual(first);
+      expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, delayed: 1, active: 1 });
+    });
+
+    it('gives out again what it gave, but for what was taken since', async () => {
+      await t.add('a', 'b');
+      await t.exchange({ seq: 1, want: 2 });
+      await t.engine.release(QUEUE, { worker: 'w1', ids: ['a'], leave: false });
+      expect(await t.exchange({ seq: 1, want: 2 })).toMatchObject({ claimed: [{ id: 'b' }] });
+    });
+
+    it('late, is stale and does nothing', async () => {
+      await t.add('a', 'b');
+      await t.exchange({ seq: 1, want: 1 });
+      await t.exchange({ seq: 2, want: 0 });
+      expect(await t.exchange({ seq: 1, want: 1, settled: [completed('a')] })).toEqual(
+        expect.objectContaining({ kind: 'stale' }),
+      );
+      expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, active: 1 });
+    });
+  });
+
+  it('knows a worker only from its first exchange on', async () => {
+    expect(await t.exchange({ worker: 'new', seq: 2 })).toEqual(
+      expect.objectContaining({ kind: 'unknown-worker' }),
+    );
+    expect(await t.exchange({ worker: 'new', seq: 1 })).toMatchObject({ kind: 'exchanged' });
+  });
+
+  it('counts by day and by name what completed, failed and died', async () => {
+    await t.hold(job('a'), job('b', { name: 'mail' }), job('c', { name: 'mail' }), job('__proto__'));
+    const named = (run: ReturnType<typeof completed>, name: string) => ({ ...run, name });
+    await t.settle(
+      completed('a'),
+      named(retried('b'), 'mail'),
+      named(dead('c'), 'mail'),
+      named(completed('__proto__'), '__proto__'),
+      named(completed('lost'), 'lost'),
+    );
+    const { days, total } = await t.engine.admin.stats(QUEUE, 2);
+    expect(total).toMatchObject({ processed: 2, failed: 2, dead: 1, cancelled: 0 });
+    expect(Object.entries(total.byName)).toEqual(
+      expect.arrayContaining([
+        ['work', { processed: 1, failed: 0, dead: 0 }],
+        ['mail', { processed: 0, failed: 2, dead: 1 }],
+        ['__proto__', { processed: 1, failed: 0, dead: 0 }],
+      ]),
+    );
+    expect(Object.keys(total.byName)).toHaveLength(3);
+    expect(days.map(({ processed }) => processed)).toEqual([2, 0]);
+    expect(days[0]!.date > days[1]!.date).toBe(true);
+  });
+
+  it('counts names beyond the first 200 of a day under the empty one', async () => {
+    const ids = Array.from({ length: 203 }, (_, i) => `n${i}`);
+    await t.hold(...ids.map((id) => job(id, { name: id })));
+    await t.settle(...ids.slice(0, 202).map((id) => ({ ...completed(id), name: id })));
+    await t.settle({ ...dead('n202'), name: 'n0' });
+    const { byName, processed } = (await t.engine.admin.stats(QUEUE, 1)).total;
+    expect(processed).toBe(202);
+    expect(byName['n199']).toEqual({ processed: 1, failed: 0, dead: 0 });
+    expect(byName['n200']).toBeUndefined();
+    expect(byName['']).toEqual({ processed: 2, failed: 0, dead: 0 });
+    expect(byName['n0']).toEqual({ processed: 1, failed: 1, dead: 1 });
+  });
+});

@@ -1,0 +1,167 @@
+import { beforeEach } from 'vitest';
+import type {
+  EnqueueAnswer,
+  EnqueueJob,
+  ExchangeAnswer,
+  ExchangeCall,
+  QueueEngine,
+  RawEvent,
+} from '#lib/engine/engine.js';
+import { processKeys, QueueKeys } from '#lib/engine/keys.js';
+import type { QueueLimits } from '#lib/engine/queue-limits.js';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
+import type { SettledRun } from '#lib/job/outcome.js';
+import { MemoryEngine } from '#lib/memory/memory-engine.js';
+import { MemoryStore } from '#lib/memory/memory-store.js';
+import { callOf, dead, LEASE_MS, LIMITS, QUEUE, WORKER } from '../scripts/support.js';
+import { atEnd } from '../support/cleanup.js';
+import { patchedClient, virtualClock } from '../support/patched-client.js';
+import { useRedis, type TestRedis } from '../support/redis.js';
+
+/** Whatever is behind `QueueEngine`, each case of these specs holds for it. */
+export const ENGINES = ['redis', 'memory'] as const;
+
+type Kind = (typeof ENGINES)[number];
+type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+
+/** Further queues of a test. */
+export const OTHERS = ['q2', 'q3'] as const;
+/** What the specs leave behind: they play processes by hand. */
+const LEAVES = ['active', 'worker', 'workers', 'processes', 'cancels', 'declarations', 'janitor', 'clock'];
+
+/** The engine of the running test, on a clock of the test's own. */
+export interface TestEngine {
+  readonly engine: QueueEngine;
+  /** By the clock of the store. */
+  readonly now: number;
+  /** The clock moves so far; nothing is waited for. */
+  advance(ms: number): Promise<void>;
+  /** Another engine on the same store. */
+  engineWith(limits?: Partial<QueueLimits>): QueueEngine;
+  /** Adds jobs in one call of one lane, under its next number. */
+  add(...jobs: (string | EnqueueJob)[]): Promise<EnqueueAnswer>;
+  /** An exchange of the worker under its next number, or the one given. */
+  exchange(call?: Partial<ExchangeCall>, engine?: QueueEngine): Promise<ExchangeAnswer>;
+  /** As `exchange`, where it is answered with what was claimed. */
+  exchanged(call?: Partial<ExchangeCall>, engine?: QueueEngine): Promise<Exchanged>;
+  /** Ids that the worker claims now. */
+  claim(want?: number, worker?: string): Promise<string[]>;
+  settle(...runs: SettledRun[]): Promise<Exchanged>;
+  /** Adds the jobs and claims them. */
+  hold(...jobs: (string | EnqueueJob)[]): Promise<void>;
+  /** Adds the jobs, claims them and lets them die. */
+  bury(...jobs: (string | EnqueueJob)[]): Promise<void>;
+  /** Every event that is kept, as a reader gets it. */
+  events(after?: number): Promise<RawEvent[]>;
+}
+
+/** How engines of one kind are made, and how their clock is moved. */
+interface Ground {
+  make(limits: Partial<QueueLimits>): QueueEngine;
+  setClock(now: number): Promise<void>;
+}
+
+/** Call it at the top of a `describe`, outside of tests. */
+export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEngine {
+  const redis = kind === 'redis' ? useRedis({ leaves: LEAVES, rights: 'all' }) : null;
+  let state: { ground: Ground; engine: QueueEngine; now: number; seqs: Map<string, number> };
+
+  const made = (more: Partial<QueueLimits>) => {
+    const engine = state.ground.make({ ...limits, ...more });
+    atEnd(() => engine.close());
+    return engine;
+  };
+  const next = (speaker: string) => {
+    const seq = (state.seqs.get(speaker) ?? 0) + 1;
+    state.seqs.set(speaker, seq);
+    return seq;
+  };
+
+  beforeEach(async () => {
+    const ground = redis ? redisGround(redis) : memoryGround();
+    const now = Date.now();
+    await ground.setClock(now);
+    state = { ground, now, seqs: new Map(), engine: null as never };
+    state.engine = made({});
+    await state.engine.open();
+  });
+
+  const t: TestEngine = {
+    get engine() {
+      return state.engine;
+    },
+    get now() {
+      return state.now;
+    },
+    async advance(ms) {
+      state.now += ms;
+      await state.ground.setClock(state.now);
+    },
+    engineWith: (more = {}) => made(more),
+    add: (...jobs) => state.engine.enqueue(QUEUE, callOf(jobs, next('lane'))),
+    exchange: ({ worker = WORKER, seq, ...call } = {}, engine = state.engine) =>
+      engine.exchange(QUEUE, {
+        worker,
+        seq: seq ?? next(`worker ${worker}`),
+        leaseMs: LEASE_MS,
+        want: 0,
+        maySuspect: true,
+        settled: [],
+        ...call,
+      }),
+    async exchanged(call, engine) {
+      const answer = await t.exchange(call, engine);
+      if (answer.kind !== 'exchanged') throw new Error(`no exchange was made: ${answer.kind}`);
+      return answer;
+    },
+    claim: async (want = 100, worker = WORKER) =>
+      (await t.exchanged({ worker, want })).claimed.map(({ id }) => id),
+    settle: (...settled) => t.exchanged({ settled }),
+    async hold(...jobs) {
+      await t.add(...jobs);
+      await t.claim(1_000);
+    },
+    async bury(...jobs) {
+      await t.hold(...jobs);
+      await t.settle(...jobs.map((job) => dead(typeof job === 'string' ? job : job.id)));
+    },
+    async events(after = 0) {
+      await state.engine.openEvents();
+      const batches = await state.engine.readEvents(new Map([[QUEUE, after]]), 5);
+      return batches.flatMap((batch) => batch.events).filter(({ number }) => number > after);
+    },
+  };
+  return t;
+}
+
+function memoryGround(): Ground {
+  let clock = 0;
+  const store = new MemoryStore({ now: () => clock });
+  return {
+    make: (limits) =>
+      new MemoryEngine({ store, leaseMs: LEASE_MS, limitsOf: () => ({ ...LIMITS, ...limits }) }),
+    async setClock(now) {
+      clock = now;
+    },
+  };
+}
+
+/** The scripts take the time from a key, which no user of the library needs, so that here too it is the test that moves it. */
+function redisGround({ url, prefix, admin }: TestRedis): Ground {
+  const clocks = [QUEUE, ...OTHERS].map((queue) => new QueueKeys(prefix, queue).fixed.meta);
+  const keys = [...clocks, processKeys(prefix).processes].map((key) => key.replace(/[^:]*$/, 'clock'));
+  const connection = patchedClient(url, { patch: virtualClock }) as never;
+  return {
+    make: (limits) =>
+      new RedisEngine({
+        connection,
+        prefix,
+        leaseMs: LEASE_MS,
+        callMs: 5_000,
+        limitsOf: () => ({ ...LIMITS, ...limits }),
+      }),
+    async setClock(now) {
+      for (const key of keys) await admin.set(key, now);
+    },
+  };
+}

@@ -1,0 +1,270 @@
+import { describe, expect, it } from 'vitest';
+import { decodeBody, encodeBody } from '#lib/job/job-record.js';
+import { completed, dead, FAILURE, job, kept, QUEUE, retried, WORKER } from '../scripts/support.js';
+import { ENGINES, OTHERS, useEngine } from './support.js';
+
+const DAY_MS = 86_400_000;
+
+describe.each(ENGINES)('dead letters on %s', (kind) => {
+  const t = useEngine(kind);
+  const get = (id: string) => t.engine.admin.get(QUEUE, id);
+  const expired = (id: string) => {
+    const run = dead(id);
+    return {
+      ...run,
+      outcome: {
+        ...run.outcome,
+        kind: 'dead' as const,
+        reason: 'expired' as const,
+        failure: FAILURE,
+        counted: false,
+      },
+    };
+  };
+
+  /** Two of each of two names, with a second between them. */
+  async function four(): Promise<void> {
+    for (const [i, id] of ['a', 'b', 'c', 'd'].entries()) {
+      await t.hold(job(id, { name: i % 2 ? 'mail' : 'work' }));
+      await t.settle(i < 2 ? dead(id) : expired(id));
+      await t.advance(1_000);
+    }
+  }
+
+  it('are told in the order in which they died, with all that is kept of them', async () => {
+    await four();
+    const { jobs, next } = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 9 });
+    expect(next).toBeNull();
+    expect(jobs.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+    const failure = { ...FAILURE, reason: 'unrecoverable' };
+    expect(jobs[0]).toEqual({ id: 'a', body: job('a').body, diedAt: t.now - 4_000, failed: 1, failure });
+  });
+
+  it('are told page by page, from behind a place on, whatever became of the one that stood there', async () => {
+    await four();
+    const first = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 2 });
+    expect(first.next).toEqual({ at: String(t.now - 3_000), id: 'b' });
+    await t.engine.admin.remove(QUEUE, 'b');
+    const second = await t.engine.upkeep.deadJobs(QUEUE, { after: first.next, limit: 2 });
+    expect(second.jobs.map(({ id }) => id)).toEqual(['c', 'd']);
+    expect(second.next).toBeNull();
+    expect(await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 0 })).toEqual({
+      jobs: [],
+      next: null,
+    });
+  });
+
+  it('are found by name, reason and age', async () => {
+    await four();
+    const ids = async (match: object) =>
+      (await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 9, ...match })).jobs.map(({ id }) => id);
+    expect(await ids({ name: 'mail' })).toEqual(['b', 'd']);
+    expect(await ids({ reason: 'expired' })).toEqual(['c', 'd']);
+    expect(await ids({ reason: 'expired', name: 'mail' })).toEqual(['d']);
+    expect(await ids({ olderThanMs: 3_000 })).toEqual(['a', 'b']);
+    expect(await ids({ newerThanMs: 3_000 })).toEqual(['b', 'c', 'd']);
+    expect(await ids({ newerThanMs: 3_000, olderThanMs: 2_000 })).toEqual(['b', 'c']);
+    expect(await ids({ name: 'none' })).toEqual([]);
+  });
+
+  it('in one and the same moment stand by the bytes of their ids', async () => {
+    const ids = ['\u{1F600}', '\uFFFD', 'b', 'a'];
+    await t.bury(...ids);
+    const { jobs } = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 9 });
+    expect(jobs.map(({ id }) => id)).toEqual(['a', 'b', '\uFFFD', '\u{1F600}']);
+    const { next } = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 3 });
+    const rest = await t.engine.upkeep.deadJobs(QUEUE, { after: next, limit: 3 });
+    expect(rest.jobs.map(({ id }) => id)).toEqual(['\u{1F600}']);
+  });
+
+  it('go back to the line by their ids, as if they were new', async () => {
+    await four();
+    const which = { ids: ['c', 'none', 'a', 'c'] };
+    expect(await t.engine.upkeep.retryDead(QUEUE, which)).toEqual({ retried: ['c', 'a'] });
+    expect(await t.engine.upkeep.retryDead(QUEUE, which)).toEqual({ retried: [] });
+    expect(await t.engine.upkeep.retryDead(QUEUE, { ids: [] })).toEqual({ retried: [] });
+    expect(await get('a')).toMatchObject({ state: 'waiting', failed: 0, stalls: 0, failure: null });
+    expect(await t.claim()).toEqual(['c', 'a']);
+  });
+
+  it('go back to the line as many as asked for, those that died first', async () => {
+    await four();
+    expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 1, name: 'mail' })).toEqual({ retried: ['b'] });
+    expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 0 })).toEqual({ retried: [] });
+    expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({ retried: ['a', 'c', 'd'] });
+  });
+
+  it('have their time to start anew: it is counted from when they go back', async () => {
+    const bodies = [
+      encodeBody('work', t.now - 9_000, {}, '{"line":"\\n"}'),
+      encodeBody('work', t.now - 9_000, { attempts: 3, delayMs: 5 }, '2'),
+      encodeBody('work', t.now - 9_000, { attempts: 3 }, '3'),
+      'work\nnot a body of ours',
+      'work\n\n{"a":1}\n4',
+    ];
+    await t.bury(...bodies.map((body, i) => ({ id: `${i}`, name: 'work', body })));
+    await t.engine.upkeep.retryDead(QUEUE, { limit: 9 });
+    const after = await Promise.all(bodies.map(async (_, i) => (await get(`${i}`))!.body));
+    expect(after.slice(0, 3).map((body) => decodeBody(body))).toEqual([
+      { name: 'work', createdAt: t.now - 9_000, options: { runnableAt: t.now }, data: { line: '\n' } },
+      { name: 'work', createdAt: t.now - 9_000, options: { attempts: 3, runnableAt: t.now }, data: 2 },
+      { name: 'work', createdAt: t.now - 9_000, options: { attempts: 3, runnableAt: t.now }, data: 3 },
+    ]);
+    expect(after.slice(3)).toEqual(bodies.slice(3));
+  });
+
+  it('without a body have nothing to run', async () => {
+    await t.bury({ id: 'empty', name: 'work', body: '' }, 'whole');
+    expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({ retried: ['whole'] });
+    expect(await t.engine.upkeep.retryDead(QUEUE, { ids: ['empty'] })).toEqual({ retried: [] });
+  });
+
+  it('are removed by their ids or by what they are, and nothing else is', async () => {
+    await four();
+    await t.add('waiting');
+    expect(await t.engine.upkeep.removeDead(QUEUE, { ids: ['a', 'waiting', 'a'] })).toEqual({
+      removed: ['a'],
+    });
+    expect(await t.engine.upkeep.removeDead(QUEUE, { limit: 9, reason: 'expired' })).toEqual({
+      removed: ['c', 'd'],
+    });
+    expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ dead: 1, waiting: 1 });
+  });
+});
+
+describe.each(ENGINES)('cleaning on %s', (kind) => {
+  const t = useEngine(kind);
+  const aged = (id: string, ageMs: number, more = {}) =>
+    job(id, { body: encodeBody('work', t.now - ageMs, {}, '1'), ...more });
+  const clean = async (state: 'waiting' | 'delayed' | 'completed' | 'dead', olderThanMs = 0, limit = 100) =>
+    (await t.engine.upkeep.clean(QUEUE, { state, olderThanMs, limit })).removed;
+
+  it('takes waiting jobs by when they were added, of all lines', async () => {
+    await t.add(aged('a', 5_000), aged('b', 100), aged('c', 9_000), 'without a time');
+    await t.add(aged('p', 5_000, { priority: 3 }), aged('q', 10, { priority: 1 }));
+    expect(await clean('waiting', 5_000)).toEqual(['a', 'c', 'p']);
+    expect(await clean('waiting', 0, 2)).toEqual(['b', 'without a time']);
+    expect(await clean('waiting')).toEqual(['q']);
+  });
+
+  it('leaves what stands behind two hundred younger ones in its line', async () => {
+    const young = Array.from({ length: 199 }, (_, i) => aged(`y${i}`, 0));
+    await t.add(aged('old', 5_000), ...young, aged('last seen', 5_000));
+    expect(await clean('waiting', 1_000)).toEqual(['old', 'last seen']);
+    await t.add(aged('one more', 0), aged('unseen', 5_000));
+    expect(await clean('waiting', 1_000)).toEqual([]);
+  });
+
+  it('takes delayed jobs in the order in which they are due', async () => {
+    await t.add(aged('late', 5_000, { delayMs: 99 }), aged('soon', 5_000, { delayMs: 9 }));
+    await t.add(aged('new', 0, { delayMs: 1 }));
+    expect(await clean('delayed', 1_000)).toEqual(['soon', 'late']);
+    expect(await clean('delayed')).toEqual(['new']);
+  });
+
+  it('takes completed jobs by when they ended, and none whose retention is over', async () => {
+    await t.hold('over', 'short', 'long');
+    await t.settle(kept('over', 1_000), kept('short', 20_000), kept('long', 60_000));
+    await t.advance(5_000);
+    expect(await clean('completed', 5_001)).toEqual([]);
+    expect(await clean('completed', 5_000, 1)).toEqual(['short']);
+    expect(await clean('completed', 5_000)).toEqual(['long']);
+  });
+
+  it('takes dead jobs by when they died', async () => {
+    await t.bury('a');
+    await t.advance(1_000);
+    await t.bury('b');
+    expect(await clean('dead', 1_000)).toEqual(['a']);
+    expect(await clean('dead', 0)).toEqual(['b']);
+    expect(await clean('dead', 0)).toEqual([]);
+  });
+});
+
+describe.each(ENGINES)('retention on %s', (kind) => {
+  const t = useEngine(kind, { deadMax: 3, deadAgeMs: DAY_MS, completedMax: 2, eventsAgeMs: DAY_MS });
+  const { trim, overgrown } = {
+    trim: () => t.engine.upkeep.trim(QUEUE),
+    overgrown: () => t.engine.upkeep.overgrown([QUEUE, ...OTHERS]),
+  };
+  const counts = () => t.engine.admin.counts(QUEUE);
+
+  it('keeps so many dead jobs, and so many completed ones', async () => {
+    await t.bury('a', 'b', 'c', 'd', 'e');
+    expect(await counts()).toMatchObject({ dead: 3 });
+    expect(await t.engine.admin.get(QUEUE, 'b')).toBeNull();
+    await t.hold('k1', 'k2', 'k3');
+    await t.settle(kept('k1', 9_000), kept('k2', 5_000), kept('k3', 7_000));
+    expect(await counts()).toMatchObject({ completed: 2 });
+    expect(await t.engine.admin.get(QUEUE, 'k2')).toBeNull();
+    expect(await overgrown()).toEqual([]);
+    expect(await trim()).toBe(0);
+  });
+
+  it('takes away what is too old, a part with each call', async () => {
+    await t.bury('a', 'b');
+    await t.hold('kept');
+    await t.settle(kept('kept', 1_000));
+    await t.advance(1_000);
+    expect(await overgrown()).toEqual([QUEUE]);
+    expect(await trim()).toBe(1);
+    expect(await trim()).toBe(0);
+    await t.advance(DAY_MS);
+    expect(await overgrown()).toEqual([QUEUE]);
+    expect(await trim()).toBeGreaterThan(2);
+    await t.engine.upkeep.trim(QUEUE);
+    expect(await counts()).toMatchObject({ dead: 0, completed: 0 });
+  });
+
+  it('takes away events by their age, and their numbers go on', async () => {
+    await t.add('a');
+    await t.advance(DAY_MS - 1);
+    await t.add('b');
+    expect(await trim()).toBe(0);
+    await t.advance(1);
+    expect(await overgrown()).toEqual([QUEUE]);
+    expect(await trim()).toBe(1);
+    expect(await overgrown()).toEqual([]);
+    expect((await t.events()).map(({ number, id }) => [number, id])).toEqual([[2, 'b']]);
+    expect(await t.engine.lastEvent(QUEUE)).toBe(2);
+  });
+
+  it('follows the limits of whoever calls', async () => {
+    await t.bury('a', 'b', 'c');
+    const stricter = t.engineWith({ deadMax: 1 });
+    expect(await stricter.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
+    expect(await stricter.upkeep.trim(QUEUE)).toBe(2);
+    expect(await counts()).toMatchObject({ dead: 1 });
+  });
+
+  it('has one caretaker for a group of queues at a time', async () => {
+    const { upkeep } = t.engine;
+    expect(await upkeep.claimUpkeep(['a', 'b'], 60_000)).toBe(true);
+    expect(await upkeep.claimUpkeep(['b', 'a'], 60_000)).toBe(false);
+    expect(await t.engineWith().upkeep.claimUpkeep(['a', 'b'], 60_000)).toBe(false);
+    expect(await upkeep.claimUpkeep(['a'], 60_000)).toBe(true);
+  });
+
+  it('lets what was retried and completed leave nothing', async () => {
+    await t.hold('a');
+    await t.settle(retried('a'));
+    await t.claim();
+    await t.engine.note(QUEUE, {
+      worker: WORKER,
+      id: 'a',
+      name: 'work',
+      attempt: 2,
+      log: 'x',
+      progress: '1',
+    });
+    await t.settle(completed('a'));
+    expect(await t.engine.admin.audit(QUEUE)).toMatchObject({ violations: [], checked: 0 });
+    await t.hold('a');
+    expect(await t.engine.admin.get(QUEUE, 'a')).toMatchObject({
+      failed: 0,
+      logs: [],
+      progress: null,
+      failure: null,
+    });
+  });
+});
