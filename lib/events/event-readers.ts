@@ -33,6 +33,11 @@ export class EventReaders {
     return this.stopped ? undefined : this.readers.get(this.sourceOf(queue))?.ready(queue);
   }
 
+  /** The number of the last event that was told; undefined when nobody listens to the queue, or nothing is known of it yet. */
+  toldUpTo(queue: string): number | undefined {
+    return this.readers.get(this.sourceOf(queue))?.toldUpTo(queue);
+  }
+
   /** Queues somebody listens to. */
   queues(): string[] {
     return [...this.readers.values()].flatMap((reader) => reader.queues());
