@@ -6,6 +6,7 @@ import { GodwitError } from './errors/base.js';
 import { show } from './errors/show.js';
 
 export { GodwitError, show };
+export { HandlerNotCalledError } from './errors/handlers.js';
 export { NestConflictError } from './errors/nest.js';
 export type { NestCopy } from './errors/nest.js';
 export { ProcessorScopeError } from './errors/scopes.js';

@@ -19,6 +19,8 @@ export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './deco
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
+export { Attempt, JobData, JobId, JobRef, Signal } from './decorators/job-params.decorator.js';
+export type { JobDataOptions, JobDataPipe } from './decorators/job-params.decorator.js';
 export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.js';
 
 // Options.
@@ -44,6 +46,8 @@ export type {
 export type {
   CompletedOptions,
   DeadOptions,
+  EnhancerKind,
+  EnhancerOptions,
   EventsOption,
   LeaseOptions,
   ProcessorOptions,
@@ -127,6 +131,7 @@ export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.
 export {
   BootstrapError,
   GodwitError,
+  HandlerNotCalledError,
   InvalidJobIdError,
   InvalidJobNameError,
   InvalidOptionError,

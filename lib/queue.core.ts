@@ -10,7 +10,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -29,6 +29,7 @@ import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
 import { QueueEvents } from './events/queue-events.js';
+import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
 import { scopedHandler } from './handlers/scoped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
@@ -129,8 +130,9 @@ export class QueueCoreModule
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
     private readonly discovery: DiscoveryService,
-    // There is none under another copy of Nest, which `discoveryProviders` says in words.
+    // There are none under another copy of Nest, which `discoveryProviders` says in words.
     @Optional() private readonly modules: ModulesContainer,
+    @Optional() private readonly application: ExternalContextCreator,
   ) {
     this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
   }
@@ -175,11 +177,11 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    const maker = new HandlerMaker(this.modules);
-    const makeHandler: MakeHandler = (processor, method, label) =>
-      processor.isScoped
-        ? scopedHandler(maker, { ...processor, method, label })
-        : maker.make({ instance: processor.instance, method, label });
+    const maker = this.handlerMaker();
+    const makeHandler: MakeHandler = (processor, method, label) => {
+      const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
+      return processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+    };
     const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
@@ -209,6 +211,12 @@ export class QueueCoreModule
     } catch (error) {
       this.logger.error(`counting what is lost: ${String(error)}`);
     }
+  }
+
+  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  private handlerMaker(): HandlerMaker {
+    const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
+    return new HandlerMaker(this.modules, globalEnhancers(this.application, kinds));
   }
 
   private rootFaults(): string[] {

@@ -65,7 +65,8 @@ export class QueueRegistry {
       this.queues.set(given.name, { config, given, resolved });
     } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
       this.faults.push(
-        new QueueConflictError(given.name, showOptions(first), showOptions({ config, given })).message,
+        new QueueConflictError(given.name, showOptions(keyed(first)), showOptions(keyed({ config, given })))
+          .message,
       );
     }
   }
@@ -120,12 +121,12 @@ export class QueueRegistry {
 }
 
 /** The options of one registration on one line, without the name, which the sentence has already. */
-function showOptions({ config, given }: Pick<Registration, 'config' | 'given'>): string {
-  const { name: _, ...options } = given;
-  return inspect(config === '' ? options : { ...options, configKey: config }, {
-    breakLength: Infinity,
-    depth: 4,
-  });
+function showOptions({ name: _, ...options }: QueueOptions & { readonly configKey?: string }): string {
+  return inspect(options, { breakLength: Infinity, depth: 4 });
+}
+
+function keyed({ config, given }: Pick<Registration, 'config' | 'given'>) {
+  return config === '' ? given : { ...given, configKey: config };
 }
 
 function missingRoot(queue: string, key: unknown): string {

@@ -1,3 +1,4 @@
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { REQUEST } from '@nestjs/core';
 import { show } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
@@ -150,6 +151,40 @@ export function readMisplacedSchedules(type: object): readonly MisplacedSchedule
   return (
     (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
   );
+}
+
+/** Numbers of the parameter decorators. Pipes take that of the data for the body of a request, which it is to them. */
+export const JOB_PARAMS = { data: 3, job: 100, id: 101, attempt: 102, signal: 103 } as const;
+
+/** What a parameter decorator was given. */
+export interface ParamMark {
+  readonly data?: unknown;
+  readonly pipes?: readonly unknown[];
+  readonly schema?: unknown;
+}
+
+/** Where Nest looks for the parameters of a method, so that `createParamDecorator` of the application can stand beside ours. */
+export function markParam(
+  type: object,
+  method: string | symbol,
+  number: number,
+  index: number,
+  { data, pipes = [], schema }: ParamMark,
+): void {
+  const known = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, method) ?? {}) as Record<string, ParamIndex>;
+  // An override starts from the parameters of the method above it, and replaces them one by one.
+  const others = Object.entries(known).filter(([, one]) => one.index !== index);
+  const own = { index, data, pipes, ...(schema !== undefined && { schema }) };
+  Reflect.defineMetadata(
+    ROUTE_ARGS_METADATA,
+    { ...Object.fromEntries(others), [`${number}:${index}`]: own },
+    type,
+    method,
+  );
+}
+
+interface ParamIndex {
+  readonly index: number;
 }
 
 /** A `@Handle` as it is written, for sentences. */

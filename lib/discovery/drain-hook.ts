@@ -1,4 +1,5 @@
 import type { Logger } from '@nestjs/common';
+import { injectedOfSameModule } from './injected.js';
 import type { FoundProcessor, Wrapper } from './processor.explorer.js';
 
 /**
@@ -20,8 +21,9 @@ export function drainBeforeDestroy(
     addHook(instance as Hooked, name, drain, logger);
   };
   for (const { wrapper, className, instance, isScoped } of processors) {
-    // Nest 11 destroys all providers of a module at once.
-    for (const { instance: injected, name } of neighbours(wrapper)) hook(injected, String(name));
+    for (const injected of injectedOfSameModule(wrapper).filter(hasHook)) {
+      hook(injected.instance, String(injected.name));
+    }
     // Nest calls no hooks of what is made for a job: its module stands in.
     if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
     else hook(instance, className);
@@ -53,22 +55,8 @@ function addHook(instance: Hooked, name: string, drain: () => Promise<void>, log
   }
 }
 
-/** The providers of its own module with a hook that the processor injects, itself or through what it injects. */
-function neighbours(wrapper: Wrapper, seen = new Set<Wrapper>()): Wrapper[] {
-  seen.add(wrapper);
-  const injected = [
-    ...(wrapper.getCtorMetadata() ?? []),
-    ...(wrapper.getPropertiesMetadata() ?? []).map((property) => property.wrapper),
-    ...(wrapper.getEnhancersMetadata() ?? []),
-  ];
-  return injected
-    .filter((one) => one?.host === wrapper.host && !seen.has(one))
-    .flatMap((one) => [...(hasHook(one) ? [one] : []), ...neighbours(one, seen)]);
-}
-
-function hasHook(wrapper: Wrapper): boolean {
-  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) return false;
-  return typeof (wrapper.instance as Hooked | null | undefined)?.onModuleDestroy === 'function';
+function hasHook({ instance }: Wrapper): boolean {
+  return typeof (instance as Hooked | null | undefined)?.onModuleDestroy === 'function';
 }
 
 function describe(error: unknown): string {

@@ -1,40 +1,56 @@
-import { ApplicationConfig, ExternalContextCreator, type ModulesContainer } from '@nestjs/core';
+import { ExternalContextCreator, type ApplicationConfig, type ModulesContainer } from '@nestjs/core';
+import { isObservable, Observable } from 'rxjs';
+import { HandlerNotCalledError } from '../errors.js';
 import type { HandledJob } from '../worker/handler.js';
+import type { QueueExecutionContext } from './queue-context.js';
 
-type Method = (...args: any[]) => unknown;
+/** A method of an author. */
+export type Method = (...args: any[]) => unknown;
+
+/** What `args` of a call are: the parameters of a handler without decorators. */
+export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];
+
 type Next = () => Promise<unknown>;
+type Fill = (args: unknown[], ...given: unknown[]) => Promise<void>;
 
 /** Inner parts of the creator, the same in Nest 11 and 12. */
 interface Parts {
   guardsConsumer: {
-    tryActivate(guards: unknown, args: unknown[], instance: object, callback: Method, type: string): unknown;
+    tryActivate(guards: unknown, args: CallArgs, instance: object, callback: Method, type: string): unknown;
   };
   interceptorsConsumer: {
     intercept(
       interceptors: readonly unknown[],
-      args: unknown[],
+      args: CallArgs,
       instance: object,
       callback: Method,
       next: Next,
       type: string,
-    ): unknown;
+    ): Promise<unknown>;
   };
+  createPipesFn(pipes: unknown[], params: readonly { readonly index: number }[]): Fill | null;
   transformToResult(result: unknown): unknown;
 }
 
+type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
+
+/** What Nest's makers of enhancers know of an application. */
+export function containerOf(modules: ModulesContainer, config: ApplicationConfig): Container {
+  return { getModules: () => modules, applicationConfig: config } as unknown as Container;
+}
+
 /**
- * Nest's own machinery for calling a method through its enhancers, with a configuration of ours: the global ones of the
- * application were written for requests, so only those that were asked for take part.
+ * Nest's own machinery for calling a method through its enhancers, with a configuration of ours, and with what makes a handler
+ * of jobs another thing than one of requests.
  */
 export function createContextCreator(
   modules: ModulesContainer,
   config: ApplicationConfig,
 ): ExternalContextCreator {
-  type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
-  const container = { getModules: () => modules, applicationConfig: config } as unknown as Container;
-  const creator = ExternalContextCreator.fromContainer(container);
+  const creator = ExternalContextCreator.fromContainer(containerOf(modules, config));
   const parts = creator as unknown as Parts;
   const { guardsConsumer, interceptorsConsumer } = parts;
+  const createPipesFn = parts.createPipesFn.bind(creator);
   // The values of an Observable are progress, and Nest would wait for the last one only.
   parts.transformToResult = (result) => result;
   parts.guardsConsumer = {
@@ -42,24 +58,32 @@ export function createContextCreator(
       guardsConsumer.tryActivate(guards, args, instance, methodOf(callback), type),
   };
   parts.interceptorsConsumer = {
-    intercept: (interceptors, args, instance, callback, next, type) => {
-      const job = args[0] as HandledJob;
+    intercept: async (interceptors, args, instance, callback, next, type) => {
+      const [job, { handler }] = args;
+      // Its guards have taken their time.
       if (job.aborted) throw job.aborted;
       if (interceptors.length === 0) {
         job.stage = undefined;
         return next();
       }
-      return interceptorsConsumer.intercept(
-        interceptors,
-        args,
-        instance,
-        methodOf(callback),
-        () => callMethod(job, next),
-        type,
-      );
+      const call = () => callMethod(job, next);
+      const method = methodOf(callback);
+      const values = await interceptorsConsumer.intercept(interceptors, args, instance, method, call, type);
+      return refuseSilence(values as Observable<unknown>, job, handler);
     },
   };
+  parts.createPipesFn = (pipes, params) => withPlainParameters(createPipesFn(pipes, params), params);
   return creator;
+}
+
+/** Beside decorated parameters, a plain first one is the job and a plain second one the context, as where none is decorated. */
+function withPlainParameters(fill: Fill | null, params: readonly { readonly index: number }[]): Fill | null {
+  const plain = [0, 1].filter((index) => params.every((one) => one.index !== index));
+  if (fill === null || plain.length === 0) return fill;
+  return (args, ...given) => {
+    for (const index of plain) args[index] = given[index];
+    return fill(args, ...given);
+  };
 }
 
 /** An interceptor that tries again calls the method again; a run that should end is not begun anew. */
@@ -67,10 +91,30 @@ async function callMethod(job: HandledJob, next: Next): Promise<unknown> {
   if (job.aborted) throw job.aborted;
   job.stage = 'running';
   try {
-    return await next();
+    const returned = await next();
+    if (job.aborted && isObservable(returned)) throw job.aborted;
+    return returned;
   } finally {
     job.stage = 'after';
   }
+}
+
+/** Nothing said and nothing called would be a job that is completed without anybody having looked at it. */
+function refuseSilence(values: Observable<unknown>, job: HandledJob, handler: string): Observable<unknown> {
+  return new Observable((subscriber) => {
+    let said = false;
+    return values.subscribe({
+      next: (value) => {
+        said = true;
+        subscriber.next(value);
+      },
+      error: (error) => subscriber.error(error),
+      complete: () => {
+        if (said || job.stage !== 'before') subscriber.complete();
+        else subscriber.error(new HandlerNotCalledError(handler));
+      },
+    });
+  });
 }
 
 const standIns = new WeakMap<Method, Method>();

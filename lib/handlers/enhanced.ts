@@ -1,4 +1,3 @@
-import type { ContextId, ExternalContextCreator } from '@nestjs/core';
 import {
   EXCEPTION_FILTERS_METADATA,
   GUARDS_METADATA,
@@ -6,8 +5,10 @@ import {
   PIPES_METADATA,
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
+import type { ApplicationConfig, ContextId, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import type { Handler } from '../worker/handler.js';
-import { standInFor } from './context-creator.js';
+import { createContextCreator, standInFor, type CallArgs, type Method } from './context-creator.js';
+import { FilterFinder, FilterStep } from './filters.js';
 import { jobParams } from './job-params.js';
 import { QUEUE_CONTEXT, QueueExecutionContext } from './queue-context.js';
 
@@ -17,47 +18,78 @@ export interface HandlerTarget {
   readonly method: string;
   /** `Class.method`, for messages. */
   readonly label: string;
+  /** Key of the module that provides it: where its enhancers are. */
+  readonly moduleKey: string;
   /** Where the instance was made for one context: that context, and the id of the provider it was made from. */
   readonly contextId?: ContextId;
   readonly inquirerId?: string;
 }
 
 const OPTIONS = { guards: true, interceptors: true, filters: false } as const;
-
-/** Calls the method through its guards, interceptors, pipes and parameter decorators. */
-export function enhancedHandler(creator: ExternalContextCreator, target: HandlerTarget): Handler {
-  const { instance, method, label, contextId, inquirerId } = target;
-  const standIn = standInFor(methodOn(target), method);
-  const call = creator.create(
-    instance,
-    standIn,
-    method,
-    ROUTE_ARGS_METADATA,
-    jobParams,
-    contextId,
-    inquirerId,
-    OPTIONS,
-    QUEUE_CONTEXT,
-  );
-  return (job) => {
-    job.stage = 'before';
-    return call(job, new QueueExecutionContext(job, label));
-  };
-}
-
 const KINDS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
 
-/** Whether the method can be called by itself: nothing stands on it or on its class that Nest would have to do. */
-export function isPlain(creator: ExternalContextCreator, target: HandlerTarget): boolean {
-  const { instance, method } = target;
-  const places = [instance.constructor, methodOn(target)];
-  if (KINDS.some((kind) => places.some((place) => Reflect.hasMetadata(kind, place)))) return false;
-  return (
-    creator.getMetadata(instance, method, ROUTE_ARGS_METADATA, jobParams, QUEUE_CONTEXT).argsLength === 0
-  );
+/** The way to a method through what stands on it and on its class. */
+export class Enhancers {
+  private readonly creator: ExternalContextCreator;
+  private readonly filters: FilterFinder;
+  private readonly isGlobal: boolean;
+
+  /** @param config holds the global enhancers that take part. */
+  constructor(modules: ModulesContainer, config: ApplicationConfig) {
+    this.creator = createContextCreator(modules, config);
+    this.filters = new FilterFinder(modules, config);
+    // Pipes have nothing to do where no parameter is decorated.
+    const global = [config.getGlobalGuards(), config.getGlobalInterceptors(), config.getGlobalFilters()];
+    this.isGlobal = global.some((kind) => kind.length > 0);
+  }
+
+  /** Whether nothing stands between the job and the method. */
+  isPlain(target: HandlerTarget): boolean {
+    const { instance, method } = target;
+    const places = [instance.constructor, methodOn(target)];
+    if (this.isGlobal || KINDS.some((kind) => places.some((place) => Reflect.hasMetadata(kind, place))))
+      return false;
+    const { argsLength } = this.creator.getMetadata(
+      instance,
+      method,
+      ROUTE_ARGS_METADATA,
+      jobParams,
+      QUEUE_CONTEXT,
+    );
+    return argsLength === 0;
+  }
+
+  /** A handler that calls the method through its guards, interceptors, pipes, parameter decorators and filters. */
+  handler(target: HandlerTarget): Handler {
+    const { instance, method, label, moduleKey, contextId, inquirerId } = target;
+    const own = methodOn(target);
+    const standIn = standInFor(own, method);
+    const call = this.creator.create(
+      instance,
+      standIn,
+      method,
+      ROUTE_ARGS_METADATA,
+      jobParams,
+      contextId,
+      inquirerId,
+      OPTIONS,
+      QUEUE_CONTEXT,
+    );
+    const filters = this.filters.find(instance, standIn, moduleKey, contextId, inquirerId);
+    const step =
+      filters.length === 0
+        ? undefined
+        : new FilterStep(this.filters, filters, instance.constructor as never, own);
+    return (job) => {
+      job.stage = 'before';
+      const args: CallArgs = [job, new QueueExecutionContext(job, label)];
+      const called = call(...args);
+      return step ? step.around(called, args) : called;
+    };
+  }
 }
 
 /** That of the class: decorators stand on it, whatever the instance has in its place. */
-function methodOn({ instance, method }: HandlerTarget): (...args: any[]) => unknown {
+function methodOn({ instance, method }: HandlerTarget): Method {
   return (Object.getPrototypeOf(instance) as Record<string, any>)[method];
 }

@@ -1,28 +1,34 @@
-import { ApplicationConfig, type ExternalContextCreator, type ModulesContainer } from '@nestjs/core';
+import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import type { Handler } from '../worker/handler.js';
-import { createContextCreator } from './context-creator.js';
-import { directHandler } from './direct.js';
-import { enhancedHandler, isPlain, type HandlerTarget } from './enhanced.js';
+import { directHandler, directHandlerWithContext } from './direct.js';
+import { Enhancers, type HandlerTarget } from './enhanced.js';
 
 /** Makes what a pool calls, once for a handler: the method itself, or the way to it through the enhancers. */
 export class HandlerMaker {
-  private readonly creator: ExternalContextCreator;
+  private readonly enhancers: Enhancers;
 
-  constructor(modules: ModulesContainer) {
-    this.creator = createContextCreator(modules, new ApplicationConfig());
+  constructor(modules: ModulesContainer, config: ApplicationConfig) {
+    this.enhancers = new Enhancers(modules, config);
   }
 
   make(target: HandlerTarget): Handler {
-    return this.isPlain(target) ? directHandler(target.instance, target.method) : this.enhanced(target);
+    return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
+  }
+
+  /** Calls the method and nothing else. */
+  direct({ instance, method, label }: HandlerTarget): Handler {
+    // What a test puts in its place before the start counts too: it is what will be called.
+    const takesContext = (instance[method] as (...args: unknown[]) => unknown).length > 1;
+    return takesContext ? directHandlerWithContext(instance, method, label) : directHandler(instance, method);
   }
 
   /** Whether nothing stands between the job and the method. */
   isPlain(target: HandlerTarget): boolean {
-    return isPlain(this.creator, target);
+    return this.enhancers.isPlain(target);
   }
 
   /** Through the enhancers, whether there are any or not. */
   enhanced(target: HandlerTarget): Handler {
-    return enhancedHandler(this.creator, target);
+    return this.enhancers.handler(target);
   }
 }

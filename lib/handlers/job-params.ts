@@ -1,10 +1,8 @@
 import type { ExternalContextCreator } from '@nestjs/core';
+import { JOB_PARAMS } from '../decorators/metadata.js';
 import type { Job } from '../job/job.js';
 
 type ParamsFactory = NonNullable<Parameters<ExternalContextCreator['create']>[4]>;
-
-/** Numbers of the parameter decorators. Pipes take that of the data for the body of a request, which it is to them. */
-export const JOB_PARAMS = { data: 3, job: 100, id: 101, attempt: 102, signal: 103 } as const;
 
 /** What the parameter decorators of the library take out of the job. */
 export const jobParams: ParamsFactory = {

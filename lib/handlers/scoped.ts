@@ -3,21 +3,18 @@ import { Injector } from '@nestjs/core/injector/injector.js';
 import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
 import { ProcessorScopeError } from '../errors.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
-import { directHandler } from './direct.js';
+import type { HandlerTarget } from './enhanced.js';
 import type { HandlerMaker } from './handler-maker.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /** A method of a processor of which an instance is made for each job, or for each tenant. */
-export interface ScopedTarget {
+export interface ScopedTarget extends HandlerTarget {
   /** What Nest knows of the processor. */
   readonly wrapper: Wrapper;
   readonly className: string;
   /** Looks like its instances, and was never constructed. */
   readonly instance: Record<string, any>;
-  readonly method: string;
-  /** `Class.method`, for messages. */
-  readonly label: string;
 }
 
 /**
@@ -25,9 +22,8 @@ export interface ScopedTarget {
  * is durable is made once for each tenant that the `ContextIdStrategy` of the application tells apart.
  */
 export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handler {
-  const { wrapper, method, label } = target;
-  const isPlain = maker.isPlain(target);
   const trees = new Trees(target);
+  const callOn = callsOn(maker, target, trees);
   return async (job) => {
     job.stage = 'before';
     const contextId = trees.contextOf(job);
@@ -35,10 +31,24 @@ export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handle
     // It was told to stop while its instance was made.
     if (job.aborted) throw job.aborted;
     job.stage = undefined;
-    const call = isPlain
-      ? directHandler(instance, method)
-      : maker.enhanced({ instance, method, label, contextId, inquirerId: wrapper.id });
-    return call(job);
+    return callOn(instance, contextId)(job);
+  };
+}
+
+type CallOn = (instance: Record<string, any>, contextId: ContextId) => Handler;
+
+function callsOn(maker: HandlerMaker, target: ScopedTarget, trees: Trees): CallOn {
+  const { wrapper, method, label, moduleKey } = target;
+  const made = { method, label, moduleKey };
+  if (maker.isPlain(target)) return (instance) => maker.direct({ ...made, instance });
+  // The enhancers of an instance that is shared are as durable as it is, or it would not be shared.
+  const shared = new WeakMap<object, Handler>();
+  return (instance, contextId) => {
+    const known = shared.get(instance);
+    if (known) return known;
+    const handler = maker.enhanced({ ...made, instance, contextId, inquirerId: wrapper.id });
+    if (trees.isShared(contextId)) shared.set(instance, handler);
+    return handler;
   };
 }
 
@@ -65,15 +75,20 @@ class Trees {
       const contextId = ContextIdFactory.getByRequest(job);
       if (isNew) {
         Object.defineProperty(job, REQUEST_CONTEXT_ID, { value: contextId });
-        // An instance that is shared by many jobs must not be given one of them.
-        const isShared = this.isDurable && contextId.getParent !== undefined;
-        this.moduleRef.registerRequestByContextId(isShared ? contextId.payload : job, contextId);
+        // An instance that many jobs share must not be given one of them.
+        const request = this.isShared(contextId) ? contextId.payload : job;
+        this.moduleRef.registerRequestByContextId(request, contextId);
       }
       return contextId;
     } catch (error) {
       const what = 'the ContextIdStrategy of the application, to which jobs come as well as requests, failed';
       throw this.failure(job, what, error);
     }
+  }
+
+  /** Whether the instance of this context is that of other jobs too. */
+  isShared(contextId: ContextId): boolean {
+    return this.isDurable && contextId.getParent !== undefined;
   }
 
   async instanceFor(job: HandledJob, contextId: ContextId): Promise<Record<string, any>> {

@@ -58,6 +58,21 @@ export interface QueueModuleOptions {
   /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
   readonly durability?: DurabilityOption;
   readonly schedules?: ScheduleOwnerOptions;
+  readonly enhancers?: EnhancerOptions;
+}
+
+/** What stands around a handler. */
+export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
+
+/** Guards, interceptors, pipes and filters around handlers. Those on a handler and its class always take part. */
+export interface EnhancerOptions {
+  /**
+   * Which of the global ones of the application (`APP_GUARD`, `useGlobalPipes` and the others) stand around handlers too: all,
+   * none, or these kinds. They must understand that `context.getType()` is `'queue'`; most are written for requests only.
+   *
+   * @default false
+   */
+  readonly global?: boolean | readonly EnhancerKind[];
 }
 
 /** What becomes of schedules whose `@Schedule` is gone. */
@@ -149,6 +164,8 @@ export interface ResolvedModuleOptions {
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   /** Whose the schedules in the code of this process are. */
   readonly owner: string;
+  /** Kinds of global enhancers that stand around handlers. */
+  readonly globalEnhancers: readonly EnhancerKind[];
   readonly defaults: CheckedDefaults;
   readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
@@ -180,6 +197,7 @@ export interface ResolvedProcessorOptions {
   readonly concurrency: number;
 }
 
+const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 const DEFAULT_EVENTS = 10_000;
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
@@ -222,6 +240,7 @@ const readModule = shape({
     'shutdown',
     shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
   ),
+  enhancers: field('enhancers', shape({ global: field('global', rule(checkEnhancerKinds)) })),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 });
 
@@ -264,6 +283,7 @@ export function resolveModuleOptions(
     maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
     owner: given.schedules?.owner ?? 'app',
+    globalEnhancers: given.enhancers?.global ?? [],
     defaults: given.defaults ?? {},
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),
@@ -325,6 +345,15 @@ function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): Re
 
 function queuePath(options: Partial<QueueOptions> | null | undefined): string {
   return isPlainName(options?.name, 128) ? `registerQueue('${options?.name}')` : 'registerQueue()';
+}
+
+function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind[] {
+  if (value === true) return ENHANCER_KINDS;
+  if (value === false) return [];
+  if (Array.isArray(value) && value.every((kind) => ENHANCER_KINDS.includes(kind as EnhancerKind)))
+    return value as EnhancerKind[];
+  const kinds = ENHANCER_KINDS.map((kind) => `'${kind}'`).join(', ');
+  throw new InvalidOptionError(path, `true, false, or a list out of ${kinds}`, value);
 }
 
 /** What may stand in a key. */

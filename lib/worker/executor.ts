@@ -106,6 +106,8 @@ export class Executor {
     if (run.closed) return;
     const { signal } = run;
     const end = () => {
+      // Inside interceptors the method is at work on a promise: it hears its signal, and its end is left to it as without them.
+      if (run.stage === 'running') return;
       subscription.unsubscribe();
       // Nothing more will come of it; where the time is over, that is said already.
       if (run.aborted && STOPPING.has(run.aborted.reason)) this.failed(run, run.aborted, handler);
@@ -148,7 +150,7 @@ export class Executor {
   private limit(run: Run, timeoutMs: number, handler: HandlerEntry): void {
     run.timer = setTimeout(() => {
       if (run.closed) return;
-      const error = run.abort('timeout', `it took longer than ${timeoutMs} ms`);
+      const error = run.abort('timeout', `it took longer than ${timeoutMs} ms${notCalled(run, handler)}`);
       this.failed(run, error, handler);
     }, timeoutMs);
   }
@@ -178,6 +180,13 @@ const COMPLETED = { kind: 'completed' } as const;
 /** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */
 function obeys(run: Run, error: unknown): boolean {
   return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
+}
+
+/** Where the enhancers of a handler have used up its time. */
+function notCalled({ stage }: Run, { label }: HandlerEntry): string {
+  return stage === 'before'
+    ? `; ${label} was not called: its guards or interceptors had not let the job through by then`
+    : '';
 }
 
 /** Throws what a getter of it throws, as `await` does. */

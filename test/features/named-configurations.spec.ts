@@ -134,6 +134,7 @@ describe('a configuration with a key', () => {
     await server.restart();
     await until(() => app.there.add('after', null).then(() => true), PATIENT);
     await until(() => app.ran.includes('there/after'), PATIENT);
+    expect(app.ran.filter((run) => run.startsWith('here/'))).toHaveLength(3);
     await app.close();
   });
 
@@ -160,6 +161,7 @@ describe('a configuration with a key', () => {
     });
     await get<Queue>(getQueueToken('work')).add('one', null);
     await ran.promise;
+    expect((await redis.keys()).join()).toContain(`{${redis.prefix}:work}`);
     await close();
   });
 });

@@ -1,0 +1,139 @@
+import { types } from 'node:util';
+import { Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
+import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
+import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external-exception-filter-context.js';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { catchError, from, isObservable, lastValueFrom, type Observable } from 'rxjs';
+import type { HandledJob } from '../worker/handler.js';
+import { containerOf, type CallArgs, type Method } from './context-creator.js';
+import { QUEUE_CONTEXT } from './queue-context.js';
+
+type FilterOrClass = Parameters<ExternalExceptionFilterContext['getFilterInstance']>[0];
+type ErrorClass = abstract new (...args: any[]) => object;
+
+interface Filter {
+  /** Its class, for sentences. */
+  readonly name: string;
+  /** What `@Catch` names; empty for everything. */
+  readonly types: readonly ErrorClass[];
+  readonly ask: (error: unknown, host: ArgumentsHost) => unknown;
+}
+
+/** Finds the filters of a method, as Nest does. */
+export class FilterFinder extends ExternalExceptionFilterContext {
+  private readonly logger = new Logger('QueueModule');
+  private readonly complained = new Set<string>();
+
+  constructor(modules: ModulesContainer, config: ApplicationConfig) {
+    super(containerOf(modules, config), config);
+  }
+
+  /** In the order in which they are asked: those of the method, of its class, global ones; of each, the last given first. */
+  find(
+    instance: object,
+    standIn: Method,
+    moduleKey: string,
+    contextId?: ContextId,
+    inquirerId?: string,
+  ): readonly Filter[] {
+    this.moduleContext = moduleKey;
+    const found = this.createContext(
+      instance,
+      standIn,
+      EXCEPTION_FILTERS_METADATA,
+      contextId,
+      inquirerId,
+    ) as unknown as Filter[];
+    return found.toReversed();
+  }
+
+  /** Says it once, however many jobs fail. */
+  complain(filter: string, handler: string): void {
+    const key = `${filter} of ${handler}`;
+    if (this.complained.has(key)) return;
+    this.complained.add(key);
+    this.logger.warn(
+      `${filter}, a filter of ${handler}, returned a value, which cannot make a success of a failed job: ` +
+        `the job keeps its error; throw the error that should stand in its place`,
+    );
+  }
+
+  /** With the name of the filter, for sentences. */
+  override createConcreteContext<T extends any[], R extends any[]>(
+    metadata: T | undefined,
+    contextId?: ContextId,
+    inquirerId?: string,
+  ): R {
+    const found = ((metadata ?? []) as FilterOrClass[])
+      .map((given) => this.getFilterInstance(given, contextId, inquirerId))
+      .filter((filter) => typeof filter?.catch === 'function')
+      .map((filter) => this.describe(filter!));
+    return found as R;
+  }
+
+  private describe(filter: ExceptionFilter): Filter {
+    return {
+      name: filter.constructor.name,
+      types: this.reflectCatchExceptions(filter) as readonly unknown[] as readonly ErrorClass[],
+      ask: filter.catch.bind(filter),
+    };
+  }
+}
+
+/**
+ * What filters may do to a failure: put another error in its place. They cannot make a success of it, for the job was not done.
+ * Nest's own step would take whatever a filter returns for the result.
+ */
+export class FilterStep {
+  constructor(
+    private readonly finder: FilterFinder,
+    private readonly filters: readonly Filter[],
+    private readonly type: Parameters<typeof newHost>[1],
+    private readonly method: Method,
+  ) {}
+
+  /** @param called what the call through the other enhancers answers. */
+  around(called: Promise<unknown>, args: CallArgs): Promise<unknown> {
+    return called.then(
+      (result) =>
+        isObservable(result)
+          ? (result as Observable<unknown>).pipe(
+              catchError((error: unknown) => from(this.replace(error, args))),
+            )
+          : result,
+      (error: unknown) => this.replace(error, args),
+    );
+  }
+
+  /** Rejects with the error of the filter that catches it, or with itself. */
+  private async replace(error: unknown, args: CallArgs): Promise<never> {
+    const [job, { handler }] = args;
+    const found = obeys(job, error)
+      ? undefined
+      : this.filters.find(({ types }) => types.length === 0 || types.some((type) => error instanceof type));
+    if (found === undefined) throw error;
+    let returned = await found.ask(error, newHost(args, this.type, this.method));
+    if (isObservable(returned)) returned = await lastValueFrom(returned, { defaultValue: undefined });
+    if (types.isNativeError(returned) || returned instanceof Error) throw returned;
+    // With nothing returned it has only looked on.
+    if (returned !== undefined) this.finder.complain(found.name, handler);
+    throw error;
+  }
+}
+
+function newHost(
+  args: CallArgs,
+  type: abstract new (...args: any[]) => object,
+  method: Method,
+): ArgumentsHost {
+  const host = new ExecutionContextHost([...args], type as never, method);
+  host.setType(QUEUE_CONTEXT);
+  return host;
+}
+
+/** Whether the handler says no more than that it heard its signal, which is no failure of its own. */
+function obeys(job: HandledJob, error: unknown): boolean {
+  if (!job.aborted) return false;
+  return error === job.aborted || (error instanceof Error && error.name === 'AbortError');
+}
