@@ -130,6 +130,41 @@ describe('a whole application over HTTP', () => {
     expect(await queue.get(id)).toMatchObject({ attempts: 7 });
   });
 
+  it('has the queues of other configurations in the same store, with their options', async () => {
+    const connection = () => {
+      touched += 1;
+      throw new Error('a test must not connect');
+    };
+    const imports = [
+      QueueModule.forRoot('reports', { connection, defaults: { attempts: 9 } }),
+      QueueModule.registerQueue({ name: 'monthly', configKey: 'reports' }),
+      AppModule,
+      QueueTestingModule.forRoot(),
+    ];
+    const module = await Test.createTestingModule({ imports })
+      .setLogger(false as never)
+      .compile();
+    await module.init();
+    const { id } = await module.get(QueueProducer).add('monthly', 'x', {});
+    expect(module.get(QueueTesting).queue('monthly').added()).toHaveLength(1);
+    expect(await module.get<Queue>('godwit:queue:monthly', { strict: false }).get(id)).toMatchObject({
+      attempts: 9,
+    });
+  });
+
+  it('needs no configuration for a module that names one', async () => {
+    const imports = [
+      QueueTestingModule.forRoot(),
+      QueueModule.registerQueue({ name: 'monthly', configKey: 'reports' }),
+    ];
+    const module = await Test.createTestingModule({ imports })
+      .setLogger(false as never)
+      .compile();
+    await module.init();
+    await module.get(QueueProducer).add('monthly', 'x', {});
+    expect(module.get(QueueTesting).queue('monthly').added()).toHaveLength(1);
+  });
+
   it('has touched nothing of Redis in all of this', () => {
     expect(touched).toBe(0);
     const loaded = Object.keys(createRequire(import.meta.url).cache);
