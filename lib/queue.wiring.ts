@@ -77,7 +77,6 @@ function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistr
   return new MemoryEngine({
     leaseMs,
     limitsOf: (queue) => limitsIn(registry, queue),
-    keepsAlive: true,
   });
 }
 

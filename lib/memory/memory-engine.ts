@@ -1,4 +1,3 @@
-import { clearInterval, setInterval } from 'node:timers';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -17,7 +16,6 @@ import type {
   ReleaseCall,
 } from '../engine/engine.js';
 import { NotRunningError } from '../errors.js';
-import { MAX_TIMER_MS } from '../job/duration.js';
 import { enqueue } from './enqueue.js';
 import { exchange } from './exchange.js';
 import { adopt, beat, overdue, recover, release } from './leases.js';
@@ -39,8 +37,6 @@ const PROMOTE_MAX = 1_000;
 export interface MemoryEngineOptions extends MemorySettings {
   /** Where the queues are; engines that share one see the same. @default one of its own, on the clock of the machine */
   readonly store?: MemoryStore;
-  /** From `open` to `close` the process stays, as it does with a connection. @default false */
-  readonly keepsAlive?: boolean;
 }
 
 /**
@@ -68,12 +64,9 @@ export class MemoryEngine implements QueueEngine {
   private readonly verbs: Verbs;
   private readonly heartbeats = new Set<MemoryHeartbeat>();
   private readsEvents = false;
-  private readonly keepsAlive: boolean;
-  private awake: NodeJS.Timeout | undefined;
 
-  constructor({ store = new MemoryStore(), keepsAlive = false, ...settings }: MemoryEngineOptions) {
+  constructor({ store = new MemoryStore(), ...settings }: MemoryEngineOptions) {
     this.store = store;
-    this.keepsAlive = keepsAlive;
     const verbs = new Verbs(store, settings);
     this.verbs = verbs;
     this.admin = new MemoryAdmin(verbs);
@@ -88,15 +81,11 @@ export class MemoryEngine implements QueueEngine {
 
   /** There is nothing to connect to, so it is always there. */
   open(): Promise<boolean> {
-    return this.verbs.run('open', () => {
-      if (this.keepsAlive) this.awake ??= setInterval(() => {}, MAX_TIMER_MS);
-      return true;
-    });
+    return this.verbs.run('open', () => true);
   }
 
   async close(): Promise<void> {
     this.verbs.close();
-    clearInterval(this.awake);
     await this.closeEvents();
     this.store.bells.hush(this);
     for (const heartbeat of this.heartbeats) await heartbeat.close();

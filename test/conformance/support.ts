@@ -27,7 +27,16 @@ type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 /** Further queues of a test. */
 export const OTHERS = ['q2', 'q3'] as const;
 /** What the specs leave behind: they play processes by hand. */
-const LEAVES = ['active', 'worker', 'workers', 'processes', 'cancels', 'declarations', 'janitor', 'clock'];
+export const LEAVES = [
+  'active',
+  'worker',
+  'workers',
+  'processes',
+  'cancels',
+  'declarations',
+  'janitor',
+  'clock',
+];
 
 /** The engine of the running test, on a clock of the test's own. */
 export interface TestEngine {
@@ -56,9 +65,10 @@ export interface TestEngine {
 }
 
 /** How engines of one kind are made, and how their clock is moved. */
-interface Ground {
+export interface Ground {
   make(limits: Partial<QueueLimits>): QueueEngine;
-  setClock(now: number): Promise<void>;
+  /** @param queue only of this one. @default the queues of a test */
+  setClock(now: number, queue?: string): Promise<void>;
 }
 
 /** Call it at the top of a `describe`, outside of tests. */
@@ -79,11 +89,14 @@ export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEn
 
   beforeEach(async () => {
     const ground = redis ? redisGround(redis) : memoryGround();
-    const now = Date.now();
+    // So that no test comes to the end of a day.
+    const now = new Date().setUTCHours(12, 0, 0, 0);
     await ground.setClock(now);
     state = { ground, now, seqs: new Map(), engine: null as never };
     state.engine = made({});
     await state.engine.open();
+    // From here on the process of the engine knows the time of its store.
+    await t.exchange({ worker: 'clock', want: 0 });
   });
 
   const t: TestEngine = {
@@ -134,7 +147,7 @@ export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEn
   return t;
 }
 
-function memoryGround(): Ground {
+export function memoryGround(): Ground {
   let clock = 0;
   const store = new MemoryStore({ now: () => clock });
   return {
@@ -147,9 +160,11 @@ function memoryGround(): Ground {
 }
 
 /** The scripts take the time from a key, which no user of the library needs, so that here too it is the test that moves it. */
-function redisGround({ url, prefix, admin }: TestRedis): Ground {
-  const clocks = [QUEUE, ...OTHERS].map((queue) => new QueueKeys(prefix, queue).fixed.meta);
-  const keys = [...clocks, processKeys(prefix).processes].map((key) => key.replace(/[^:]*$/, 'clock'));
+export function redisGround({ url, prefix, admin }: TestRedis): Ground {
+  const clockOf = (key: string) => key.replace(/[^:]*$/, 'clock');
+  const clockIn = (queue: string) => clockOf(new QueueKeys(prefix, queue).fixed.meta);
+  const all = [QUEUE, ...OTHERS].map(clockIn);
+  all.push(clockOf(processKeys(prefix).processes));
   const connection = patchedClient(url, { patch: virtualClock }) as never;
   return {
     make: (limits) =>
@@ -160,8 +175,8 @@ function redisGround({ url, prefix, admin }: TestRedis): Ground {
         callMs: 5_000,
         limitsOf: () => ({ ...LIMITS, ...limits }),
       }),
-    async setClock(now) {
-      for (const key of keys) await admin.set(key, now);
+    async setClock(now, queue) {
+      for (const key of queue === undefined ? all : [clockIn(queue)]) await admin.set(key, now);
     },
   };
 }

@@ -45,6 +45,32 @@ describe('memory in production', () => {
   });
 });
 
+describe('memory of a configuration with a key', () => {
+  const keyed = (options: { connection: ConnectionOption }) => [
+    QueueModule.forRoot('drafts', options),
+    QueueModule.registerQueue({ name: 'draft', configKey: 'drafts' }),
+  ];
+
+  it('is refused in production by its name', async () => {
+    const root = { connection: { memory: true, inProduction: true } } as const;
+    expect(await inProduction(() => faultsOf(root, keyed({ connection: 'memory' })))).toEqual([
+      expect.stringMatching(/^forRoot\('drafts'\)\.connection is 'memory' and NODE_ENV is 'production'/),
+    ]);
+  });
+
+  it('is another one than that of the others', async () => {
+    const { queueOf, close, logs } = await boot({ imports: keyed({ connection: 'memory' }) });
+    await queueOf('draft').add('x', 1, { id: 'same' });
+    expect(await queueOf('work').get('same')).toBeNull();
+    expect(await queueOf('draft').get('same')).toMatchObject({ state: 'waiting' });
+    await close();
+    expect(logs.complaints).toEqual([
+      expect.stringMatching(/^jobs live in the memory of this process: /),
+      "1 job that has not run to the end is lost with the memory of this process: 'draft' 1",
+    ]);
+  });
+});
+
 describe('what needs other processes', () => {
   it.each([
     ['producer', 'run what this one adds'],

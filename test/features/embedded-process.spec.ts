@@ -138,7 +138,7 @@ describe('a process that only works', { timeout: 120_000 }, () => {
     class AppModule {}
 
     const app = await NestFactory.createApplicationContext(AppModule);
-    app.enableShutdownHooks();
+    app.enableShutdownHooks(['SIGTERM']);
     process.on('SIGUSR2', () => app.get(QueueProducer).add('work', 'second', null));
     await app.get(QueueProducer).add('work', 'first', null, { delay: 100 });
   `;

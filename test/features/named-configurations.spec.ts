@@ -81,6 +81,25 @@ describe('a configuration with a key', () => {
     await app.close();
   });
 
+  it('may be in memory, beside others in Redis', async () => {
+    const app = await bootTwo({ there: [QueueModule.forRoot('other', { connection: 'memory' })] });
+    const events = app.get(QueueEvents);
+    const said = collect(events.all());
+    await events.ready();
+    expect(await app.here.addAndWait('one', null)).toBeUndefined();
+    await app.there.add('two', null, { id: 'kept', retention: '1m' });
+    await said.first((event) => event.type === 'completed' && event.queue === 'there', PATIENT);
+    expect(await app.there.get('kept')).toMatchObject({ state: 'completed' });
+    expect((await redis.keys()).join()).not.toContain(`{${redis.prefix}:there}`);
+    await app.there.add('three', null, { delay: '1h' });
+    await app.here.add('three', null, { delay: '1h' });
+    await app.close();
+    expect(app.logs.complaints.filter((text) => text.includes('memory'))).toEqual([
+      expect.stringMatching(/^jobs of queue 'there' live in the memory of this process: /),
+      "1 job that has not run to the end is lost with the memory of this process: 'there' 1",
+    ]);
+  });
+
   it('is one worker process with the others, in whichever store one looks', async () => {
     const app = await bootTwo();
     const workers = await until(async () => {
