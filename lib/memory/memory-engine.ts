@@ -110,7 +110,7 @@ export class MemoryEngine implements QueueEngine {
    * sleep until something is due.
    */
   clockMoved(): void {
-    for (const heartbeat of this.heartbeats) heartbeat.beatAll();
+    for (const heartbeat of this.heartbeats) heartbeat.clockMoved();
     for (const name of this.store.names) {
       const queue = this.store.at(name);
       if (queue.isAnythingDue) queue.ring();
@@ -134,7 +134,8 @@ export class MemoryEngine implements QueueEngine {
 
   /** By a timer of this process. It is never null, so that nobody is warned of what cannot be otherwise here. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat {
-    const heartbeat = new MemoryHeartbeat(this, plan, (closed) => this.heartbeats.delete(closed));
+    const vouch = (queue: string, worker: string) => this.store.at(queue).vouch(worker, this.verbs.recordMs);
+    const heartbeat = new MemoryHeartbeat(this, plan, vouch, (closed) => this.heartbeats.delete(closed));
     this.heartbeats.add(heartbeat);
     return heartbeat;
   }

@@ -14,6 +14,8 @@ export class MemoryHeartbeat implements Heartbeat {
   constructor(
     private readonly engine: Pick<QueueEngine, 'beat' | 'processes'>,
     private readonly plan: HeartbeatPlan,
+    /** Whatever the clock says, this worker is known. */
+    private readonly vouch: (queue: string, worker: string) => void,
     private readonly onClose: (heartbeat: MemoryHeartbeat) => void,
   ) {
     this.timer = setInterval(() => this.beatAll(), plan.beatMs);
@@ -38,8 +40,13 @@ export class MemoryHeartbeat implements Heartbeat {
     this.register();
   }
 
-  /** Also when the clock has moved, before anybody judges a lease by it. */
-  beatAll(): void {
+  /** Before anybody judges a lease by it. Who has slept through it is alive all the same. */
+  clockMoved(): void {
+    for (const [queue, { worker }] of this.followed) this.vouch(queue, worker);
+    this.beatAll();
+  }
+
+  private beatAll(): void {
     const { leaseMs, onBeat } = this.plan;
     for (const [queue, { worker, holds }] of this.followed) {
       if (!holds) continue;

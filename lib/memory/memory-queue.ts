@@ -306,6 +306,12 @@ export class MemoryQueue {
     return worker;
   }
 
+  /** What is remembered of this worker is not over yet, although the clock may say so. */
+  vouch(name: string, recordMs: number): void {
+    const record = this.workers.get(name)?.record;
+    if (record) record.until = this.now + recordMs;
+  }
+
   /** Everything goes; lanes and the records of workers without a lease end by themselves, and the number of the last event stays. */
   obliterate(): void {
     for (const worker of this.leased()) this.workers.delete(worker.name);
