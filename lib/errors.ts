@@ -11,6 +11,7 @@ export { NestConflictError } from './errors/nest.js';
 export type { NestCopy } from './errors/nest.js';
 export { ProcessorScopeError } from './errors/scopes.js';
 export { ScheduleNotFoundError } from './errors/schedules.js';
+export { WrapHookError } from './errors/wrap.js';
 
 /** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
 export type Applied = 'no' | 'unknown';

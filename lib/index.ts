@@ -16,6 +16,8 @@ export { Handle } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
+export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
+export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
 export { Processor } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
@@ -57,6 +59,7 @@ export type {
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
+export type { WrapHook, WrapOption } from './options/wrap.js';
 
 export type { NamedModuleOptions } from './options/named-options.js';
 
@@ -156,6 +159,7 @@ export {
   UnrecoverableError,
   UnsupportedRedisError,
   WaitTimeoutError,
+  WrapHookError,
   WrongStateError,
 } from './errors.js';
 export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';

@@ -23,6 +23,7 @@ import {
 import { drainBeforeDestroy } from './discovery/drain-hook.js';
 import { faults } from './discovery/faults.js';
 import { planPools, type MakeHandler } from './discovery/handler.registry.js';
+import { ListenerExplorer } from './discovery/listener.explorer.js';
 import { discoveryProviders } from './discovery/nest-copy.js';
 import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
@@ -32,7 +33,10 @@ import { QueueEvents } from './events/queue-events.js';
 import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
 import { scopedHandler } from './handlers/scoped.js';
+import { wrappedHandler } from './handlers/wrapped.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
+import { planListeners } from './listeners/listener-plan.js';
+import { Listeners } from './listeners/listeners.js';
 import { collectFaults } from './options/check.js';
 import {
   resolveModuleOptions,
@@ -107,8 +111,9 @@ export class QueueCore {
       useFactory: (...parts: ConstructorParameters<typeof QueueCore>) => new QueueCore(...parts),
     },
     ProcessorExplorer,
+    ListenerExplorer,
   ],
-  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS],
+  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, Listeners],
 })
 export class QueueCoreModule
   implements
@@ -129,6 +134,8 @@ export class QueueCoreModule
     private readonly dispatchers: DispatcherRegistry,
     private readonly core: QueueCore,
     private readonly explorer: ProcessorExplorer,
+    private readonly listenerExplorer: ListenerExplorer,
+    private readonly listeners: Listeners,
     private readonly discovery: DiscoveryService,
     // There are none under another copy of Nest, which `discoveryProviders` says in words.
     @Optional() private readonly modules: ModulesContainer,
@@ -148,14 +155,15 @@ export class QueueCoreModule
     await this.core.runtime.open();
   }
 
-  /** Once every provider is initialised. */
+  /** Once every provider is initialised. The listeners come first: they hear of the first job that is claimed. */
   async onApplicationBootstrap(): Promise<void> {
+    await this.listeners.start();
     await this.core.runtime.boot();
   }
 
   /** The processors' own hooks have started the drain; here it is awaited where there was none. */
   async onModuleDestroy(): Promise<void> {
-    await this.core.runtime.shutDown();
+    await this.drain();
   }
 
   /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
@@ -175,16 +183,28 @@ export class QueueCoreModule
     this.stopLogging();
   }
 
+  /** The runs end, then listeners hear of their ends: both while what they use is still there. Never rejects. */
+  private async drain(): Promise<void> {
+    await this.core.runtime.shutDown();
+    await this.listeners.finish();
+  }
+
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
     const maker = this.handlerMaker();
     const makeHandler: MakeHandler = (processor, method, label) => {
       const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
-      return processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+      const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+      return wrappedHandler(this.settings.value.wrap, handler);
     };
     const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
     const optionsOf = (queue: string) =>
       this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
+    const heard = this.listenerExplorer.explore();
+    const listeners = planListeners(heard.listeners, this.registry.names(), (queue) => {
+      const options = optionsOf(queue);
+      return options && options.events.max > 0;
+    });
     const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
     const all = [
       ...this.settings.faults,
@@ -195,11 +215,13 @@ export class QueueCoreModule
       ...found.faults,
       ...misfits,
       ...schedules.faults,
+      ...heard.faults,
+      ...listeners.faults,
     ];
     if (all.length > 0) throw new BootstrapError(all);
-    for (const warning of found.warnings) this.logger.warn(warning);
-    const drain = () => this.core.runtime.shutDown();
-    drainBeforeDestroy(found.processors, drain, this.logger);
+    for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
+    this.listeners.prepare(listeners.plans);
+    drainBeforeDestroy([...found.processors, ...heard.providers], () => this.drain(), this.logger);
     this.core.runtime.prepare(plans, schedules.queues);
   }
 

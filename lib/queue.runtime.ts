@@ -74,6 +74,17 @@ export class QueueRuntime {
   }
 
   /**
+   * What this process does for each queue it has a processor for: the state of all its workers, or `paused` where `pause` is in
+   * force here. Empty where it has none, as with the role `producer`.
+   */
+  get workers(): readonly { readonly queue: string; readonly state: RuntimeState | 'paused' }[] {
+    if (this.options.role === 'producer') return [];
+    const queues = (this.plans ?? []).flatMap((plan) => plan.queues.map(({ queue }) => queue));
+    const isPaused = (queue: string) => this.current === 'running' && this.paused.has(queue);
+    return queues.map((queue) => ({ queue, state: isPaused(queue) ? 'paused' : this.current }));
+  }
+
+  /**
    * What was found about the server under which jobs may be lost, or adds must fail: each code once, also logged. More may
    * come while the application runs: with a failover, or where Redis was not there at the start.
    */

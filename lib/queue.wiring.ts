@@ -7,6 +7,7 @@ import type { QueueLimits } from './engine/queue-limits.js';
 import { RoutedEngine } from './engine/routed-engine.js';
 import { Routes } from './engine/routes.js';
 import { QueueEvents } from './events/queue-events.js';
+import { Listeners } from './listeners/listeners.js';
 import { JobWaiter } from './events/wait-for-job.js';
 import { Janitor } from './maintenance/janitor.js';
 import { QueueInspector } from './inspect/queue-inspector.js';
@@ -193,6 +194,7 @@ export const wiredProviders: Provider[] = [
       new DispatcherRegistry(engine, prefix),
   },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
+  { provide: Listeners, inject: [QueueEvents], useFactory: (events: QueueEvents) => new Listeners(events) },
   {
     provide: QUEUE_HANDLES,
     inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents, substitute],

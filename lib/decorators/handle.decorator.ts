@@ -1,9 +1,8 @@
-import { BootstrapError } from '../errors.js';
 import { isDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
-import { otherThanMethod } from './placement.js';
+import { refuseOtherThanMethod } from './placement.js';
 
 /** A decorator for methods whose first parameter accepts `Job<Data>`; others do not compile. */
 export type HandleDecorator<Data> = <Method extends (job: Job<Data>, ...rest: any[]) => unknown>(
@@ -43,7 +42,7 @@ export function Handle<Input, Output>(definition: JobDefinition<Input, Output>):
 export function Handle(...given: [] | [string | JobDefinition<any, any>]): HandleDecorator<any> {
   const mark = toMark(given);
   return (target, key, descriptor) => {
-    refuseOtherTargets(mark, target, key, descriptor);
+    refuseOtherThanMethod(showHandle(mark), target, key, descriptor);
     markHandler(descriptor.value as object, mark);
   };
 }
@@ -54,19 +53,4 @@ function toMark(given: readonly unknown[]): HandlerMark {
   const [of] = given;
   if (isDefinition(of)) return { jobName: of.name, definition: of };
   return { jobName: of === null ? undefined : of };
-}
-
-function refuseOtherTargets(
-  mark: HandlerMark,
-  target: object,
-  key: PropertyKey | undefined,
-  descriptor: PropertyDescriptor | undefined,
-): void {
-  const what = otherThanMethod(target, key, descriptor);
-  if (what === null) return;
-  const className = typeof target === 'function' ? target.name : target.constructor.name;
-  const place = key === undefined ? className : `${className}.${String(key)}`;
-  throw new BootstrapError([
-    `${showHandle(mark)} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
-  ]);
 }

@@ -13,6 +13,7 @@ import type { ProcessorOptions } from '../options/module-options.js';
 const PROCESSOR_MARK = 'godwit:processor';
 const HANDLER_MARK = 'godwit:handler';
 const SCHEDULE_MARK = 'godwit:schedule';
+const LISTENER_MARK = 'godwit:listener';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
 /** What `@Processor` was given, unchecked, perhaps null: what is wrong with it is said at bootstrap, with all other faults. */
@@ -31,6 +32,11 @@ export interface HandlerMark {
 /** What one `@Schedule` was given, unchecked. */
 export interface ScheduleMark {
   readonly given: unknown;
+}
+
+/** What one `@OnQueueEvent` was given, argument for argument, unchecked. */
+export interface ListenerMark {
+  readonly given: readonly unknown[];
 }
 
 /** A `@Schedule` on something that cannot be a handler. */
@@ -141,6 +147,16 @@ export function readScheduleMarks(method: unknown): readonly ScheduleMark[] {
   return (Reflect.getOwnMetadata(SCHEDULE_MARK, method) as readonly ScheduleMark[] | undefined) ?? [];
 }
 
+/** Adds a mark to the method's function: a method may hear several kinds of events. */
+export function markListener(method: object, mark: ListenerMark): void {
+  Reflect.defineMetadata(LISTENER_MARK, [mark, ...readListenerMarks(method)], method);
+}
+
+export function readListenerMarks(method: unknown): readonly ListenerMark[] {
+  if (typeof method !== 'function') return [];
+  return (Reflect.getOwnMetadata(LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
+}
+
 /** Kept on the class: a getter or a property has no function that could carry it. */
 export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): void {
   Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
@@ -202,4 +218,19 @@ export function showSchedule({ given }: ScheduleMark): string {
     // Null, or something that may not be looked at.
     return '@Schedule()';
   }
+}
+
+/** An `@OnQueueEvent` as sentences call it: `@OnQueueEvent('dead')`, without its options. */
+export function showListener({ given: [types] }: ListenerMark): string {
+  try {
+    if (typeof types === 'string') return `@OnQueueEvent(${quoted(types)})`;
+    return Array.isArray(types) ? `@OnQueueEvent([${types.map(showType).join(', ')}])` : '@OnQueueEvent()';
+  } catch {
+    // Something that may not be looked at.
+    return '@OnQueueEvent()';
+  }
+}
+
+function showType(type: unknown): string {
+  return typeof type === 'string' ? quoted(type) : show(type);
 }

@@ -1,3 +1,5 @@
+import { BootstrapError } from '../errors.js';
+
 /** What a decorator stands on where it is no instance method with a plain name, as a phrase after "is"; null where it is one. */
 export function otherThanMethod(
   target: object,
@@ -12,4 +14,25 @@ export function otherThanMethod(
   // As a parameter decorator the third argument is the index of the parameter.
   if (typeof descriptor !== 'object') return 'a parameter';
   return typeof descriptor.value === 'function' ? null : 'not a function';
+}
+
+/**
+ * Refuses a decorator that stands on anything else.
+ *
+ * @param mark the decorator as sentences call it.
+ * @throws {BootstrapError}
+ */
+export function refuseOtherThanMethod(
+  mark: string,
+  target: object,
+  key: PropertyKey | undefined,
+  descriptor: PropertyDescriptor | undefined,
+): void {
+  const what = otherThanMethod(target, key, descriptor);
+  if (what === null) return;
+  const className = typeof target === 'function' ? target.name : target.constructor.name;
+  const place = key === undefined ? className : `${className}.${String(key)}`;
+  throw new BootstrapError([
+    `${mark} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
+  ]);
 }

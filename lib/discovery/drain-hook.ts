@@ -1,16 +1,20 @@
 import type { Logger } from '@nestjs/common';
+import type { Wrapper } from './classes.js';
 import { injectedOfSameModule } from './injected.js';
-import type { FoundProcessor, Wrapper } from './processor.explorer.js';
+import type { FoundProcessor } from './processor.explorer.js';
+
+/** A provider that works until the drain is over. */
+export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isScoped' | 'wrapper'>;
 
 /**
- * Lets the drain begin before anything that a processor depends on is destroyed: Nest tears modules down from the
+ * Lets the drain begin before anything that a processor or a listener depends on is destroyed: Nest tears modules down from the
  * dependents to what they depend on, and a hook of our own, in a global module, would run last, with the database of
  * the application already closed. The own hook of whatever gets ours runs after the drain.
  *
  * @param drain Never rejects; the first call starts it for all pools, all calls answer the same promise.
  */
 export function drainBeforeDestroy(
-  processors: readonly FoundProcessor[],
+  targets: readonly DrainTarget[],
   drain: () => Promise<void>,
   logger: Logger,
 ): void {
@@ -20,7 +24,7 @@ export function drainBeforeDestroy(
     hooked.add(instance);
     addHook(instance as Hooked, name, drain, logger);
   };
-  for (const { wrapper, className, instance, isScoped } of processors) {
+  for (const { wrapper, className, instance, isScoped } of targets) {
     for (const injected of injectedOfSameModule(wrapper).filter(hasHook)) {
       hook(injected.instance, String(injected.name));
     }

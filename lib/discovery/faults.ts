@@ -94,12 +94,26 @@ export const faults = {
     `the processors of ${namedQueues(queues)} share one pool and ask for different concurrency: ` +
     `${list(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
 
+  listenerScope: (
+    place: string,
+    listener: string,
+    className: string,
+    scope: 'request-scoped' | 'transient',
+  ) =>
+    `${place} is marked ${listener}, but ${className} is ${scope}` +
+    `${scope === 'transient' ? '' : ', itself or through something it injects'}; ` +
+    `an event comes with no request and is for one instance: make the class a singleton, or put the listener on one that is`,
+
   rootTwice: (times: number, key: string | undefined) =>
     `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
 };
 
 /** What is fine, but perhaps not meant. */
 export const warnings = {
+  listenerTwice: (className: string, modules: readonly string[]) =>
+    `${className} listens to events and is provided ${count(modules.length)} (${list(modules)}), ` +
+    `so that as many instances of it hear each event; provide it in one module and export it from there`,
+
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
 };

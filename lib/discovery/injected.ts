@@ -1,5 +1,5 @@
 import { Injector } from '@nestjs/core/injector/injector.js';
-import type { Wrapper } from './processor.explorer.js';
+import type { Wrapper } from './classes.js';
 
 const reader = new Injector();
 

@@ -9,10 +9,8 @@ import {
   showHandle,
   showSchedule,
 } from '../decorators/metadata.js';
+import { classOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
 import { faults, warnings } from './faults.js';
-
-export type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
-type Class = { readonly name: string; readonly prototype: object };
 
 /** A processor as it was found: one instance, its mark and its marked methods. */
 export interface FoundProcessor {
@@ -177,30 +175,6 @@ function misplacedIn(type: Class, misplaced: Set<string>): void {
   }
 }
 
-/** The class behind a provider, also one made by a factory or given as a value, whatever that value is. */
-function classOf(wrapper: Wrapper): Class | undefined {
-  try {
-    const instance: unknown = wrapper.instance;
-    const type: unknown =
-      typeof instance === 'object' && instance !== null
-        ? Reflect.getPrototypeOf(instance)?.constructor
-        : // A request-scoped factory has made none yet; what it will make is known by its token.
-          wrapper.isFactory && typeof wrapper.token === 'function'
-          ? wrapper.token
-          : wrapper.metatype;
-    return typeof type === 'function' && typeof type.prototype === 'object' && type.prototype !== null
-      ? type
-      : undefined;
-  } catch {
-    // A value that may not be looked at (a strict mock, a revoked proxy) is no processor.
-    return undefined;
-  }
-}
-
-function moduleOf(wrapper: Wrapper): string {
-  return wrapper.host?.name ?? 'a module without a name';
-}
-
 function processorAbove(type: Class): Class | undefined {
   for (
     let above: unknown = Reflect.getPrototypeOf(type);
@@ -210,16 +184,4 @@ function processorAbove(type: Class): Class | undefined {
     if (readProcessorMark(above)) return above;
   }
   return undefined;
-}
-
-function prototypesOf(type: Class): object[] {
-  const chain: object[] = [];
-  for (
-    let prototype: object | null = type.prototype;
-    prototype && prototype !== Object.prototype;
-    prototype = Reflect.getPrototypeOf(prototype)
-  ) {
-    chain.push(prototype);
-  }
-  return chain;
 }

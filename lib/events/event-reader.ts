@@ -38,6 +38,8 @@ export class EventReader {
   private readonly changed = new Signal();
   /** A connection came up, or we stop: do not wait for the backoff. */
   private readonly retryNow = new Signal();
+  /** A round of the loop is over. */
+  private readonly stepped = new Signal();
   private readonly closers = new Set<() => void>();
   private running = false;
   private stopped = false;
@@ -72,9 +74,15 @@ export class EventReader {
     return this.lanes.get(queue)?.ready;
   }
 
-  /** The number of the last event that was told; undefined when nobody listens to the queue, or nothing is known of it yet. */
-  toldUpTo(queue: string): number | undefined {
-    return this.lanes.get(queue)?.cursor;
+  /**
+   * Resolves once those who listen to the queue have been told all that has happened in it by now; at once where nobody does.
+   * Rejects where the store does not answer.
+   */
+  async caughtUp(queue: string): Promise<void> {
+    const lane = this.lanes.get(queue);
+    if (!lane) return;
+    const last = await this.engine.lastEvent(queue);
+    while (this.lanes.get(queue) === lane && (lane.cursor ?? 0) < last) await this.stepped.wait();
   }
 
   /** Queues somebody listens to. */
@@ -98,6 +106,7 @@ export class EventReader {
       for (const act of this.closers) act();
       this.closers.clear();
       this.changed.fire();
+      this.stepped.fire();
       this.retryNow.fire();
     }
     await this.shut();
@@ -117,6 +126,7 @@ export class EventReader {
     this.lanes.delete(lane.queue);
     lane.abandon();
     this.changed.fire();
+    this.stepped.fire();
     if (this.lanes.size === 0) this.retryNow.fire();
   }
 
@@ -166,6 +176,7 @@ export class EventReader {
         if (!connected) await this.open();
         connected = true;
         await this.step();
+        this.stepped.fire();
         failures = 0;
       } catch (error) {
         if (this.lanes.size === 0) break;

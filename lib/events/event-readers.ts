@@ -33,9 +33,9 @@ export class EventReaders {
     return this.stopped ? undefined : this.readers.get(this.sourceOf(queue))?.ready(queue);
   }
 
-  /** The number of the last event that was told; undefined when nobody listens to the queue, or nothing is known of it yet. */
-  toldUpTo(queue: string): number | undefined {
-    return this.readers.get(this.sourceOf(queue))?.toldUpTo(queue);
+  /** Resolves once those who listen to the queue have been told all that has happened in it by now; at once where nobody does. */
+  async caughtUp(queue: string): Promise<void> {
+    if (!this.stopped) await this.readers.get(this.sourceOf(queue))?.caughtUp(queue);
   }
 
   /** Queues somebody listens to. */

@@ -111,6 +111,11 @@ export class QueueEvents {
     throw new WrongStateError(queue, 'the event stream', 'not subscribed', 'subscribe to it before ready()');
   }
 
+  /** @internal Resolves once the subscriptions to this queue have been told all that has happened in it by now. */
+  caughtUp(queue: string): Promise<void> {
+    return this.reader.caughtUp(queue);
+  }
+
   /** Completes all streams and closes the connection, for good. Never rejects; safe twice. */
   close(): Promise<void> {
     return this.reader.close();

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { QueueEngine } from '../engine/engine.js';
+import { UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
 import { byPlace, toWorkerInfo, type WorkerInfo } from './worker-info.js';
@@ -54,12 +55,16 @@ export class QueueInspector {
   }
 
   /**
-   * The queues that are registered in this application, in that order, with what is in them.
+   * The queues that are registered in this application, in that order, with what is in them; or only those named.
    *
+   * @throws {UnknownQueueError}
    * @throws {RedisUnavailableError}
    */
-  async queues(): Promise<QueueInfo[]> {
-    const names = this.names();
+  async queues(only?: readonly string[]): Promise<QueueInfo[]> {
+    const known = this.names();
+    const unknown = only?.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
+    const names = only ?? known;
     const found: QueueInfo[] = [];
     for (let at = 0; at < names.length; at += AT_ONCE) {
       found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map((name) => this.look(name)))));

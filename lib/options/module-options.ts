@@ -23,6 +23,7 @@ import {
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 import type { JobDefaults } from './job-options.js';
 import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
+import { readWrap, type WrapHook, type WrapOption } from './wrap.js';
 
 export type { ConnectionOption };
 
@@ -59,6 +60,8 @@ export interface QueueModuleOptions {
   readonly durability?: DurabilityOption;
   readonly schedules?: ScheduleOwnerOptions;
   readonly enhancers?: EnhancerOptions;
+  /** What stands around every run of this process, the outermost first. @default nothing */
+  readonly wrap?: WrapOption;
 }
 
 /** What stands around a handler. */
@@ -166,6 +169,7 @@ export interface ResolvedModuleOptions {
   readonly owner: string;
   /** Kinds of global enhancers that stand around handlers. */
   readonly globalEnhancers: readonly EnhancerKind[];
+  readonly wrap: readonly WrapHook[];
   readonly defaults: CheckedDefaults;
   readonly events: ResolvedEvents;
   readonly dead: { readonly max: number; readonly ageMs: number };
@@ -241,6 +245,7 @@ const readModule = shape({
     shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
   ),
   enhancers: field('enhancers', shape({ global: field('global', rule(checkEnhancerKinds)) })),
+  wrap: field('wrap', rule(readWrap)),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 });
 
@@ -284,6 +289,7 @@ export function resolveModuleOptions(
     shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
     owner: given.schedules?.owner ?? 'app',
     globalEnhancers: given.enhancers?.global ?? [],
+    wrap: given.wrap ?? [],
     defaults: given.defaults ?? {},
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),

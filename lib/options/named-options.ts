@@ -20,12 +20,13 @@ export type NamedModuleOptions = Pick<
 const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
   role: true,
   autoStart: true,
-  enhancers: true,
   enqueueTimeout: true,
   lease: true,
   shutdown: true,
   upkeep: true,
   schedules: true,
+  enhancers: true,
+  wrap: true,
 };
 
 /**

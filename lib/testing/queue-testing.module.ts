@@ -1,5 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { SETTINGS, SUBSTITUTE } from '../decorators/metadata.js';
+import { Listeners } from '../listeners/listeners.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import { QueueCore, QueueCoreModule } from '../queue.core.js';
 import { coreViews } from '../queue.module.js';
@@ -44,13 +45,14 @@ export class QueueTestingModule {
         ...coreViews,
         {
           provide: QueueTesting,
-          inject: [SUBSTITUTE, QueueCore, QueueRegistry, SETTINGS],
+          inject: [SUBSTITUTE, QueueCore, QueueRegistry, Listeners, SETTINGS],
           useFactory: (
             bench: TestBench,
             { runtime, events }: QueueCore,
             registry: QueueRegistry,
+            listeners: Listeners,
             settings: ResolvedModuleOptions,
-          ) => new QueueTesting(bench, runtime, registry, events.reader, settings),
+          ) => new QueueTesting(bench, runtime, registry, events, listeners, settings),
         },
       ],
       exports: [QueueTesting, ...coreViews.map(({ provide }) => provide)],

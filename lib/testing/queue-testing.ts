@@ -5,6 +5,7 @@ import type { QueueEvents } from '../events/queue-events.js';
 import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import { generateId } from '../job/job-id.js';
+import type { Listeners } from '../listeners/listeners.js';
 import { Declarer } from '../maintenance/declarer.js';
 import { integer, refuse } from '../options/check.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
@@ -48,7 +49,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     private readonly bench: TestBench,
     private readonly runtime: QueueRuntime,
     private readonly registry: QueueRegistry,
-    private readonly reader: QueueEvents['reader'],
+    private readonly events: QueueEvents,
+    private readonly listeners: Listeners,
     private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'leaseMs'>,
   ) {
     this.hands = new Hands(bench, runtime, registry);
@@ -174,7 +176,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   onModuleInit(): void {
     if (this.bench.isInUse) return;
     throw new BootstrapError([
-      'QueueTestingModule.forRoot() is imported more than once; import it once, beside the modules that are tested',
+      'QueueTestingModule.forRoot() is imported more than once, or QUEUE_ENGINE is overridden beside it; ' +
+        'import it once, beside the modules that are tested, and override nothing of it',
     ]);
   }
 
@@ -216,16 +219,32 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     options: DrainOptions | undefined,
   ): Promise<JobRun[]> {
     const runs: JobRun[] = [];
-    await this.hands.drain(queues, what, limitOf(what, options), runs);
-    await this.told();
+    const limit = limitOf(what, options);
+    await this.drainOn(queues, what, limit, runs);
     return runs;
+  }
+
+  /** Those who hear of it may add jobs too. */
+  private async drainOn(
+    queues: readonly string[],
+    what: string,
+    limit: number,
+    runs: JobRun[],
+  ): Promise<void> {
+    for (let before = -1; before < runs.length;) {
+      before = runs.length;
+      // oxlint-disable-next-line no-await-in-loop -- until nothing comes of it any more
+      await this.hands.drain(queues, what, limit, runs);
+      // oxlint-disable-next-line no-await-in-loop -- see above
+      await this.told();
+    }
   }
 
   private async goTo(ms: number, what: string, options: AdvanceOptions = {}): Promise<JobRun[]> {
     const limit = limitOf(what, options);
     const runs: JobRun[] = [];
     const run = async () => {
-      if (this.hands.isManual) await this.hands.drain(this.hands.queues, what, limit, runs);
+      if (this.hands.isManual) await this.drainOn(this.hands.queues, what, limit, runs);
       else await this.idle();
     };
     await this.walk.to(ms, options.run === true ? run : undefined);
@@ -250,7 +269,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   private told(): Promise<void> {
-    return awaitTold(this.bench.engine, this.reader);
+    return awaitTold(this.events, this.listeners);
   }
 }
 

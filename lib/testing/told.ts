@@ -1,19 +1,16 @@
-import { setImmediate } from 'node:timers';
-import type { QueueEngine } from '../engine/engine.js';
+import { within } from '../engine/waiting.js';
 import type { QueueEvents } from '../events/queue-events.js';
+import type { Listeners } from '../listeners/listeners.js';
 
-/** A subscriber that throws may hold up its stream; a test is not held up by that. */
+/** A listener may have much to do, and a test is not held up by that. */
 const PATIENCE_MS = 2_000;
 
-/** Resolves once those who listen to events have been told all that was said so far. */
-export async function awaitTold(engine: QueueEngine, reader: QueueEvents['reader']): Promise<void> {
-  const until = performance.now() + PATIENCE_MS;
-  for (const queue of reader.queues()) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
-    const last = await engine.lastEvent(queue);
-    while ((reader.toldUpTo(queue) ?? last) < last && performance.now() < until) {
-      // oxlint-disable-next-line no-await-in-loop -- until it is so
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  }
+/** Resolves once those who listen to events have been told all that was said so far, and `@OnQueueEvent` methods have done with it. */
+export function awaitTold(events: QueueEvents, listeners: Listeners): Promise<void> {
+  return within(PATIENCE_MS, tellAll(events, listeners));
+}
+
+async function tellAll(events: QueueEvents, listeners: Listeners): Promise<void> {
+  await Promise.all(events.reader.queues().map((queue) => events.caughtUp(queue)));
+  await listeners.idle();
 }

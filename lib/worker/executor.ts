@@ -1,21 +1,12 @@
 import type { Logger } from '@nestjs/common';
-import type { AbortReason } from '../errors.js';
 import { validatePayload } from '../job/define-job.js';
 import { encodeResult } from '../job/payload.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { jobText } from './job-text.js';
 import type { HandlerEntry } from './handler.js';
 import type { Run } from './run.js';
+import { followStream, isObservable } from './stream.js';
 import { messageOf, read, verdictOf } from './verdict.js';
-
-/** What RxJS gives, known by its shape: this room runs without RxJS. */
-interface ObservableLike {
-  subscribe(observer: {
-    next: (value: unknown) => void;
-    error: (error: unknown) => void;
-    complete: () => void;
-  }): { unsubscribe(): void };
-}
 
 /**
  * One run from start to outcome: time limit → schema → handler → what it returned or threw → outcome → `ended`, exactly once.
@@ -70,50 +61,14 @@ export class Executor {
 
   private follow(run: Run, value: unknown, handler: HandlerEntry): void {
     if (run.closed) return this.tooLate(run, 'returned', handler);
-    if (isObservable(value)) this.watch(run, value, handler);
-    else this.returned(run, value, handler);
-  }
-
-  /**
-   * Each value is progress, the last is the result. A value is told as progress once it is known not to be the last, or when
-   * the end does not follow at once: so nobody hears late of a slow stream, and a single value is only the result.
-   */
-  private watch(run: Run, source: ObservableLike, handler: HandlerEntry): void {
-    let last: unknown;
-    let untold = false;
-    const tell = () => {
-      if (untold && !run.closed) run.progress(last).catch(() => undefined);
-      untold = false;
-    };
-    let subscription: { unsubscribe(): void };
-    try {
-      subscription = source.subscribe({
-        next: (value) => {
-          tell();
-          last = value;
-          untold = value !== undefined;
-          if (untold) setImmediate(tell);
-        },
-        error: (error) => {
-          tell();
-          this.failed(run, error, handler);
-        },
-        complete: () => this.returned(run, last, handler),
-      });
-    } catch (error) {
-      return this.failed(run, error, handler);
-    }
-    if (run.closed) return;
-    const { signal } = run;
-    const end = () => {
-      // Inside interceptors the method is at work on a promise: it hears its signal, and its end is left to it as without them.
-      if (run.stage === 'running') return;
-      subscription.unsubscribe();
-      // Nothing more will come of it; where the time is over, that is said already.
-      if (run.aborted && STOPPING.has(run.aborted.reason)) this.failed(run, run.aborted, handler);
-    };
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end, { once: true });
+    if (isObservable(value)) {
+      followStream(
+        run,
+        value,
+        (last) => this.returned(run, last, handler),
+        (error) => this.failed(run, error, handler),
+      );
+    } else this.returned(run, value, handler);
   }
 
   protected returned(run: Run, value: unknown, handler: HandlerEntry): void {
@@ -173,8 +128,6 @@ export class Executor {
   }
 }
 
-/** Reasons to abort a run that leave its end to its handler. */
-const STOPPING: ReadonlySet<AbortReason> = new Set(['shutdown', 'cancelled']);
 const COMPLETED = { kind: 'completed' } as const;
 
 /** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */
@@ -192,9 +145,4 @@ function notCalled({ stage }: Run, { label }: HandlerEntry): string {
 /** Throws what a getter of it throws, as `await` does. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
-}
-
-/** Looking at a field can throw, as of a lazy relation or a revoked proxy; such a value is only a value. */
-function isObservable(value: unknown): value is ObservableLike {
-  return typeof read(value, 'subscribe') === 'function' && typeof read(value, 'pipe') === 'function';
 }

@@ -12,6 +12,8 @@ export type CallStage = 'before' | 'running' | 'after';
 export interface HandledJob extends Job<any> {
   /** Why the run should end early, where it should; unlike `signal` it costs nothing to look at. */
   readonly aborted?: JobAbortedError | undefined;
+  /** Whether the run is over for the pool: what its handler says is not heard any more. */
+  readonly closed?: boolean | undefined;
   /** Undefined where the method itself is what is called. */
   stage?: CallStage | undefined;
 }

@@ -74,7 +74,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   /** How a handler is called: itself, or through the enhancers of Nest, in its scope, inside the hooks of the application. */
   handlers: {
-    lib: [...STAGE, 'worker/handler.ts', 'decorators/metadata.ts'],
+    lib: [...STAGE, 'worker/handler.ts', 'worker/stream.ts', 'decorators/metadata.ts'],
     packages: [...NEST, 'node:*'],
   },
   /** Methods of providers that hear events. */

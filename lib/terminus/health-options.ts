@@ -1,0 +1,81 @@
+import { InvalidOptionError } from '../errors.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import { boolean, duration, field, integer, readable, refuse, rule, shape } from '../options/check.js';
+
+/** What each of the queues is held to. */
+export interface QueueHealthLimits {
+  /** Most jobs that may wait. @default any number */
+  readonly maxWaiting?: number;
+  /** Longest that the job at the head of the line may have waited since it could first run. @default any time */
+  readonly maxOldest?: Duration;
+}
+
+/** `QueueHealthIndicator.check(key, options)`. What is beyond `maxWaiting` or `maxOldest` is `down`. */
+export interface QueueHealthOptions extends QueueHealthLimits {
+  /** Name of a queue, or of several. @default all registered queues */
+  readonly queues?: string | readonly string[];
+  /** How long Redis may take to answer, 1 ms to 24 days. @default '1s' */
+  readonly timeout?: Duration;
+  /** Whether the workers that this process has for these queues must be running. @default true */
+  readonly workers?: boolean;
+  /** Lower limits, beyond which it is `degraded`. */
+  readonly degraded?: QueueHealthLimits;
+}
+
+/** In ms; what is not limited is missing. */
+export interface CheckedLimits {
+  readonly maxWaiting?: number;
+  readonly maxOldestMs?: number;
+}
+
+/** `QueueHealthOptions` with its defaults. */
+export interface CheckedHealthOptions {
+  /** Undefined for all. */
+  readonly queues?: readonly string[];
+  readonly timeoutMs: number;
+  readonly workers: boolean;
+  readonly down: CheckedLimits;
+  readonly degraded: CheckedLimits;
+}
+
+const LIMITS = {
+  maxWaiting: field('maxWaiting', integer(0, Number.MAX_SAFE_INTEGER)),
+  maxOldest: field('maxOldestMs', duration()),
+} as const;
+
+const readOptions = shape({
+  ...LIMITS,
+  queues: field('queues', rule(readQueues)),
+  timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
+  workers: field('workers', boolean),
+  degraded: field('degraded', shape(LIMITS)),
+});
+
+/** @throws {InvalidOptionError} */
+export function checkHealthOptions(options: QueueHealthOptions): CheckedHealthOptions {
+  const path = 'QueueHealthIndicator.check()';
+  const {
+    queues,
+    timeoutMs = 1_000,
+    workers = true,
+    degraded = {},
+    ...down
+  } = readOptions(options, path, refuse)!;
+  refuseHigher(`${path}.degraded.maxWaiting`, degraded.maxWaiting, down.maxWaiting);
+  refuseHigher(`${path}.degraded.maxOldest`, degraded.maxOldestMs, down.maxOldestMs);
+  return { queues, timeoutMs, workers, down, degraded };
+}
+
+/** What is degraded is so before it is down. */
+function refuseHigher(path: string, degraded: number | undefined, down: number | undefined): void {
+  if (degraded === undefined || down === undefined || degraded < down) return;
+  const field = path.slice(path.lastIndexOf('.') + 1);
+  throw new InvalidOptionError(path, `lower than ${field}, beyond which it is down (${down})`, degraded);
+}
+
+/** Whether they are registered is known where they are asked for. */
+function readQueues(value: unknown, path: string): readonly string[] {
+  const names = readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : [value]));
+  if (names.length > 0 && names.every((name) => typeof name === 'string')) return names;
+  throw new InvalidOptionError(path, 'the name of a registered queue, or several', value);
+}

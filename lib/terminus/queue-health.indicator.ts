@@ -1,0 +1,121 @@
+import { Injectable } from '@nestjs/common';
+import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
+import { UnknownQueueError } from '../errors.js';
+import { QueueInspector, type QueueInfo } from '../inspect/queue-inspector.js';
+import type { JobCounts } from '../job/job-state.js';
+import { QueueRuntime } from '../queue.runtime.js';
+import { beyondLimits, idleWorkers, type Findings, type QueueWorkers } from './findings.js';
+import { checkHealthOptions, type QueueHealthOptions } from './health-options.js';
+
+/** A queue as a health check shows it. */
+export interface QueueHealth {
+  readonly counts: JobCounts;
+  /** Whether `Queue.pause` is in force. It is a person's will, and no fault. */
+  readonly paused: boolean;
+  readonly oldestWaitingMs: number | null;
+  /** What this process does for it; missing where it has no workers for it. */
+  readonly workers?: string;
+}
+
+/**
+ * A health indicator for `@nestjs/terminus` 11 and 12. Provide it in the module that imports `TerminusModule`.
+ *
+ * `down` (HTTP 503): Redis does not answer in time, workers of this process do not run, or a queue is beyond `maxWaiting` or
+ * `maxOldest`. `degraded` (HTTP 200): a queue is beyond the lower limits under `degraded`; Terminus 11 has no such state, there
+ * it is `up`. Either way `reasons` tells why. Redis is asked twice per queue; nothing is asked where no route asks.
+ *
+ * @example
+ * @Module({ imports: [TerminusModule], controllers: [HealthController], providers: [QueueHealthIndicator] })
+ * export class HealthModule {}
+ *
+ * @Get('health')
+ * @HealthCheck()
+ * check() {
+ *   return this.health.check([() => this.queues.check('queues', { maxOldest: '5m', degraded: { maxWaiting: 1_000 } })]);
+ * }
+ */
+@Injectable()
+export class QueueHealthIndicator {
+  constructor(
+    private readonly health: HealthIndicatorService,
+    private readonly inspector: QueueInspector,
+    private readonly runtime: QueueRuntime,
+  ) {}
+
+  /**
+   * Looks at Redis, the workers and the queues.
+   *
+   * @param key under which Terminus shows the result.
+   * @throws {InvalidOptionError}
+   * @throws {UnknownQueueError}
+   */
+  async check<const Key extends string>(
+    key: Key,
+    options: QueueHealthOptions = {},
+  ): Promise<HealthIndicatorResult<Key>> {
+    const checked = checkHealthOptions(options);
+    const { queues: only, timeoutMs } = checked;
+    const workers = this.runtime.workers.filter(({ queue }) => only?.includes(queue) ?? true);
+    const idle = checked.workers ? idleWorkers(workers) : [];
+    let infos: readonly QueueInfo[];
+    try {
+      infos = await withinTime(this.look(only), timeoutMs);
+    } catch (error) {
+      if (error instanceof UnknownQueueError) throw error;
+      const reasons = [`Redis does not answer: ${messageOf(error)}`, ...idle];
+      return this.health.check(key).down({ reasons, workers });
+    }
+    const beyond = beyondLimits(infos, checked);
+    return this.told(
+      key,
+      { down: [...idle, ...beyond.down], degraded: beyond.degraded },
+      show(infos, workers),
+    );
+  }
+
+  /** Where there is no queue to ask for, the list of workers shows whether Redis answers. */
+  private async look(only: readonly string[] | undefined): Promise<readonly QueueInfo[]> {
+    const infos = await this.inspector.queues(only);
+    if (infos.length === 0) await this.inspector.workers();
+    return infos;
+  }
+
+  private told<Key extends string>(
+    key: Key,
+    { down, degraded }: Findings,
+    queues: Readonly<Record<string, QueueHealth>>,
+  ): HealthIndicatorResult<Key> {
+    const session = this.health.check(key);
+    if (down.length > 0) return session.down({ reasons: [...down, ...degraded], queues });
+    if (degraded.length === 0) return session.up({ queues });
+    const data = { reasons: degraded, queues };
+    // Terminus 11 knows only up and down; both of these are answered with 200.
+    return typeof session.degraded === 'function' ? session.degraded(data) : session.up(data);
+  }
+}
+
+function show(infos: readonly QueueInfo[], workers: readonly QueueWorkers[]): Record<string, QueueHealth> {
+  const stateOf = (name: string) => workers.find(({ queue }) => queue === name)?.state;
+  return Object.fromEntries(
+    infos.map(({ name, ...info }) => {
+      const state = stateOf(name);
+      return [name, { ...info, ...(state !== undefined && { workers: state }) }];
+    }),
+  );
+}
+
+async function withinTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it has taken more than ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

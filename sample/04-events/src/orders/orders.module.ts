@@ -1,0 +1,18 @@
+import { Module } from '@nestjs/common';
+import { QueueModule } from 'godwit';
+import { Journal } from '../journal.js';
+import { DeclinedHandler } from './declined.handler.js';
+import { OrderSaga } from './order.saga.js';
+import { ORDERS } from './orders.js';
+import { OrdersProcessor } from './orders.processor.js';
+import { ShipOrderHandler } from './ship-order.command.js';
+import { Watchers } from './watchers.js';
+
+@Module({
+  imports: [
+    // As long as a parcel that was shipped is remembered, its id is taken: whoever hears late of a payment ships nothing twice.
+    QueueModule.registerQueue({ name: ORDERS, defaults: { retention: '1h' } }),
+  ],
+  providers: [OrdersProcessor, OrderSaga, ShipOrderHandler, DeclinedHandler, Watchers, Journal],
+})
+export class OrdersModule {}

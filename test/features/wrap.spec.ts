@@ -1,0 +1,443 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as pause } from 'node:timers/promises';
+import {
+  Inject,
+  Injectable,
+  Scope,
+  UseInterceptors,
+  type CallHandler,
+  type ExecutionContext,
+  type NestInterceptor,
+} from '@nestjs/common';
+import { ClsModule, ClsService } from 'nestjs-cls';
+import { concat, defer, NEVER, of, tap } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { JOB_REF } from '#lib/decorators/metadata.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { UnrecoverableError } from '#lib/errors.js';
+import { defineJob } from '#lib/job/define-job.js';
+import type { Job } from '#lib/job/job.js';
+import { Snooze } from '#lib/job/snooze.js';
+import type { WrapHook } from '#lib/options/wrap.js';
+import { QueueModule } from '#lib/queue.module.js';
+import { z } from 'zod';
+import { bootApp } from '../support/app.js';
+import { useRedis } from '../support/redis.js';
+import { bootQueue, PATIENT, type QueueApp, type QueueAppOptions } from '../support/queue-app.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+
+const boot = (wrap: WrapHook | WrapHook[], options: QueueAppOptions) =>
+  bootQueue(redis, {
+    queue: { defaults: { attempts: 1, retention: '1m' } },
+    ...options,
+    root: { wrap, ...options.root },
+  });
+
+/** How a job ended, with the error it died of, or what was kept of its result. */
+async function outcomeOf({ queue, ended }: QueueApp, name: string, data: unknown = null) {
+  const { id } = await queue.add(name, data);
+  const { type } = await ended(id);
+  const job = await queue.get(id);
+  return type === 'dead' ? [type, job?.failure?.name, job?.failure?.message] : [type, job?.result];
+}
+
+describe('hooks around a run', () => {
+  it('stand around it in their order, the first outermost, with the job that the handler gets', async () => {
+    const steps: string[] = [];
+    const jobs = new Set<unknown>();
+    const hook =
+      (name: string): WrapHook =>
+      async (job, next) => {
+        jobs.add(job);
+        steps.push(`${name} before`);
+        const result = await next();
+        steps.push(`${name} after ${String(result)}`);
+      };
+    const app = await boot([hook('outer'), hook('inner')], {
+      handlers: {
+        run: async (job) => {
+          jobs.add(job);
+          steps.push('handler');
+          return 'done';
+        },
+      },
+    });
+    expect(await outcomeOf(app, 'run')).toEqual(['completed', 'done']);
+    expect(steps).toEqual([
+      'outer before',
+      'inner before',
+      'handler',
+      'inner after done',
+      'outer after done',
+    ]);
+    expect(jobs.size).toBe(1);
+  });
+
+  it('come after the schema: what they see is what the handler sees, and refused data they do not see', async () => {
+    const typed = defineJob('work', 'typed', z.object({ count: z.coerce.number() }));
+    @Processor('work')
+    class Typed {
+      @Handle(typed)
+      run({ data }: Job<{ count: number }>) {
+        return data.count;
+      }
+    }
+    const seen: unknown[] = [];
+    const look: WrapHook = ({ data }, next) => {
+      seen.push(data);
+      return next();
+    };
+    const app = await boot(look, { providers: [Typed] });
+    expect(await outcomeOf(app, 'typed', { count: '7' })).toEqual(['completed', 7]);
+    expect((await outcomeOf(app, 'typed', { count: 'x' }))[0]).toBe('dead');
+    expect(seen).toEqual([{ count: 7 }]);
+  });
+
+  it('hear of an Observable its last value, while the others are progress', async () => {
+    const heard: unknown[] = [];
+    const app = await boot(
+      async (_, next) => {
+        heard.push(await next());
+        // The hook takes its time; the last value is no progress for that.
+        for (let i = 0; i < 5; i++) await pause();
+      },
+      { handlers: { stream: () => of(1, 2, 3), later: async () => of('a', 'b'), one: () => of('only') } },
+    );
+    expect(await outcomeOf(app, 'stream')).toEqual(['completed', 3]);
+    expect(await outcomeOf(app, 'later')).toEqual(['completed', 'b']);
+    expect(await outcomeOf(app, 'one')).toEqual(['completed', 'only']);
+    expect(heard).toEqual([3, 'b', 'only']);
+    expect(app.said.values.flatMap((event) => (event.type === 'progress' ? [event.progress] : []))).toEqual([
+      1,
+      2,
+      'a',
+    ]);
+  });
+
+  it('end with a run that has to end: the stream is left, and next rejects with why', async () => {
+    const told: string[] = [];
+    const left: string[] = [];
+    const app = await boot(
+      async ({ name }, next) => {
+        try {
+          await next();
+        } catch (error) {
+          told.push(`${name} ${(error as { reason?: string }).reason}`);
+          throw error;
+        }
+      },
+      {
+        queue: { defaults: { attempts: 1 } },
+        handlers: {
+          stream: ({ name }) =>
+            concat(of(1), NEVER).pipe(tap({ unsubscribe: () => left.push(name), finalize: () => undefined })),
+          cancelled: () => NEVER.pipe(tap({ unsubscribe: () => left.push('cancelled') })),
+        },
+      },
+    );
+    const { id } = await app.queue.add('stream', null, { timeout: '50ms' });
+    expect(await app.ended(id)).toMatchObject({ type: 'dead', error: { name: 'JobAbortedError' } });
+    await app.queue.add('cancelled', null, { id: 'c' });
+    await app.said.first((event) => event.type === 'active' && event.jobId === 'c', PATIENT);
+    await app.queue.cancel('c', 'no need');
+    expect(await app.ended('c')).toMatchObject({ type: 'cancelled', reason: 'no need' });
+    expect(left).toEqual(['stream', 'cancelled']);
+    expect(told).toEqual(['stream timeout', 'cancelled cancelled']);
+  });
+});
+
+describe('the outcome is that of the handler', () => {
+  it('whatever a hook returns, waits for, or catches', async () => {
+    const hooks: Record<string, WrapHook> = {
+      returns: async (_, next) => {
+        await next();
+        return 'of the hook';
+      },
+      floats: (_, next) => void next(),
+      swallows: async (_, next) => {
+        await next().catch(() => 'fine');
+        return 'fine';
+      },
+    };
+    const app = await boot((job, next) => hooks[job.data as string]!(job, next), {
+      handlers: {
+        works: async () => {
+          await pause();
+          return 'of the handler';
+        },
+        fails: async () => {
+          await pause();
+          throw new TypeError('of the handler');
+        },
+      },
+    });
+    for (const way of Object.keys(hooks)) {
+      expect(await outcomeOf(app, 'works', way), way).toEqual(['completed', 'of the handler']);
+      expect(await outcomeOf(app, 'fails', way), way).toEqual(['dead', 'TypeError', 'of the handler']);
+    }
+  });
+
+  it('unless a hook throws: then the run has failed with that, and what it says counts', async () => {
+    let hasSnoozed = false;
+    const thrown: Record<string, () => unknown> = {
+      error: () => new RangeError('of the hook'),
+      final: () => new UnrecoverableError('of the hook, for ever'),
+      text: () => 'no error at all',
+    };
+    const app = await boot(
+      async ({ name, data }, next) => {
+        if (data === 'snooze' && !hasSnoozed) {
+          hasSnoozed = true;
+          throw new Snooze(1);
+        }
+        if (name === 'before') throw thrown[data as string]!();
+        await next().catch(() => undefined);
+        if (data !== 'snooze') throw thrown[data as string]!();
+      },
+      {
+        queue: { defaults: { attempts: 2, backoff: '1ms', retention: '1m' } },
+        handlers: {
+          before: () => expect.fail('it was called'),
+          works: () => 1,
+          fails: () => {
+            throw new Error('of the handler');
+          },
+        },
+      },
+    );
+    for (const name of ['before', 'works', 'fails']) {
+      expect(await outcomeOf(app, name, 'error')).toEqual(['dead', 'RangeError', 'of the hook']);
+      expect(await outcomeOf(app, name, 'final')).toEqual([
+        'dead',
+        'UnrecoverableError',
+        'of the hook, for ever',
+      ]);
+    }
+    expect((await outcomeOf(app, 'works', 'text')).at(-1)).toContain('no error at all');
+    expect(await outcomeOf(app, 'works', 'snooze')).toEqual(['completed', 1]);
+  });
+
+  it('and a run whose hook has thrown is over only when its handler is', async () => {
+    const gate = latch();
+    let ended = false;
+    const app = await boot(
+      (_, next) => {
+        void next();
+        throw new Error('impatient');
+      },
+      {
+        handlers: {
+          slow: async () => {
+            await gate.promise;
+            ended = true;
+          },
+        },
+      },
+    );
+    const { id } = await app.queue.add('slow', null);
+    await app.said.first((event) => event.type === 'active', PATIENT);
+    await app.queue.add('slow', null, { id: 'second' });
+    await app.said.first((event) => event.type === 'active' && event.jobId === 'second', PATIENT);
+    expect(app.said.values.filter((event) => event.type === 'dead')).toEqual([]);
+    gate.open();
+    expect(await app.ended(id)).toMatchObject({ type: 'dead', error: { message: 'impatient' } });
+    expect(ended).toBe(true);
+  });
+});
+
+describe('a hook that does not call next once', () => {
+  it('fails the run in words, and another attempt may help', async () => {
+    const late: Promise<unknown>[] = [];
+    const hooks: Record<string, WrapHook> = {
+      never: function withTenant() {
+        return 'a result of its own';
+      },
+      twice: async function withRetry(_, next) {
+        await next();
+        await next().catch(() => undefined);
+      },
+      again: async function withRetry(_, next) {
+        try {
+          return await next();
+        } catch {
+          return await next();
+        }
+      },
+      first: ({ attempt }, next) => (attempt === 1 ? undefined : next()),
+      late: (_, next) => {
+        setImmediate(() => late.push(next()));
+      },
+    };
+    let runs = 0;
+    const wraps = Object.entries(hooks).map(([way, hook]): WrapHook => {
+      const only: WrapHook = (job, next) => (job.data === way ? hook(job, next) : next());
+      return Object.defineProperty(only, 'name', { value: hook.name });
+    });
+    const app = await boot(wraps, {
+      handlers: {
+        works: () => (runs += 1),
+        fails: () => {
+          throw new Error('of the handler');
+        },
+      },
+    });
+    const name = 'WrapHookError';
+    expect(await outcomeOf(app, 'works', 'never')).toEqual([
+      'dead',
+      name,
+      'forRoot().wrap[0] (withTenant) returned without calling next(), so the handler did not run; return next(), or throw why not',
+    ]);
+    expect(runs).toBe(0);
+    const twice =
+      'forRoot().wrap[1] (withRetry) called next() twice, and the handler ran once; call it once: to try again is for `attempts`';
+    expect(await outcomeOf(app, 'works', 'twice')).toEqual(['dead', name, twice]);
+    expect(runs).toBe(1);
+    expect(await outcomeOf(app, 'fails', 'again')).toEqual(['dead', name, twice.replace('[1]', '[2]')]);
+    expect((await outcomeOf(app, 'works', 'late'))[2]).toMatch(
+      /^forRoot\(\)\.wrap\[4\] \(late\) returned without/,
+    );
+    await until(() => late.length, PATIENT);
+    await expect(late[0]).rejects.toMatchObject({ code: 'GODWIT_WRAP_HOOK', fault: 'next-called-late' });
+    expect(runs).toBe(1);
+    await app.queue.add('works', 'first', { id: 'again', attempts: 2, backoff: '1ms' });
+    expect(await app.ended('again')).toMatchObject({ type: 'completed', attempt: 2 });
+  });
+});
+
+describe('what a hook sets up', () => {
+  it('is there in the handler, after its awaits, in interceptors and in streams, and of one job only', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const seen: string[] = [];
+    const see = (place: string, job: Pick<Job, 'id'>) =>
+      seen.push(`${place} ${storage.getStore() === job.id ? 'its own' : `that of ${storage.getStore()}`}`);
+    @Injectable()
+    class Looking implements NestInterceptor {
+      intercept(context: ExecutionContext, next: CallHandler) {
+        const [job] = context.getArgs<[Job]>();
+        see('interceptor', job);
+        return next.handle().pipe(tap(() => see('values', job)));
+      }
+    }
+    @Processor('work', { concurrency: 50 })
+    class Works {
+      @Handle('plain')
+      async plain(job: Job) {
+        see('handler', job);
+        await pause();
+        see('later', job);
+      }
+      @Handle('stream')
+      stream(job: Job) {
+        return defer(async () => {
+          await pause();
+          see('stream', job);
+        });
+      }
+      @UseInterceptors(Looking)
+      @Handle('enhanced')
+      async enhanced(job: Job) {
+        await pause();
+        see('enhanced', job);
+        return 1;
+      }
+    }
+    const app = await boot((job, next) => storage.run(job.id, next), { providers: [Works] });
+    const names = ['plain', 'stream', 'enhanced'];
+    await app.queue.addBulk(Array.from({ length: 60 }, (_, i) => ({ name: names[i % 3]!, data: null })));
+    await app.said.take(60, (event) => event.type === 'completed', PATIENT);
+    const counts: Record<string, number> = {};
+    for (const line of seen) counts[line] = (counts[line] ?? 0) + 1;
+    expect(counts).toEqual({
+      'handler its own': 20,
+      'later its own': 20,
+      'stream its own': 20,
+      'interceptor its own': 20,
+      'enhanced its own': 20,
+      'values its own': 20,
+    });
+  });
+
+  it('is there in what is made for a job, its constructor included', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const seen: string[] = [];
+    @Injectable({ scope: Scope.REQUEST })
+    class Tenant {
+      readonly made = storage.getStore();
+      constructor(@Inject(JOB_REF) readonly job: Job) {}
+    }
+    @Processor('work', { concurrency: 50 })
+    class Works {
+      constructor(private readonly tenant: Tenant) {}
+      @Handle()
+      async run({ id }: Job) {
+        await pause();
+        seen.push(`${id} ${this.tenant.made} ${this.tenant.job.id} ${storage.getStore()}`);
+      }
+    }
+    const app = await boot((job, next) => storage.run(job.id, next), { providers: [Works, Tenant] });
+    const ids = Array.from({ length: 50 }, (_, i) => `job-${i}`);
+    await app.queue.addBulk(ids.map((id) => ({ name: 'x', data: null, options: { id } })));
+    await app.said.take(50, (event) => event.type === 'completed', PATIENT);
+    expect(seen.toSorted()).toEqual(ids.map((id) => `${id} ${id} ${id} ${id}`).toSorted());
+  });
+
+  it('may come from what forRootAsync injects, such as the ClsService of nestjs-cls', async () => {
+    @Injectable()
+    class Orders {
+      readonly seen: string[] = [];
+      constructor(private readonly cls: ClsService<{ jobId: string }>) {}
+      async note(id: string) {
+        await pause();
+        this.seen.push(`${id} ${this.cls.get('jobId')}`);
+      }
+    }
+    @Processor('work')
+    class Works {
+      constructor(private readonly orders: Orders) {}
+      @Handle()
+      run(job: Job) {
+        return this.orders.note(job.id);
+      }
+    }
+    const { get } = await bootApp({
+      imports: [
+        ClsModule.forRoot({ global: true }),
+        QueueModule.forRootAsync({
+          inject: [ClsService],
+          useFactory: (cls: ClsService<{ jobId: string }>) => ({
+            connection: redis.url,
+            prefix: redis.prefix,
+            wrap: (job: Job, next: () => Promise<unknown>) =>
+              cls.run(() => {
+                cls.set('jobId', job.id);
+                return next();
+              }),
+          }),
+        }),
+        QueueModule.registerQueue({ name: 'work' }),
+      ],
+      providers: [Orders, Works],
+    });
+    const queue = get<QueueApp['queue']>('godwit:queue:work');
+    const ids = Array.from({ length: 20 }, (_, i) => `order-${i}`);
+    await queue.addBulk(ids.map((id) => ({ name: 'x', data: null, options: { id } })));
+    const { seen } = get(Orders);
+    await until(() => seen.length === ids.length, PATIENT);
+    expect(seen.toSorted()).toEqual(ids.map((id) => `${id} ${id}`).toSorted());
+  });
+});
+
+describe('what is no hook', () => {
+  it('is refused at the start', async () => {
+    const wrong = [null, 'trace', [() => {}, 7], { hook() {} }];
+    for (const [i, wrap] of wrong.entries()) {
+      const started = bootQueue(redis, { watch: false, root: { wrap: wrap as never } });
+      await expect(started).rejects.toThrow(
+        `forRoot().wrap${i === 2 ? '[1]' : ''} must be a function, (job, next) => next(), got`,
+      );
+    }
+  });
+});

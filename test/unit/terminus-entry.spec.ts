@@ -1,0 +1,38 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT } from '../support/sources.js';
+
+/** Every file that one imports, and every package any of them does. */
+async function reached(entry: string): Promise<{ files: Set<string>; packages: Set<string> }> {
+  const files = new Set<string>();
+  const packages = new Set<string>();
+  const visit = async (file: string): Promise<void> => {
+    if (files.has(file)) return;
+    files.add(file);
+    const text = await readFile(file, 'utf8');
+    for (const [, from] of text.matchAll(/^(?:import|export)\s(?:[^;]*?\sfrom\s)?['"]([^'"]+)['"]/gm)) {
+      if (from!.startsWith('.')) await visit(resolve(dirname(file), from!));
+      else packages.add(from!);
+    }
+  };
+  await visit(join(ROOT, entry));
+  return { files, packages };
+}
+
+it('the root of the package does not import @nestjs/terminus, which need not be installed', async () => {
+  const root = await reached('dist/index.js');
+  expect(root.files.size).toBeGreaterThan(100);
+  expect([...root.packages]).toContain('@nestjs/common');
+  expect([...root.packages].filter((name) => name.includes('terminus'))).toEqual([]);
+  const entry = await reached('dist/terminus.js');
+  expect([...entry.packages]).toContain('@nestjs/terminus');
+});
+
+it('godwit/terminus is the same classes as the root gives', async () => {
+  const [root, entry] = await Promise.all([import('godwit'), import('godwit/terminus')]);
+  expect(Object.keys(entry)).toEqual(['QueueHealthIndicator']);
+  const injected = Reflect.getMetadata('design:paramtypes', entry.QueueHealthIndicator) as unknown[];
+  expect(injected).toContain(root.QueueRuntime);
+  expect(injected).toContain(root.QueueInspector);
+});
