@@ -214,6 +214,7 @@ export class QueueCoreModule
       ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
+      ...maker.faults,
       ...schedules.faults,
       ...heard.faults,
       ...listeners.faults,
@@ -238,7 +239,10 @@ export class QueueCoreModule
   /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
   private handlerMaker(): HandlerMaker {
     const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
-    return new HandlerMaker(this.modules, globalEnhancers(this.application, kinds));
+    const { config, faults: scoped } = globalEnhancers(this.application, kinds);
+    const maker = new HandlerMaker(this.modules, config);
+    maker.faults.push(...scoped);
+    return maker;
   }
 
   private rootFaults(): string[] {

@@ -165,7 +165,8 @@ export class QueueModule {
   /**
    * Dispatchers for queues that other programs fill and empty with plain commands: each moves due tasks from a sorted set
    * to a list, over the connection of `forRoot`, for as long as the workers of the application run (none with the role
-   * `producer`). Makes them injectable with `@InjectDispatcher` in the importing module.
+   * `producer`). Refused where `connection` is `'memory'`, which no other program can reach. Makes them injectable with
+   * `@InjectDispatcher` in the importing module.
    *
    * @example
    * QueueModule.registerDispatcher({ name: 'mails', delayedKey: 'mails:delayed', readyKey: 'mails:ready' })

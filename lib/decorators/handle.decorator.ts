@@ -4,8 +4,15 @@ import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
 import { refuseOtherThanMethod } from './placement.js';
 
-/** A decorator for methods whose first parameter accepts `Job<Data>`; others do not compile. */
-export type HandleDecorator<Data> = <Method extends (job: Job<Data>, ...rest: any[]) => unknown>(
+/** What the first parameter of a handler has to take: the job, or with `@JobData()` its data. */
+type First<Data> = 0 extends 1 & Data
+  ? any
+  : [Data] extends [null | undefined | void]
+    ? Job<Data>
+    : Job<Data> & Data;
+
+/** A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`; others do not compile. */
+export type HandleDecorator<Data> = <Method extends (job: First<Data>, ...rest: any[]) => unknown>(
   target: object,
   key: string,
   descriptor: TypedPropertyDescriptor<Method>,

@@ -116,6 +116,10 @@ export const warnings = {
 
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
+
+  hooksOfScoped: (className: string, hooks: readonly string[]) =>
+    `${className} is made for each job, itself or through something it injects, and Nest does not call ${list(hooks)} of such a class; ` +
+    `make it and what it injects singletons, or put the hook on its module`,
 };
 
 /** `queue 'a'`, `queues 'a' and 'b'`. */

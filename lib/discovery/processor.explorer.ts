@@ -32,6 +32,14 @@ export interface FoundMethod {
   readonly schedules: readonly ScheduleMark[];
 }
 
+const HOOKS = [
+  'onModuleInit',
+  'onApplicationBootstrap',
+  'onModuleDestroy',
+  'beforeApplicationShutdown',
+  'onApplicationShutdown',
+];
+
 /** What one look at all providers brought. */
 export interface Exploration {
   readonly processors: FoundProcessor[];
@@ -83,6 +91,8 @@ export class ProcessorExplorer {
     } else {
       found.faults.push(...this.hiddenOverrides(type));
       const isScoped = !wrapper.isDependencyTreeStatic();
+      const hooks = HOOKS.filter((hook) => hook in type.prototype);
+      if (isScoped && hooks.length > 0) found.warnings.push(warnings.hooksOfScoped(type.name, hooks));
       found.processors.push({
         className: type.name,
         instance: (isScoped ? Object.create(type.prototype) : wrapper.instance) as Record<string, any>,

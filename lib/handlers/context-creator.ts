@@ -3,9 +3,7 @@ import { isObservable, Observable } from 'rxjs';
 import { HandlerNotCalledError } from '../errors.js';
 import type { HandledJob } from '../worker/handler.js';
 import type { QueueExecutionContext } from './queue-context.js';
-
-/** A method of an author. */
-export type Method = (...args: any[]) => unknown;
+import type { Method } from './target.js';
 
 /** What `args` of a call are: the parameters of a handler without decorators. */
 export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];

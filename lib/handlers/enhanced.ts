@@ -5,25 +5,14 @@ import {
   PIPES_METADATA,
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
-import type { ApplicationConfig, ContextId, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import type { ApplicationConfig, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
 import type { Handler } from '../worker/handler.js';
-import { createContextCreator, standInFor, type CallArgs, type Method } from './context-creator.js';
+import { createContextCreator, standInFor, type CallArgs } from './context-creator.js';
+import { enhancerFaults } from './faults.js';
 import { FilterFinder, FilterStep } from './filters.js';
 import { jobParams } from './job-params.js';
 import { QUEUE_CONTEXT, QueueExecutionContext } from './queue-context.js';
-
-/** A method that handles jobs, on one instance of its class. */
-export interface HandlerTarget {
-  readonly instance: Record<string, any>;
-  readonly method: string;
-  /** `Class.method`, for messages. */
-  readonly label: string;
-  /** Key of the module that provides it: where its enhancers are. */
-  readonly moduleKey: string;
-  /** Where the instance was made for one context: that context, and the id of the provider it was made from. */
-  readonly contextId?: ContextId;
-  readonly inquirerId?: string;
-}
+import { methodOn, type HandlerTarget } from './target.js';
 
 const OPTIONS = { guards: true, interceptors: true, filters: false } as const;
 const KINDS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
@@ -35,7 +24,10 @@ export class Enhancers {
   private readonly isGlobal: boolean;
 
   /** @param config holds the global enhancers that take part. */
-  constructor(modules: ModulesContainer, config: ApplicationConfig) {
+  constructor(
+    private readonly modules: ModulesContainer,
+    config: ApplicationConfig,
+  ) {
     this.creator = createContextCreator(modules, config);
     this.filters = new FilterFinder(modules, config);
     // Pipes have nothing to do where no parameter is decorated.
@@ -57,6 +49,11 @@ export class Enhancers {
       QUEUE_CONTEXT,
     );
     return argsLength === 0;
+  }
+
+  /** What is wrong with what stands on it, as sentences. */
+  faultsOf(target: HandlerTarget): string[] {
+    return enhancerFaults(this.modules, target);
   }
 
   /** A handler that calls the method through its guards, interceptors, pipes, parameter decorators and filters. */
@@ -87,9 +84,4 @@ export class Enhancers {
       return step ? step.around(called, args) : called;
     };
   }
-}
-
-/** That of the class: decorators stand on it, whatever the instance has in its place. */
-function methodOn({ instance, method }: HandlerTarget): Method {
-  return (Object.getPrototypeOf(instance) as Record<string, any>)[method];
 }

@@ -6,8 +6,9 @@ import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { catchError, from, isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { HandledJob } from '../worker/handler.js';
-import { containerOf, type CallArgs, type Method } from './context-creator.js';
+import { containerOf, type CallArgs } from './context-creator.js';
 import { QUEUE_CONTEXT } from './queue-context.js';
+import type { Method } from './target.js';
 
 type FilterOrClass = Parameters<ExternalExceptionFilterContext['getFilterInstance']>[0];
 type ErrorClass = abstract new (...args: any[]) => object;

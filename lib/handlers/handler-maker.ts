@@ -1,10 +1,13 @@
 import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import type { Handler } from '../worker/handler.js';
 import { directHandler, directHandlerWithContext } from './direct.js';
-import { Enhancers, type HandlerTarget } from './enhanced.js';
+import { Enhancers } from './enhanced.js';
+import type { HandlerTarget } from './target.js';
 
 /** Makes what a pool calls, once for a handler: the method itself, or the way to it through the enhancers. */
 export class HandlerMaker {
+  /** What is wrong with what stands on the handlers made so far, as sentences. */
+  readonly faults: string[] = [];
   private readonly enhancers: Enhancers;
 
   constructor(modules: ModulesContainer, config: ApplicationConfig) {
@@ -12,6 +15,8 @@ export class HandlerMaker {
   }
 
   make(target: HandlerTarget): Handler {
+    for (const fault of this.enhancers.faultsOf(target))
+      if (!this.faults.includes(fault)) this.faults.push(fault);
     return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
   }
 

@@ -3,7 +3,7 @@ import { Injector } from '@nestjs/core/injector/injector.js';
 import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
 import { ProcessorScopeError } from '../errors.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
-import type { HandlerTarget } from './enhanced.js';
+import type { HandlerTarget } from './target.js';
 import type { HandlerMaker } from './handler-maker.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];

@@ -9,7 +9,7 @@ export interface WorkerInfo {
   readonly versions: {
     readonly godwit: string;
     readonly node: string;
-    /** As `Redis 7.0.15`; null where it has not met one. */
+    /** As `Redis 7.0.15`; null where it has not met one, `memory` where there is none. */
     readonly server: string | null;
   };
   /** Since when its workers run. */

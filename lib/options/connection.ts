@@ -16,6 +16,9 @@ export interface ClusterConnection {
  * How to reach Redis: a URL; ioredis options, also with `url`, or with `sentinels` and `name`; a cluster; or a factory that
  * makes a client. Of a `Cluster` from a factory only nodes and options are taken, and it is disconnected: the connections
  * to its nodes are made here. With a factory, leases are kept by a timer and not by a thread.
+ *
+ * @example
+ * QueueModule.forRoot({ connection: { host: 'redis.internal', port: 6380, tls: {} } })
  */
 export type RedisConnection =
   | string
@@ -26,6 +29,9 @@ export type RedisConnection =
 /**
  * No Redis: jobs live in the memory of this process. Nothing is kept when it ends, and no other process sees them. For
  * development; `connection: 'memory'` is the same as `{ memory: true }`.
+ *
+ * @example
+ * QueueModule.forRoot({ connection: { memory: true, inProduction: true } })
  */
 export interface MemoryConnection {
   readonly memory: true;
@@ -33,18 +39,20 @@ export interface MemoryConnection {
   readonly inProduction?: boolean;
 }
 
-/** Where jobs are kept: a Redis, or with `'memory'` this process alone. */
-export type ConnectionOption = 'memory' | MemoryConnection | RedisConnection;
-
-/** `ConnectionOption` after checking. */
-export type CheckedConnection = MemoryConnection | RedisConnection;
+/**
+ * Where jobs are kept: a Redis, or this process alone, for which the text `'memory'` stands too.
+ *
+ * @example
+ * QueueModule.forRoot({ connection: process.env.REDIS_URL ?? 'memory' })
+ */
+export type ConnectionOption = MemoryConnection | RedisConnection;
 
 export const DEFAULT_CONNECTION = 'redis://localhost:6379';
 
 const MEMORY = 'memory';
 const URL_RULE = 'a redis:// or rediss:// URL';
 
-export function isMemory(connection: CheckedConnection): connection is MemoryConnection {
+export function isMemory(connection: ConnectionOption): connection is MemoryConnection {
   return typeof connection === 'object' && 'memory' in connection;
 }
 
@@ -54,7 +62,7 @@ export function isMemory(connection: CheckedConnection): connection is MemoryCon
  *
  * @throws {InvalidOptionError}
  */
-export function checkConnection(value: unknown, path: string): CheckedConnection {
+export function checkConnection(value: unknown, path: string): ConnectionOption {
   if (value === MEMORY) return { memory: true };
   if (typeof value === 'string') return checkUrl(value, path, `${URL_RULE}, or '${MEMORY}'`);
   if (typeof value === 'function') return value as Extract<RedisConnection, (...args: never[]) => unknown>;

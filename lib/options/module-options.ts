@@ -14,12 +14,7 @@ import {
   type Report,
   type Rule,
 } from './check.js';
-import {
-  checkConnection,
-  DEFAULT_CONNECTION,
-  type CheckedConnection,
-  type ConnectionOption,
-} from './connection.js';
+import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 import type { JobDefaults } from './job-options.js';
 import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
@@ -154,7 +149,7 @@ export interface ProcessorOptions {
 
 /** `QueueModuleOptions` with every default filled in, in ms. */
 export interface ResolvedModuleOptions {
-  readonly connection: CheckedConnection;
+  readonly connection: ConnectionOption;
   readonly prefix: string;
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;

@@ -135,11 +135,11 @@ function obeys(run: Run, error: unknown): boolean {
   return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
 }
 
-/** Where the enhancers of a handler have used up its time. */
+/** Where the time was used up before the method was called. */
 function notCalled({ stage }: Run, { label }: HandlerEntry): string {
-  return stage === 'before'
-    ? `; ${label} was not called: its guards or interceptors had not let the job through by then`
-    : '';
+  if (stage !== 'before') return '';
+  const what = 'what stands before it, such as its guards and interceptors, had not let the job through';
+  return `; ${label} was not called by then: ${what}`;
 }
 
 /** Throws what a getter of it throws, as `await` does. */

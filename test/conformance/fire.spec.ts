@@ -30,7 +30,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     const call = firing(await put(t, 'a'), [tick('a@1')]);
     const other = t.engineWith();
     const answers = await Promise.all([fires(call), other.schedules.fire(QUEUE, [call]), fires(call)]);
-    expect(answers.map(({ made }) => made[0]).toSorted()).toEqual([1, null, null]);
+    expect(answers.flatMap(({ made }) => made).filter((made) => made !== null)).toEqual([1]);
     expect((await fires(call)).made).toEqual([null]);
     expect(await t.claim()).toEqual(['a@1']);
     expect(await seen(t, 'a')).toMatchObject({ fired: 1 });

@@ -228,7 +228,9 @@ describe('the bootstrap refuses', () => {
       "@Processor('email') of P0 must be an object, got null (null)",
       "@Processor('email') of P1 must be an object, got 50 (number)",
       "@Processor('email') of P2 must be an object, got [2] (array)",
-      expect.stringMatching(/^@Processor\('email'\) of P3 must be something that can be read, got .* \(object\)$/),
+      expect.stringMatching(
+        /^@Processor\('email'\) of P3 must be something that can be read, got .* \(object\)$/,
+      ),
     ]);
   });
 
@@ -249,9 +251,9 @@ describe('the bootstrap refuses', () => {
       c() {}
     }
     expect(await faultsOf({ providers: [Word, Unscoped, Yes] })).toEqual([
-      "@Processor('email') of Word.scope must be Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT, got \"request\" (string)",
+      '@Processor(\'email\') of Word.scope must be Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT, got "request" (string)',
       "@Processor('email') of Unscoped.durable must be left out or given together with scope: Scope.REQUEST, got true (boolean)",
-      "@Processor('email') of Yes.durable must be true or false, got \"yes\" (string)",
+      '@Processor(\'email\') of Yes.durable must be true or false, got "yes" (string)',
     ]);
   });
 

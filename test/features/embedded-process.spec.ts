@@ -39,10 +39,16 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
   atEnd(() => rmSync(path, { recursive: true, force: true }));
   symlinkSync('/bin/sh', join(path, 'sh'));
   const port = await freePort();
-  const { REDIS_URL: _, NODE_ENV: __, ...inherited } = process.env;
   const child: ChildProcess = spawn(process.execPath, args, {
     cwd: ROOT,
-    env: { ...inherited, PATH: path, PORT: String(port), ...env },
+    env: {
+      ...process.env,
+      REDIS_URL: undefined,
+      NODE_ENV: undefined,
+      PATH: path,
+      PORT: String(port),
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   atEnd(() => child.kill('SIGKILL'));

@@ -59,7 +59,7 @@ interface Health extends BootedApp {
   readonly queue: Queue;
   readonly runtime: QueueRuntime;
   /** Status, overall state, and what the indicator tells. */
-  ask(options?: QueueHealthOptions): Promise<[number, string, Record<string, any>]>;
+  readonly ask: (options?: QueueHealthOptions) => Promise<[number, string, Record<string, any>]>;
 }
 
 async function boot(root: QueueModuleOptions = {}, providers: Provider[] = [Works]): Promise<Health> {

@@ -8,7 +8,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { latch } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { jobOf, runnerFor } from './scopes-support.js';
 
 describe('request-scoped processors at work', () => {
@@ -68,6 +68,36 @@ describe('request-scoped processors at work', () => {
       stack: expect.stringContaining('new Account'),
     });
   });
+
+  it('that are not made in time are not called any more', async () => {
+    const made = latch('the connection is there');
+    const calls: string[] = [];
+    const connection = {
+      provide: 'connection',
+      scope: Scope.REQUEST,
+      useFactory: async () => {
+        await made.promise;
+        calls.push('made');
+      },
+    };
+    @Processor('work')
+    class Work {
+      constructor(@Inject('connection') readonly connection: unknown) {}
+      @Handle('job')
+      job() {
+        calls.push('called');
+      }
+    }
+    const { queue, ended, logs } = await bootQueue(redis, { providers: [Work, connection] });
+    const { id } = await queue.add('job', null, { attempts: 1, timeout: 50 });
+    expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'retries-exhausted' });
+    made.open();
+    await until(() => calls.length > 0, PATIENT);
+    // Whatever would come after it comes in the same turn.
+    await new Promise(setImmediate);
+    expect(calls).toEqual(['made']);
+    expect(logs.complaints.filter((text) => text.includes('Work.job'))).toEqual([]);
+  });
 });
 
 describe('request-scoped processors', () => {
@@ -89,7 +119,7 @@ describe('request-scoped processors', () => {
     const { run } = await runnerFor({ providers: [Mails, Session] });
     const heapAfter = async (jobs: number) => {
       // 8 KiB each, of which nothing may stay.
-      for (let i = 0; i < jobs; i++) await run(jobOf(new Array<number>(1024).fill(i)));
+      for (let i = 0; i < jobs; i++) await run(jobOf(Array.from({ length: 1024 }, () => i)));
       collect();
       return process.memoryUsage().heapUsed;
     };

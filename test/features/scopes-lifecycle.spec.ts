@@ -121,3 +121,18 @@ describe('a request-scoped processor, which has no hooks of its own, is drained'
     ]);
   });
 });
+
+it('hooks of a request-scoped processor, which nobody calls, are warned of', async () => {
+  @Processor('email', { scope: Scope.REQUEST })
+  class Mails implements OnModuleDestroy {
+    @Handle()
+    any() {}
+    onModuleInit() {}
+    onModuleDestroy() {}
+  }
+  const { logs } = await startApp(['email'], { providers: [Mails] });
+  expect(logs.filter(({ level }) => level === 'warn').map(({ text }) => text)).toEqual([
+    'Mails is made for each job, itself or through something it injects, and Nest does not call onModuleInit and onModuleDestroy ' +
+      'of such a class; make it and what it injects singletons, or put the hook on its module',
+  ]);
+});

@@ -248,8 +248,8 @@ describe('a request-scoped processor', () => {
       constructor(readonly tenant: Tenant) {}
       @UseInterceptors(Tag)
       @Handle('welcome')
-      async welcome(@OfTenant() tenant: string) {
-        return `made for ${this.tenant.job.data.tenant}, told ${tenant}`;
+      async welcome(job: Job, @OfTenant() tenant: string) {
+        return `made for ${this.tenant.job.data.tenant}, told ${tenant}${this.tenant.job === job ? '' : ', of another job'}`;
       }
     }
     const { run } = await runnerFor({ providers: [Mails, Tenant] });

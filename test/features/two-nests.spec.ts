@@ -63,4 +63,4 @@ it('an application on another copy of Nest than this library finds is told so, w
       'there may be only one copy, as each knows only its own classes: see who asks for which with npm ls @nestjs/core, ' +
       'give all of them the same version, and run npm dedupe',
   );
-});
+}, 90_000);

@@ -132,7 +132,10 @@ async function handlersOf(processors: Record<string, new (...args: any[]) => obj
 /** Jobs that look like those of a pool. */
 async function runJobs(handler: Handler, count: number, ballast?: number): Promise<void> {
   for (let i = 0; i < count; i++) {
-    const data = { tenant: i % 10, ballast: ballast === undefined ? null : new Array(ballast).fill(i) };
+    const data = {
+      tenant: i % 10,
+      ballast: ballast === undefined ? null : Array.from({ length: ballast }, () => i),
+    };
     const job = { id: String(i), name: 'job', queue: 'q', data, stage: undefined } as unknown as HandledJob;
     await handler(job);
   }

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Attempt, JobData, JobId, Signal } from '#lib/decorators/job-params.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
 
 const welcome = defineJob('email', 'welcome', z.object({ to: z.string(), count: z.coerce.number() }));
 const purge = defineJob<{ olderThan: string }>('email', 'purge');
+const nothing = defineJob<null>('email', 'nothing');
 
 @Processor(welcome, { concurrency: 5 })
 export class Accepted {
@@ -22,6 +24,18 @@ export class Accepted {
   @Handle(purge)
   async untyped(job: Job): Promise<unknown> {
     return job.data;
+  }
+  @Handle(purge)
+  data(@JobData() data: { olderThan: string }, @Signal() signal: AbortSignal): boolean {
+    return signal.aborted && data.olderThan === '';
+  }
+  @Handle(nothing)
+  noData(job: JobOf<typeof nothing>): null {
+    return job.data;
+  }
+  @Handle('parameters')
+  parameters(@JobId() id: string, @Attempt() attempt: number, @JobData('to') to: string): string {
+    return `${id} ${attempt} ${to}`;
   }
   @Handle('any')
   named(job: Job<{ whatever: boolean }>): boolean {
@@ -49,10 +63,15 @@ export class Refused {
   more(job: Job<{ olderThan: string; force: boolean }>): boolean {
     return job.data.force;
   }
-  // @ts-expect-error it takes the job, not its data
+  // @ts-expect-error neither the job nor its data
   @Handle(purge)
-  data(data: { olderThan: string }): string {
+  data(data: { olderThan: number }): number {
     return data.olderThan;
+  }
+  // @ts-expect-error the job or its data comes first
+  @Handle(purge)
+  id(@JobId() id: string, @JobData() _data: { olderThan: string }): string {
+    return id;
   }
   // @ts-expect-error not a method
   @Handle('field')

@@ -13,7 +13,7 @@ class SettingsModule {}
     SettingsModule,
     QueueModule.forRootAsync({
       inject: [Settings],
-      useFactory: ({ redisUrl, prefix }: Settings) => ({ connection: redisUrl, prefix }),
+      useFactory: ({ connection, prefix }: Settings) => ({ connection, prefix }),
     }),
     BridgesModule,
     OrdersModule,

@@ -4,6 +4,6 @@ import { Injectable } from '@nestjs/common';
 @Injectable()
 export class Journal {
   write(who: string, what: string): void {
-    console.log(`${new Date().toLocaleTimeString('en-GB')}  ${who.padEnd(28)} ${what}`);
+    console.log(`${new Date().toLocaleTimeString('en-GB')}  ${who.padEnd(30)} ${what}`);
   }
 }

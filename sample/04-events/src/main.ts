@@ -1,4 +1,4 @@
-import { setInterval } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import { QueueProducer } from 'godwit';
 import { AppModule } from './app.module.js';
@@ -9,9 +9,8 @@ app.enableShutdownHooks([], { useProcessExit: true });
 const producer = app.get(QueueProducer);
 
 console.log('\n  An order every two seconds; every fourth is declined. Ctrl-C ends it.\n');
-let placed = 0;
-for await (const _ of setInterval(2_000)) {
-  placed += 1;
+for (let placed = 1; ; placed++) {
+  await pause(2_000);
   const order = `${Date.now()}`;
   await producer.add(charge, { order, cents: placed % 4 === 0 ? 99_000 : 990 }, { id: `charge-${order}` });
 }

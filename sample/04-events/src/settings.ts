@@ -1,12 +1,12 @@
 /** What differs from one installation to the next, read from the environment at each start. */
 export class Settings {
-  /** REDIS_URL */
-  readonly redisUrl: string;
+  /** REDIS_URL: or `memory`, where there is none. @default memory */
+  readonly connection: string;
   /** QUEUE_PREFIX: starts every key in Redis. */
   readonly prefix: string;
 
   constructor(env: NodeJS.ProcessEnv = process.env) {
-    this.redisUrl = env.REDIS_URL ?? 'redis://localhost:6379';
+    this.connection = env.REDIS_URL ?? 'memory';
     this.prefix = env.QUEUE_PREFIX ?? 'sample-events';
   }
 }

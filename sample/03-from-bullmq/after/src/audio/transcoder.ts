@@ -1,0 +1,14 @@
+import { Injectable } from '@nestjs/common';
+
+/** The work, which knows nothing of queues: the same file before and after. */
+@Injectable()
+export class Transcoder {
+  async transcode(file: string, onProgress: (percent: number) => Promise<unknown>): Promise<string> {
+    for (const percent of [25, 50, 75, 100]) await onProgress(percent);
+    return file.replace(/\.\w+$/, '.ogg');
+  }
+
+  async concatenate(files: readonly string[]): Promise<string> {
+    return files.join('+');
+  }
+}

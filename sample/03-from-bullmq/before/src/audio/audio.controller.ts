@@ -1,0 +1,27 @@
+import { InjectQueue } from '@nestjs/bullmq';
+import { Controller, Get, NotFoundException, Param, Post } from '@nestjs/common';
+import { Queue } from 'bullmq';
+
+@Controller('audio')
+export class AudioController {
+  constructor(@InjectQueue('audio') private readonly audioQueue: Queue) {}
+
+  @Post('transcode')
+  async transcode() {
+    const job = await this.audioQueue.add('transcode', { file: 'audio.mp3' });
+    return { id: job.id };
+  }
+
+  @Post('concatenate')
+  async concatenate() {
+    const job = await this.audioQueue.add('concatenate', { files: ['a.mp3', 'b.mp3'] }, { delay: 200 });
+    return { id: job.id };
+  }
+
+  @Get(':id')
+  async state(@Param('id') id: string) {
+    const job = await this.audioQueue.getJob(id);
+    if (!job) throw new NotFoundException();
+    return { id: job.id, name: job.name, state: await job.getState(), progress: job.progress };
+  }
+}

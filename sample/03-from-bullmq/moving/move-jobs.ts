@@ -1,0 +1,75 @@
+import { GodwitError, type Queue } from 'godwit';
+import { handOn, IdTakenError } from './hand-on.js';
+import type { OldJob, OldQueue, OldState } from './old-queue.js';
+
+export interface MoveOptions {
+  /** Which jobs. Failed ones run again once they are moved, so they are not moved unless they are named. @default all but failed */
+  readonly states?: readonly OldState[];
+  /** Only tell what would be moved. */
+  readonly dryRun?: boolean;
+  /** How long a moved job stays known after it has completed, in ms: until then it may be moved again without running twice. */
+  readonly keep?: number;
+}
+
+export interface MoveReport {
+  readonly moved: number;
+  /** Jobs that stay where they are, and why. */
+  readonly left: readonly { readonly id: string; readonly why: string }[];
+}
+
+const PAGE = 100;
+const SEVEN_DAYS = 604_800_000;
+const ALL_BUT_FAILED: readonly OldState[] = ['waiting', 'prioritized', 'delayed'];
+
+/**
+ * Moves what waits in a queue of BullMQ to a queue of Godwit, each job under the id it has, and each once: it is added here first
+ * and then removed there, while the old queue is paused. Whoever breaks it off just calls it again.
+ */
+export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions = {}): Promise<MoveReport> {
+  const { states = ALL_BUT_FAILED, dryRun = false, keep = SEVEN_DAYS } = options;
+  const report = { moved: 0, left: [] as { id: string; why: string }[] };
+  // Between the two steps no worker may take the job. Whoever paused the queue before resumes it, too.
+  const mayPause = !dryRun && !(await from.isPaused());
+  if (mayPause) await from.pause();
+  try {
+    for (const state of states) {
+      // What is moved is gone from the list, what stays must be passed by.
+      for (let at = 0; ;) {
+        const page = await from.getJobs([state], at, at + PAGE - 1, true);
+        if (page.length === 0) break;
+        const whys = await Promise.all(page.map((job) => add(job, state)));
+        const here = page.filter((_, i) => whys[i] === null);
+        if (!dryRun) await Promise.all(here.map((job) => job!.remove()));
+        report.moved += here.length;
+        for (const [i, why] of whys.entries())
+          if (why !== null) report.left.push({ id: page[i]?.id ?? '', why });
+        at += dryRun ? page.length : page.length - here.length;
+      }
+    }
+  } finally {
+    if (mayPause) await from.resume();
+  }
+  return report;
+
+  /** Null once the job is here, else why it cannot be. */
+  async function add(job: OldJob | null | undefined, state: OldState): Promise<string | null> {
+    const why = whyItStays(job);
+    if (why !== null || dryRun) return why;
+    try {
+      await handOn(job!, state, to, keep);
+      return null;
+    } catch (error) {
+      // A job that is refused stays; where Redis is away it is better to stop and to begin again.
+      const isRefused = error instanceof GodwitError && !('applied' in error);
+      if (isRefused || error instanceof IdTakenError) return error.message;
+      throw error;
+    }
+  }
+}
+
+function whyItStays(job: OldJob | null | undefined): string | null {
+  if (!job?.id) return 'it has no body';
+  if (job.parentKey !== undefined) return 'it is part of a flow';
+  if (job.repeatJobKey !== undefined) return 'it belongs to a job scheduler';
+  return null;
+}

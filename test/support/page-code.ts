@@ -1,0 +1,138 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { ROOT } from './sources.js';
+
+/** Code that stands on a page. */
+export interface PageCode {
+  readonly page: string;
+  /** Where it begins. */
+  readonly line: number;
+  readonly code: string;
+}
+
+/** Code in a cell of a table, under a heading that says what it is. */
+export interface TableCode extends PageCode {
+  /** ``Code: `JobOptions` `` is an object of that type; under a plain `Code` it is a statement, or a member of a class. */
+  readonly type: string | null;
+}
+
+/** Every block of a page fenced as `ts`, or with further words behind it. */
+export function blocksOf(page: string, words = ''): PageCode[] {
+  const fence = new RegExp(`^\`\`\`ts${words && ` ${words}`}\n([\\s\\S]*?)^\`\`\`$`, 'gm');
+  const text = read(page);
+  return [...text.matchAll(fence)].map((found) => ({
+    page,
+    line: text.slice(0, found.index).split('\n').length + 1,
+    code: found[1]!,
+  }));
+}
+
+/** The first block under this heading. */
+export function blockUnder(page: string, heading: string): PageCode {
+  const from = read(page)
+    .split('\n')
+    .findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
+  const found = from === -1 ? undefined : blocksOf(page).find(({ line }) => line > from);
+  if (!found) throw new Error(`${page} has no code under "${heading}"`);
+  return found;
+}
+
+/** What a block exports, where it is run as a module. */
+export async function run<Exports>({ code, page, line }: PageCode): Promise<Exports> {
+  const place = join(ROOT, '.tmp', `run-${process.pid}`);
+  mkdirSync(place, { recursive: true });
+  const file = join(place, `${page.replace(/\W/g, '-')}-${line}.ts`);
+  writeFileSync(file, code);
+  try {
+    return (await import(file)) as Exports;
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** What stands between backticks in every column of a table whose heading begins with `Code`. */
+export function tableCodeOf(page: string): TableCode[] {
+  const found: TableCode[] = [];
+  let headings: readonly string[] | null = null;
+  for (const [i, text] of read(page).split('\n').entries()) {
+    const cells = text.startsWith('|') ? cellsOf(text) : null;
+    if (cells && headings) {
+      for (const [column, heading] of headings.entries()) {
+        const [isCode, type = null] = /^Code(?:: `(\w+)`)?$/.exec(heading) ?? [];
+        if (isCode === undefined) continue;
+        const spans = (cells[column] ?? '').matchAll(/(`+)(.+?)\1/g);
+        for (const span of spans) found.push({ page, line: i + 1, type, code: span[2]!.trim() });
+      }
+    }
+    headings = cells && (headings ?? cells);
+  }
+  return found;
+}
+
+/** The code of a cell as a function of its own: it may await, throw, or declare what is declared elsewhere too. */
+export function asFunction({ code, type }: Pick<TableCode, 'code' | 'type'>, name: string): string {
+  if (type !== null) return `async function ${name}() { const value: ${type} = ${code}; return value; }`;
+  const isMember = /^(@(Handle|OnQueueEvent|Schedule)\b|constructor\b)/.test(code);
+  return `async function ${name}() { ${isMember ? `class Example { ${code} }` : `${code};`} }`;
+}
+
+/** What is compiled as one file. */
+export interface Source {
+  readonly text: string;
+  /** Where a line of it stands on its page, counted from 0. */
+  readonly at: (line: number) => string;
+}
+
+export function blockSources(blocks: readonly PageCode[]): Source[] {
+  return blocks.map(({ page, line, code }) => ({ text: code, at: (at) => `${page}:${line + at}` }));
+}
+
+/** The code of tables, behind what it takes for granted. */
+export function tableSource(codes: readonly TableCode[], prelude: string): Source {
+  const lead = prelude.split('\n').length;
+  const at = (line: number) => {
+    const code = codes[line - lead];
+    return code ? `${code.page}:${code.line} (${code.code})` : `the prelude:${line + 1}`;
+  };
+  return {
+    text: [prelude, ...codes.map((code, i) => `export ${asFunction(code, `row${i}`)}`)].join('\n'),
+    at,
+  };
+}
+
+/** What the compiler says, as `page:line sentence`. The files are written into a folder that is made for them. */
+export function compile(sources: readonly Source[], folder: string): string[] {
+  const place = join(ROOT, folder);
+  mkdirSync(place, { recursive: true });
+  try {
+    const files = new Map(sources.map((source, i) => [join(place, `block-${i}.ts`), source]));
+    for (const [file, { text }] of files) writeFileSync(file, text);
+    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'));
+    const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
+    const program = ts.createProgram([...files.keys()], {
+      ...options,
+      rootDir: ROOT,
+      noEmit: true,
+      lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'],
+    });
+    return ts.getPreEmitDiagnostics(program).map((fault) => {
+      const source = fault.file && files.get(fault.file.fileName);
+      const line = source ? ts.getLineAndCharacterOfPosition(fault.file!, fault.start ?? 0).line : 0;
+      const where = source ? source.at(line) : (fault.file?.fileName ?? 'options');
+      return `${where} ${ts.flattenDiagnosticMessageText(fault.messageText, '\n')}`;
+    });
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function read(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8');
+}
+
+/** `\|` is a bar inside a cell. */
+function cellsOf(row: string): string[] {
+  const cells = row.split(/(?<!\\)\|/).map((cell) => cell.replaceAll('\\|', '|').trim());
+  return cells.slice(1, -1);
+}
