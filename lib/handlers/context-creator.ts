@@ -1,7 +1,7 @@
 import { ExternalContextCreator, type ApplicationConfig, type ModulesContainer } from '@nestjs/core';
-import { isObservable, Observable } from 'rxjs';
-import { HandlerNotCalledError } from '../errors.js';
+import type { Observable } from 'rxjs';
 import type { HandledJob } from '../worker/handler.js';
+import { Interception } from './interception.js';
 import type { QueueExecutionContext } from './queue-context.js';
 import type { Method } from './target.js';
 
@@ -64,10 +64,11 @@ export function createContextCreator(
         job.stage = undefined;
         return next();
       }
-      const call = () => callMethod(job, next);
+      const interception = new Interception(job, handler, next);
+      const call = () => interception.call();
       const method = methodOf(callback);
       const values = await interceptorsConsumer.intercept(interceptors, args, instance, method, call, type);
-      return refuseSilence(values as Observable<unknown>, job, handler);
+      return interception.watch(values as Observable<unknown>);
     },
   };
   parts.createPipesFn = (pipes, params) => withPlainParameters(createPipesFn(pipes, params), params);
@@ -82,37 +83,6 @@ function withPlainParameters(fill: Fill | null, params: readonly { readonly inde
     for (const index of plain) args[index] = given[index];
     return fill(args, ...given);
   };
-}
-
-/** An interceptor that tries again calls the method again; a run that should end is not begun anew. */
-async function callMethod(job: HandledJob, next: Next): Promise<unknown> {
-  if (job.aborted) throw job.aborted;
-  job.stage = 'running';
-  try {
-    const returned = await next();
-    if (job.aborted && isObservable(returned)) throw job.aborted;
-    return returned;
-  } finally {
-    job.stage = 'after';
-  }
-}
-
-/** Nothing said and nothing called would be a job that is completed without anybody having looked at it. */
-function refuseSilence(values: Observable<unknown>, job: HandledJob, handler: string): Observable<unknown> {
-  return new Observable((subscriber) => {
-    let said = false;
-    return values.subscribe({
-      next: (value) => {
-        said = true;
-        subscriber.next(value);
-      },
-      error: (error) => subscriber.error(error),
-      complete: () => {
-        if (said || job.stage !== 'before') subscriber.complete();
-        else subscriber.error(new HandlerNotCalledError(handler));
-      },
-    });
-  });
 }
 
 const standIns = new WeakMap<Method, Method>();

@@ -15,9 +15,14 @@ export class HandlerMaker {
   }
 
   make(target: HandlerTarget): Handler {
+    this.check(target);
+    return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
+  }
+
+  /** Adds what is wrong to the faults. */
+  check(target: HandlerTarget): void {
     for (const fault of this.enhancers.faultsOf(target))
       if (!this.faults.includes(fault)) this.faults.push(fault);
-    return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
   }
 
   /** Calls the method and nothing else. */

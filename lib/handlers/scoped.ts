@@ -3,8 +3,8 @@ import { Injector } from '@nestjs/core/injector/injector.js';
 import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
 import { ProcessorScopeError } from '../errors.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
-import type { HandlerTarget } from './target.js';
 import type { HandlerMaker } from './handler-maker.js';
+import type { HandlerTarget } from './target.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
@@ -22,6 +22,7 @@ export interface ScopedTarget extends HandlerTarget {
  * is durable is made once for each tenant that the `ContextIdStrategy` of the application tells apart.
  */
 export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handler {
+  maker.check(target);
   const trees = new Trees(target);
   const callOn = callsOn(maker, target, trees);
   return async (job) => {

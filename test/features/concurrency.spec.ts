@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, Logs, PATIENT, processorOf, type Handlers } from '../support/queue-app.js';
+import { bootQueue, Logs, PATIENT, processorOf, type Handlers, itOnRedis } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
@@ -211,7 +211,7 @@ describe('concurrency', () => {
     expect(() => one.runtime.pause('nowhere')).toThrow(/queue 'nowhere' is not registered/);
   });
 
-  it("lets a process with the role 'producer' add, and run nothing", async () => {
+  itOnRedis("lets a process with the role 'producer' add, and run nothing", async () => {
     const handlers: Handlers = { job: () => expect.fail('it ran') };
     const producer = await bootQueue(redis, { handlers, root: { role: 'producer' } });
     const { id } = await producer.queue.add('job', 1);

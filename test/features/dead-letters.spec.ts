@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, brief, keyOf, PATIENT, type Handlers, type QueueApp } from '../support/queue-app.js';
+import {
+  bootQueue,
+  brief,
+  keyOf,
+  PATIENT,
+  type Handlers,
+  type QueueApp,
+  itOnRedis,
+} from '../support/queue-app.js';
 import { die, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -47,7 +55,7 @@ describe('every dead letter with its reason', () => {
     expect(await queue.dead.list()).toEqual({ jobs, cursor: null });
   });
 
-  it('is found by reason, name and age', async () => {
+  itOnRedis('is found by reason, name and age', async () => {
     const app = await boot();
     const { dead } = app.queue;
     await withDead(app, 'die', 'unrecoverable', 'die', 'nobody');
@@ -131,7 +139,7 @@ describe('dead letters replayed', () => {
     expect(await queue.counts()).toMatchObject({ dead: 1 });
   });
 
-  it('that expired have their time once more, and may expire again', async () => {
+  itOnRedis('that expired have their time once more, and may expire again', async () => {
     const { queue, ended, said } = await bootQueue(redis, { handlers: { job: () => 'ran' } });
     await queue.pause();
     const options = { expiresIn: '30s', retention: '1h', timeout: '30s' };
@@ -166,7 +174,7 @@ describe('dead letters replayed', () => {
     await said.take(2, isDead, PATIENT);
   });
 
-  it('are refused where there is nothing to replay', async () => {
+  itOnRedis('are refused where there is nothing to replay', async () => {
     const app = await boot();
     const { queue } = app;
     await withDead(app, 'die');
@@ -186,7 +194,7 @@ describe('dead letters replayed', () => {
 });
 
 describe('dead letters removed', () => {
-  it('leave nothing but an event, one by its id or those that a filter fits', async () => {
+  itOnRedis('leave nothing but an event, one by its id or those that a filter fits', async () => {
     const app = await boot();
     const { queue, said } = app;
     await withDead(app, 'die', 'unrecoverable', 'die', 'die');

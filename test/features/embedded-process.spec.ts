@@ -187,6 +187,16 @@ describe('where no Redis can be had', { timeout: 120_000 }, () => {
     expect(await end()).toBe(0);
   });
 
+  it('the sample that came from BullMQ runs in memory, and says so', async () => {
+    const { url, said, text, end } = await start('03-from-bullmq/after');
+    await said(/Nest application successfully started/);
+    expect(text()).toContain(SAID);
+    const { id } = (await (await post(`${url}/audio/transcode`, {})).json()) as { id: string };
+    // It leaves nothing once it has completed.
+    await until(async () => (await fetch(`${url}/audio/${id}`)).status === 404, PATIENT);
+    expect(await end()).toBe(143);
+  });
+
   it('the schedules sample runs in memory, and says so', async () => {
     const { url, said, text, end } = await start('02-schedules');
     await said(/Open {2}http:/);

@@ -116,7 +116,7 @@ describe('what works as it does on Redis', () => {
     };
     const { queue, ended, said } = await boot({ handlers, concurrency: 1 });
     await queue.pause();
-    await queue.add('note', 1, { id: 'last', delay: 300 });
+    await queue.add('note', 1, { id: 'last', delay: 300, priority: 99 });
     await queue.add('note', 1, { id: 'third', priority: 9 });
     await queue.add('note', 1, { id: 'second', priority: 1 });
     await queue.add('note', 1, { id: 'first' });

@@ -3,7 +3,16 @@ import type { EventsStatus } from '#lib/events/event-status.js';
 import { ofType } from '#lib/events/of-type.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, brief, keyOf, PATIENT, type Handlers, type QueueApp } from '../support/queue-app.js';
+import {
+  bootQueue,
+  brief,
+  keyOf,
+  PATIENT,
+  type Handlers,
+  type QueueApp,
+  describeOnRedis,
+  itOnRedis,
+} from '../support/queue-app.js';
 import { useRedis, type TestRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { collect, latch, until } from '../support/wait.js';
@@ -14,7 +23,7 @@ const openReaders = async (redis: TestRedis) =>
 describe('events', () => {
   const redis = useRedis();
 
-  it('tell every kind of move once, in order, with what belongs to it', async () => {
+  itOnRedis('tell every kind of move once, in order, with what belongs to it', async () => {
     const gate = latch('the gate');
     const handlers: Handlers = {
       job: async (job: Job) => {
@@ -115,7 +124,7 @@ describe('events', () => {
     expect(new Set(said.values.map((event) => event.id)).size).toBe(120);
   });
 
-  it('open one connection with the first subscriber, and close it with the last', async () => {
+  itOnRedis('open one connection with the first subscriber, and close it with the last', async () => {
     const { queue, events } = await bootQueue(redis, { watch: false, queues: [{ name: 'other' }] });
     expect(await openReaders(redis)).toBe(0);
     const [one, two, all] = [events.of('work'), events.of('other'), events.all()].map((source) =>
@@ -195,7 +204,7 @@ describe('events', () => {
   });
 });
 
-describe('events while Redis restarts', () => {
+describeOnRedis('events while Redis restarts', () => {
   const server = useServer({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
   const redis = useRedis({ server });
 

@@ -117,15 +117,16 @@ describe('request-scoped processors', () => {
       }
     }
     const { run } = await runnerFor({ providers: [Mails, Session] });
+    const ballast = Array.from({ length: 1024 }, (_, i) => i);
     const heapAfter = async (jobs: number) => {
       // 8 KiB each, of which nothing may stay.
-      for (let i = 0; i < jobs; i++) await run(jobOf(Array.from({ length: 1024 }, () => i)));
+      for (let i = 0; i < jobs; i++) await run(jobOf([...ballast]));
       collect();
       return process.memoryUsage().heapUsed;
     };
     const before = await heapAfter(500);
-    const after = await heapAfter(5_000);
-    // Forty MiB would stay if jobs did.
+    const after = await heapAfter(3_000);
+    // 24 MiB would stay if jobs did.
     expect((after - before) / 1024 / 1024).toBeLessThan(4);
   });
 });

@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import type { ProcessorQueues } from '#lib/decorators/processor.decorator.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, PATIENT, processorOf, type Handlers, type QueueApp } from '../support/queue-app.js';
+import {
+  bootQueue,
+  PATIENT,
+  processorOf,
+  type Handlers,
+  type QueueApp,
+  itOnRedis,
+} from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -222,7 +229,7 @@ describe('a pool of several queues', () => {
     expect(said).toContain("queues 'critical', 'low' drained: 0 finished, 0 given back");
   });
 
-  it('needs no further connections', async () => {
+  itOnRedis('needs no further connections', async () => {
     const { handlers } = recorder();
     await bootGroup(NAMES, handlers, 10, true);
     const names = async () =>

@@ -1,15 +1,25 @@
 import type { ModuleMetadata, Provider, Type } from '@nestjs/common';
 import { Handle } from '#lib/decorators/handle.decorator.js';
-import { getQueueToken } from '#lib/decorators/metadata.js';
+import { getQueueToken, QUEUE_ENGINE, SETTINGS } from '#lib/decorators/metadata.js';
 import { Processor, type ProcessorQueues } from '#lib/decorators/processor.decorator.js';
 import type { EndEvent, QueueEvent } from '#lib/events/queue-event.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
-import type { ProcessorOptions, QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
+import { MemoryEngine } from '#lib/memory/memory-engine.js';
+import { MemoryStore } from '#lib/memory/memory-store.js';
+import type {
+  ProcessorOptions,
+  QueueModuleOptions,
+  QueueOptions,
+  ResolvedModuleOptions,
+} from '#lib/options/module-options.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
+import { QueueRegistry } from '#lib/queue.registry.js';
 import { QueueRuntime } from '#lib/queue.runtime.js';
+import type { TestingModuleBuilder } from '@nestjs/testing';
+import { describe, it } from 'vitest';
 import { bootApp, type BootedApp } from './app.js';
 import type { TestRedis } from './redis.js';
 import { collect, until, type Collected } from './wait.js';
@@ -73,6 +83,7 @@ export async function bootQueue(
     ],
     providers: [...providers, ...(worker ? [worker] : [])],
     logger: logs,
+    ...(inMemory() ? { override: (module: TestingModuleBuilder) => sharingStore(module, redis.prefix) } : {}),
   });
   const { get } = booted;
   const queueOf = (name: string) => get<Queue>(getQueueToken(name));
@@ -103,6 +114,41 @@ export async function bootQueue(
         what: `the end of job ${JSON.stringify(id)}`,
       }) as Promise<EndEvent>,
   };
+}
+
+/** Whether applications run without Redis: some specs are run so too, by `test/conformance/features.spec.ts`. */
+function inMemory(): boolean {
+  return process.env['GODWIT_ENGINE'] === 'memory';
+}
+
+type Define = (name: string, body: () => any, timeout?: number) => void;
+
+/** A test that looks at Redis, or writes into it by hand; where there is none it is no test. */
+export const itOnRedis: Define = inMemory() ? () => {} : it;
+export const describeOnRedis: Define = inMemory() ? () => {} : describe;
+
+const stores = new Map<string, MemoryStore>();
+
+/** All applications of a test on one store, as they share one Redis. */
+function sharingStore(module: TestingModuleBuilder, prefix: string): TestingModuleBuilder {
+  const store = stores.get(prefix) ?? new MemoryStore();
+  stores.set(prefix, store);
+  return module.overrideProvider(QUEUE_ENGINE).useFactory({
+    factory: ({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry) => {
+      const limitsOf = (queue: string) => {
+        const { events, dead, completed } = registry.optionsOf(queue);
+        return {
+          maxEvents: events.max,
+          eventsAgeMs: events.ageMs,
+          deadMax: dead.max,
+          deadAgeMs: dead.ageMs,
+          completedMax: completed.max,
+        };
+      };
+      return new MemoryEngine({ store, leaseMs, limitsOf });
+    },
+    inject: [SETTINGS, QueueRegistry],
+  });
 }
 
 /** A class with one decorated method per handler. */

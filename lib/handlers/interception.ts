@@ -1,0 +1,54 @@
+import { isObservable, Observable, type Subscriber } from 'rxjs';
+import { HandlerNotCalledError } from '../errors.js';
+import type { HandledJob } from '../worker/handler.js';
+
+/** One call of a method inside its interceptors, which may put it off, repeat it, or answer in its place. */
+export class Interception {
+  private subscriber: Subscriber<unknown> | undefined;
+
+  constructor(
+    private readonly job: HandledJob,
+    /** `Class.method`, for messages. */
+    private readonly handler: string,
+    private readonly method: () => Promise<unknown>,
+  ) {}
+
+  /** The innermost step. An interceptor that tries again comes here again. */
+  async call(): Promise<unknown> {
+    const { job } = this;
+    if (job.aborted) return this.end(job.aborted);
+    job.stage = 'running';
+    try {
+      const returned = await this.method();
+      return job.aborted && isObservable(returned) ? this.end(job.aborted) : returned;
+    } finally {
+      job.stage = 'after';
+    }
+  }
+
+  /** @param values what the outermost interceptor gives. */
+  watch(values: Observable<unknown>): Observable<unknown> {
+    return new Observable((subscriber) => {
+      this.subscriber = subscriber;
+      let said = false;
+      return values.subscribe({
+        next: (value) => {
+          said = true;
+          subscriber.next(value);
+        },
+        error: (error) => subscriber.error(error),
+        complete: () => {
+          // It would be a job that is completed without anybody having looked at it.
+          if (!said && this.job.stage === 'before') subscriber.error(new HandlerNotCalledError(this.handler));
+          else subscriber.complete();
+        },
+      });
+    });
+  }
+
+  /** Past the interceptors: one that tries again for ever would do so with this error too, and nobody else had a turn. */
+  private end(error: Error): Promise<never> {
+    this.subscriber?.error(error);
+    return new Promise(() => {});
+  }
+}
