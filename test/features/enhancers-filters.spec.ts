@@ -213,6 +213,10 @@ it('hears of what guards and interceptors throw, and of an Observable that fails
     @Handle('interceptor')
     @UseInterceptors({ intercept: () => throwError(() => new Error('intercepted')) })
     interceptor() {}
+    @Handle('told')
+    told(job: Job) {
+      return job.progress(1);
+    }
     @Handle('observable')
     observable(job: Job) {
       Object.assign(job, { progress: async (value: unknown) => void told.push(value) });
@@ -227,6 +231,9 @@ it('hears of what guards and interceptors throw, and of an Observable that fails
     `unrecoverable: UnrecoverableError: not again: ${new ForbiddenException('Forbidden resource').message}`,
   );
   expect(await errorOf(app, 'interceptor')).toContain('not again: intercepted');
+  // The server then knows the script that writes progress: one that it has to be sent first comes after the failure.
+  const { id } = await app.queue.add('told', null);
+  await app.ended(id);
   expect(await errorOf(app, 'observable')).toContain('not again: half way');
   expect(told).toEqual([50]);
   expect(heard).toHaveLength(3);
