@@ -17,10 +17,10 @@ export {
 export { UnknownQueueError, QueueConflictError, MissingRootError, BootstrapError } from './errors/setup.js';
 export { SchemaViolationError } from './errors/schema.js';
 export type { PayloadIssue, SchemaSide } from './errors/schema.js';
+export { HandlerNotCalledError } from './errors/handlers.js';
 export { NestConflictError } from './errors/nest.js';
 export type { NestCopy } from './errors/nest.js';
 export { ProcessorScopeError } from './errors/scopes.js';
-export { HandlerNotCalledError } from './errors/handlers.js';
 export { ScheduleNotFoundError } from './errors/schedules.js';
 export { WrapHookError } from './errors/wrap.js';
 

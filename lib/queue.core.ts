@@ -16,6 +16,7 @@ import {
   QUEUE_HANDLES,
   ROOT_OPTIONS,
   SETTINGS,
+  SUBSTITUTE,
   WORKFORCE,
   namedRootToken,
 } from './decorators/metadata.js';
@@ -48,6 +49,7 @@ import { DispatcherRegistry } from './queue.dispatchers.js';
 import { EmbeddedQueues } from './queue.embedded.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
+import type { Substitute } from './queue.substitute.js';
 import { logLinks } from './queue.warnings.js';
 import { wiredProviders } from './queue.wiring.js';
 
@@ -78,14 +80,19 @@ export class QueueCore {
     ...discoveryProviders,
     {
       provide: CHECKED_SETTINGS,
-      inject: [DiscoveryService, { token: ROOT_OPTIONS, optional: true }],
+      inject: [
+        DiscoveryService,
+        { token: ROOT_OPTIONS, optional: true },
+        { token: SUBSTITUTE, optional: true },
+      ],
       useFactory: checkSettings,
     },
     { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
     {
       provide: QueueRegistry,
-      inject: [SETTINGS],
-      useFactory: (settings: ResolvedModuleOptions) => new QueueRegistry(settings),
+      inject: [SETTINGS, { token: SUBSTITUTE, optional: true }],
+      useFactory: (settings: ResolvedModuleOptions, substitute?: Substitute) =>
+        new QueueRegistry(settings, substitute),
     },
     ...wiredProviders,
     {
@@ -106,7 +113,7 @@ export class QueueCore {
     ProcessorExplorer,
     ListenerExplorer,
   ],
-  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES],
+  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, Listeners],
 })
 export class QueueCoreModule
   implements
@@ -248,7 +255,12 @@ export class QueueCoreModule
   }
 }
 
-function checkSettings(discovery: DiscoveryService, given: QueueModuleOptions | undefined): Settings {
-  if (given === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
-  return collectFaults((report) => resolveModuleOptions(given, report));
+function checkSettings(
+  discovery: DiscoveryService,
+  given: QueueModuleOptions | undefined,
+  substitute?: Substitute,
+): Settings {
+  const options = substitute ? substitute.options(given) : given;
+  if (options === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
+  return collectFaults((report) => resolveModuleOptions(options, report));
 }

@@ -203,6 +203,14 @@ export class QueueModule {
   }
 }
 
+/** @internal What users inject of the core. */
+export const coreViews = [
+  { provide: QueueRuntime, inject: [QueueCore], useFactory: (core: QueueCore) => core.runtime },
+  { provide: QueueProducer, inject: [QueueCore], useFactory: (core: QueueCore) => core.producer },
+  { provide: QueueEvents, inject: [QueueCore], useFactory: (core: QueueCore) => core.events },
+  { provide: QueueInspector, inject: [QueueCore], useFactory: (core: QueueCore) => core.inspector },
+];
+
 /** `forRoot(options)` and `forRoot(key, options)`. */
 function rootOf(args: readonly unknown[]): { token: string; rest: unknown } {
   const [first, second] = args;
@@ -227,13 +235,8 @@ function root(
     module: QueueModule,
     global: isGlobal,
     imports: [options, QueueCoreModule],
-    providers: [
-      { provide: QueueRuntime, inject: [QueueCore], useFactory: (core: QueueCore) => core.runtime },
-      { provide: QueueProducer, inject: [QueueCore], useFactory: (core: QueueCore) => core.producer },
-      { provide: QueueEvents, inject: [QueueCore], useFactory: (core: QueueCore) => core.events },
-      { provide: QueueInspector, inject: [QueueCore], useFactory: (core: QueueCore) => core.inspector },
-    ],
-    exports: [QueueRuntime, QueueProducer, QueueEvents, QueueInspector],
+    providers: coreViews,
+    exports: coreViews.map(({ provide }) => provide),
   };
 }
 

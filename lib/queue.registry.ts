@@ -10,6 +10,7 @@ import {
   type ResolvedQueueOptions,
 } from './options/module-options.js';
 import { isConfigKey, resolveNamedOptions } from './options/named-options.js';
+import type { Substitute } from './queue.substitute.js';
 
 interface Registration {
   /** Key of its configuration; `''` is the one without. */
@@ -31,7 +32,10 @@ export class QueueRegistry {
   /** By key. */
   private readonly configs = new Map<string, ResolvedModuleOptions>();
 
-  constructor(private readonly module: ResolvedModuleOptions) {}
+  constructor(
+    private readonly module: ResolvedModuleOptions,
+    private readonly substitute?: Pick<Substitute, 'namedOptions'>,
+  ) {}
 
   /**
    * Adds a queue, or meets it again.
@@ -40,12 +44,14 @@ export class QueueRegistry {
    */
   register(given: QueueOptions, root: { readonly key: string | undefined; readonly given: unknown }): void {
     const config = root.key ?? '';
-    if (root.given === undefined) {
+    // What takes the place of the store needs no configuration.
+    if (root.given === undefined && !this.substitute) {
       this.faults.push(missingRoot(given.name, root.key));
       this.refused.add(given.name);
       return;
     }
-    if (root.key !== undefined) this.configure(root.key, root.given);
+    if (root.key !== undefined)
+      this.configure(root.key, this.substitute ? this.substitute.namedOptions(root.given) : root.given);
     const { value: resolved, faults } = collectFaults((report) =>
       resolveQueueOptions(given, this.settingsOf(config), report),
     );

@@ -157,6 +157,14 @@ export class QueueRuntime {
     this.schedules = schedules;
   }
 
+  /** @internal What discovery found; null before the application is initialised. */
+  get prepared(): {
+    readonly plans: readonly PoolPlan[];
+    readonly schedules: readonly QueueSchedules[];
+  } | null {
+    return this.plans && { plans: this.plans, schedules: this.schedules };
+  }
+
   /** @internal Connects; producers can be used from now on. */
   open(): Promise<void> {
     this.opening ??= this.openOnce();

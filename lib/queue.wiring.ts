@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, WORKFORCE } from './decorators/metadata.js';
+import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, SUBSTITUTE, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
 import type { QueueLimits } from './engine/queue-limits.js';
@@ -24,6 +24,7 @@ import { configKeys, configsInUse } from './queue.configs.js';
 import { DispatcherRegistry } from './queue.dispatchers.js';
 import { QueueRegistry } from './queue.registry.js';
 import type { Workforce } from './queue.runtime.js';
+import type { Substitute } from './queue.substitute.js';
 import { Doorbell, MAX_BLOCK_MS } from './worker/doorbell.js';
 import { LeaseKeeper } from './worker/lease-keeper.js';
 import { Registrar } from './worker/registrar.js';
@@ -49,7 +50,9 @@ async function createEngine(
   settings: ResolvedModuleOptions,
   registry: QueueRegistry,
   discovery: DiscoveryService,
+  substitute?: Substitute,
 ): Promise<QueueEngine> {
+  if (substitute) return substitute.createEngine((queue) => limitsIn(registry, queue));
   const isAlone = configKeys(discovery).length === 0;
   if (isAlone && isMemory(settings.connection)) return memoryEngine(settings, registry);
   const { RedisEngine } = await import('./engine/redis-engine.js');
@@ -100,14 +103,18 @@ function createHandles(
   registry: QueueRegistry,
   settings: ResolvedModuleOptions,
   events: QueueEvents,
+  substitute?: Substitute,
 ): HandleOf {
   const handles = new Map<string, Queue>();
   const waiter = new JobWaiter(engine.admin, events);
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {
-      handle = new Queue(engine, registry.optionsOf(name), settings, (queue, id) =>
-        waiter.prepare(queue, id),
+      handle = new Queue(
+        engine,
+        registry.optionsOf(name),
+        settings,
+        (queue, id) => substitute?.waitFor(queue, id) ?? waiter.prepare(queue, id),
       );
       handles.set(name, handle);
     }
@@ -172,10 +179,12 @@ function hire(
   };
 }
 
+const substitute = { token: SUBSTITUTE, optional: true };
+
 export const wiredProviders: Provider[] = [
   {
     provide: QUEUE_ENGINE,
-    inject: [SETTINGS, QueueRegistry, DiscoveryService],
+    inject: [SETTINGS, QueueRegistry, DiscoveryService, substitute],
     useFactory: createEngine,
   },
   {
@@ -188,7 +197,7 @@ export const wiredProviders: Provider[] = [
   { provide: Listeners, inject: [QueueEvents], useFactory: (events: QueueEvents) => new Listeners(events) },
   {
     provide: QUEUE_HANDLES,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents, substitute],
     useFactory: createHandles,
   },
   {

@@ -4,6 +4,11 @@ import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
 import { refuseOtherThanMethod } from './placement.js';
 
+/** What a method may return whose job ends with this result. */
+type Returning<Result> = unknown extends Result
+  ? unknown
+  : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };
+
 /** What the first parameter of a handler has to take: the job, or with `@JobData()` its data. */
 type First<Data> = 0 extends 1 & Data
   ? any
@@ -11,14 +16,9 @@ type First<Data> = 0 extends 1 & Data
     ? Job<Data>
     : Job<Data> & Data;
 
-/** What a method may return whose job ends with this result. */
-type Returning<Result> = unknown extends Result
-  ? unknown
-  : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };
-
 /**
- * A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`, and which return `Result` where a definition
- * says so; others do not compile.
+ * A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`, and which return `Result` where a
+ * definition says so; others do not compile.
  */
 export type HandleDecorator<Data, Result = unknown> = <
   Method extends (job: First<Data>, ...rest: any[]) => Returning<Result>,

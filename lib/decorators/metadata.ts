@@ -80,6 +80,9 @@ export function keyOfNamedRoot(token: unknown): string | undefined {
 /** The same after checking, with all defaults. */
 export const SETTINGS = 'godwit:settings';
 
+/** What stands in for the store, where something does (`godwit/testing`): a `Substitute`, or nothing at all. */
+export const SUBSTITUTE = 'godwit:substitute';
+
 /** Makes the running side of the process, at each start. */
 export const WORKFORCE = 'godwit:workforce';
 

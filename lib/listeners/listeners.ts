@@ -51,6 +51,11 @@ export class Listeners {
     return this.finishing;
   }
 
+  /** Resolves once they have done with what they were told so far. */
+  async idle(): Promise<void> {
+    await Promise.all(this.all.map((listener) => listener.idle()));
+  }
+
   private route(queue: string, type: EventType, listener: Listener): void {
     const byType = this.routes.get(queue) ?? new Map<EventType, Listener[]>();
     this.routes.set(queue, byType);
@@ -81,7 +86,7 @@ export class Listeners {
     const queues = [...this.routes.keys()];
     await within(FINISH_MS, Promise.all(queues.map((queue) => this.events.caughtUp(queue))));
     this.subscription.unsubscribe();
-    await within(FINISH_MS, Promise.all(this.all.map((listener) => listener.idle())));
+    await within(FINISH_MS, this.idle());
     for (const listener of this.all) listener.stop();
   }
 }

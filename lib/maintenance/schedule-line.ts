@@ -85,8 +85,8 @@ export class ScheduleLine {
     if (at < Infinity) this.lookAt(at);
   }
 
-  /** Answers after how many ms the next one is due. */
-  private async fireAll(): Promise<number | null> {
+  /** Makes the jobs of all that is due; answers after how many ms the next one is. */
+  async fireAll(): Promise<number | null> {
     let passed = 0;
     let late = 0;
     for (;;) {

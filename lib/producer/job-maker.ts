@@ -19,6 +19,8 @@ export interface JobRequest {
 export interface MadeJob extends EnqueueJob {
   /** Null: that the primary has it. */
   readonly replication: Replication | null;
+  /** As the caller wrote them, for those who look on. */
+  readonly given?: object | undefined;
 }
 
 /**
@@ -46,6 +48,7 @@ export function makeJob(
     name,
     body,
     replication: durability === undefined ? queue.durability : durability,
+    given: request.options,
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),

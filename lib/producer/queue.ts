@@ -29,7 +29,11 @@ export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
   readonly ready: Promise<void>;
-  outcome(timeoutMs: number, options: { readonly duplicate: boolean }): Promise<unknown>;
+  /** `waitMs`: how long was asked for in all, where `timeoutMs` is what is left of it. */
+  outcome(
+    timeoutMs: number,
+    options: { readonly duplicate: boolean; readonly waitMs: number },
+  ): Promise<unknown>;
   cancel(): void;
 }
 
@@ -161,15 +165,17 @@ export class Queue<Jobs = any> {
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
     const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
-    const made = isDefinition(job)
+    const plain = isDefinition(job)
       ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()')
       : makeJob(this.options, { name: job, data, options: kept }, this.engine.now(), 'addAndWait()');
+    const made = { ...plain, given: options };
     const until = performance.now() + waitMs;
     const wait = this.prepareWait(this.name, made.id);
     try {
       await wait.ready;
       const duplicate = await this.enqueuer.add(made);
-      return await wait.outcome(Math.max(0, Math.ceil(until - performance.now())), { duplicate });
+      const leftMs = Math.max(0, Math.ceil(until - performance.now()));
+      return await wait.outcome(leftMs, { duplicate, waitMs });
     } finally {
       wait.cancel();
     }

@@ -71,7 +71,7 @@ export class Executor {
     } else this.returned(run, value, handler);
   }
 
-  private returned(run: Run, value: unknown, handler: HandlerEntry): void {
+  protected returned(run: Run, value: unknown, handler: HandlerEntry): void {
     if (run.closed) return this.tooLate(run, 'returned', handler);
     const forMs = run.policy.retentionMs;
     run.outcome =
@@ -81,7 +81,7 @@ export class Executor {
     this.close(run);
   }
 
-  private failed(run: Run, error: unknown, handler: HandlerEntry): void {
+  protected failed(run: Run, error: unknown, handler: HandlerEntry): void {
     if (run.closed) {
       if (!obeys(run, error)) this.tooLate(run, 'failed', handler);
       return;

@@ -32,6 +32,18 @@ export class Accepted {
   async untyped(job: Job): Promise<unknown> {
     return job.data;
   }
+  @Handle(purge)
+  data(@JobData() data: { olderThan: string }, @Signal() signal: AbortSignal): boolean {
+    return signal.aborted && data.olderThan === '';
+  }
+  @Handle(nothing)
+  noData(job: JobOf<typeof nothing>): null {
+    return job.data;
+  }
+  @Handle('parameters')
+  parameters(@JobId() id: string, @Attempt() attempt: number, @JobData('to') to: string): string {
+    return `${id} ${attempt} ${to}`;
+  }
   @Handle(parsed)
   output(job: Job<{ at: number }>): string {
     return job.data.at.toFixed();
@@ -51,18 +63,6 @@ export class Accepted {
   @Handle(render)
   observes() {
     return of({ pdf: '' });
-  }
-  @Handle(purge)
-  data(@JobData() data: { olderThan: string }, @Signal() signal: AbortSignal): boolean {
-    return signal.aborted && data.olderThan === '';
-  }
-  @Handle(nothing)
-  noData(job: JobOf<typeof nothing>): null {
-    return job.data;
-  }
-  @Handle('parameters')
-  parameters(@JobId() id: string, @Attempt() attempt: number, @JobData('to') to: string): string {
-    return `${id} ${attempt} ${to}`;
   }
   @Handle('any')
   named(job: Job<{ whatever: boolean }>): boolean {

@@ -1,0 +1,61 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { SETTINGS, SUBSTITUTE } from '../decorators/metadata.js';
+import { Listeners } from '../listeners/listeners.js';
+import type { ResolvedModuleOptions } from '../options/module-options.js';
+import { QueueCore, QueueCoreModule } from '../queue.core.js';
+import { coreViews } from '../queue.module.js';
+import { QueueRegistry } from '../queue.registry.js';
+import { QueueTesting } from './queue-testing.js';
+import { TestBench, type QueueTestingOptions } from './test-bench.js';
+
+/** Apart from the rest, which needs what this is needed for. */
+@Module({})
+class SubstituteModule {}
+
+/**
+ * Queues without Redis, for tests: a store in memory, new for each module that is compiled, with a clock of its own. Import it beside
+ * what is tested, whether that has a `QueueModule.forRoot` or only registers queues; nothing of it is changed, and nothing connects.
+ *
+ * @example
+ * const module = await Test.createTestingModule({
+ *   imports: [QueueTestingModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
+ *   providers: [EmailProcessor, { provide: Mailer, useValue: mailer }],
+ * }).compile();
+ * await module.init();
+ * await module.get(QueueTesting).run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
+ */
+@Module({})
+export class QueueTestingModule {
+  /**
+   * @param options those of `QueueModule.forRoot`, which win over those of the application; `autoStart`, by default false: nothing runs
+   *   before the test says so; `now`: what the clock says at the start
+   */
+  static forRoot(options: QueueTestingOptions = {}): DynamicModule {
+    const substitute: DynamicModule = {
+      module: SubstituteModule,
+      global: true,
+      providers: [{ provide: SUBSTITUTE, useFactory: () => new TestBench(options) }],
+      exports: [SUBSTITUTE],
+    };
+    return {
+      module: QueueTestingModule,
+      global: true,
+      imports: [substitute, QueueCoreModule],
+      providers: [
+        ...coreViews,
+        {
+          provide: QueueTesting,
+          inject: [SUBSTITUTE, QueueCore, QueueRegistry, Listeners, SETTINGS],
+          useFactory: (
+            bench: TestBench,
+            { runtime, events }: QueueCore,
+            registry: QueueRegistry,
+            listeners: Listeners,
+            settings: ResolvedModuleOptions,
+          ) => new QueueTesting(bench, runtime, registry, events, listeners, settings),
+        },
+      ],
+      exports: [QueueTesting, ...coreViews.map(({ provide }) => provide)],
+    };
+  }
+}

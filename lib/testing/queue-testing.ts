@@ -1,0 +1,279 @@
+import type { OnApplicationBootstrap, OnModuleInit, Type } from '@nestjs/common';
+import { BootstrapError, InvalidOptionError } from '../errors.js';
+import { toQueueEvent, type QueueEvent } from '../events/queue-event.js';
+import type { QueueEvents } from '../events/queue-events.js';
+import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
+import { parseDuration, type Duration } from '../job/duration.js';
+import { generateId } from '../job/job-id.js';
+import type { Listeners } from '../listeners/listeners.js';
+import { Declarer } from '../maintenance/declarer.js';
+import { integer, refuse } from '../options/check.js';
+import type { ResolvedModuleOptions } from '../options/module-options.js';
+import type { QueueRegistry } from '../queue.registry.js';
+import type { QueueRuntime } from '../queue.runtime.js';
+import { Hands } from './hands.js';
+import { awaitIdle } from './idle.js';
+import { ManualWait } from './manual-wait.js';
+import type { JobRun } from './records.js';
+import { LoneRun, readRun, type RunOptions } from './run-one.js';
+import type { TestBench } from './test-bench.js';
+import { TestQueue, type DrainOptions } from './test-queue.js';
+import { TimeWalk } from './time-walk.js';
+import { awaitTold } from './told.js';
+
+/** Options of `advance` and `advanceTo`. */
+export interface AdvanceOptions extends DrainOptions {
+  /** Runs what becomes due, each at its own time, so that retries play out. @default false */
+  readonly run?: boolean;
+}
+
+const DEFAULT_LIMIT = 1000;
+const DEFAULT_IDLE = '10s';
+
+/**
+ * The queues of a test, and its time. Inject it, or ask the module for it: `module.get(QueueTesting)`.
+ *
+ * @example
+ * const module = await Test.createTestingModule({ imports: [QueueTestingModule.forRoot(), AppModule] }).compile();
+ * await module.init();
+ * const testing = module.get(QueueTesting);
+ * await testing.queue('email').drain();
+ */
+export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
+  private readonly hands: Hands;
+  private readonly walk: TimeWalk;
+  private readonly queues = new Map<string, TestQueue>();
+
+  /** @internal */
+  constructor(
+    private readonly bench: TestBench,
+    private readonly runtime: QueueRuntime,
+    private readonly registry: QueueRegistry,
+    private readonly events: QueueEvents,
+    private readonly listeners: Listeners,
+    private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'leaseMs'>,
+  ) {
+    this.hands = new Hands(bench, runtime, registry);
+    this.walk = new TimeWalk(bench, () => registry.names());
+    bench.tools = {
+      cancelled: (queue, id, reason) => this.hands.cancelled(queue, id, reason),
+      waitFor: (queue, id) =>
+        this.hands.isManual ? new ManualWait(queue, id, bench, this.hands, this.walk) : null,
+    };
+  }
+
+  /** What the clock says; it decides what is due, and dates what is added. Code that asks `Date` is not told. */
+  get now(): Date {
+    return new Date(this.bench.clock.now());
+  }
+
+  /**
+   * One queue.
+   *
+   * @throws {UnknownQueueError} where no module registers it
+   */
+  queue(queue: string | JobDefinition<any, any>): TestQueue {
+    const { name } = this.registry.optionsOf(isDefinition(queue) ? queue.queue : queue);
+    let made = this.queues.get(name);
+    if (!made) this.queues.set(name, (made = this.makeQueue(name)));
+    return made;
+  }
+
+  /**
+   * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope, and with nothing stored.
+   *
+   * @param job a job that was defined; or a queue or the class of a processor, and the name of the job
+   * @typeParam Result what the handler returns
+   * @returns what the handler returns
+   * @throws what the handler throws, unchanged
+   * @throws {QueueTestingError} where there is no such handler
+   * @throws {UnknownQueueError} where no module registers the queue
+   * @throws {InvalidOptionError | InvalidPayloadError | PayloadTooLargeError | InvalidJobNameError | InvalidJobIdError}
+   * @example
+   * await testing.run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
+   * await expect(testing.run(welcome, { to: 'nobody' }, { attempt: 3 })).rejects.toThrow('mailbox is full');
+   */
+  run<Result = unknown, D extends JobDefinition<any, any> = JobDefinition<any, any>>(
+    job: D,
+    data: InputOf<D>,
+    options?: RunOptions,
+  ): Promise<Result>;
+  run<Result = unknown>(
+    where: string | Type,
+    job: string | JobDefinition<any, any>,
+    data: unknown,
+    options?: RunOptions,
+  ): Promise<Result>;
+  async run(...args: unknown[]): Promise<unknown> {
+    const lone = new LoneRun(
+      this.hands,
+      (queue) => this.registry.optionsOf(queue),
+      () => this.bench.clock.now(),
+    );
+    return lone.start(readRun(args));
+  }
+
+  /**
+   * As `TestQueue.drain`, of all queues that have a processor, in turn until none of them has anything that waits.
+   *
+   * @throws {QueueTestingError} beyond `limit` runs, and where workers run by themselves
+   * @throws {InvalidOptionError} where the limit is none
+   */
+  drain(options?: DrainOptions): Promise<JobRun[]> {
+    return this.drainAll(this.hands.queues, 'drain()', options);
+  }
+
+  /**
+   * Moves the clock on, through every moment at which something is due, in order: delayed jobs wait then, and schedules make theirs.
+   * Nothing runs before `drain`, unless `run` says so. Where workers run by themselves, they run what becomes due.
+   *
+   * @returns the runs there were; none where workers run by themselves
+   * @throws {InvalidOptionError} where it is no duration
+   * @throws {QueueTestingError} where `run` comes to more than `limit` runs
+   * @example
+   * await testing.advance('1h');
+   * await testing.advance('1d', { run: true }); // a chain of retries plays out, each at its own time
+   */
+  async advance(by: Duration, options?: AdvanceOptions): Promise<JobRun[]> {
+    const ms = parseDuration(by, 'advance()');
+    return this.goTo(this.bench.clock.now() + ms, 'advance()', options);
+  }
+
+  /**
+   * The same, to this moment; one that is over moves nothing.
+   *
+   * @throws {InvalidOptionError} where it is no date
+   * @throws {QueueTestingError} where `run` comes to more than `limit` runs
+   * @example
+   * await testing.advanceTo(new Date('2026-01-01T09:00:00Z'));
+   */
+  async advanceTo(moment: Date, options?: AdvanceOptions): Promise<JobRun[]> {
+    const ms = moment instanceof Date ? moment.getTime() : Number.NaN;
+    if (Number.isNaN(ms)) throw new InvalidOptionError('advanceTo()', 'a Date', moment);
+    return this.goTo(ms, 'advanceTo()', options);
+  }
+
+  /**
+   * For workers that run by themselves: resolves once nothing waits and nothing runs in any queue that has a processor. What is delayed
+   * is not waited for, nor what waits in a queue that is paused.
+   *
+   * @param options `timeout`: how long at most, in real time; '10s' by default
+   * @throws {QueueTestingError} when that is over, and says what is left; and where nothing runs by itself
+   * @throws {InvalidOptionError} where the timeout is no duration
+   */
+  async idle(options: { readonly timeout?: Duration } = {}): Promise<void> {
+    const timeoutMs = parseDuration(options.timeout ?? DEFAULT_IDLE, 'idle().timeout');
+    await awaitIdle(this.bench, this.hands, timeoutMs);
+    await this.told();
+  }
+
+  /** Empties all queues: see `TestQueue.clear`. Never rejects. */
+  async clear(): Promise<void> {
+    await Promise.all(this.registry.names().map((name) => this.clearOne(name)));
+  }
+
+  /** @internal */
+  onModuleInit(): void {
+    if (this.bench.isInUse) return;
+    throw new BootstrapError([
+      'QueueTestingModule.forRoot() is imported more than once, or QUEUE_ENGINE is overridden beside it; ' +
+        'import it once, beside the modules that are tested, and override nothing of it',
+    ]);
+  }
+
+  /** @internal Where workers run, they declare the schedules in the code. */
+  async onApplicationBootstrap(): Promise<void> {
+    if (this.hands.isManual) await this.declare(() => true);
+  }
+
+  private makeQueue(name: string): TestQueue {
+    const records = this.bench.recordsOf(name);
+    return new TestQueue(name, {
+      added: () => records.added,
+      runs: () => records.runs,
+      events: () => this.eventsOf(name),
+      runNext: async (what, matches) => {
+        const run = await this.hands.runNext(name, what, matches);
+        await this.told();
+        return run;
+      },
+      drain: (what, options) => this.drainAll([name], what, options),
+      clear: () => this.clearOne(name),
+    });
+  }
+
+  private eventsOf(name: string): QueueEvent[] {
+    const { events: log } = this.bench.store.at(name);
+    const events: QueueEvent[] = [];
+    for (let batches = log.after(0); batches.length > 0; batches = log.after(batches.at(-1)!.last)) {
+      for (const batch of batches) {
+        for (const raw of batch.events) events.push(toQueueEvent(batch, raw)!);
+      }
+    }
+    return events;
+  }
+
+  private async drainAll(
+    queues: readonly string[],
+    what: string,
+    options: DrainOptions | undefined,
+  ): Promise<JobRun[]> {
+    const runs: JobRun[] = [];
+    const limit = limitOf(what, options);
+    await this.drainOn(queues, what, limit, runs);
+    return runs;
+  }
+
+  /** Those who hear of it may add jobs too. */
+  private async drainOn(
+    queues: readonly string[],
+    what: string,
+    limit: number,
+    runs: JobRun[],
+  ): Promise<void> {
+    for (let before = -1; before < runs.length;) {
+      before = runs.length;
+      // oxlint-disable-next-line no-await-in-loop -- until nothing comes of it any more
+      await this.hands.drain(queues, what, limit, runs);
+      // oxlint-disable-next-line no-await-in-loop -- see above
+      await this.told();
+    }
+  }
+
+  private async goTo(ms: number, what: string, options: AdvanceOptions = {}): Promise<JobRun[]> {
+    const limit = limitOf(what, options);
+    const runs: JobRun[] = [];
+    const run = async () => {
+      if (this.hands.isManual) await this.drainOn(this.hands.queues, what, limit, runs);
+      else await this.idle();
+    };
+    await this.walk.to(ms, options.run === true ? run : undefined);
+    await this.told();
+    return runs;
+  }
+
+  private async clearOne(name: string): Promise<void> {
+    await this.bench.engine.admin.obliterate(name, true);
+    this.bench.recordsOf(name).clear();
+    await this.declare((queue) => queue === name);
+  }
+
+  /** Puts the schedules there that the code declares, once: nobody looks after them. */
+  private async declare(which: (queue: string) => boolean): Promise<void> {
+    const schedules = (this.runtime.prepared?.schedules ?? []).filter(({ queue }) => which(queue));
+    const { owner, leaseMs } = this.settings;
+    const process = generateId(this.bench.clock.now());
+    const declarer = new Declarer(this.bench.engine, { owner, leaseMs, process });
+    await declarer.start(schedules);
+    await declarer.stop();
+  }
+
+  private told(): Promise<void> {
+    return awaitTold(this.events, this.listeners);
+  }
+}
+
+function limitOf(what: string, options: DrainOptions = {}): number {
+  const { limit = DEFAULT_LIMIT } = options;
+  return integer(1, 10_000_000)(limit, `${what}.limit`, refuse) ?? DEFAULT_LIMIT;
+}

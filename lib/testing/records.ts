@@ -1,0 +1,183 @@
+import type { EnqueueJob, ExchangeAnswer, ExchangeCall } from '../engine/engine.js';
+import type { FireAnswer, FireSchedule } from '../engine/schedule-verbs.js';
+import { decodeBody } from '../job/job-record.js';
+import type { DeadReason, Outcome, SettledRun } from '../job/outcome.js';
+import type { JobOptions } from '../options/job-options.js';
+import type { MadeJob } from '../producer/job-maker.js';
+import type { Ending } from './watched-executor.js';
+
+/**
+ * A job that was added.
+ *
+ * @example
+ * expect(testing.queue('email').added()).toMatchObject([{ name: 'welcome', data: { to: 'ada@example.com' }, delay: 600_000 }]);
+ */
+export interface AddedJob<Data = any> {
+  /** As it was given, or generated. */
+  readonly id: string;
+  /** To which queue. */
+  readonly queue: string;
+  /** Which handler it is for. */
+  readonly name: string;
+  /** As JSON gives it back. */
+  readonly data: Data;
+  /** As they were given; empty where there were none. */
+  readonly options: JobOptions;
+  /** How long after it was added it may run first, in ms. */
+  readonly delay: number;
+  /** When it was added, by the clock of the test. */
+  readonly at: Date;
+  /** Id of the schedule that made it, null where somebody added it. */
+  readonly schedule: string | null;
+}
+
+/**
+ * What became of a run: `retrying` after an error and `snoozed` on request, both after `delay`; `dead` for `reason`; `cancelled`,
+ * where somebody cancelled the job meanwhile; `released`, where the application stopped; `lost`, where the job was taken from under it.
+ */
+export type RunOutcome = 'completed' | 'retrying' | 'snoozed' | 'dead' | 'cancelled' | 'released' | 'lost';
+
+/**
+ * One run of a job, or its end without one: as `dead` for `no-handler` or `expired`.
+ *
+ * @example
+ * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
+ */
+export interface JobRun<Data = any> {
+  /** Of the job. */
+  readonly id: string;
+  /** In which queue. */
+  readonly queue: string;
+  /** Which handler it was for. */
+  readonly name: string;
+  /** As it was added. */
+  readonly data: Data;
+  /** Which try this was, from 1. */
+  readonly attempt: number;
+  /** What became of it. */
+  readonly outcome: RunOutcome;
+  /** What the handler returned, or the last value of its Observable. Of workers that run by themselves only with `retention`. */
+  readonly result?: unknown;
+  /** What was thrown. Of workers that run by themselves: its name, message and stack. */
+  readonly error?: unknown;
+  /** Why it is dead. */
+  readonly reason?: DeadReason;
+  /** Until the next run, in ms. */
+  readonly delay?: number;
+}
+
+/** What was added to one queue and what became of it, as the store was told. */
+export class Records {
+  added: AddedJob[] = [];
+  runs: JobRun[] = [];
+  private readonly bodies = new Map<string, string>();
+  private readonly endings = new WeakMap<SettledRun, Ending>();
+  private readonly recorded = new WeakMap<SettledRun, JobRun>();
+
+  constructor(private readonly queue: string) {}
+
+  /** Jobs that went in. */
+  stored(jobs: readonly EnqueueJob[], now: number): void {
+    for (const job of jobs) {
+      const { given } = job as MadeJob;
+      const delay = job.dueAt === undefined ? (job.delayMs ?? 0) : Math.max(0, job.dueAt - now);
+      this.add(job, { options: { ...given } as JobOptions, delay, schedule: null }, now);
+    }
+  }
+
+  /** Jobs of occurrences. Where a schedule made fewer than it could, because of its limit or of overlap, those are the first. */
+  fired(calls: readonly FireSchedule[], { made }: FireAnswer, now: number): void {
+    calls.forEach((call, i) => {
+      for (const job of call.jobs.slice(0, made[i] ?? 0)) {
+        const delay = Math.max(0, job.dueAt - now);
+        this.add(job, { options: {}, delay, schedule: call.id }, now);
+      }
+    });
+  }
+
+  /** How a run ended that is about to be settled. */
+  ends(run: SettledRun, ending: Ending): void {
+    this.endings.set(run, ending);
+  }
+
+  exchanged(call: ExchangeCall, answer: ExchangeAnswer): void {
+    const lost = new Set(answer.kind === 'exchanged' ? answer.lost : call.settled.map(({ id }) => id));
+    for (const run of call.settled) this.settled(run, lost.has(run.id));
+    if (answer.kind === 'exchanged') for (const { id, body } of answer.claimed) this.bodies.set(id, body);
+  }
+
+  /** What stands here of a run. */
+  of(run: SettledRun): JobRun | undefined {
+    return this.recorded.get(run);
+  }
+
+  clear(): void {
+    this.added = [];
+    this.runs = [];
+    this.bodies.clear();
+  }
+
+  private add(
+    { id, body }: { readonly id: string; readonly body: string },
+    more: Pick<AddedJob, 'options' | 'delay' | 'schedule'>,
+    now: number,
+  ): void {
+    const decoded = decodeBody(body);
+    const { name = '', data } = decoded ?? {};
+    this.added.push({ id, queue: this.queue, name, data, ...more, at: new Date(now) });
+  }
+
+  private settled(run: SettledRun, isLost: boolean): void {
+    const { id, name, attempt } = run;
+    const data: unknown = decodeBody(this.bodies.get(id) ?? '')?.data;
+    this.bodies.delete(id);
+    // One that was claimed and never started has not run.
+    const ending = this.endings.get(run);
+    if (run.outcome.kind === 'released' && !ending) return;
+    const record = {
+      id,
+      queue: this.queue,
+      name,
+      data,
+      attempt,
+      ...readOutcome(run.outcome, isLost, ending),
+    };
+    this.runs.push(record);
+    this.recorded.set(run, record);
+  }
+}
+
+function readOutcome(
+  outcome: Outcome,
+  isLost: boolean,
+  ending: Ending = {},
+): Pick<JobRun, 'outcome' | 'result' | 'error' | 'reason' | 'delay'> {
+  const ended: Ending = { ...stored(outcome), ...ending };
+  const { isCancelled, ...seen } = ended;
+  if (isLost) return { outcome: 'lost', ...seen };
+  switch (outcome.kind) {
+    case 'completed':
+      return { outcome: 'completed', ...seen };
+    case 'retried':
+      return { outcome: outcome.counted ? 'retrying' : 'snoozed', delay: outcome.delayMs, ...seen };
+    case 'dead':
+      return { outcome: 'dead', reason: outcome.reason, ...seen };
+    case 'released':
+      return { outcome: isCancelled === true ? 'cancelled' : 'released', ...seen };
+    default:
+      return unknownOutcome(outcome);
+  }
+}
+
+/** What the store is told of it, where nobody has seen more. */
+function stored(outcome: Outcome): Ending {
+  if (outcome.kind === 'completed') {
+    const result = outcome.keep?.result;
+    return result === undefined ? {} : { result: JSON.parse(result) };
+  }
+  return 'failure' in outcome && outcome.failure ? { error: outcome.failure } : {};
+}
+
+function unknownOutcome(outcome: never): never {
+  return outcome;
+}

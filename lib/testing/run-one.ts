@@ -1,0 +1,137 @@
+import type { Type } from '@nestjs/common';
+import { readProcessorMark } from '../decorators/metadata.js';
+import { InvalidOptionError } from '../errors.js';
+import { isDefinition } from '../job/define-job.js';
+import { quoted } from '../job/text.js';
+import { integer, refuse } from '../options/check.js';
+import type { JobOptions } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { makeJob } from '../producer/job-maker.js';
+import type { HandlerEntry } from '../worker/handler.js';
+import { openClaim } from '../worker/opened-claim.js';
+import type { Run } from '../worker/run.js';
+import { QueueTestingError } from './errors.js';
+import type { Hands } from './hands.js';
+import { WatchedExecutor, type Ending } from './watched-executor.js';
+
+/** Options of `testing.run`: those of a job, and how the run stands. */
+export interface RunOptions extends JobOptions {
+  /** Which try this is, 1 to 1,000,000. @default 1 */
+  readonly attempt?: number;
+  /** When it aborts, `job.signal` does, as for a job that was cancelled. @default none */
+  readonly signal?: AbortSignal;
+}
+
+/** What is to be run, after reading. */
+export interface RunRequest {
+  /** A queue, or the class of a processor. */
+  readonly where: unknown;
+  readonly name: string;
+  readonly data: unknown;
+  readonly options: RunOptions;
+}
+
+const checkAttempt = integer(1, 1_000_000);
+
+/** Reads the arguments of `run(definition, data, options)` and of `run(where, job, data, options)`. */
+export function readRun(args: readonly unknown[]): RunRequest {
+  const [first, second] = args;
+  if (isDefinition(first)) {
+    return { where: first.queue, name: first.name, data: second, options: optionsOf(args[2]) };
+  }
+  const name = isDefinition(second) ? second.name : second;
+  if (typeof name !== 'string') throw new InvalidOptionError('run()', 'given a job name or a job', second);
+  return { where: first, name, data: args[2], options: optionsOf(args[3]) };
+}
+
+function optionsOf(given: unknown): RunOptions {
+  if (given === undefined) return {};
+  if (typeof given === 'object' && given !== null) return given;
+  throw new InvalidOptionError('run().options', 'an object', given);
+}
+
+/** Runs one handler on the way of a claimed job, with nothing stored. Resolves with what it returned, rejects with what it threw. */
+export class LoneRun {
+  constructor(
+    private readonly hands: Hands,
+    private readonly optionsOf: (queue: string) => ResolvedQueueOptions,
+    private readonly now: () => number,
+  ) {}
+
+  start({ where, name, data, options }: RunRequest): Promise<unknown> {
+    const { queue, handler } = this.find(where, name);
+    const { attempt = 1, signal, ...jobOptions } = options;
+    checkAttempt(attempt, 'run().options.attempt', refuse);
+    if (signal !== undefined && !(signal instanceof AbortSignal))
+      throw new InvalidOptionError('run().options.signal', 'an AbortSignal', signal);
+    const now = this.now();
+    const { id, body } = makeJob(queue, { name, data, options: jobOptions }, now, 'run()');
+    const voice = {
+      queue: queue.name,
+      maxPayloadBytes: queue.maxPayloadBytes,
+      note: () => Promise.resolve(),
+    };
+    const { policy } = queue;
+    const claim = { id, body, failed: attempt - 1, stalls: 0 };
+    const opened = openClaim(claim, {
+      queue: queue.name,
+      policy,
+      find: () => handler,
+      voice,
+      now: () => now,
+    });
+    if (!('run' in opened))
+      throw new QueueTestingError(`run(): ${opened.complaint ?? 'the job cannot be run'}`);
+    return follow(opened.run, handler, queue, signal);
+  }
+
+  private find(where: unknown, name: string): { queue: ResolvedQueueOptions; handler: HandlerEntry } {
+    if (typeof where === 'string') {
+      const queue = this.optionsOf(where);
+      return { queue, handler: this.handlerOf(where, name) };
+    }
+    const type = typeof where === 'function' ? (where as Type) : undefined;
+    if (!type || !readProcessorMark(type)) {
+      throw new InvalidOptionError('run()', 'given a queue, a class with @Processor or a job', where);
+    }
+    const queues = this.hands.queues;
+    const label = `${type.name}.`;
+    const found = queues.find((queue) => this.hands.finderOf(queue)(name)?.label.startsWith(label));
+    if (found === undefined) {
+      throw new QueueTestingError(
+        `run(): ${type.name} is not among the providers of this module, or has no handler for ${quoted(name)}`,
+      );
+    }
+    return { queue: this.optionsOf(found), handler: this.handlerOf(found, name) };
+  }
+
+  private handlerOf(queue: string, name: string): HandlerEntry {
+    const handler = this.hands.finderOf(queue)(name);
+    if (handler) return handler;
+    throw new QueueTestingError(`run(): no handler of queue '${queue}' is for jobs named ${quoted(name)}`);
+  }
+}
+
+async function follow(
+  run: Run,
+  handler: HandlerEntry,
+  queue: ResolvedQueueOptions,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
+  const abort = () => void run.abort('cancelled', reasonOf(signal!));
+  if (signal?.aborted) abort();
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    const ending = await new Promise<Ending>((resolve) => {
+      new WatchedExecutor(queue, (_, how) => resolve(how)).start(run, handler);
+    });
+    if (run.outcome.kind === 'completed') return ending.result;
+    throw ending.error;
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+}
+
+function reasonOf({ reason }: AbortSignal): string {
+  return reason instanceof Error ? reason.message : String(reason);
+}

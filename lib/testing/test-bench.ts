@@ -1,0 +1,130 @@
+import type { QueueEngine } from '../engine/engine.js';
+import type { QueueLimits } from '../engine/queue-limits.js';
+import { InvalidOptionError } from '../errors.js';
+import { MemoryEngine } from '../memory/memory-engine.js';
+import { MemoryStore } from '../memory/memory-store.js';
+import type { QueueModuleOptions } from '../options/module-options.js';
+import type { EndWait } from '../producer/queue.js';
+import type { Substitute } from '../queue.substitute.js';
+import { QueueTestingError } from './errors.js';
+import { Records } from './records.js';
+import { TestClock } from './test-clock.js';
+import { watchEngine, type EngineWatcher } from './watched-engine.js';
+
+/**
+ * `QueueTestingModule.forRoot(options)`: those of `QueueModule.forRoot`, which win over those of the application, and what time it is.
+ */
+export interface QueueTestingOptions extends Omit<QueueModuleOptions, 'connection' | 'autoStart'> {
+  /**
+   * `false`: nothing runs by itself, and the clock stands still until it is moved. `true`: workers run as they do in production, and
+   * the clock goes on by itself.
+   *
+   * @default false
+   */
+  readonly autoStart?: boolean;
+  /** What the clock says at the start: a date, ms since 1970, or a text that `Date` reads. @default the present */
+  readonly now?: Date | number | string;
+}
+
+/** What the tools of a test tell the bench of, once they are there. */
+export interface BenchTools {
+  /** Waits for the end of a job where no worker runs by itself; null where one does. */
+  waitFor(queue: string, id: string): EndWait | null;
+  cancelled(queue: string, id: string, reason: string): void;
+}
+
+/** So that no worker is forgotten, however far the clock is moved in one step. */
+const FOREVER_MS = 315_576_000_000;
+
+/** The store of one test, with its clock, and all that is seen of it. */
+export class TestBench implements Substitute, EngineWatcher {
+  readonly clock: TestClock;
+  readonly store: MemoryStore;
+  tools: BenchTools | null = null;
+  private readonly records = new Map<string, Records>();
+  private readonly stirring = new Set<() => void>();
+  private made: { readonly watched: QueueEngine; readonly memory: MemoryEngine } | null = null;
+
+  constructor(private readonly given: QueueTestingOptions) {
+    this.clock = new TestClock(readTime(given.now), given.autoStart === true);
+    this.store = new MemoryStore(this.clock);
+  }
+
+  /** Whether it is the store of an application: of two, one has none. */
+  get isInUse(): boolean {
+    return this.made !== null;
+  }
+
+  get engine(): QueueEngine {
+    if (this.made) return this.made.watched;
+    throw new QueueTestingError('QueueTestingModule is not part of a module that was compiled');
+  }
+
+  /** Moves the clock to this moment, and tells who waits for it. */
+  moveTo(ms: number): void {
+    this.clock.moveTo(ms);
+    this.made?.memory.clockMoved();
+  }
+
+  recordsOf(queue: string): Records {
+    let records = this.records.get(queue);
+    if (!records) this.records.set(queue, (records = new Records(queue)));
+    return records;
+  }
+
+  /** Tells of each call after which jobs may be elsewhere; returns what ends that. */
+  onStir(listener: () => void): () => void {
+    this.stirring.add(listener);
+    return () => this.stirring.delete(listener);
+  }
+
+  // -------------------------------------------------------------------------------------------------------- the substitute
+
+  options(given: QueueModuleOptions | undefined): QueueModuleOptions {
+    // What cannot be given is said as ever.
+    if (given === null || typeof given === 'string') return given;
+    const own = withoutTime(this.given);
+    return { ...withoutConnection(given ?? {}), ...own, autoStart: own.autoStart === true };
+  }
+
+  namedOptions(given: unknown): unknown {
+    return typeof given === 'object' && given !== null ? withoutConnection(given) : (given ?? {});
+  }
+
+  createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
+    const memory = new MemoryEngine({ store: this.store, leaseMs: FOREVER_MS, limitsOf });
+    const watched = watchEngine(memory, this);
+    this.made = { watched, memory };
+    return watched;
+  }
+
+  waitFor(queue: string, id: string): EndWait | null {
+    return this.tools?.waitFor(queue, id) ?? null;
+  }
+
+  // --------------------------------------------------------------------------------------------------------- the watcher
+
+  stirred(): void {
+    for (const listener of this.stirring) listener();
+  }
+
+  cancelled(queue: string, id: string, reason: string): void {
+    this.tools?.cancelled(queue, id, reason);
+  }
+}
+
+function withoutTime({ now: _, ...options }: QueueTestingOptions): QueueModuleOptions {
+  return options;
+}
+
+function withoutConnection({ connection: _, ...options }: QueueModuleOptions): QueueModuleOptions {
+  return options;
+}
+
+function readTime(now: unknown = Date.now()): number {
+  const isTime = now instanceof Date || typeof now === 'number' || typeof now === 'string';
+  const ms = isTime ? new Date(now).getTime() : Number.NaN;
+  if (Number.isSafeInteger(ms) && ms >= 0) return ms;
+  const rule = "a date, ms since 1970 or a text like '2026-01-01T09:00:00Z'";
+  throw new InvalidOptionError('QueueTestingModule.forRoot().now', rule, now);
+}

@@ -1,0 +1,69 @@
+import { Logger } from '@nestjs/common';
+import { ScheduleLine } from '../maintenance/schedule-line.js';
+import type { TestBench } from './test-bench.js';
+
+/** Delayed jobs moved in one call. */
+const PROMOTE = 1000;
+
+/** Moves the clock from one moment at which something is due to the next. */
+export class TimeWalk {
+  private readonly logger = new Logger('QueueScheduler');
+  private readonly lines = new Map<string, ScheduleLine>();
+
+  constructor(
+    private readonly bench: TestBench,
+    private readonly queues: () => readonly string[],
+  ) {}
+
+  /** Calls `stop` at each moment at which something was due, once it waits or has been made, at the start and at the end. */
+  async to(endMs: number, stop?: () => Promise<void>): Promise<void> {
+    const { bench } = this;
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- each moment may be of what came of the one before
+      let nextMs = await this.settle();
+      if (stop) {
+        // oxlint-disable-next-line no-await-in-loop -- see above
+        await stop();
+        // oxlint-disable-next-line no-await-in-loop -- what was run may have made something due sooner
+        nextMs = await this.settle();
+      }
+      const now = bench.clock.now();
+      if (now >= endMs) break;
+      bench.moveTo(Math.min(endMs, Math.max(nextMs, now + 1)));
+    }
+    await this.trim();
+  }
+
+  /** What is due now waits, or is made. Answers when the next is due, ms since 1970. */
+  async settle(): Promise<number> {
+    const dues = await Promise.all(this.queues().map((queue) => this.settleOne(queue)));
+    return this.bench.clock.now() + Math.min(Infinity, ...dues);
+  }
+
+  private async settleOne(queue: string): Promise<number> {
+    const engine = this.bench.engine!;
+    const occurrenceInMs = await this.lineOf(queue).fireAll();
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- as many as there are
+      const { promoted, dueInMs } = await engine.promote(queue, PROMOTE);
+      if (promoted < PROMOTE) return Math.min(dueInMs ?? Infinity, occurrenceInMs ?? Infinity);
+    }
+  }
+
+  /** What was kept for a time, and that is over. */
+  private async trim(): Promise<void> {
+    const { upkeep } = this.bench.engine!;
+    await Promise.all(
+      this.queues().map(async (queue) => {
+        // oxlint-disable-next-line no-await-in-loop -- each takes away a part
+        while ((await upkeep.trim(queue)) > 0);
+      }),
+    );
+  }
+
+  private lineOf(queue: string): ScheduleLine {
+    let line = this.lines.get(queue);
+    if (!line) this.lines.set(queue, (line = new ScheduleLine(this.bench.engine, queue, this.logger)));
+    return line;
+  }
+}

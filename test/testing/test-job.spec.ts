@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { JobAbortedError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
+import { createTestJob } from '#lib/testing.js';
+
+class Resizer {
+  async resize(job: Job<{ width: number }>) {
+    await job.log(`resizing to ${job.data.width}\nattempt ${job.attempt}`);
+    for (let step = 1; step <= 2; step++) {
+      job.signal.throwIfAborted();
+      await job.progress({ step });
+    }
+    return job.data.width;
+  }
+}
+
+describe('createTestJob', () => {
+  it('gives a handler all of a job, and keeps what it says', async () => {
+    const job = createTestJob({ data: { width: 80 }, attempt: 2 });
+    expect(await new Resizer().resize(job)).toBe(80);
+    expect(job.progressed).toEqual([{ step: 1 }, { step: 2 }]);
+    expect(job.logged).toEqual(['resizing to 80 attempt 2']);
+  });
+
+  it('has a value for everything that is not given', () => {
+    const job = createTestJob();
+    expect(job).toMatchObject({ id: 'test-job', name: 'test', queue: 'test', attempt: 1, attempts: 3 });
+    expect(job.data).toBeUndefined();
+    expect(job.createdAt).toBeInstanceOf(Date);
+    const at = new Date(0);
+    const given = createTestJob({ id: 'i', name: 'n', queue: 'q', attempts: 7, createdAt: at });
+    expect(given).toMatchObject({ id: 'i', name: 'n', queue: 'q', attempts: 7, createdAt: at });
+  });
+
+  it('can be told to end', async () => {
+    const job = createTestJob({ data: { width: 80 } });
+    job.abort('shutdown', 'the ship sinks');
+    await expect(new Resizer().resize(job)).rejects.toMatchObject({ reason: 'shutdown' });
+    expect(job.signal.reason).toBeInstanceOf(JobAbortedError);
+    const other = createTestJob();
+    const { signal } = other;
+    expect(signal.aborted).toBe(false);
+    other.abort();
+    expect(signal.reason).toMatchObject({ reason: 'cancelled' });
+  });
+
+  it('refuses progress as a job does', async () => {
+    await expect(createTestJob().progress(10n)).rejects.toMatchObject({ code: 'GODWIT_INVALID_PAYLOAD' });
+  });
+});

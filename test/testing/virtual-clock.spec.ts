@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest';
+import { JobFailedError, WaitTimeoutError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
+import { NOON, setBench } from './support.js';
+
+const HOUR = 3_600_000;
+
+describe('the clock of a test', () => {
+  it('stands still until it is moved, and only goes on', async () => {
+    const { testing } = await setBench();
+    expect(testing.now).toEqual(NOON);
+    await testing.advance('90m');
+    expect(testing.now).toEqual(new Date('2026-01-01T13:30:00Z'));
+    await testing.advanceTo(NOON);
+    expect(testing.now).toEqual(new Date('2026-01-01T13:30:00Z'));
+    await testing.advanceTo(new Date('2026-03-01T00:00:00Z'));
+    expect(testing.now).toEqual(new Date('2026-03-01T00:00:00Z'));
+  });
+
+  it.each([['2026-01-01T12:00:00Z'], [NOON.getTime()], [NOON]])(
+    'starts where it is told: %s',
+    async (now) => {
+      expect((await setBench({ root: { now } })).testing.now).toEqual(NOON);
+    },
+  );
+
+  it('is the present where nobody says', async () => {
+    const before = Date.now();
+    const { testing } = await setBench({ root: { now: undefined as never } });
+    expect(testing.now.getTime()).toBeGreaterThanOrEqual(before);
+    expect(testing.now.getTime()).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('refuses what is no time, in words', async () => {
+    await expect(setBench({ root: { now: 'soon' } })).rejects.toThrow(
+      `QueueTestingModule.forRoot().now must be a date, ms since 1970 or a text like '2026-01-01T09:00:00Z', got "soon"`,
+    );
+    const { testing } = await setBench();
+    await expect(testing.advance('soon')).rejects.toThrow("advance() must be a duration in ms or like '10s'");
+    await expect(testing.advance(-1)).rejects.toThrow('not negative');
+    await expect(testing.advanceTo('tomorrow' as never)).rejects.toThrow('advanceTo() must be a Date');
+    expect(testing.now).toEqual(NOON);
+  });
+});
+
+describe('advance', () => {
+  it('makes delayed jobs wait at their time, and runs nothing', async () => {
+    const { testing, work, queue } = await setBench({ handlers: { work: { '*': () => 'done' } } });
+    await queue.add('later', {}, { delay: '1h' });
+    await queue.add('tomorrow', {}, { delay: '1d' });
+    await testing.advance(HOUR - 1);
+    expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 2 });
+    expect(await testing.advance(1)).toEqual([]);
+    expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 1 });
+    expect(work.runs()).toEqual([]);
+    expect(await work.drain()).toMatchObject([{ name: 'later', outcome: 'completed' }]);
+  });
+
+  it('keeps the order of the due times, whatever the order of the adds', async () => {
+    const { testing, work, queue } = await setBench({ handlers: { work: { '*': () => 'done' } } });
+    for (const minutes of [30, 10, 20]) await queue.add(`after ${minutes}`, {}, { delay: `${minutes}m` });
+    await testing.advance('1h');
+    expect((await work.drain()).map(({ name }) => name)).toEqual(['after 10', 'after 20', 'after 30']);
+  });
+
+  it('runs what becomes due at its own time where it is told to, so that retries play out', async () => {
+    const times: string[] = [];
+    const bench = await setBench({
+      handlers: {
+        work: {
+          flaky: (job: Job) => {
+            times.push(`${job.attempt} at ${bench.testing.now.toISOString().slice(11, 19)}`);
+            if (job.attempt < 4) throw new Error('not yet');
+            return 'at last';
+          },
+          tick: () => void times.push(`tick at ${bench.testing.now.toISOString().slice(11, 19)}`),
+        },
+      },
+    });
+    await bench.queue.add('flaky', {}, { attempts: 5, backoff: ['10s', '1m', '1h'] });
+    await bench.queue.add('tick', {}, { delay: '30s' });
+    const runs = await bench.testing.advance('2h', { run: true });
+    expect(times).toEqual([
+      '1 at 12:00:00',
+      '2 at 12:00:10',
+      'tick at 12:00:30',
+      '3 at 12:01:10',
+      '4 at 13:01:10',
+    ]);
+    expect(runs.map(({ outcome }) => outcome)).toEqual([
+      'retrying',
+      'retrying',
+      'completed',
+      'retrying',
+      'completed',
+    ]);
+    expect(bench.work.failed().map(({ delay }) => delay)).toEqual([10_000, 60_000, HOUR]);
+    expect(bench.testing.now).toEqual(new Date('2026-01-01T14:00:00Z'));
+  });
+
+  it('ends what is kept for a time', async () => {
+    const { testing, work, queue } = await setBench({
+      root: { dead: { age: '1d' } },
+      handlers: {
+        work: {
+          good: () => 1,
+          bad: () => {
+            throw new Error('no');
+          },
+        },
+      },
+    });
+    const good = await queue.add('good', {}, { retention: '1h' });
+    const bad = await queue.add('bad', {}, { attempts: 1 });
+    await work.drain();
+    await testing.advance('2h');
+    expect([await queue.get(good.id), await queue.get(bad.id)]).toMatchObject([null, { state: 'dead' }]);
+    await testing.advance('1d');
+    expect(await queue.get(bad.id)).toBeNull();
+  });
+
+  it('lets jobs expire', async () => {
+    const { testing, work, queue } = await setBench({ handlers: { work: { '*': () => 'done' } } });
+    await queue.add('soon', {}, { expiresIn: '5m' });
+    await testing.advance('6m');
+    expect(await work.drain()).toMatchObject([{ outcome: 'dead', reason: 'expired' }]);
+  });
+
+  it('would go on for ever with a handler that snoozes for nothing, and says so', async () => {
+    const { testing, queue } = await setBench({
+      handlers: {
+        work: { nap: async () => Promise.reject(new (await import('#lib/job/snooze.js')).Snooze(0)) },
+      },
+    });
+    await queue.add('nap', {});
+    await expect(testing.advance('1s', { run: true, limit: 30 })).rejects.toThrow(
+      'has run more than 30 jobs',
+    );
+  });
+});
+
+describe('addAndWait, where nothing runs by itself', () => {
+  it('runs the job, through its delays and retries, and moves the clock as far as it waits', async () => {
+    const { testing, queue } = await setBench({
+      handlers: {
+        work: {
+          sum: (job: Job<number[]>) => {
+            if (job.attempt < 3) throw new Error('not yet');
+            return { sum: job.data[0]! + job.data[1]! };
+          },
+        },
+      },
+    });
+    const options = { delay: '1s', backoff: '5s', retention: '1h' };
+    expect(await queue.addAndWait('sum', [1, 2], options)).toEqual({ sum: 3 });
+    expect(testing.now).toEqual(new Date('2026-01-01T12:00:11Z'));
+    expect(testing.queue('work').added()).toMatchObject([{ options }]);
+  });
+
+  it('runs that job alone, also from inside a handler', async () => {
+    const bench = await setBench({
+      queues: [{ name: 'inner' }],
+      handlers: {
+        work: { outer: async () => `outer ${await bench.queueOf('inner').addAndWait<string>('inner', {})}` },
+        inner: { inner: () => 'inner' },
+      },
+    });
+    await bench.queueOf('inner').add('other', {});
+    await bench.queue.add('outer', {});
+    expect(await bench.work.runNext()).toMatchObject({ result: 'outer inner' });
+    expect(await bench.queueOf('inner').counts()).toMatchObject({ waiting: 1 });
+  });
+
+  it('rejects as it does in production: dead, too late, removed', async () => {
+    const { queue, testing } = await setBench({
+      handlers: { work: { fail: () => Promise.reject(new Error('no')), late: () => 1 } },
+    });
+    const failing = queue.addAndWait('fail', {}, { attempts: 1 });
+    await expect(failing).rejects.toMatchObject({
+      code: 'GODWIT_JOB_FAILED',
+      reason: 'retries-exhausted',
+      cause: { message: 'no' },
+    });
+    await expect(failing).rejects.toBeInstanceOf(JobFailedError);
+    const late = queue.addAndWait('late', {}, { delay: '1h' });
+    await expect(late).rejects.toBeInstanceOf(WaitTimeoutError);
+    expect(testing.now).toEqual(new Date(NOON.getTime() + 30_000));
+    await queue.pause();
+    await expect(queue.addAndWait('late', {})).rejects.toThrow("queue 'work' is paused");
+  });
+
+  it('of a job that is there already waits for that one', async () => {
+    let runs = 0;
+    const { queue } = await setBench({ handlers: { work: { count: () => (runs += 1) } } });
+    await queue.add('count', {}, { id: 'c', retention: '1h' });
+    expect(await queue.addAndWait('count', {}, { id: 'c' })).toBe(1);
+    expect(await queue.addAndWait('count', {}, { id: 'c' })).toBe(1);
+  });
+});
