@@ -90,6 +90,6 @@ export class QueueProducer {
     const definition = isDefinition(job) ? checkDefinition(job, 'add()') : undefined;
     const queue = this.queueOf(definition?.queue ?? (job as string));
     const args = definition ? [definition, ...rest] : rest;
-    return { queue, args: args as [string | AnyDefinition, unknown, Options?] };
+    return { queue, args: args as [any, unknown, Options?] };
   }
 }

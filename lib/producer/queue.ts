@@ -3,7 +3,7 @@ import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';
-import { isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
 import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../job/queue-stats.js';
@@ -145,17 +145,17 @@ export class Queue<Jobs = any> {
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
    * @throws {InvalidOptionError} for `waitTimeout`, and everything `add` throws
    */
-  async addAndWait<Job extends JobIn<Jobs>>(
-    job: Job,
-    data: InputIn<Jobs, Job>,
-    options?: WaitOptions,
-  ): Promise<ResultIn<Jobs, Job>>;
-  async addAndWait<Result, Name extends NameIn<Jobs> = NameIn<Jobs>>(
+  async addAndWait<Result = never, Name extends NameIn<Jobs> = NameIn<Jobs>>(
     name: Name,
     data: InputIn<Jobs, Name>,
     options?: WaitOptions,
-  ): Promise<Result>;
-  async addAndWait(job: string | AnyDefinition, data: unknown, options: WaitOptions = {}): Promise<unknown> {
+  ): Promise<[Result] extends [never] ? ResultIn<Jobs, Name> : NoInfer<Result>>;
+  async addAndWait<Definition extends DefinitionIn<Jobs>>(
+    job: Definition,
+    data: InputOf<Definition>,
+    options?: WaitOptions,
+  ): Promise<ResultOf<Definition>>;
+  async addAndWait(job: string | AnyDefinition, data: unknown, options: WaitOptions = {}): Promise<any> {
     if (typeof options !== 'object' || options === null)
       throw new InvalidOptionError('addAndWait().options', 'an object', options);
     const { waitTimeout = DEFAULT_WAIT, ...rest } = readable(options, 'addAndWait().options', () => ({

@@ -27,6 +27,8 @@ class SubstituteModule {}
 @Module({})
 export class QueueTestingModule {
   /**
+   * The queues of the test.
+   *
    * @param options those of `QueueModule.forRoot`, which win over those of the application; `autoStart`, by default false: nothing runs
    *   before the test says so; `now`: what the clock says at the start
    */

@@ -58,7 +58,10 @@ const GIVEN: Readonly<Record<string, string>> = {
   ConfigService:
     'declare class ConfigService { get<T>(key: string, otherwise?: T): T; getOrThrow<T = string>(key: string): T }',
   data: 'declare const data: { to: string };',
-  email: `declare const email: import('godwit').Queue;`,
+  AppModule: 'declare class AppModule {}',
+  email: `declare const email: import('godwit/testing').TestQueue;`,
+  EmailProcessor:
+    'declare class EmailProcessor { constructor(mailer: Mailer); welcome(job: unknown): Promise<string> }',
   emails: `declare const emails: import('godwit').Queue;`,
   error: 'declare const error: unknown;',
   event: `declare const event: import('godwit').QueueEvent;`,
@@ -72,11 +75,14 @@ const GIVEN: Readonly<Record<string, string>> = {
   moduleRef: `declare const moduleRef: import('@nestjs/core').ModuleRef;`,
   pager: 'declare const pager: { alert(...words: unknown[]): void };',
   producer: `declare const producer: import('godwit').QueueProducer;`,
+  signup: 'declare const signup: { register(email: string): Promise<void> };',
+  testing: `declare const testing: import('godwit/testing').QueueTesting;`,
   queue: `declare const queue: import('godwit').Queue;`,
   runtime: `declare const runtime: import('godwit').QueueRuntime;`,
   inspector: `declare const inspector: import('godwit').QueueInspector;`,
   Page: 'declare class Page { url: string }',
   to: 'declare const to: string;',
+  welcome: `declare const welcome: import('godwit').JobDefinition<{ to: string }>;`,
   WelcomeDto: 'declare class WelcomeDto { to: string }',
 };
 
@@ -125,7 +131,9 @@ function codeOf(text: string): string {
 function moduleOf(code: string, publics: PublicNames): string {
   const body = isModule(code) ? code : `export class Example {\n${injected(code)}${code}\n}`;
   const { used, declared } = namesIn(body);
-  const lead = [...new Set([...used, ...(used.has('mailer') ? ['Mailer'] : [])])]
+  const lead = [
+    ...new Set([...used, ...(used.has('mailer') || used.has('EmailProcessor') ? ['Mailer'] : [])]),
+  ]
     .filter((name) => !declared.has(name))
     .flatMap((name) => {
       const found = publics.get(name);

@@ -51,6 +51,8 @@ export async function namesAndData() {
   assert<Equal<typeof answer, unknown>>();
   const said = await byData.addAndWait<{ sent: boolean }>('welcome', { to: 'ada' });
   assert<Equal<typeof said, { sent: boolean }>>();
+  const text = await byData.addAndWait<string>('welcome', { to: 'ada' });
+  assert<Equal<typeof text, string>>();
   // @ts-expect-error no such job
   await byData.addAndWait('welcom', { to: 'ada' });
   // @ts-expect-error the data of another job
@@ -127,6 +129,9 @@ export async function definitions() {
 
   const byDefinition = await emails.addAndWait(EmailJobs.purge, { olderThan: '1d' }, { waitTimeout: '1s' });
   const byName = await emails.addAndWait('purge', { olderThan: '1d' });
+  // @ts-expect-error the definition says what it returns
+  const other: { html: string } = await emails.addAndWait('purge', { olderThan: '1d' });
+  void other;
   const byProducer = await producer.addAndWait(EmailJobs.purge, { olderThan: '1d' });
   assert<Equal<typeof byDefinition, { purged: number }>>();
   assert<Equal<typeof byName, { purged: number }>>();
@@ -155,6 +160,8 @@ export async function anything() {
   await untyped.addBulk([{ name: 'whatever', data: 1 }]);
   const result = await untyped.addAndWait<{ pdf: string }>('render', { url: '' });
   result.pdf.trim();
+  const text = await untyped.addAndWait<string>('render', { url: '' });
+  text.trim();
   const job = await untyped.get('1');
   assert<Equal<NonNullable<typeof job>['data'], unknown>>();
   await untyped.schedules.upsert('daily', { every: '1d' }, { name: 'report' });
