@@ -26,6 +26,9 @@ import { Schedules } from './schedules.js';
 
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 
+/** Nothing for a name that only runs know: `addAndWait<string>(…)` says what the result is, not what the name is. */
+type Named<Job> = [Job] extends [string] ? (string extends Job ? never : unknown) : unknown;
+
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
   readonly ready: Promise<void>;
@@ -146,7 +149,7 @@ export class Queue<Jobs = any> {
    * @throws {InvalidOptionError} for `waitTimeout`, and everything `add` throws
    */
   async addAndWait<Job extends JobIn<Jobs>>(
-    job: Job,
+    job: Job & Named<Job>,
     data: InputIn<Jobs, Job>,
     options?: WaitOptions,
   ): Promise<ResultIn<Jobs, Job>>;

@@ -155,6 +155,8 @@ export async function anything() {
   await untyped.addBulk([{ name: 'whatever', data: 1 }]);
   const result = await untyped.addAndWait<{ pdf: string }>('render', { url: '' });
   result.pdf.trim();
+  const text = await untyped.addAndWait<string>('render', { url: '' });
+  assert<Equal<typeof text, string>>();
   const job = await untyped.get('1');
   assert<Equal<NonNullable<typeof job>['data'], unknown>>();
   await untyped.schedules.upsert('daily', { every: '1d' }, { name: 'report' });
