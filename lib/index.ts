@@ -13,12 +13,14 @@ export type { DispatcherAsyncOptions } from './queue.dispatchers.js';
 export { QueueRuntime } from './queue.runtime.js';
 export type { RuntimeState } from './queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
+export type { HandleDecorator } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
 export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
 export { Processor } from './decorators/processor.decorator.js';
+export type { ProcessorQueue, ProcessorQueues } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';
 export type { ScheduledJob, ScheduleOptions } from './decorators/schedule.decorator.js';
 export { Attempt, JobData, JobId, JobRef, Signal } from './decorators/job-params.decorator.js';
@@ -28,6 +30,7 @@ export { isQueueContext, QueueExecutionContext } from './handlers/queue-context.
 // Options.
 export type {
   ClusterConnection,
+  ClusterNode,
   ConnectionOption,
   MemoryConnection,
   RedisConnection,
@@ -65,9 +68,10 @@ export type { NamedModuleOptions } from './options/named-options.js';
 
 // Jobs.
 export { defineJob } from './job/define-job.js';
-export type { InputOf, JobDefinition, JobOf, OutputOf } from './job/define-job.js';
+export type { AnyDefinition, InputOf, JobDefinition, JobOf, OutputOf, ResultOf } from './job/define-job.js';
+export type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from './job/queue-jobs.js';
 export { Snooze } from './job/snooze.js';
-export type { BackoffOption } from './job/backoff.js';
+export type { BackoffFunction, BackoffOption, ExponentialBackoff, FixedBackoff } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
 export type { Job } from './job/job.js';
 export type {
@@ -80,19 +84,19 @@ export type {
 } from './job/audit-report.js';
 export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
+export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and looking at them.
 export { QueueProducer } from './producer/queue-producer.js';
-export type { BulkItem } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
-export type { AddResult, BulkJob, WaitOptions } from './producer/queue.js';
+export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions } from './producer/queue.js';
 export type { CleanOptions } from './producer/clean-options.js';
 export { DeadJobs } from './producer/dead-jobs.js';
-export type { DeadFilter, DeadJob, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
-export type { JobSnapshot } from './producer/job-snapshot.js';
+export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
+export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
-export type { UpsertResult } from './producer/schedules.js';
+export type { TemplateIn, UpsertResult } from './producer/schedules.js';
 export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
 
 // Looking at who works, on what.
@@ -106,6 +110,7 @@ export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
 export type { CancelAnswer } from './engine/admin-verbs.js';
+export { EVENT_TYPES } from './engine/engine.js';
 export type { EventType, ServerWarning } from './engine/engine.js';
 export type {
   ActiveEvent,
@@ -162,4 +167,4 @@ export {
   WrapHookError,
   WrongStateError,
 } from './errors.js';
-export type { AbortReason, Applied, NestCopy, PayloadIssue } from './errors.js';
+export type { AbortReason, Applied, NestCopy, PayloadIssue, SchemaSide } from './errors.js';

@@ -75,8 +75,11 @@ type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
 /** `QueueModule.registerDispatcherAsync(options)`. The name stands outside, since the injection token is made from it. */
 export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** For `@InjectDispatcher` and the log. */
   readonly name: string;
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the other options, at once or later. */
   readonly useFactory: (
     ...injected: any[]
   ) => Omit<DispatcherOptions, 'name'> | Promise<Omit<DispatcherOptions, 'name'>>;

@@ -22,27 +22,37 @@ export interface VisibilityOptions {
 
 /** A class that makes the options, for `useClass` and `useExisting`. */
 export interface QueueModuleOptionsFactory {
+  /** Called once, when the application starts. */
   createQueueModuleOptions(): QueueModuleOptions | Promise<QueueModuleOptions>;
 }
 
 /** `QueueModule.forRootAsync(options)`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the options, at once or later. @default none */
   readonly useFactory?: (...injected: any[]) => QueueModuleOptions | Promise<QueueModuleOptions>;
+  /** A class that makes them, provided for it here. @default none */
   readonly useClass?: Type<QueueModuleOptionsFactory>;
+  /** A provider that makes them, of one of `imports`. @default none */
   readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
 }
 
 /** A class that makes the options of a configuration with a key, for `useClass` and `useExisting`. */
 export interface NamedModuleOptionsFactory {
+  /** Called once, when the application starts. */
   createQueueModuleOptions(): NamedModuleOptions | Promise<NamedModuleOptions>;
 }
 
 /** `QueueModule.forRootAsync(key, options)`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface NamedModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the options, at once or later. @default none */
   readonly useFactory?: (...injected: any[]) => NamedModuleOptions | Promise<NamedModuleOptions>;
+  /** A class that makes them, provided for it here. @default none */
   readonly useClass?: Type<NamedModuleOptionsFactory>;
+  /** A provider that makes them, of one of `imports`. @default none */
   readonly useExisting?: Type<NamedModuleOptionsFactory> | string | symbol;
 }
 
@@ -55,7 +65,9 @@ export interface ConfigKeyOption {
 /** `QueueModule.registerQueueAsync(options)`. Name and key stand outside, since the injection tokens are made from them. */
 export interface QueueAsyncOptions
   extends Pick<QueueOptions, 'name'>, ConfigKeyOption, Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: Inject;
+  /** Makes the other options, at once or later. */
   readonly useFactory: (
     ...injected: any[]
   ) => Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
@@ -74,7 +86,6 @@ class QueueRootModule {}
  *     QueueModule.forRoot({ connection: 'redis://localhost:6379', prefix: 'shop' }),
  *     QueueModule.registerQueue({ name: 'email', defaults: { attempts: 5 } }),
  *   ],
- *   providers: [EmailProcessor],
  * })
  * export class AppModule {}
  */

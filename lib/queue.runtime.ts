@@ -38,9 +38,9 @@ export interface Workforce {
  * (`autoStart: false`) or to pause this process.
  *
  * @example
- * const app = await NestFactory.createApplicationContext(WorkerModule); // forRoot({ autoStart: false })
- * await warmUpCaches();
- * await app.get(QueueRuntime).start();
+ * const runtime = app.get(QueueRuntime); // of an application with forRoot({ autoStart: false })
+ * await runtime.start();
+ * runtime.pause('email'); // in this process
  */
 export class QueueRuntime {
   private readonly logger = new Logger('QueueModule');

@@ -1,8 +1,13 @@
-import { isDefinition, type JobDefinition } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
 import { refuseOtherThanMethod } from './placement.js';
+
+/** What a method may return whose job ends with this result. */
+type Returning<Result> = unknown extends Result
+  ? unknown
+  : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };
 
 /** What the first parameter of a handler has to take: the job, or with `@JobData()` its data. */
 type First<Data> = 0 extends 1 & Data
@@ -11,8 +16,13 @@ type First<Data> = 0 extends 1 & Data
     ? Job<Data>
     : Job<Data> & Data;
 
-/** A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`; others do not compile. */
-export type HandleDecorator<Data> = <Method extends (job: First<Data>, ...rest: any[]) => unknown>(
+/**
+ * A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`, and which return `Result` where a
+ * definition says so; others do not compile.
+ */
+export type HandleDecorator<Data, Result = unknown> = <
+  Method extends (job: First<Data>, ...rest: any[]) => Returning<Result>,
+>(
   target: object,
   key: string,
   descriptor: TypedPropertyDescriptor<Method>,
@@ -40,13 +50,20 @@ export function Handle(jobName: string): HandleDecorator<any>;
  * The same, with the data typed and, where the definition has a schema, validated before the method is called.
  *
  * @example
- * const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
+ * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
  *
- * @Handle(welcome)
- * async welcome(job: JobOf<typeof welcome>) {}
+ * @Processor(welcome)
+ * export class EmailProcessor {
+ *   @Handle(welcome)
+ *   async welcome(job: JobOf<typeof welcome>) {
+ *     console.log(job.data.to);
+ *   }
+ * }
  */
-export function Handle<Input, Output>(definition: JobDefinition<Input, Output>): HandleDecorator<Output>;
-export function Handle(...given: [] | [string | JobDefinition<any, any>]): HandleDecorator<any> {
+export function Handle<Input, Output, Result>(
+  definition: JobDefinition<Input, Output, Result>,
+): HandleDecorator<Output, Result>;
+export function Handle(...given: [] | [string | AnyDefinition]): HandleDecorator<any> {
   const mark = toMark(given);
   return (target, key, descriptor) => {
     refuseOtherThanMethod(showHandle(mark), target, key, descriptor);

@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import type { JobDefinition } from '../job/define-job.js';
+import type { AnyDefinition } from '../job/define-job.js';
 import { getQueueToken } from './metadata.js';
 
 /**
@@ -9,6 +9,6 @@ import { getQueueToken } from './metadata.js';
  * @example
  * constructor(@InjectQueue('email') private readonly emails: Queue) {}
  */
-export function InjectQueue(queue: string | JobDefinition<any, any>): ParameterDecorator & PropertyDecorator {
+export function InjectQueue(queue: string | AnyDefinition): ParameterDecorator & PropertyDecorator {
   return Inject(getQueueToken(queue));
 }

@@ -1,7 +1,7 @@
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { REQUEST } from '@nestjs/core';
 import { show } from '../errors.js';
-import { isDefinition, type JobDefinition } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
 import type { ProcessorOptions } from '../options/module-options.js';
@@ -26,7 +26,7 @@ export interface ProcessorMark {
 export interface HandlerMark {
   /** The job name, or null for the catch-all. Unchecked, like `ProcessorMark`. */
   readonly jobName: unknown;
-  readonly definition?: JobDefinition<any, any>;
+  readonly definition?: AnyDefinition;
 }
 
 /** What one `@Schedule` was given, unchecked. */
@@ -96,7 +96,7 @@ export const QUEUE_HANDLES = 'godwit:queue-handles';
  * @example
  * const emails = app.get<Queue>(getQueueToken('email'));
  */
-export function getQueueToken(queue: string | JobDefinition<any, any>): string {
+export function getQueueToken(queue: string | AnyDefinition): string {
   return queueToken(checkQueueName(isDefinition(queue) ? queue.queue : queue));
 }
 

@@ -1,11 +1,11 @@
 import type { ScopeOptions } from '@nestjs/common';
 import { INJECTABLE_WATERMARK, SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
-import type { JobDefinition } from '../job/define-job.js';
+import type { AnyDefinition } from '../job/define-job.js';
 import type { ProcessorOptions } from '../options/module-options.js';
 import { markProcessor } from './metadata.js';
 
 /** One queue of a processor: its name, or any job defined for it. */
-export type ProcessorQueue = string | JobDefinition<any, any>;
+export type ProcessorQueue = string | AnyDefinition;
 
 /** Several: a list is taken strictly in its order; of names with weights each gets its share. */
 export type ProcessorQueues = ProcessorQueue | readonly ProcessorQueue[] | Readonly<Record<string, number>>;

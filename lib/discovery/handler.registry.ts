@@ -1,5 +1,6 @@
 import type { HandlerMark } from '../decorators/metadata.js';
 import { showHandle } from '../decorators/metadata.js';
+import { checkDefinition } from '../job/define-job.js';
 import { checkJobName } from '../job/job-id.js';
 import { collectFaults } from '../options/check.js';
 import { checkProcessorOptions } from '../options/module-options.js';
@@ -99,15 +100,15 @@ function entriesOf(
   const label = `${className}.${method.name}`;
   const run = makeHandler(processor, method.name, label);
   const entries = (mark: HandlerMark): [string, PlannedHandler][] => {
-    const { definition } = mark;
+    const place = `${showHandle(mark)} on ${label}`;
+    const given = mark.definition;
+    const definition = given && attempt(place, found, () => checkDefinition(given, '@Handle()'));
+    if (given && !definition) return [];
     if (definition && !queues.includes(definition.queue)) {
       found.push(faults.otherQueue(label, definition.name, definition.queue, className, queues));
       return [];
     }
-    const jobName =
-      mark.jobName === null
-        ? null
-        : attempt(`${showHandle(mark)} on ${label}`, found, () => checkJobName(mark.jobName));
+    const jobName = mark.jobName === null ? null : attempt(place, found, () => checkJobName(mark.jobName));
     if (jobName === undefined) return [];
     const entry = { jobName, label, run, ...(definition && { definition }) };
     return (definition ? [definition.queue] : queues).map((queue) => [queue, entry]);

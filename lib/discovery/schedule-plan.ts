@@ -1,10 +1,11 @@
 import { showSchedule, type ScheduleMark } from '../decorators/metadata.js';
 import { show } from '../errors.js';
+import { checkDefinition, type AnyDefinition } from '../job/define-job.js';
 import { unknownField } from '../job/unknown-field.js';
+import { checkGiven } from '../job/validate.js';
 import { collectFaults, readable } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { DeclaredSchedule, QueueSchedules } from '../maintenance/declarer.js';
-import { checkSchema } from '../producer/job-maker.js';
 import { checkScheduleId, checkScheduleRule } from '../schedule/check.js';
 import { makeSchedule, RULE_FIELDS } from '../schedule/record.js';
 import { faults } from './faults.js';
@@ -81,11 +82,15 @@ class Planner {
       const { maxPayloadBytes } = this.optionsOf(queue)!;
       const made = makeSchedule(given.rule, template, maxPayloadBytes, label);
       const handle = place.method.marks.find((one) => one.jobName === name);
-      if (handle?.definition) await checkSchema(handle.definition, given.data ?? null);
+      if (handle?.definition) await this.askSchema(handle.definition, given.data ?? null);
       this.planned.get(queue)!.push({ id, label, made });
     } catch (error) {
       this.complain(label, error);
     }
+  }
+
+  private askSchema(definition: AnyDefinition, data: unknown): Promise<void> {
+    return checkGiven(checkDefinition(definition, '@Handle()'), data, JSON.stringify(data));
   }
 
   refuseRepeated(): void {

@@ -18,13 +18,18 @@ export interface DispatchedBatch {
   readonly ready: number;
 }
 
+/** How a dispatcher is doing. */
 export type DispatcherStatus =
   /** Not started: before the application is up, after it stops, and always where the role is `producer`. */
   | { readonly state: 'stopped' }
   /** The last call was answered, or none has been made yet. */
   | { readonly state: 'running' }
   /** The last call failed; it is made again until it succeeds. */
-  | { readonly state: 'failing'; readonly error: Error };
+  | {
+      readonly state: 'failing';
+      /** Of the last call. */
+      readonly error: Error;
+    };
 
 /** What a dispatcher needs of the engine. */
 export interface DispatcherEngine {
@@ -50,7 +55,9 @@ const STOP_MS = 500;
 export class Dispatcher {
   /** As it was registered; the `delayedKey` where it was given none. */
   readonly name: string;
+  /** The sorted set it empties. */
   readonly delayedKey: string;
+  /** The list it fills. */
   readonly readyKey: string;
   /** Every batch that is moved from now on, by this process. Completes when the application stops. */
   readonly moved$: Observable<DispatchedBatch>;

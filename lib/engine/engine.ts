@@ -317,4 +317,5 @@ export const EVENT_TYPES = [
   'resumed',
 ] as const;
 
+/** Which move of a job or of a queue an event tells, in the past tense. */
 export type EventType = (typeof EVENT_TYPES)[number];

@@ -1,4 +1,15 @@
-/** Base of every error this library throws. Catch it, and switch on `code`. */
+/**
+ * Base of every error this library throws. Catch it, and switch on `code`, which holds also where two copies of the library are
+ * loaded, of which `instanceof` knows but one.
+ *
+ * @example
+ * try {
+ *   await queue.add('welcome', data, { id });
+ * } catch (error) {
+ *   if (!(error instanceof GodwitError)) throw error;
+ *   if (error.code === 'GODWIT_REDIS_UNAVAILABLE') console.warn('add it again, with the same id');
+ * }
+ */
 export abstract class GodwitError extends Error {
   /** Stable, upper-case, starts with `GODWIT_`. */
   abstract readonly code: string;

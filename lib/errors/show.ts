@@ -27,8 +27,10 @@ function tryTo<T>(look: () => T): T | undefined {
   }
 }
 
-/** Controls, line separators and bidi overrides could forge or hide text in a log line. */
-function oneLine(text: string): string {
+/** At most 120 characters of a text. Controls, line separators and bidi overrides could forge or hide text in a log line. */
+export function oneLine(given: unknown): string {
+  // What other people's code calls a message may be none.
+  const text = typeof given === 'string' ? given : (tryTo(() => String(given)) ?? '');
   const clean = (text.length > 120 ? `${text.slice(0, 117)}...` : text).replace(
     // oxlint-disable-next-line no-control-regex
     /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,

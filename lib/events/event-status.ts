@@ -10,12 +10,22 @@ export type EventsStatus =
   /** Redis has answered the last read. */
   | { readonly state: 'live' }
   /** Redis does not answer; the reading goes on where it was once it does. */
-  | { readonly state: 'lost'; readonly error: Error }
+  | {
+      readonly state: 'lost';
+      /** Of the last read. */
+      readonly error: Error;
+    }
   /**
    * Events of this queue were trimmed before they could be read: ask for what you show anew. `missed` tells how many, null
    * when the store has started over and nobody can know. `live` follows at once.
    */
-  | { readonly state: 'gap'; readonly queue: string; readonly missed: number | null };
+  | {
+      readonly state: 'gap';
+      /** Whose events were trimmed. */
+      readonly queue: string;
+      /** How many. */
+      readonly missed: number | null;
+    };
 
 /** Holds the status and tells its changes; whoever comes later is told the last one first. */
 export class StatusTeller {

@@ -8,7 +8,7 @@ import type { EventOf, QueueEvent } from './queue-event.js';
  *
  * @throws InvalidOptionError for a type that does not exist.
  * @example
- * events.all().pipe(ofType('dead')).subscribe((event) => alert(event.queue, event.reason));
+ * events.all().pipe(ofType('dead')).subscribe((event) => pager.alert(event.queue, event.reason));
  */
 export function ofType<Type extends EventType>(
   ...types: Type[]

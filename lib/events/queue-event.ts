@@ -8,13 +8,16 @@ interface EventBase<Type extends EventType> {
    * It is not the id of the job (`jobId`), and two queues may use the same number.
    */
   readonly id: string;
+  /** What happened. */
   readonly type: Type;
+  /** Name of the queue. */
   readonly queue: string;
   /** When it happened, by the clock of Redis. */
   readonly at: Date;
 }
 
 interface JobEventBase<Type extends EventType> extends EventBase<Type> {
+  /** Id of the job. */
   readonly jobId: string;
   /** Name of the job. */
   readonly name: string;
@@ -39,6 +42,7 @@ export interface ActiveEvent extends RunEventBase<'active'> {}
 
 /** The handler called `job.progress(value)`. */
 export interface ProgressEvent extends RunEventBase<'progress'> {
+  /** The value. */
   readonly progress: unknown;
 }
 
@@ -54,6 +58,7 @@ export interface RetryingEvent extends RunEventBase<'retrying'> {
   readonly durationUs: number;
   /** Until the next attempt, in milliseconds. */
   readonly delayMs: number;
+  /** What went wrong; null where it cannot be read. */
   readonly error: FailureRecord | null;
 }
 
@@ -61,7 +66,9 @@ export interface RetryingEvent extends RunEventBase<'retrying'> {
 export interface DeadEvent extends RunEventBase<'dead'> {
   /** Wall time of the last run in microseconds; 0 where it did not run. */
   readonly durationUs: number;
+  /** Why. */
   readonly reason: DeadReason;
+  /** What went wrong last; null where it cannot be read. */
   readonly error: FailureRecord | null;
 }
 
@@ -85,13 +92,17 @@ export interface CancelledEvent extends RunEventBase<'cancelled'> {
 
 /** No job of the queue is claimed from now on. */
 export interface PausedEvent extends EventBase<'paused'> {
+  /** It is about no job. */
   readonly jobId?: undefined;
+  /** It is about no job. */
   readonly name?: undefined;
 }
 
 /** Jobs of the queue are claimed again. */
 export interface ResumedEvent extends EventBase<'resumed'> {
+  /** It is about no job. */
   readonly jobId?: undefined;
+  /** It is about no job. */
   readonly name?: undefined;
 }
 

@@ -30,7 +30,7 @@ export interface SinceOption {
  * `combineLatest` and the like with other observables, RxJS throws as it always does, so catch errors there.
  *
  * @example
- * this.events.of('email').pipe(ofType('dead')).subscribe((event) => this.pager.alert(event.jobId, event.reason));
+ * events.of('email').pipe(ofType('dead')).subscribe((event) => pager.alert(event.jobId, event.reason));
  */
 export class QueueEvents {
   /** @internal */
@@ -38,6 +38,7 @@ export class QueueEvents {
   /** `connecting`, `live`, `lost`, `gap` or `closed`; whoever subscribes is told the present one first. Opens no connection. */
   readonly status$: Observable<EventsStatus>;
 
+  /** @internal */
   constructor(
     sourceOf: (queue: string) => EventEngine,
     private readonly queues: () => readonly string[],
@@ -53,9 +54,14 @@ export class QueueEvents {
    *
    * @throws UnknownQueueError, InvalidOptionError
    * @example
-   * @Sse('live')
-   * live(@Headers('last-event-id') since?: string) {
-   *   return this.events.of('email', { since }).pipe(map((e) => ({ id: e.id, type: e.type, data: e })));
+   * @Controller()
+   * export class LiveController {
+   *   constructor(private readonly events: QueueEvents) {}
+   *
+   *   @Sse('live')
+   *   live(@Headers('last-event-id') since?: string) {
+   *     return this.events.of('email', { since }).pipe(map((event) => ({ id: event.id, type: event.type, data: event })));
+   *   }
    * }
    */
   of(queue: string, options: SinceOption = {}): Observable<QueueEvent> {

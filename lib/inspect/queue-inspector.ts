@@ -7,7 +7,9 @@ import { byPlace, toWorkerInfo, type WorkerInfo } from './worker-info.js';
 
 /** A queue as it stood when it was asked for. */
 export interface QueueInfo {
+  /** Name of the queue. */
   readonly name: string;
+  /** How many jobs are in each state. */
   readonly counts: JobCounts;
   /** Whether `Queue.pause` is in force, for every process. */
   readonly paused: boolean;

@@ -4,19 +4,26 @@ import type { PoolRecord, ProcessRecord, RunningJob } from '../engine/process-ve
 export interface WorkerInfo {
   /** Random; another one after each start of the workers. */
   readonly id: string;
+  /** Name of the machine. */
   readonly host: string;
+  /** Process id. */
   readonly pid: number;
+  /** What it runs. */
   readonly versions: {
+    /** Of this library. */
     readonly godwit: string;
+    /** Of Node.js. */
     readonly node: string;
     /** As `Redis 7.0.15`; null where it has not met one, `memory` where there is none. */
     readonly server: string | null;
   };
   /** Since when its workers run. */
   readonly startedAt: Date;
+  /** As `forRoot` says it. */
   readonly role: 'worker' | 'both';
   /** `paused`: all its pools are, in this process. `draining`: it stops, and claims nothing more. */
   readonly state: 'running' | 'paused' | 'draining';
+  /** One for each set of queues that share a concurrency. */
   readonly pools: readonly WorkerPoolInfo[];
   /** Pools that are not shown: there are too many. */
   readonly morePools: number;
@@ -24,9 +31,11 @@ export interface WorkerInfo {
 
 /** The slots that share one concurrency. */
 export interface WorkerPoolInfo {
+  /** In the order in which they were given. */
   readonly queues: readonly string[];
   /** Those of its queues that this process has paused. */
   readonly paused: readonly string[];
+  /** Jobs it runs at once. */
   readonly concurrency: number;
   /** The names under which it holds leases, as logs, `audit()` and `Queue.get` say them. */
   readonly workers: readonly string[];
@@ -38,11 +47,15 @@ export interface WorkerPoolInfo {
 
 /** A job that runs; never its data. */
 export interface RunningJobInfo {
+  /** Name of its queue. */
   readonly queue: string;
+  /** Id of the job. */
   readonly id: string;
+  /** Name of the job. */
   readonly name: string;
   /** From 1. */
   readonly attempt: number;
+  /** When its run began. */
   readonly since: Date;
 }
 

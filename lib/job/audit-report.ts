@@ -19,7 +19,9 @@ export type ViolationKind =
   /** A lease lies further ahead than one lease can. */
   | 'lease-ahead';
 
+/** One way in which the queue is broken. */
 export interface Violation {
+  /** Which. */
   readonly kind: ViolationKind;
   /** The job; null where it is about a worker. */
   readonly id: string | null;
@@ -60,9 +62,13 @@ export type RepairAct =
   /** The jobs of the worker are back in line, each with a stall counted. */
   | 'recovered';
 
+/** One thing that was mended. */
 export interface Repair {
+  /** What was done. */
   readonly did: RepairAct;
+  /** The job; null where it is about a worker. */
   readonly id: string | null;
+  /** The worker; null where it is about a job. */
   readonly worker: string | null;
   /** The same as a sentence. */
   readonly text: string;
@@ -70,6 +76,7 @@ export interface Repair {
 
 /** What `repair` did; empty where nothing was broken. */
 export interface RepairReport {
+  /** In the order in which they were made. */
   readonly repairs: readonly Repair[];
   /** How many different ids were looked at. */
   readonly checked: number;

@@ -8,7 +8,9 @@ export type BackoffOption =
 
 /** The same wait every time. */
 export interface FixedBackoff<Time> {
+  /** Tells it from the other. */
   readonly type: 'fixed';
+  /** The wait. */
   readonly delay: Time;
   /** Which share of the wait is left to chance, 0 to 1: the wait is between `delay * (1 - jitter)` and `delay`. @default 0 */
   readonly jitter?: number;
@@ -16,11 +18,13 @@ export interface FixedBackoff<Time> {
 
 /** `delay`, then `factor` times the wait before, up to `max`. */
 export interface ExponentialBackoff<Time> {
+  /** Tells it from the other. */
   readonly type: 'exponential';
+  /** The first wait. */
   readonly delay: Time;
   /** The longest wait; not below `delay`. @default '1h', or `delay` where that is longer */
   readonly max?: Time;
-  /** 1 to 100. @default 2 */
+  /** How many times longer each wait is, 1 to 100. @default 2 */
   readonly factor?: number;
   /** As for `fixed`. @default 0 */
   readonly jitter?: number;

@@ -1,111 +1,166 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { InvalidOptionError, type PayloadIssue, SchemaViolationError } from '../errors.js';
+import { InvalidOptionError } from '../errors.js';
 import { checkJobName, checkQueueName } from './job-id.js';
 import type { Job } from './job.js';
 
+declare const RESULT: unique symbol;
+
 /**
- * A kind of job: where it goes, which handler it is for, and what its data is. `Input` is what the producer gives,
- * `Output` what the handler receives; they differ where the schema has defaults or coercions.
+ * A kind of job: where it goes, which handler it is for, what its data is and what its handler returns. `Input` is what the
+ * producer gives, `Output` what the handler receives; they differ where the schema has defaults or coercions. Made by
+ * `defineJob`.
  */
-export interface JobDefinition<Input = unknown, Output = Input> {
+export interface JobDefinition<
+  Input = unknown,
+  Output = Input,
+  Result = unknown,
+  Name extends string = string,
+> {
+  /** Name of the queue. */
   readonly queue: string;
-  readonly name: string;
+  /** Name of the job. */
+  readonly name: Name;
   /** Absent where only the type was given. */
-  readonly schema?: StandardSchemaV1<Input, Output>;
+  readonly schema?: StandardSchemaV1<Input, Output> | undefined;
+  /** Only for the compiler. @internal */
+  readonly [RESULT]?: Result;
+
+  /**
+   * The same definition, of a job whose handler returns this: `addAndWait` answers it, and the compiler refuses a handler that
+   * returns something else. JSON carries it, so a `Date` of the handler is a string for who waits.
+   *
+   * @example
+   * export const render = defineJob('media', 'render', z.object({ url: z.url() })).returns<{ pdf: string }>();
+   */
+  returns<Returned>(): JobDefinition<Input, Output, Returned, Name>;
 }
 
+/** A definition of any kind, for functions that take all of them. */
+export type AnyDefinition = JobDefinition<any, any, any, any>;
+
 /** What the handler of a definition receives: `JobOf<typeof welcome>`. */
-export type JobOf<Definition extends JobDefinition<any, any>> = Job<OutputOf<Definition>>;
+export type JobOf<Definition extends AnyDefinition> = Job<OutputOf<Definition>>;
 
 /** What the producer gives for a definition. */
-export type InputOf<Definition extends JobDefinition<any, any>> =
-  Definition extends JobDefinition<infer Input, any> ? Input : never;
+export type InputOf<Definition extends AnyDefinition> =
+  Definition extends JobDefinition<infer Input, any, any, any> ? Input : never;
 
 /** The data a handler of a definition receives. */
-export type OutputOf<Definition extends JobDefinition<any, any>> =
-  Definition extends JobDefinition<any, infer Output> ? Output : never;
+export type OutputOf<Definition extends AnyDefinition> =
+  Definition extends JobDefinition<any, infer Output, any, any> ? Output : never;
+
+/** What the handler of a definition returns, as `returns` says it; `unknown` where nothing does. */
+export type ResultOf<Definition extends AnyDefinition> =
+  Definition extends JobDefinition<any, any, infer Result, any> ? Result : never;
 
 /**
  * Names a kind of job once, for producers and handlers. The data is described by any Standard Schema (zod, valibot,
  * arktype and others), which is checked on both sides, or by a type alone.
  *
+ * What is checked when a job is added is what its handler will get: the data as JSON gives it back. It is stored as it was
+ * given, and the schema's defaults and coercions are applied once, before the handler runs. So a schema describes what JSON
+ * holds: `z.coerce.date()` takes a `Date` and the text that JSON makes of it, `z.date()` only the `Date` and is refused by `add`.
+ *
  * @example
- * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
+ * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email(), copies: z.int().default(1) }));
  * export const purge = defineJob<{ olderThan: string }>('email', 'purge');
  *
+ * @typeParam Name known to the compiler where it is inferred; beside a type alone it is given again for
+ *   `Queue<typeof jobs>`: `defineJob<{ olderThan: string }, 'purge'>('email', 'purge')`.
  * @throws {InvalidQueueNameError}
  * @throws {InvalidJobNameError}
  * @throws {InvalidOptionError} where the third argument is no Standard Schema.
  */
-export function defineJob<Schema extends StandardSchemaV1>(
+export function defineJob<Schema extends StandardSchemaV1, const Name extends string>(
   queue: string,
-  name: string,
+  name: Name,
   schema: Schema,
-): JobDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
-export function defineJob<Data = unknown>(queue: string, name: string): JobDefinition<Data, Data>;
-export function defineJob(queue: string, name: string, ...rest: [schema?: unknown]): JobDefinition {
-  checkQueueName(queue);
-  checkJobName(name);
-  if (rest.length === 0) return Object.freeze({ queue, name });
+): JobDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>, unknown, Name>;
+export function defineJob<Data = unknown, const Name extends string = string>(
+  queue: string,
+  name: Name,
+): JobDefinition<Data, Data, unknown, Name>;
+export function defineJob(queue: string, name: string, ...rest: [schema?: unknown]): AnyDefinition {
   // An explicit undefined is refused too: a schema that is not there yet (a circular import) must not be lost silently.
-  const [schema] = rest;
-  if (!isStandardSchema(schema)) {
-    throw new InvalidOptionError(
-      `the schema of defineJob('${queue}', ${JSON.stringify(name)})`,
-      'a Standard Schema (zod 3.24+, valibot 1+, arktype 2+ and others) or left out',
-      schema,
-    );
+  return rest.length === 0
+    ? new DefinedJob(checkQueueName(queue), checkJobName(name))
+    : new DefinedJob(checkQueueName(queue), checkJobName(name), checkSchema(queue, name, rest[0]));
+}
+
+/** Frozen, and told from imitations by its private field: what it holds has been checked once. */
+class DefinedJob {
+  #checked = true;
+  declare readonly schema?: StandardSchemaV1;
+
+  constructor(
+    readonly queue: string,
+    readonly name: string,
+    schema?: StandardSchemaV1,
+  ) {
+    if (schema !== undefined) this.schema = schema;
+    Object.freeze(this);
   }
-  return Object.freeze({ queue, name, schema });
+
+  returns(): this {
+    return this;
+  }
+
+  static made(value: object): boolean {
+    return #checked in value && value.#checked;
+  }
+}
+
+function checkSchema(queue: string, name: string, schema: unknown): StandardSchemaV1 {
+  if (isStandardSchema(schema)) return schema;
+  throw new InvalidOptionError(
+    schemaPath(queue, name),
+    'a Standard Schema (zod 3.24+, valibot 1+, arktype 2+ and others) or left out',
+    schema,
+  );
+}
+
+/** How errors call the schema of a definition. */
+export function schemaPath(queue: string, name: string): string {
+  return `the schema of defineJob('${queue}', ${JSON.stringify(name)})`;
 }
 
 function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   // Schemas of arktype are functions.
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
-  const standard = (value as Partial<StandardSchemaV1>)['~standard'];
-  return standard?.version === 1 && typeof standard.validate === 'function';
-}
-
-/**
- * The data as the schema gives it back, with defaults and coercions applied; the data itself where there is no schema.
- * A promise only where the schema needs one.
- *
- * @throws {SchemaViolationError} with every issue, by rejecting where it answers a promise.
- */
-export function validatePayload<Output>(
-  definition: JobDefinition<any, Output>,
-  data: unknown,
-): Output | Promise<Output> {
-  if (definition.schema === undefined) return data as Output;
-  const result = definition.schema['~standard'].validate(data);
-  if (isPromise(result)) return result.then((settled) => valueOf(definition, settled));
-  return valueOf(definition, result);
-}
-
-/** A promise of another realm is one too. */
-function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
-  return typeof (value as Partial<Promise<T>>).then === 'function';
-}
-
-function valueOf<Output>(
-  { queue, name }: JobDefinition<any, Output>,
-  result: StandardSchemaV1.Result<Output>,
-): Output {
-  if (result.issues) throw new SchemaViolationError(queue, name, result.issues.map(readIssue));
-  return result.value;
-}
-
-function readIssue({ message, path = [] }: StandardSchemaV1.Issue): PayloadIssue {
-  const steps = path.map((step) => String(typeof step === 'object' ? step.key : step));
-  return { message, path: steps.join('.') };
-}
-
-/** Whether it is what `defineJob` returns. */
-export function isDefinition(value: unknown): value is JobDefinition<any, any> {
   try {
-    return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+    const standard = (value as Partial<StandardSchemaV1>)['~standard'];
+    return standard?.version === 1 && typeof standard.validate === 'function';
   } catch {
     // A revoked proxy throws whatever is asked of it.
     return false;
   }
+}
+
+/** Whether it looks like what `defineJob` returns: an object that names a queue and a job. */
+export function isDefinition(value: unknown): value is AnyDefinition {
+  try {
+    return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * A definition that can be relied on. Those of `defineJob` are; one written by hand, or made by another copy of this library, is
+ * read once and checked as `defineJob` does.
+ *
+ * @throws {InvalidQueueNameError | InvalidJobNameError | InvalidOptionError}
+ */
+export function checkDefinition(given: AnyDefinition, path: string): AnyDefinition {
+  if (DefinedJob.made(given)) return given;
+  let read: { queue: unknown; name: unknown; schema: unknown };
+  try {
+    read = { queue: given.queue, name: given.name, schema: given.schema };
+  } catch {
+    throw new InvalidOptionError(path, 'a definition that can be read', given);
+  }
+  const queue = checkQueueName(read.queue);
+  const name = checkJobName(read.name);
+  const schema = read.schema === undefined ? undefined : checkSchema(queue, name, read.schema);
+  return new DefinedJob(queue, name, schema);
 }

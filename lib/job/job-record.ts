@@ -2,8 +2,12 @@ import { checkBackoff, type StoredBackoff } from './backoff.js';
 
 /**
  * A job as it is stored, four lines: its name (read by the store for events), when it was added (ms in base 36), its own
- * options as JSON or nothing, its data as JSON. Names hold no line breaks, and JSON text has none outside strings.
+ * options as JSON or nothing, its data as JSON or nothing where there is none. Names hold no line breaks, and JSON text has
+ * none outside strings.
  */
+
+/** The data of a job that has none: its handler gets undefined. No JSON text is empty. */
+export const NO_DATA = '';
 
 /** What a job brings along; everything else is its queue's. Fits `CheckedJobOptions`. */
 export interface RecordOptions {
@@ -37,6 +41,7 @@ export interface DecodedBody {
   /** Ms since 1970. */
   readonly createdAt: number;
   readonly options: StoredJobOptions;
+  /** Undefined where there is none. */
   readonly data: unknown;
 }
 
@@ -57,7 +62,7 @@ let lastCreatedAt = 0;
 let lastCreatedAtText = '0';
 
 /**
- * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered.
+ * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered, or `NO_DATA`.
  *
  * @param nowMs when it is added, ms since 1970; fractions, as of a corrected clock, are dropped.
  */
@@ -97,7 +102,8 @@ export function decodeBody(body: string): DecodedBody | null {
     const options =
       optionsEnd === timeEnd + 1 ? NO_OPTIONS : decodeOptions(body.slice(timeEnd + 1, optionsEnd));
     if (options === null) return null;
-    return { name: body.slice(0, nameEnd), createdAt, options, data: JSON.parse(body.slice(optionsEnd + 1)) };
+    const data = optionsEnd + 1 === body.length ? undefined : JSON.parse(body.slice(optionsEnd + 1));
+    return { name: body.slice(0, nameEnd), createdAt, options, data };
   } catch {
     return null;
   }

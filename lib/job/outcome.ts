@@ -16,6 +16,7 @@ export type DeadReason = (typeof DEAD_REASONS)[number];
 
 /** The last error of a job, as plain data: never rebuilt into a class. */
 export interface FailureRecord {
+  /** Name of the error; `NonError` where something else was thrown. */
   readonly name: string;
   /** At most 4 KiB. */
   readonly message: string;

@@ -20,11 +20,13 @@ export interface StatsCounts extends NameStats {
   readonly byName: Readonly<Record<string, NameStats>>;
 }
 
+/** What became of the jobs of a queue on one day. */
 export interface DayStats extends StatsCounts {
   /** `yyyy-mm-dd`, UTC by the clock of Redis. */
   readonly date: string;
 }
 
+/** What `Queue.stats` answers. */
 export interface QueueStats {
   /** The newest first; every day is there, also one without any jobs. */
   readonly days: readonly DayStats[];

@@ -5,10 +5,11 @@ import { parseDuration, type Duration } from './duration.js';
  * Throw it from a handler: run this job again later. It does not count as an attempt.
  *
  * @example
- * if (!(await this.partner.isOpen())) throw new Snooze('5m');
+ * if (answer.status === 503) throw new Snooze('5m');
  */
 export class Snooze extends GodwitError {
   readonly code = 'GODWIT_SNOOZE';
+  /** Until it runs again, in ms. */
   readonly delayMs: number;
 
   /** @throws {InvalidOptionError} where the duration does not parse */

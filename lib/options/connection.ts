@@ -2,14 +2,22 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
 import { unknownField } from '../job/unknown-field.js';
 
+/** One node of a Redis Cluster. */
+export interface ClusterNode {
+  /** Name or address. */
+  readonly host: string;
+  /** Its port. @default 6379 */
+  readonly port?: number;
+}
+
 /** A Redis Cluster, as plain data. */
 export interface ClusterConnection {
   /** Nodes to ask for all others; some of them suffice. User, password and TLS of their URLs hold for every node. */
-  readonly cluster: readonly (string | { readonly host: string; readonly port?: number })[];
+  readonly cluster: readonly (string | ClusterNode)[];
   /** For the connections to every node: password, `tls`, timeouts. They win over what the URLs say. */
   readonly redisOptions?: RedisOptions;
   /** Where nodes are reached, by the `host:port` they know themselves as. */
-  readonly natMap?: Readonly<Record<string, { readonly host: string; readonly port: number }>>;
+  readonly natMap?: Readonly<Record<string, Required<ClusterNode>>>;
 }
 
 /**
@@ -22,7 +30,10 @@ export interface ClusterConnection {
  */
 export type RedisConnection =
   | string
-  | (RedisOptions & { readonly url?: string })
+  | (RedisOptions & {
+      /** Where it is; the options beside it win over what it says. */
+      readonly url?: string;
+    })
   | ClusterConnection
   | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
@@ -34,6 +45,7 @@ export type RedisConnection =
  * QueueModule.forRoot({ connection: { memory: true, inProduction: true } })
  */
 export interface MemoryConnection {
+  /** Tells it from a Redis. */
   readonly memory: true;
   /** Start also with `NODE_ENV=production`, where every deployment and every crash loses the jobs. @default false */
   readonly inProduction?: boolean;

@@ -7,7 +7,7 @@ export const MAX_BATCH = 1_000;
 
 /** `QueueModule.registerDispatcher(options)`. Both keys are full names: the `prefix` of `forRoot` is not put before them. */
 export interface DispatcherOptions {
-  /** For `@InjectDispatcher` and the log. @default the `delayedKey` */
+  /** Its name, for `@InjectDispatcher` and the log. @default the `delayedKey` */
   readonly name?: string;
   /** Sorted set that other programs fill: `ZADD delayedKey due task`. */
   readonly delayedKey: string;

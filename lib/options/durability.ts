@@ -8,6 +8,7 @@ import { duration, field, integer, shape, type Rule } from './check.js';
  */
 export type DurabilityOption = 'local' | 'replicated' | ReplicationOptions;
 
+/** How many replicas `add` waits for, and how long. */
 export interface ReplicationOptions {
   /** How many replicas must confirm, 1 to 100. @default 1 */
   readonly replicas?: number;

@@ -30,11 +30,11 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly id?: string;
   /** Run it after this time. @default 0 */
   readonly delay?: Duration;
-  /** Run it at this moment; not together with `delay`. A number is ms since 1970. */
+  /** Run it at this moment; not together with `delay`. A number is ms since 1970. @default now */
   readonly runAt?: Date | number;
-  /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, go before all of them. */
+  /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, go before all of them. @default 0 */
   readonly priority?: number;
-  /** As in the queue's defaults, but not a function: it must be stored. */
+  /** As in the queue's defaults, but not a function: it must be stored. @default that of the queue */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
   /** When the `add` of this job may resolve. @default that of the queue */
   readonly durability?: DurabilityOption;

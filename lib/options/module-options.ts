@@ -32,7 +32,7 @@ export interface QueueModuleOptions {
   readonly connection?: ConnectionOption;
   /** Starts every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different ones. @default 'godwit' */
   readonly prefix?: string;
-  /** What every job gets unless its queue or itself says otherwise. */
+  /** What every job gets unless its queue or itself says otherwise. @default those of `JobDefaults` */
   readonly defaults?: JobDefaults;
   /** Which half of the work this process does. @default 'both' */
   readonly role?: 'producer' | 'worker' | 'both';
@@ -42,17 +42,21 @@ export interface QueueModuleOptions {
   readonly enqueueTimeout?: Duration;
   /** Largest encoded data of a job, in bytes; up to 256 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
+  /** How long a worker is trusted without a sign of life. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
   readonly lease?: LeaseOptions;
+  /** How long running jobs may take once the application stops. @default { timeout: '25s', grace: '1s' } */
   readonly shutdown?: ShutdownOptions;
   /** What every queue does with events unless it says otherwise. @default true */
   readonly events?: EventsOption;
-  /** How many dead jobs each queue keeps, and how long. */
+  /** How many dead jobs each queue keeps, and how long. @default { max: 10000, age: '90d' } */
   readonly dead?: DeadOptions;
-  /** How many completed jobs each queue keeps, of those with a `retention`. */
+  /** How many completed jobs each queue keeps, of those with a `retention`. @default { max: 100000 } */
   readonly completed?: CompletedOptions;
+  /** How often what is kept for too long is looked for. @default { interval: '60s' } */
   readonly upkeep?: UpkeepOptions;
   /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
   readonly durability?: DurabilityOption;
+  /** Whose the schedules in the code of this process are. @default { owner: 'app' } */
   readonly schedules?: ScheduleOwnerOptions;
   readonly enhancers?: EnhancerOptions;
   /** What stands around every run of this process, the outermost first. @default nothing */
@@ -82,6 +86,7 @@ export interface ScheduleOwnerOptions {
   readonly owner?: string;
 }
 
+/** How long a worker is trusted, and what becomes of jobs whose worker is gone. */
 export interface LeaseOptions {
   /** How long a worker is trusted without a sign of life, 100 ms to 1 h; its beat is a quarter of it. @default '8s' */
   readonly duration?: Duration;
@@ -91,6 +96,7 @@ export interface LeaseOptions {
   readonly maxBlock?: Duration;
 }
 
+/** How long running jobs may take once the application stops. */
 export interface ShutdownOptions {
   /** How long running jobs may take to end once the application stops; up to 24 days. @default '25s' */
   readonly timeout?: Duration;
@@ -104,15 +110,24 @@ export interface ShutdownOptions {
  *
  * @default { max: 10000 }
  */
-export type EventsOption = boolean | { readonly max?: number; readonly age?: Duration };
+export type EventsOption =
+  | boolean
+  | {
+      /** How many are kept, up to 10,000,000. @default 10000 */
+      readonly max?: number;
+      /** How long they are kept. @default of any age */
+      readonly age?: Duration;
+    };
 
+/** How many dead jobs a queue keeps, and how long. */
 export interface DeadOptions {
-  /** 0 to 10,000,000. @default 10000 */
+  /** How many jobs, 0 to 10,000,000. @default 10000 */
   readonly max?: number;
-  /** @default '90d' */
+  /** How long they are kept. @default '90d' */
   readonly age?: Duration;
 }
 
+/** How many completed jobs a queue keeps, of those with a `retention`. */
 export interface CompletedOptions {
   /**
    * 0 to 10,000,000. Beyond it those go first whose `retention` ends first. It bounds memory: results that must be there for
@@ -133,11 +148,17 @@ export interface UpkeepOptions {
 export interface QueueOptions {
   /** `[A-Za-z0-9._-]{1,128}`. */
   readonly name: string;
+  /** What every job of the queue gets unless it says otherwise. @default that of `forRoot` */
   readonly defaults?: JobDefaults;
+  /** Whether its events are written, and how many are kept. @default that of `forRoot` */
   readonly events?: EventsOption;
+  /** How many dead jobs it keeps, and how long. @default that of `forRoot` */
   readonly dead?: DeadOptions;
+  /** How many completed jobs it keeps, of those with a `retention`. @default that of `forRoot` */
   readonly completed?: CompletedOptions;
+  /** Largest encoded data of a job, in bytes; up to 256 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
+  /** When `add` may resolve. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
 }
 

@@ -44,7 +44,9 @@ export interface ScheduleLimits {
   readonly maxMissed?: number;
 }
 
+/** What becomes of an occurrence while the job of an earlier one has not ended. */
 export type Overlap = 'allow' | 'skip' | 'replace';
+/** Which of the occurrences are made up that came due while no process was there. */
 export type Missed = 'skip' | 'once' | 'all';
 
 /** When a schedule makes jobs. */
@@ -54,10 +56,12 @@ export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 export type ScheduledJobOptions = Omit<JobOptions, 'id' | 'delay' | 'runAt' | 'durability'>;
 
 /** What job a schedule makes. */
-export interface ScheduleTemplate<Data = unknown> {
-  readonly name: string;
+export interface ScheduleTemplate<Data = unknown, Name extends string = string> {
+  /** Which handler the jobs are for. */
+  readonly name: Name;
   /** @default null */
   readonly data?: Data;
+  /** Options of every job it makes. @default those of the queue */
   readonly options?: ScheduledJobOptions;
 }
 

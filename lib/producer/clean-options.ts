@@ -11,9 +11,9 @@ export interface CleanOptions {
    * back to it, or to it late, may be older behind them.
    */
   readonly state: 'completed' | 'dead' | 'waiting' | 'delayed';
-  /** @default 0: of any age */
+  /** Only those that are older. @default 0: of any age */
   readonly olderThan?: Duration;
-  /** At most so many, 1 to 1,000. @default 1000 */
+  /** At most so many jobs, 1 to 1,000. @default 1000 */
   readonly limit?: number;
 }
 

@@ -4,56 +4,64 @@ import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
+import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { faultOfText, quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** Which dead jobs; a field that is left out means any. */
-export interface DeadFilter {
-  /** Why they died. */
+export interface DeadFilter<Name extends string = string> {
+  /** Why they died. @default any reason */
   readonly reason?: DeadReason;
-  /** Name of the job. */
-  readonly name?: string;
-  /** Died longer ago than this. */
+  /** Name of the job. @default any name */
+  readonly name?: Name;
+  /** Died longer ago than this. @default any time */
   readonly olderThan?: Duration;
-  /** Died within this time. */
+  /** Died within this time. @default any time */
   readonly newerThan?: Duration;
   /** At most so many, 1 to 1,000. @default 1000 (of `list`: 100) */
   readonly limit?: number;
 }
 
 /** What `list` takes. */
-export interface DeadListOptions extends DeadFilter {
-  /** Where the page before ended. */
+export interface DeadListOptions<Name extends string = string> extends DeadFilter<Name> {
+  /** Where the page before ended. @default from the start */
   readonly cursor?: string;
 }
 
 /** A page of dead jobs. */
-export interface DeadPage<Data = unknown> {
+export interface DeadPage<Data = unknown, Entry = DeadJob<Data>> {
   /** The one that died first first. */
-  readonly jobs: readonly DeadJob<Data>[];
+  readonly jobs: readonly Entry[];
   /** For the next page; null at the end. */
   readonly cursor: string | null;
 }
 
 /** A job that gave up, as it is kept for a person. */
-export interface DeadJob<Data = unknown> {
+export interface DeadJob<Data = unknown, Name extends string = string> {
+  /** Id of the job. */
   readonly id: string;
   /** Empty where the body cannot be read. */
-  readonly name: string;
-  /** Undefined where the body cannot be read. */
+  readonly name: Name | '';
+  /** As it was added. Undefined where it was added without data, or the body cannot be read. */
   readonly data: Data | undefined;
   /** Null where the record of it cannot be read. */
   readonly reason: DeadReason | null;
   /** What went wrong last; null where it cannot be read. */
   readonly failure: FailureRecord | null;
+  /** By the clock of Redis. */
   readonly diedAt: Date;
   /** Attempts that it had. */
   readonly attempt: number;
   /** Attempts in all. */
   readonly attempts: number;
 }
+
+/** A dead job of a `Queue<Jobs>`, told by its name. */
+export type DeadJobIn<Jobs = any> = {
+  [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
+}[NameIn<Jobs>];
 
 /** One call must come to its end. */
 const MOST = 1000;
@@ -75,10 +83,11 @@ const readList = shape({ ...FILTER, cursor: field('after', rule(readCursor)) });
  *
  * @example
  * const { jobs, cursor } = await queue.dead.list({ reason: 'retries-exhausted' });
- * await queue.dead.retry(jobs[0].id);
+ * for (const job of jobs) if (job.failure?.message.includes('ECONNREFUSED')) await queue.dead.retry(job.id);
+ * console.log(cursor); // of the next page
  * await queue.dead.remove({ name: 'welcome', olderThan: '7d' });
  */
-export class DeadJobs {
+export class DeadJobs<Jobs = any> {
   /** @internal */
   constructor(
     private readonly engine: QueueEngine,
@@ -98,11 +107,13 @@ export class DeadJobs {
    * }
    * @throws {InvalidOptionError | InvalidJobNameError}
    */
-  async list<Data = unknown>(options: DeadListOptions = {}): Promise<DeadPage<Data>> {
+  async list(options?: DeadListOptions<NameIn<Jobs>>): Promise<DeadPage<DataIn<Jobs>, DeadJobIn<Jobs>>>;
+  async list<Data>(options?: DeadListOptions<NameIn<Jobs>>): Promise<DeadPage<Data>>;
+  async list(options: DeadListOptions = {}): Promise<DeadPage<any, DeadJob<any, any>>> {
     const { limit = 100, after = null, ...match } = readList(options, 'dead.list()', refuse)!;
     const { name } = this.options;
     const page = await this.engine.upkeep.deadJobs(name, { ...match, limit, after });
-    const jobs = page.jobs.map((job) => toDeadJob(job, this.options) as DeadJob<Data>);
+    const jobs = page.jobs.map((job) => toDeadJob(job, this.options));
     return { jobs, cursor: page.next && `${page.next.at}-${page.next.id}` };
   }
 
@@ -116,7 +127,7 @@ export class DeadJobs {
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    */
   retry(which: string): Promise<void>;
-  retry(which: DeadFilter): Promise<readonly string[]>;
+  retry(which: DeadFilter<NameIn<Jobs>>): Promise<readonly string[]>;
   async retry(which: string | DeadFilter): Promise<readonly string[] | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;
@@ -135,7 +146,7 @@ export class DeadJobs {
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    */
   remove(which: string): Promise<void>;
-  remove(which: DeadFilter): Promise<readonly string[]>;
+  remove(which: DeadFilter<NameIn<Jobs>>): Promise<readonly string[]>;
   async remove(which: string | DeadFilter): Promise<readonly string[] | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;

@@ -1,8 +1,9 @@
 import type { EnqueueJob } from '../engine/engine.js';
-import { validatePayload, type JobDefinition } from '../job/define-job.js';
+import type { AnyDefinition } from '../job/define-job.js';
 import { checkJobId, checkJobName, generateId } from '../job/job-id.js';
-import { encodeBody } from '../job/job-record.js';
+import { encodeBody, NO_DATA } from '../job/job-record.js';
 import { encodePayload } from '../job/payload.js';
+import { checkGiven } from '../job/validate.js';
 import type { Replication } from '../options/durability.js';
 import { checkJobOptions, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -12,8 +13,6 @@ export interface JobRequest {
   readonly name: string;
   readonly data: unknown;
   readonly options?: JobOptions | undefined;
-  /** What the caller wrote, where `options` is not that. */
-  readonly given?: object;
 }
 
 /** A job as the store takes it, and what must be known of it before its `add` resolves. */
@@ -24,19 +23,24 @@ export interface MadeJob extends EnqueueJob {
   readonly given?: object | undefined;
 }
 
-/** Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored. */
+/**
+ * Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored.
+ *
+ * @param json the data where it is encoded already.
+ */
 export function makeJob(
   queue: ResolvedQueueOptions,
   request: JobRequest,
   now: number,
   path: string,
+  json?: string,
 ): MadeJob {
   const name = checkJobName(request.name);
   const { id, delayMs, dueAt, priority, durability, ...policy } = checkJobOptions(
     request.options,
     `${path}.options`,
   );
-  const data = encodePayload(request.data, `${path}.data`, queue.maxPayloadBytes);
+  const data = json ?? encodePayload(request.data, `${path}.data`, queue.maxPayloadBytes);
   const createdAt = Math.floor(now);
   const body = encodeBody(name, createdAt, { ...policy, delayMs, dueAt, priority }, data);
   return {
@@ -44,7 +48,7 @@ export function makeJob(
     name,
     body,
     replication: durability === undefined ? queue.durability : durability,
-    given: request.given ?? request.options,
+    given: request.options,
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
@@ -52,14 +56,20 @@ export function makeJob(
 }
 
 /**
- * Refuses data that the schema of the definition does not take. The data is stored as it was given: what the schema makes
- * of it is made once, where it is handled, since few transformations may be applied to their own outcome.
+ * The same for a definition: its schema is asked first. Where the schema takes undefined, as one with a default does, there may
+ * be no data.
  *
  * @throws {SchemaViolationError}
  */
-export async function checkSchema<Input>(
-  definition: JobDefinition<Input, unknown>,
-  data: Input,
-): Promise<void> {
-  await validatePayload(definition, data);
+export async function makeDefinedJob(
+  queue: ResolvedQueueOptions,
+  definition: AnyDefinition,
+  { data, options }: Omit<JobRequest, 'name'>,
+  now: number,
+  path: string,
+): Promise<MadeJob> {
+  const isNone = data === undefined && definition.schema !== undefined;
+  const json = isNone ? NO_DATA : encodePayload(data, `${path}.data`, queue.maxPayloadBytes);
+  await checkGiven(definition, data, isNone ? undefined : json);
+  return makeJob(queue, { name: definition.name, data, options }, now, path, json);
 }

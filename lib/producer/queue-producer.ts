@@ -1,22 +1,28 @@
-import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
+import {
+  checkDefinition,
+  isDefinition,
+  type AnyDefinition,
+  type InputOf,
+  type ResultOf,
+} from '../job/define-job.js';
 import type { JobOptions } from '../options/job-options.js';
-import { checkEntries, namingEntry } from './bulk.js';
-import { checkSchema } from './job-maker.js';
-import type { AddResult, BulkJob, Queue, WaitOptions } from './queue.js';
-
-/** One entry of `addBulk` with a definition. */
-export interface BulkItem<Input> {
-  readonly data: Input;
-  readonly options?: JobOptions;
-}
+import type { AddResult, BulkItem, BulkJob, Queue, WaitOptions } from './queue.js';
 
 /**
  * Puts jobs into any registered queue. Inject it by its class.
  *
  * @example
- * constructor(private readonly producer: QueueProducer) {}
- * await this.producer.add(welcome, { to: dto.email }, { delay: '10m', id: `welcome-${dto.email}` });
- * await this.producer.add('email', 'welcome', { to: dto.email });
+ * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
+ *
+ * @Injectable()
+ * export class Signup {
+ *   constructor(private readonly producer: QueueProducer) {}
+ *
+ *   async done(to: string) {
+ *     await this.producer.add(welcome, { to }, { delay: '10m', id: `welcome-${to}` });
+ *     await this.producer.add('email', 'digest', { week: 7 }); // by the names of queue and job
+ *   }
+ * }
  */
 export class QueueProducer {
   /** @internal */
@@ -25,60 +31,65 @@ export class QueueProducer {
   /**
    * Adds one job, by definition or by the names of queue and job.
    *
-   * @throws {UnknownQueueError | SchemaViolationError} and everything `Queue.add` throws
+   * @throws {UnknownQueueError} and everything `Queue.add` throws
    */
-  add<D extends JobDefinition<any, any>>(job: D, data: InputOf<D>, options?: JobOptions): Promise<AddResult>;
+  add<Definition extends AnyDefinition>(
+    job: Definition,
+    data: InputOf<Definition>,
+    options?: JobOptions,
+  ): Promise<AddResult>;
   add(queue: string, name: string, data: unknown, options?: JobOptions): Promise<AddResult>;
-  async add(job: string | JobDefinition, ...rest: unknown[]): Promise<AddResult> {
-    const { queue, name, data, options } = await this.read<JobOptions>(job, rest);
-    return queue.add(name, data, options);
+  async add(job: string | AnyDefinition, ...rest: unknown[]): Promise<AddResult> {
+    const { queue, args } = this.read<JobOptions>(job, rest);
+    return queue.add(...args);
   }
 
-  /** Adds many jobs, all or none up to 1,000: see `Queue.addBulk`. */
-  addBulk<D extends JobDefinition<any, any>>(
-    job: D,
-    items: readonly BulkItem<InputOf<D>>[],
+  /**
+   * Adds many jobs, all or none up to 1,000: see `Queue.addBulk`.
+   *
+   * @throws {UnknownQueueError} and everything `Queue.addBulk` throws
+   */
+  addBulk<Definition extends AnyDefinition>(
+    job: Definition,
+    items: readonly BulkItem<InputOf<Definition>>[],
   ): Promise<AddResult[]>;
   addBulk(queue: string, jobs: readonly BulkJob[]): Promise<AddResult[]>;
   async addBulk(
-    job: string | JobDefinition,
+    job: string | AnyDefinition,
     items: readonly (BulkJob | BulkItem<unknown>)[],
   ): Promise<AddResult[]> {
     if (!isDefinition(job)) return this.queueOf(job).addBulk(items as readonly BulkJob[]);
-    const queue = this.queueOf(job.queue);
-    await Promise.all(
-      checkEntries(items).map((item, i) => namingEntry(i, () => checkSchema(job, item.data))),
-    );
-    return queue.addBulk(
-      items.map(({ data, options }) => ({ name: job.name, data, ...(options && { options }) })),
-    );
+    const definition = checkDefinition(job, 'addBulk()');
+    return this.queueOf(definition.queue).addBulk(definition, items);
   }
 
-  /** Adds one job and waits for its end: see `Queue.addAndWait`. */
-  addAndWait<Result = unknown, D extends JobDefinition<any, any> = JobDefinition<any, any>>(
-    job: D,
-    data: InputOf<D>,
+  /**
+   * Adds one job and waits for its end: see `Queue.addAndWait`.
+   *
+   * @typeParam Result what a handler returns of which no definition says it
+   * @throws {UnknownQueueError} and everything `Queue.addAndWait` throws
+   */
+  addAndWait<Definition extends AnyDefinition>(
+    job: Definition,
+    data: InputOf<Definition>,
     options?: WaitOptions,
-  ): Promise<Result>;
+  ): Promise<ResultOf<Definition>>;
   addAndWait<Result = unknown>(
     queue: string,
     name: string,
     data: unknown,
     options?: WaitOptions,
   ): Promise<Result>;
-  async addAndWait<Result>(job: string | JobDefinition, ...rest: unknown[]): Promise<Result> {
-    const { queue, name, data, options } = await this.read<WaitOptions>(job, rest);
-    return queue.addAndWait<Result>(name, data, options);
+  async addAndWait(job: string | AnyDefinition, ...rest: unknown[]): Promise<unknown> {
+    const { queue, args } = this.read<WaitOptions>(job, rest);
+    return queue.addAndWait(...args);
   }
 
-  private async read<Options>(job: string | JobDefinition, rest: unknown[]) {
-    if (!isDefinition(job)) {
-      const [name, data, options] = rest as [string, unknown, Options | undefined];
-      return { queue: this.queueOf(job), name, data, options };
-    }
-    const [data, options] = rest as [unknown, Options | undefined];
-    const queue = this.queueOf(job.queue);
-    await checkSchema(job, data);
-    return { queue, name: job.name, data, options };
+  /** The queue, and what its own method takes. */
+  private read<Options>(job: string | AnyDefinition, rest: unknown[]) {
+    const definition = isDefinition(job) ? checkDefinition(job, 'add()') : undefined;
+    const queue = this.queueOf(definition?.queue ?? (job as string));
+    const args = definition ? [definition, ...rest] : rest;
+    return { queue, args: args as [string | AnyDefinition, unknown, Options?] };
   }
 }

@@ -3,37 +3,28 @@ import type { QueueEngine } from '../engine/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';
+import { isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
+import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
-import { parseDuration, type Duration } from '../job/duration.js';
+import { parseDuration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
 import { field, integer, readable, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
-import { addInChunks, checkEntries, entryPath, naming } from './bulk.js';
+import { addInChunks } from './bulk.js';
 import { checkClean, type CleanOptions } from './clean-options.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
+import { JobFactory } from './job-factory.js';
 import { makeJob, type MadeJob } from './job-maker.js';
-import { toSnapshot, type JobSnapshot } from './job-snapshot.js';
+import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
 
-export type { AddResult };
-
-/** One entry of `addBulk`. */
-export interface BulkJob {
-  readonly name: string;
-  readonly data: unknown;
-  readonly options?: JobOptions;
-}
-
-/** Options of `addAndWait`. */
-export interface WaitOptions extends JobOptions {
-  /** How long to wait for the end of the job. @default '30s' */
-  readonly waitTimeout?: Duration;
-}
+export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
@@ -57,17 +48,37 @@ const WAITED_RETENTION = 60_000;
 /**
  * The handle of one queue: add jobs, look at them, act on them. Inject it with `@InjectQueue('email')`.
  *
+ * With a type parameter the compiler checks names and data: types of data by name, or an object or a tuple of definitions. By a
+ * name only the compiler checks; by a definition its schema is asked too, when the job is added.
+ *
  * @example
- * constructor(@InjectQueue('email') private readonly emails: Queue) {}
- * await this.emails.add('welcome', { to }, { delay: '10m' });
+ * @Injectable()
+ * export class Signup {
+ *   constructor(@InjectQueue('email') private readonly emails: Queue<{ welcome: { to: string }; digest: { week: number } }>) {}
+ *
+ *   async done(to: string) {
+ *     await this.emails.add('welcome', { to }, { delay: '10m' });
+ *   }
+ * }
+ *
+ * @example
+ * export const EmailJobs = {
+ *   welcome: defineJob('email', 'welcome', z.object({ to: z.email() })),
+ *   purge: defineJob<{ olderThan: string }, 'purge'>('email', 'purge'),
+ * };
+ * const emails = app.get<Queue<typeof EmailJobs>>(getQueueToken('email'));
+ * await emails.add('purge', { olderThan: '1d' });
+ * await emails.add(EmailJobs.welcome, { to: 'ada@example.org' });
  */
-export class Queue {
+export class Queue<Jobs = any> {
+  /** Its name. */
   readonly name: string;
   /** Rules that make jobs: cron expressions and intervals. */
-  readonly schedules: Schedules;
+  readonly schedules: Schedules<Jobs>;
   /** Jobs that gave up: look at them, retry or remove them. */
-  readonly dead: DeadJobs;
+  readonly dead: DeadJobs<Jobs>;
   private readonly enqueuer: Enqueuer;
+  private readonly factory: JobFactory;
 
   /** @internal */
   constructor(
@@ -77,48 +88,74 @@ export class Queue {
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
-    this.dead = new DeadJobs(engine, options);
+    this.dead = new DeadJobs<Jobs>(engine, options);
+    this.factory = new JobFactory(options, () => engine.now());
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
-    this.schedules = new Schedules(engine, options, (job) => this.enqueuer.add(job));
+    this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
   }
 
   /**
-   * Adds a job; once this has resolved, it will end completed, dead with a reason, or removed or cancelled by a person.
+   * Adds a job, by its name or by a definition; once this has resolved, it will end completed, dead with a reason, or removed or
+   * cancelled by a person.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
+   * @throws {SchemaViolationError} where the schema of the definition does not take the data, or not what JSON makes of it
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
    * @throws {RedisRefusedError} where Redis is full, or the like
    * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
-  async add(name: string, data: unknown, options?: JobOptions): Promise<AddResult> {
-    const job = makeJob(this.options, { name, data, options }, this.engine.now(), 'add()');
-    return this.result(job, await this.enqueuer.add(job));
+  async add<Job extends JobIn<Jobs>>(
+    job: Job,
+    data: InputIn<Jobs, Job>,
+    options?: JobOptions,
+  ): Promise<AddResult>;
+  async add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
+    const made = isDefinition(job)
+      ? await this.factory.ofDefinition(job, data, options, 'add()')
+      : makeJob(this.options, { name: job, data, options }, this.engine.now(), 'add()');
+    return this.result(made, await this.enqueuer.add(made));
   }
 
   /**
-   * Adds many jobs: all or none up to 1,000; more go in chunks of 500, each all or none, with the strictest `durability` of
-   * its jobs. The results are in the order given.
+   * Adds many jobs, of any names or of one definition: all or none up to 1,000; more go in chunks of 500, each all or none,
+   * with the strictest `durability` of its jobs. The results are in the order given.
    *
    * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in
+   * @throws everything `add` throws, with the entry in its message
    */
-  async addBulk(jobs: readonly BulkJob[]): Promise<AddResult[]> {
-    const now = this.engine.now();
-    const made = checkEntries(jobs).map((job, i) => this.makeEntry(job, i, now));
+  async addBulk(jobs: readonly BulkJobIn<Jobs>[]): Promise<AddResult[]>;
+  async addBulk<Definition extends DefinitionIn<Jobs>>(
+    job: Definition,
+    items: readonly BulkItem<InputOf<Definition>>[],
+  ): Promise<AddResult[]>;
+  async addBulk(
+    jobs: readonly BulkJob[] | AnyDefinition,
+    items?: readonly BulkItem<unknown>[],
+  ): Promise<AddResult[]> {
+    const made = isDefinition(jobs) ? await this.factory.ofItems(jobs, items!) : this.factory.ofEntries(jobs);
     return addInChunks(made, this.enqueuer, (job, duplicate) => this.result(job, duplicate));
   }
 
   /**
    * Adds a job and waits for its end.
    *
+   * @typeParam Result what a handler returns of which no definition says it
    * @returns what the handler returned, as JSON gives it back
    * @throws {JobFailedError} when it died, was removed or was cancelled
    * @throws {WaitTimeoutError} when it did not end in time; it goes on
+   * @throws {InvalidOptionError} for `waitTimeout`, and everything `add` throws
    */
-  async addAndWait<Result = unknown>(
-    name: string,
-    data: unknown,
-    options: WaitOptions = {},
-  ): Promise<Result> {
+  async addAndWait<Job extends JobIn<Jobs>>(
+    job: Job,
+    data: InputIn<Jobs, Job>,
+    options?: WaitOptions,
+  ): Promise<ResultIn<Jobs, Job>>;
+  async addAndWait<Result, Name extends NameIn<Jobs> = NameIn<Jobs>>(
+    name: Name,
+    data: InputIn<Jobs, Name>,
+    options?: WaitOptions,
+  ): Promise<Result>;
+  async addAndWait(job: string | AnyDefinition, data: unknown, options: WaitOptions = {}): Promise<unknown> {
     if (typeof options !== 'object' || options === null)
       throw new InvalidOptionError('addAndWait().options', 'an object', options);
     const { waitTimeout = DEFAULT_WAIT, ...rest } = readable(options, 'addAndWait().options', () => ({
@@ -127,31 +164,40 @@ export class Queue {
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
-    const retention = Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION);
-    const job = makeJob(
-      this.options,
-      { name, data, options: { ...rest, retention }, given: options },
-      this.engine.now(),
-      'addAndWait()',
-    );
+    const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
+    const made = isDefinition(job)
+      ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()')
+      : makeJob(this.options, { name: job, data, options: kept }, this.engine.now(), 'addAndWait()');
     const until = performance.now() + waitMs;
-    const wait = this.prepareWait(this.name, job.id);
+    const wait = this.prepareWait(this.name, made.id);
     try {
       await wait.ready;
-      const duplicate = await this.enqueuer.add(job);
+      const duplicate = await this.enqueuer.add({ ...made, given: options });
       const leftMs = Math.max(0, Math.ceil(until - performance.now()));
-      return (await wait.outcome(leftMs, { duplicate, waitMs })) as Result;
+      return await wait.outcome(leftMs, { duplicate, waitMs });
     } finally {
       wait.cancel();
     }
   }
 
-  /** Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`. */
-  async get<Data = unknown>(id: string): Promise<JobSnapshot<Data> | null> {
+  /**
+   * Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`.
+   *
+   * @throws {InvalidJobIdError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async get(id: string): Promise<SnapshotIn<Jobs> | null>;
+  async get<Data>(id: string): Promise<JobSnapshot<Data> | null>;
+  async get(id: string): Promise<JobSnapshot<any, any> | null> {
     const stored = await this.engine.admin.get(this.name, checkJobId(id));
-    return stored && (toSnapshot(stored, this.options) as JobSnapshot<Data>);
+    return stored && toSnapshot(stored, this.options);
   }
 
+  /**
+   * How many jobs are in each state; completed ones only where they are kept.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   async counts(): Promise<JobCounts> {
     const { waiting, delayed, active, completed, dead } = await this.engine.admin.counts(this.name);
     return { waiting, delayed, active, completed, dead };
@@ -164,23 +210,36 @@ export class Queue {
    * @throws {InvalidOptionError}
    * @example
    * const { days, total } = await emails.stats({ days: 30 });
-   * console.log(days[0].date, days[0].processed, total.byName['welcome']?.failed ?? 0);
+   * console.log(days[0]?.date, days[0]?.processed, total.byName['welcome']?.failed ?? 0);
    */
   async stats(options: { readonly days?: number } = {}): Promise<QueueStats> {
     const { days = DEFAULT_STATS_DAYS } = statsOptions(options, 'stats()', refuse) ?? {};
     return this.engine.admin.stats(this.name, days);
   }
 
-  /** Whether `pause` is in force, for every process. */
+  /**
+   * Whether `pause` is in force, for every process.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   async isPaused(): Promise<boolean> {
     return (await this.engine.admin.counts(this.name)).paused;
   }
 
-  /** From now on no process claims from this queue; what runs goes on. Answers whether this changed anything. */
+  /**
+   * From now on no process claims from this queue; what runs goes on. Answers whether this changed anything.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   pause(): Promise<boolean> {
     return this.engine.admin.pause(this.name);
   }
 
+  /**
+   * Ends what `pause` began. Answers whether this changed anything.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
   resume(): Promise<boolean> {
     return this.engine.admin.resume(this.name);
   }
@@ -211,7 +270,7 @@ export class Queue {
    * @param reason for the event `cancelled`, the signal, and whoever waits for the job: 1 to 1,000 bytes of text in one line
    * @throws {InvalidJobIdError | InvalidOptionError}
    * @example
-   * if ((await videos.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
+   * if ((await queue.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
    */
   async cancel(id: string, reason?: string): Promise<CancelAnswer> {
     const text = checkCancelReason(reason, 'cancel().reason');
@@ -266,6 +325,8 @@ export class Queue {
    * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
    * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
    * It reads every id, a large queue in small steps, so it is for people and for tests, not for a health check.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
    */
   audit(): Promise<AuditReport> {
     return this.engine.admin.audit(this.name);
@@ -275,19 +336,11 @@ export class Queue {
    * Mends what `audit` finds, while workers go on: a job without a body is dead as `corrupt`, one in no place is back in line, one
    * in two places stays where it got furthest, jobs held by nobody are back in line with a stall counted, and leftovers of
    * jobs that are gone are removed. Safe to repeat; an `audit` finds nothing after it.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
    */
   repair(): Promise<RepairReport> {
     return this.engine.admin.repair(this.name, this.limits.maxStalls);
-  }
-
-  private makeEntry(job: BulkJob, index: number, now: number): MadeJob {
-    try {
-      const path = entryPath(index);
-      const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
-      return makeJob(this.options, request, now, path);
-    } catch (error) {
-      throw naming(index, error);
-    }
   }
 
   private result(job: MadeJob, duplicate: boolean): AddResult {

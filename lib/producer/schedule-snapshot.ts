@@ -5,7 +5,9 @@ import { readRecord } from '../schedule/record.js';
 
 /** A schedule as it stood when it was asked for. */
 export interface ScheduleSnapshot<Data = unknown> {
+  /** Id of the schedule. */
   readonly id: string;
+  /** Name of its queue. */
   readonly queue: string;
   /** As it was given, moments as ms; null where the record was written by hand or by a newer version and cannot be read. */
   readonly rule: ScheduleRule | null;
@@ -19,11 +21,13 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly lastJobId: string | null;
   /** Jobs made by occurrences. */
   readonly fired: number;
+  /** Whether a person paused it. */
   readonly paused: boolean;
   /** Whether `limit` or `endAt` is reached: it stays listed and makes no jobs any more. */
   readonly ended: boolean;
   /** Whose code declares it with `@Schedule`; null where a person made it. */
   readonly owner: string | null;
+  /** When it was made, by the clock of Redis. */
   readonly createdAt: Date;
 }
 

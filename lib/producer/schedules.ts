@@ -3,6 +3,7 @@ import type { StoredSchedule } from '../engine/schedule-verbs.js';
 import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../errors.js';
 import { generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
+import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
@@ -16,13 +17,24 @@ import { toScheduleSnapshot, type ScheduleSnapshot } from './schedule-snapshot.j
 
 /** What `upsert` did. */
 export interface UpsertResult {
+  /** Id of the schedule. */
   readonly id: string;
+  /** Name of its queue. */
   readonly queue: string;
   /** `unchanged`: there was one that says just this. */
   readonly outcome: 'created' | 'updated' | 'unchanged';
   /** Null while it is paused, and once it has ended. */
   readonly nextAt: Date | null;
 }
+
+/** What job a schedule of a `Queue<Jobs>` makes. */
+export type TemplateIn<Jobs = any> = {
+  [Name in NameIn<Jobs>]: TemplateOf<Name, DataIn<Jobs, Name>>;
+}[NameIn<Jobs>];
+
+/** The data may be left out where it may be null. */
+type TemplateOf<Name extends string, Data> = ScheduleTemplate<Data, Name> &
+  (null extends Data ? unknown : { readonly data: Data });
 
 const MAX_PAGE = 1_000;
 const MAX_RUNS = 1_000;
@@ -33,10 +45,10 @@ const MAX_RUNS = 1_000;
  * workers serve the queue, whether or not earlier ones have run.
  *
  * @example
- * await this.reports.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
- * await this.reports.schedules.upsert('poll', { every: '5m', overlap: 'skip' }, { name: 'poll', data: { feed: 1 } });
+ * await queue.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
+ * await queue.schedules.upsert('poll', { every: '5m', overlap: 'skip' }, { name: 'poll', data: { feed: 1 } });
  */
-export class Schedules {
+export class Schedules<Jobs = any> {
   /** @internal */
   constructor(
     private readonly engine: QueueEngine,
@@ -57,7 +69,7 @@ export class Schedules {
    * @throws {InvalidJobNameError | InvalidPayloadError | PayloadTooLargeError} for the template
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
-  async upsert(id: string, rule: ScheduleRule, template: ScheduleTemplate): Promise<UpsertResult> {
+  async upsert(id: string, rule: ScheduleRule, template: TemplateIn<Jobs>): Promise<UpsertResult> {
     checkScheduleId(id, 'schedules.upsert().id');
     const made = makeSchedule(rule, template, this.options.maxPayloadBytes, 'schedules.upsert()');
     for (;;) {
@@ -79,6 +91,7 @@ export class Schedules {
    *
    * @example
    * const at = (await queue.schedules.get('daily'))?.nextAt;
+   * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    */
   async get<Data = unknown>(id: string): Promise<ScheduleSnapshot<Data> | null> {
     const found = await this.find(id, 'schedules.get().id');
@@ -105,7 +118,11 @@ export class Schedules {
     return found.map((one) => toScheduleSnapshot(this.options.name, one));
   }
 
-  /** Removes a schedule; the jobs it has made stay. Answers whether there was one. */
+  /**
+   * Removes a schedule; the jobs it has made stay. Answers whether there was one.
+   *
+   * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
+   */
   remove(id: string): Promise<boolean> {
     return this.engine.schedules.remove(this.options.name, checkScheduleId(id, 'schedules.remove().id'));
   }

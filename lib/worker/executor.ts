@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
-import { validatePayload } from '../job/define-job.js';
 import { encodeResult } from '../job/payload.js';
+import { validatePayload } from '../job/validate.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { jobText } from './job-text.js';
 import type { HandlerEntry } from './handler.js';
@@ -26,7 +26,7 @@ export class Executor {
     let checked: unknown;
     let later: PromiseLike<unknown> | undefined;
     try {
-      checked = validatePayload(definition, run.data);
+      checked = validatePayload(definition, run.data, 'handler');
       if (isThenable(checked)) later = checked;
     } catch (error) {
       return this.failed(run, error, handler);

@@ -1,5 +1,5 @@
 import type { JobAbortedError } from '../errors.js';
-import type { JobDefinition } from '../job/define-job.js';
+import type { AnyDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 
 /**
@@ -27,7 +27,7 @@ export interface HandlerEntry {
   /** `Class.method`, for messages. */
   readonly label: string;
   /** With a schema, the data is checked and coerced by it before the call. */
-  readonly definition?: JobDefinition<any, any>;
+  readonly definition?: AnyDefinition;
 }
 
 /** How a pool finds what to call; the other half, discovery, supplies it. */

@@ -1,21 +1,22 @@
 /** Checked by `tsc`, never run: every `@ts-expect-error` is a mistake that must not compile. */
 import {
   defineJob,
-  validatePayload,
+  type AnyDefinition,
   type InputOf,
   type JobDefinition,
   type JobOf,
   type OutputOf,
 } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
+import { validatePayload } from '#lib/job/validate.js';
 import { z } from 'zod';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function assert<T extends true>(_proof?: T): void {}
 
-declare function add<Input>(definition: JobDefinition<Input, any>, data: NoInfer<Input>): void;
+declare function add<Input>(definition: JobDefinition<Input, any, any>, data: NoInfer<Input>): void;
 declare function handle<Output>(
-  definition: JobDefinition<any, Output>,
+  definition: JobDefinition<any, Output, any>,
   handler: (job: Job<Output>) => unknown,
 ): void;
 
@@ -57,7 +58,7 @@ handle(order, (job) => job.data.id.toFixed() + job.data.note.trim());
 // @ts-expect-error the handler receives a number
 handle(order, (job: Job<{ id: string }>) => job.data.id);
 
-const validated = validatePayload(order, {});
+const validated = validatePayload(order, {}, 'handler');
 assert<Equal<typeof validated, { id: number; note: string } | Promise<{ id: number; note: string }>>>();
 
 // --- without both: the handler must look at what it gets
@@ -78,5 +79,5 @@ defineJob('email');
 purge.name = 'other';
 
 // --- definitions of any kind fit where no payload is looked at
-const all: readonly JobDefinition<any, any>[] = [purge, order, any];
+const all: readonly AnyDefinition[] = [purge, order, any];
 void all;

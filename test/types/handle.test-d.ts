@@ -1,3 +1,6 @@
+import { type } from 'arktype';
+import { of } from 'rxjs';
+import * as v from 'valibot';
 import { z } from 'zod';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Attempt, JobData, JobId, Signal } from '#lib/decorators/job-params.decorator.js';
@@ -8,6 +11,10 @@ import type { Job } from '#lib/job/job.js';
 const welcome = defineJob('email', 'welcome', z.object({ to: z.string(), count: z.coerce.number() }));
 const purge = defineJob<{ olderThan: string }>('email', 'purge');
 const nothing = defineJob<null>('email', 'nothing');
+
+const parsed = defineJob('email', 'parsed', v.object({ at: v.pipe(v.string(), v.transform(Number)) }));
+const typed = defineJob('email', 'typed', type({ host: 'string', port: 'string.numeric.parse' }));
+const render = defineJob('email', 'render', z.object({ url: z.string() })).returns<{ pdf: string }>();
 
 @Processor(welcome, { concurrency: 5 })
 export class Accepted {
@@ -37,6 +44,26 @@ export class Accepted {
   parameters(@JobId() id: string, @Attempt() attempt: number, @JobData('to') to: string): string {
     return `${id} ${attempt} ${to}`;
   }
+  @Handle(parsed)
+  output(job: Job<{ at: number }>): string {
+    return job.data.at.toFixed();
+  }
+  @Handle(typed)
+  alsoOutput(job: JobOf<typeof typed>): number {
+    return job.data.port + job.data.host.length;
+  }
+  @Handle(render)
+  returns(job: JobOf<typeof render>) {
+    return { pdf: job.data.url };
+  }
+  @Handle(render)
+  async promises() {
+    return { pdf: '' };
+  }
+  @Handle(render)
+  observes() {
+    return of({ pdf: '' });
+  }
   @Handle('any')
   named(job: Job<{ whatever: boolean }>): boolean {
     return job.data.whatever;
@@ -57,6 +84,31 @@ export class Refused {
   @Handle(welcome)
   input(job: Job<{ to: string; count: string }>): string {
     return job.data.count;
+  }
+  // @ts-expect-error the schema makes a number of the text
+  @Handle(parsed)
+  text(job: Job<{ at: string }>): string {
+    return job.data.at;
+  }
+  // @ts-expect-error the schema makes a number of the text
+  @Handle(typed)
+  alsoText(job: Job<{ host: string; port: string }>): string {
+    return job.data.port;
+  }
+  // @ts-expect-error the definition says that it returns something else
+  @Handle(render)
+  returnsOther(job: JobOf<typeof render>) {
+    return { html: job.data.url };
+  }
+  // @ts-expect-error the same of a promise
+  @Handle(render)
+  async promisesOther() {
+    return { pdf: 1 };
+  }
+  // @ts-expect-error and of an Observable
+  @Handle(render)
+  observesOther() {
+    return of({ pdf: 1 });
   }
   // @ts-expect-error the definition promises no such field
   @Handle(purge)

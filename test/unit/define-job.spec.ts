@@ -4,12 +4,22 @@ import {
   InvalidQueueNameError,
   SchemaViolationError,
 } from '#lib/errors.js';
-import { defineJob, validatePayload } from '#lib/job/define-job.js';
+import { defineJob, type JobDefinition } from '#lib/job/define-job.js';
+import { validatePayload as validate } from '#lib/job/validate.js';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 const standard = (validate: (value: unknown) => unknown) =>
   ({ '~standard': { version: 1, vendor: 'test', validate } }) as never;
+
+const validatePayload = <Output>(definition: JobDefinition<any, Output>, data: unknown) =>
+  validate(definition, data, 'add');
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
 
 const violationOf = async (run: () => unknown): Promise<SchemaViolationError> => {
   try {
@@ -56,7 +66,11 @@ describe('defineJob', () => {
     ['nothing, as from a circular import', undefined, 'got undefined'],
     ['null', null, 'got null (null)'],
     ['a plain object', { to: 'string' }, 'got {"to":"string"} (object)'],
+    ['an object of zod before 3.24', { _def: {}, parse() {}, safeParse() {} }, 'got {"_def":{}} (object)'],
+    ['an empty object', {}, 'got {} (object)'],
+    ['a function', function validate() {}, 'got function validate'],
     ['a class', class Dto {}, 'got function Dto'],
+    ['a revoked proxy', revoked(), 'got something that cannot be shown (object)'],
     ['another version', { '~standard': { version: 2, validate() {} } }, 'got {'],
     ['one that cannot validate', { '~standard': { version: 1 } }, 'got {'],
     ['a text', 'string', 'got "string" (string)'],

@@ -1,5 +1,5 @@
 import { MAX_DURATION_MS } from '#lib/job/duration.js';
-import { decodeBody, encodeBody, expiresAt, type RecordOptions } from '#lib/job/job-record.js';
+import { decodeBody, encodeBody, expiresAt, NO_DATA, type RecordOptions } from '#lib/job/job-record.js';
 import { encodePayload } from '#lib/job/payload.js';
 import { checkJobOptions } from '#lib/options/job-options.js';
 import * as fc from 'fast-check';
@@ -120,13 +120,21 @@ describe('decodeBody', () => {
     });
   });
 
+  it('reads a job without data, which no JSON text could be', () => {
+    expect(decodeBody(encodeBody('n', 1, { attempts: 2 }, NO_DATA))).toEqual({
+      name: 'n',
+      createdAt: 1,
+      options: { attempts: 2 },
+      data: undefined,
+    });
+  });
+
   it.each([
     '',
     'n',
     'n\n',
     'n\n1',
     'n\n1\n',
-    'n\n1\n\n',
     '\n1\n\n1',
     'n\n\n\n1',
     'n\n-1\n\n1',

@@ -1,7 +1,7 @@
 import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
 import { Handle, Processor, QueueModule, QueueProducer, defineJob, type JobOf } from 'godwit';
 
-export const welcome = defineJob<{ to: string }>('email', 'welcome');
+export const welcome = defineJob<{ to: string }>('email', 'welcome').returns<string>();
 
 @Injectable()
 export class Mailer {
@@ -26,7 +26,7 @@ export class SignupController {
 
   @Post()
   async signup(@Body() body: { email: string }): Promise<{ mail: string }> {
-    return { mail: await this.producer.addAndWait<string>(welcome, { to: body.email }) };
+    return { mail: await this.producer.addAndWait(welcome, { to: body.email }) };
   }
 }
 

@@ -1,0 +1,128 @@
+import { GodwitError } from './base.js';
+import { show } from './show.js';
+
+/**
+ * An option has a value that breaks its rule. Nothing was changed.
+ *
+ * @example
+ * if (error instanceof InvalidOptionError) console.error(`${error.path} must be ${error.rule}`);
+ */
+export class InvalidOptionError extends GodwitError {
+  readonly code = 'GODWIT_INVALID_OPTION';
+
+  constructor(
+    /** Where: `forRoot().shutdown.timeout`, `add().delay`. */
+    readonly path: string,
+    /** What was expected, as a phrase that follows "must be". */
+    readonly rule: string,
+    /** What was given. */
+    readonly received: unknown,
+    /** Where "must be" does not say it well. */
+    message = `${path} must be ${rule}, got ${show(received)}`,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * A queue name outside `[A-Za-z0-9._-]{1,128}`.
+ *
+ * @example
+ * if (error instanceof InvalidQueueNameError) console.error('no queue can be called', error.received);
+ */
+export class InvalidQueueNameError extends GodwitError {
+  readonly code = 'GODWIT_INVALID_QUEUE_NAME';
+
+  constructor(
+    /** What was given. */
+    readonly received: unknown,
+  ) {
+    super(`a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got ${show(received)}`);
+  }
+}
+
+/**
+ * A job name that is empty, over 255 bytes, or holds control characters or lone surrogates.
+ *
+ * @example
+ * if (error instanceof InvalidJobNameError) console.error('no job can be called', error.received, error.why);
+ */
+export class InvalidJobNameError extends GodwitError {
+  readonly code = 'GODWIT_INVALID_JOB_NAME';
+
+  constructor(
+    /** What was given. */
+    readonly received: unknown,
+    /** What is wrong with it, as a phrase that follows it. */
+    readonly why: string,
+  ) {
+    super(
+      `a job name is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`,
+    );
+  }
+}
+
+/**
+ * A job id that is empty, over 255 bytes, or holds control characters or lone surrogates.
+ *
+ * @example
+ * if (error instanceof InvalidJobIdError) throw new BadRequestException(error.message);
+ */
+export class InvalidJobIdError extends GodwitError {
+  readonly code = 'GODWIT_INVALID_JOB_ID';
+
+  constructor(
+    /** What was given. */
+    readonly received: unknown,
+    /** What is wrong with it, as a phrase that follows it. */
+    readonly why: string,
+  ) {
+    super(
+      `a job id is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`,
+    );
+  }
+}
+
+/**
+ * The data of a job, or what a handler returned, cannot be written as JSON without losing something.
+ *
+ * @example
+ * if (error instanceof InvalidPayloadError) console.error(`${error.path} is ${error.found}`);
+ */
+export class InvalidPayloadError extends GodwitError {
+  readonly code = 'GODWIT_INVALID_PAYLOAD';
+
+  constructor(
+    /** Where inside the data: `data.items[3].at`. */
+    readonly path: string,
+    /** What stands there: `a function`, `a BigInt`, `a circular reference`. */
+    readonly found: string,
+  ) {
+    super(`${path} is ${found}, which JSON cannot hold; turn it into a string, a number or plain data first`);
+  }
+}
+
+/**
+ * The encoded data is larger than `maxPayloadBytes`.
+ *
+ * @example
+ * if (error instanceof PayloadTooLargeError) throw new PayloadTooLargeException(`${error.bytes} bytes`);
+ */
+export class PayloadTooLargeError extends GodwitError {
+  readonly code = 'GODWIT_PAYLOAD_TOO_LARGE';
+
+  constructor(
+    /** Size of the JSON text in bytes of UTF-8, or at least so many. */
+    readonly bytes: number,
+    /** The limit in bytes. */
+    readonly maxPayloadBytes: number,
+    what = 'the data of the job',
+    /** Counting stopped early: `bytes` is a lower bound. */
+    atLeast = false,
+  ) {
+    super(
+      `${what} takes ${atLeast ? 'at least ' : ''}${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
+        `store it elsewhere and put its address into the job, or raise maxPayloadBytes`,
+    );
+  }
+}

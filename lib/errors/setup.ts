@@ -1,0 +1,77 @@
+import { GodwitError } from './base.js';
+
+/**
+ * A queue that was never registered.
+ *
+ * @example
+ * if (error instanceof UnknownQueueError) console.error(`${error.queue} is none of ${error.known.join(', ')}`);
+ */
+export class UnknownQueueError extends GodwitError {
+  readonly code = 'GODWIT_UNKNOWN_QUEUE';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Names of the queues that are registered. */
+    readonly known: readonly string[],
+  ) {
+    super(
+      `queue '${queue}' is not registered; add QueueModule.registerQueue({ name: '${queue}' }) to a module` +
+        (known.length ? ` (registered: ${known.join(', ')})` : ' (no queue is registered)'),
+    );
+  }
+}
+
+/**
+ * One queue name was registered twice with options that differ.
+ *
+ * @example
+ * if (error instanceof QueueConflictError) console.error(error.first, error.second);
+ */
+export class QueueConflictError extends GodwitError {
+  readonly code = 'GODWIT_QUEUE_CONFLICT';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Its options at the first registration, on one line. */
+    readonly first: string,
+    /** Those of the other. */
+    readonly second: string,
+  ) {
+    super(`queue '${queue}' is registered twice with different options: ${first} and ${second}; keep one`);
+  }
+}
+
+/**
+ * `registerQueue` or a processor is used, but `QueueModule.forRoot` is not imported anywhere.
+ *
+ * @example
+ * if (error instanceof MissingRootError) console.error('import QueueModule.forRoot() in the root module');
+ */
+export class MissingRootError extends GodwitError {
+  readonly code = 'GODWIT_MISSING_ROOT';
+
+  constructor() {
+    super('QueueModule.forRoot() or forRootAsync() is missing; import one of them once, in the root module');
+  }
+}
+
+/**
+ * Everything that is wrong with the configuration, found at bootstrap and said at once.
+ *
+ * @example
+ * if (error instanceof BootstrapError) for (const fault of error.faults) console.error(fault);
+ */
+export class BootstrapError extends GodwitError {
+  readonly code = 'GODWIT_BOOTSTRAP';
+
+  constructor(
+    /** One sentence for each fault. */
+    readonly faults: readonly string[],
+  ) {
+    super(
+      `the queues cannot start, ${faults.length === 1 ? '1 fault' : `${faults.length} faults`}:\n${faults.map((fault) => ` - ${fault}`).join('\n')}`,
+    );
+  }
+}

@@ -1,0 +1,143 @@
+import { GodwitError } from './base.js';
+
+/** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
+export type Applied = 'no' | 'unknown';
+
+/**
+ * Redis did not answer in time, or the connection broke. `applied` says whether the call may have had its effect.
+ *
+ * @example
+ * if (error instanceof RedisUnavailableError) await queue.add('welcome', data, { id }); // the same id: one job, whatever was applied
+ */
+export class RedisUnavailableError extends GodwitError {
+  readonly code = 'GODWIT_REDIS_UNAVAILABLE';
+
+  constructor(
+    /** What was asked of Redis: `add`, `counts`. */
+    readonly verb: string,
+    /** Whether the call may have had its effect. */
+    readonly applied: Applied,
+    why: string,
+    options?: { cause?: unknown },
+  ) {
+    super(
+      `${verb}: ${why}; ${applied === 'no' ? 'nothing was changed, the call can be made again' : 'whether it took effect is unknown, make it again with the same job id'}`,
+      options,
+    );
+  }
+}
+
+/**
+ * Redis answered with an error: out of memory, a wrong type, no permission. Almost always before anything was written.
+ *
+ * @example
+ * if (error instanceof RedisRefusedError && error.reply === 'OOM') throw new ServiceUnavailableException();
+ */
+export class RedisRefusedError extends GodwitError {
+  readonly code = 'GODWIT_REDIS_REFUSED';
+
+  constructor(
+    /** What was asked of Redis: `add`, `counts`. */
+    readonly verb: string,
+    /** First word of the reply: `OOM`, `WRONGTYPE`, `NOPERM`, `MISCONF`, `READONLY`. */
+    readonly reply: string,
+    message: string,
+    options?: { cause?: unknown },
+    /** Whether the call may have had its effect. */
+    readonly applied: Applied = 'no',
+    advice = adviceFor(reply),
+  ) {
+    const effect = applied === 'no' ? 'nothing was changed' : 'whether it took effect is unknown';
+    super(`${verb}: Redis refused, ${effect}: ${message}${advice}`, options);
+  }
+}
+
+/**
+ * The job is stored, but fewer replicas than its `durability` asks for confirmed that in time. It will run unless the
+ * primary is lost before a replica has it.
+ *
+ * @example
+ * if (error instanceof NotReplicatedError) console.warn(`${error.answered} of ${error.asked} replicas have it`);
+ */
+export class NotReplicatedError extends GodwitError {
+  readonly code = 'GODWIT_NOT_REPLICATED';
+  /** Whether the job survives the loss of the primary. */
+  /** Whether the job survives the loss of the primary. */
+  readonly applied: Applied = 'unknown';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Replicas that had to confirm. */
+    readonly asked: number,
+    /** Replicas that did, at the last attempt. */
+    readonly answered: number,
+    /** Of this attempt and those before it, ms. */
+    readonly waitedMs: number,
+  ) {
+    super(
+      `add to queue '${queue}': stored, but ${answered} of ${asked} replicas confirmed it within ${waitedMs} ms; ` +
+        'whether it survives the loss of the primary is unknown, make it again with the same job id',
+    );
+  }
+}
+
+/**
+ * The server is not Redis 7.0+ or Valkey 7.2+.
+ *
+ * @example
+ * if (error instanceof UnsupportedRedisError) console.error(`${error.server} ${error.version} is too old`);
+ */
+export class UnsupportedRedisError extends GodwitError {
+  readonly code = 'GODWIT_UNSUPPORTED_REDIS';
+
+  constructor(
+    /** `Redis` or `Valkey`. */
+    readonly server: string,
+    /** As the server says it. */
+    readonly version: string,
+  ) {
+    super(
+      `${server} ${version} is too old: Redis 7.0 or Valkey 7.2 is needed, for scripts that run at maxmemory`,
+    );
+  }
+}
+
+/**
+ * The queue system is stopped or was never started.
+ *
+ * @example
+ * if (error instanceof NotRunningError) throw new ServiceUnavailableException();
+ */
+export class NotRunningError extends GodwitError {
+  readonly code = 'GODWIT_NOT_RUNNING';
+  /** Nothing was changed. */
+  readonly applied: Applied = 'no';
+
+  constructor(
+    /** What was asked for: `add`, `counts`. */
+    readonly verb: string,
+  ) {
+    super(`${verb}: the queues are stopped; nothing was changed`);
+  }
+}
+
+function adviceFor(reply: string): string {
+  switch (reply) {
+    case 'OOM':
+      return ' (raise maxmemory or let the workers drain the backlog, which they can at maxmemory)';
+    case 'WRONGTYPE':
+      return ' (another program uses one of our keys; choose another prefix)';
+    case 'NOPERM':
+    case 'NOAUTH':
+    case 'WRONGPASS':
+      return ' (check the user, password and ACL of the connection)';
+    case 'MOVED':
+    case 'CROSSSLOT':
+      return ' (this Redis is a node of a cluster: name its nodes in the connection, as { cluster: [...] })';
+    case 'MISCONF':
+      return ' (Redis cannot write to its disk)';
+    default:
+      return '';
+  }
+}

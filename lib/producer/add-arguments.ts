@@ -1,0 +1,32 @@
+import type { Duration } from '../job/duration.js';
+import type { DataIn, NameIn } from '../job/queue-jobs.js';
+import type { JobOptions } from '../options/job-options.js';
+
+/** One entry of `addBulk`. */
+export interface BulkJob<Name extends string = string, Data = unknown> {
+  /** Which handler it is for. */
+  readonly name: Name;
+  /** Anything that JSON can hold. */
+  readonly data: Data;
+  /** Its own options, before those of the queue. */
+  readonly options?: JobOptions;
+}
+
+/** One entry of `addBulk` with a definition. */
+export interface BulkItem<Input> {
+  /** As the schema of the definition takes it. */
+  readonly data: Input;
+  /** Its own options, before those of the queue. */
+  readonly options?: JobOptions;
+}
+
+/** An entry of `addBulk` of a `Queue<Jobs>`. */
+export type BulkJobIn<Jobs> = {
+  [Name in NameIn<Jobs>]: BulkJob<Name, DataIn<Jobs, Name>>;
+}[NameIn<Jobs>];
+
+/** Options of `addAndWait`. */
+export interface WaitOptions extends JobOptions {
+  /** How long to wait for the end of the job. @default '30s' */
+  readonly waitTimeout?: Duration;
+}

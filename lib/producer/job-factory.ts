@@ -1,0 +1,71 @@
+import { InvalidOptionError } from '../errors.js';
+import { checkDefinition, type AnyDefinition } from '../job/define-job.js';
+import { quoted } from '../job/text.js';
+import { readable } from '../options/check.js';
+import type { JobOptions } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { BulkItem, BulkJob } from './add-arguments.js';
+import { checkEntries, entryPath, naming, namingEntry } from './bulk.js';
+import { makeDefinedJob, makeJob, type MadeJob } from './job-maker.js';
+
+/** Makes the jobs of one queue of what its handle was given. */
+export class JobFactory {
+  constructor(
+    private readonly options: ResolvedQueueOptions,
+    /** The clock of the store. */
+    private readonly now: () => number,
+  ) {}
+
+  /** @throws {InvalidOptionError} where it is defined for another queue */
+  async ofDefinition(
+    given: AnyDefinition,
+    data: unknown,
+    options: JobOptions | undefined,
+    path: string,
+  ): Promise<MadeJob> {
+    const job = this.ownDefinition(given, path);
+    return makeDefinedJob(this.options, job, { data, options }, this.now(), path);
+  }
+
+  /** Of one definition. */
+  async ofItems(given: AnyDefinition, items: readonly BulkItem<unknown>[]): Promise<readonly MadeJob[]> {
+    const job = this.ownDefinition(given, 'addBulk()');
+    const now = this.now();
+    return Promise.all(
+      checkEntries(items).map((item, i) =>
+        namingEntry(i, async () => {
+          const path = entryPath(i);
+          const request = readable(item, path, () => ({ data: item.data, options: item.options }));
+          return makeDefinedJob(this.options, job, request, now, path);
+        }),
+      ),
+    );
+  }
+
+  /** Of any names. */
+  ofEntries(jobs: readonly BulkJob[]): readonly MadeJob[] {
+    const now = this.now();
+    return checkEntries(jobs).map((job, i) => {
+      try {
+        const path = entryPath(i);
+        const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
+        return makeJob(this.options, request, now, path);
+      } catch (error) {
+        throw naming(i, error);
+      }
+    });
+  }
+
+  private ownDefinition(given: AnyDefinition, path: string): AnyDefinition {
+    const job = checkDefinition(given, path);
+    const { name } = this.options;
+    if (job.queue === name) return job;
+    throw new InvalidOptionError(
+      path,
+      `a job of queue '${name}'`,
+      given,
+      `${path}: job ${quoted(job.name)} is defined for queue '${job.queue}', and this is the handle of queue '${name}'; ` +
+        'use the handle of that queue, or QueueProducer',
+    );
+  }
+}

@@ -1,0 +1,161 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { ROOT } from '../support/sources.js';
+
+/** An `@example` of a docstring. */
+export interface Example {
+  /** Of what it is one: `Queue.add`. */
+  readonly of: string;
+  /** As the page shows it, perhaps fenced. */
+  readonly text: string;
+}
+
+/** How to import what is public. */
+export type PublicNames = ReadonlyMap<string, { readonly name: string; readonly from: string }>;
+
+/**
+ * What examples take for granted, by the name they use: things of other packages, and what an application has. A name that the
+ * example declares itself is its own.
+ */
+const GIVEN: Readonly<Record<string, string>> = {
+  ...importing('@nestjs/common', [
+    'BadRequestException',
+    'ConflictException',
+    'Controller',
+    'Get',
+    'Headers',
+    'Injectable',
+    'Module',
+    'NotFoundException',
+    'PayloadTooLargeException',
+    'Post',
+    'RequestTimeoutException',
+    'ServiceUnavailableException',
+    'Sse',
+    'UseGuards',
+    'UseInterceptors',
+    'createParamDecorator',
+    'type ExecutionContext',
+    'type CanActivate',
+  ]),
+  ...importing('@nestjs/core', ['NestFactory']),
+  ...importing('@nestjs/testing', ['Test']),
+  ...importing('rxjs', ['map', 'filter', 'bufferTime']),
+  ...importing('vitest', ['expect', 'it']),
+  ...importing('zod', ['z']),
+  Observable: `import { Observable } from 'rxjs';`,
+  app: `declare const app: import('@nestjs/common').INestApplication;`,
+  answer: 'declare const answer: Response;',
+  ConfigService:
+    'declare class ConfigService { get<T>(key: string, otherwise?: T): T; getOrThrow<T = string>(key: string): T }',
+  data: 'declare const data: { to: string };',
+  email: `declare const email: import('godwit').Queue;`,
+  emails: `declare const emails: import('godwit').Queue;`,
+  error: 'declare const error: unknown;',
+  event: `declare const event: import('godwit').QueueEvent;`,
+  events: `declare const events: import('godwit').QueueEvents;`,
+  gauge: 'declare const gauge: { set(values: Record<string, number>): void };',
+  id: 'declare const id: string;',
+  job: `declare const job: import('godwit').Job<{ to: string; url: string }>;`,
+  jobs: `declare const jobs: import('godwit').BulkJob[];`,
+  mailer: 'declare const mailer: Mailer;',
+  Mailer: 'declare class Mailer { send(to: string, options?: { signal: AbortSignal }): Promise<void> }',
+  moduleRef: `declare const moduleRef: import('@nestjs/core').ModuleRef;`,
+  pager: 'declare const pager: { alert(...words: unknown[]): void };',
+  producer: `declare const producer: import('godwit').QueueProducer;`,
+  queue: `declare const queue: import('godwit').Queue;`,
+  runtime: `declare const runtime: import('godwit').QueueRuntime;`,
+  inspector: `declare const inspector: import('godwit').QueueInspector;`,
+  to: 'declare const to: string;',
+};
+
+function importing(from: string, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.map((name) => [name.replace('type ', ''), `import { ${name} } from '${from}';`]),
+  );
+}
+
+/** What the compiler says of them, each with the name of what it is an example of. `publics` are the names to import from here. */
+export function compileExamples(
+  examples: readonly Example[],
+  publics: PublicNames,
+  folder: string,
+): string[] {
+  const place = join(ROOT, folder);
+  mkdirSync(place, { recursive: true });
+  try {
+    const files = new Map(examples.map((example, i) => [join(place, `example-${i}.ts`), example]));
+    for (const [file, { text }] of files) writeFileSync(file, moduleOf(codeOf(text), publics));
+    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'));
+    const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
+    const program = ts.createProgram([...files.keys()], {
+      ...options,
+      rootDir: ROOT,
+      noEmit: true,
+      lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'],
+    });
+    return ts.getPreEmitDiagnostics(program).map((fault) => {
+      const words = ts.flattenDiagnosticMessageText(fault.messageText, '\n');
+      const example = fault.file && files.get(fault.file.fileName);
+      if (!example) return `${fault.file?.fileName ?? 'options'}: ${words}`;
+      const at = ts.getLineAndCharacterOfPosition(fault.file!, fault.start ?? 0).line;
+      return `${example.of}: ${words} at ${fault.file!.text.split('\n')[at]!.trim()}`;
+    });
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function codeOf(text: string): string {
+  return /^```ts\n([\s\S]*?)\n```/m.exec(text)?.[1] ?? text;
+}
+
+/** The example as a module: members of a class in a class, and what it uses and does not declare before it. */
+function moduleOf(code: string, publics: PublicNames): string {
+  const body = isModule(code) ? code : `export class Example {\n${code}\n}`;
+  const { used, declared } = namesIn(body);
+  const lead = [...new Set([...used, ...(used.has('mailer') ? ['Mailer'] : [])])]
+    .filter((name) => !declared.has(name))
+    .flatMap((name) => {
+      const found = publics.get(name);
+      if (found) return [`import { ${found.name} } from '${found.from}';`];
+      return Object.hasOwn(GIVEN, name) ? [GIVEN[name]!] : [];
+    });
+  return [...lead, body, 'export {};', ''].join('\n');
+}
+
+function isModule(code: string): boolean {
+  const { diagnostics = [] } = ts.transpileModule(code, {
+    reportDiagnostics: true,
+    compilerOptions: { target: ts.ScriptTarget.ES2022, experimentalDecorators: true },
+  });
+  return diagnostics.length === 0;
+}
+
+function namesIn(code: string): { used: Set<string>; declared: Set<string> } {
+  const used = new Set<string>();
+  const declared = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isIdentifier(node)) {
+      const { parent } = node;
+      const isMember =
+        (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
+        (ts.isPropertyAssignment(parent) && parent.name === node) ||
+        (ts.isMethodDeclaration(parent) && parent.name === node);
+      if (!isMember) used.add(node.text);
+    }
+    const isDeclaration =
+      ts.isVariableDeclaration(node) ||
+      ts.isClassDeclaration(node) ||
+      ts.isFunctionDeclaration(node) ||
+      ts.isInterfaceDeclaration(node) ||
+      ts.isTypeAliasDeclaration(node) ||
+      ts.isImportSpecifier(node);
+    if (isDeclaration && node.name && ts.isIdentifier(node.name)) declared.add(node.name.text);
+    if (ts.isBindingElement(node) && ts.isIdentifier(node.name)) declared.add(node.name.text);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile('example.ts', code, ts.ScriptTarget.ES2022, true));
+  return { used, declared };
+}

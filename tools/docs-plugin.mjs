@@ -1,0 +1,77 @@
+// What the documentation has beyond TypeDoc: errors of @throws are links to their pages, and names stand together by what they are.
+import { Comment, CommentTag, Converter, ReflectionKind } from 'typedoc';
+
+/** In the order of the pages; what fits none stays with its kind. */
+const GROUPS = [
+  { title: 'Decorators', kinds: ReflectionKind.Function, names: /^[A-Z]/ },
+  {
+    title: 'Options',
+    kinds: ReflectionKind.Interface | ReflectionKind.TypeAlias,
+    names: /(Options?|Defaults)$/,
+  },
+  { title: 'Events', kinds: ReflectionKind.Interface | ReflectionKind.TypeAlias, names: /Event$/ },
+  { title: 'Errors', kinds: ReflectionKind.Class, names: /(Error|^Snooze)$/ },
+];
+export const GROUP_ORDER = [
+  'Modules',
+  'Classes',
+  'Decorators',
+  'Functions',
+  'Options',
+  'Events',
+  '*',
+  'Errors',
+];
+
+/** @param {import('typedoc').Application} app */
+export function docsPlugin(app) {
+  app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
+    const classes = new Map(
+      project.getReflectionsByKind(ReflectionKind.Class).map((reflection) => [reflection.name, reflection]),
+    );
+    for (const reflection of Object.values(project.reflections)) {
+      group(reflection);
+      if (reflection.comment) listErrors(reflection.comment, classes);
+    }
+  });
+}
+
+/** @param {import('typedoc').Reflection} reflection */
+function group(reflection) {
+  const found = GROUPS.find(({ kinds, names }) => reflection.kindOf(kinds) && names.test(reflection.name));
+  if (!found) return;
+  reflection.comment ??= new Comment();
+  reflection.comment.blockTags.push(new CommentTag('@group', [{ kind: 'text', text: found.title }]));
+}
+
+/**
+ * One list of all that is thrown.
+ *
+ * @param {import('typedoc').Comment} comment
+ * @param {ReadonlyMap<string, import('typedoc').Reflection>} classes
+ */
+function listErrors(comment, classes) {
+  const tags = comment.getTags('@throws');
+  if (tags.length === 0) return;
+  const content = tags.flatMap((tag) => [
+    { kind: 'text', text: '\n- ' },
+    ...linksOf(tag, classes),
+    ...tag.content,
+  ]);
+  comment.removeTags('@throws');
+  comment.blockTags.push(new CommentTag('@throws', content));
+}
+
+/**
+ * @param {import('typedoc').CommentTag} tag
+ * @param {ReadonlyMap<string, import('typedoc').Reflection>} classes
+ */
+function linksOf(tag, classes) {
+  const names = tag.typeAnnotation?.match(/\w+/g) ?? [];
+  return names.flatMap((name, i) => [
+    classes.has(name)
+      ? { kind: 'inline-tag', tag: '@link', text: name, target: classes.get(name) }
+      : { kind: 'code', text: `\`${name}\`` },
+    { kind: 'text', text: i < names.length - 1 ? ', ' : ' ' },
+  ]);
+}

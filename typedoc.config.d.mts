@@ -1,0 +1,4 @@
+import type { TypeDocOptions } from 'typedoc';
+
+declare const config: Partial<TypeDocOptions>;
+export default config;

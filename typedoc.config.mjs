@@ -1,0 +1,46 @@
+// The documentation of everything that package.json exports: `npm run docs`.
+import { readFileSync } from 'node:fs';
+import { docsPlugin, GROUP_ORDER } from './tools/docs-plugin.mjs';
+
+const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+/** `./dist/testing.d.ts` is made from `lib/testing.ts`. */
+const sources = Object.values(exports)
+  .map((entry) => entry.types)
+  .filter((path) => path !== undefined)
+  .map((path) => path.replace(/^\.\/dist\//, 'lib/').replace(/\.d\.ts$/, '.ts'));
+
+/** @type {Partial<import('typedoc').TypeDocOptions>} */
+export default {
+  name: 'Godwit',
+  plugin: [docsPlugin],
+  preservedTypeAnnotationTags: ['@throws'],
+  navigation: { includeGroups: true },
+  groupOrder: GROUP_ORDER,
+  entryPoints: sources,
+  tsconfig: 'tsconfig.json',
+  out: 'docs/api',
+  includeVersion: true,
+  excludeInternal: true,
+  excludePrivate: true,
+  excludeProtected: true,
+  excludeExternals: true,
+  disableSources: true,
+  highlightLanguages: ['typescript', 'javascript', 'json', 'bash', 'mermaid'],
+  treatWarningsAsErrors: true,
+  // Steps of the types for Queue<Jobs>; the words of a union tell its members apart.
+  intentionallyNotExported: ['Input', 'Listed', 'Named', 'Result', 'Returning', 'TemplateOf'],
+  intentionallyNotDocumented: [
+    'EventsStatus.__type.state',
+    'DispatcherStatus.__type.state',
+    'EventOf.__type.type',
+    'HandleDecorator.__type.Method',
+  ],
+  validation: {
+    notExported: true,
+    invalidLink: true,
+    invalidPath: true,
+    rewrittenLink: true,
+    notDocumented: true,
+    unusedMergeModuleWith: true,
+  },
+};
