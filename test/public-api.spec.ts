@@ -37,7 +37,7 @@ function kindOf({ flags }: ts.Symbol): string {
 it('exports these names; a change is a change for users, and belongs into the CHANGELOG', async () => {
   const names = publicNames(join(ROOT, 'dist/index.d.ts'));
   await expect(`${names.join('\n')}\n`).toMatchFileSnapshot('public-api.txt');
-});
+}, 60_000);
 
 it('exports the same values to programs as to the compiler', async () => {
   const library = (await import('#lib/index.js')) as Record<string, unknown>;

@@ -56,7 +56,7 @@ export function createContextCreator(
       guardsConsumer.tryActivate(guards, args, instance, methodOf(callback), type),
   };
   parts.interceptorsConsumer = {
-    intercept: async (interceptors, args, instance, callback, next, type) => {
+    intercept: (interceptors, args, instance, callback, next, type) => {
       const [job, { handler }] = args;
       // Its guards have taken their time.
       if (job.aborted) throw job.aborted;
@@ -67,8 +67,9 @@ export function createContextCreator(
       const interception = new Interception(job, handler, next);
       const call = () => interception.call();
       const method = methodOf(callback);
-      const values = await interceptorsConsumer.intercept(interceptors, args, instance, method, call, type);
-      return interception.watch(values as Observable<unknown>);
+      return interceptorsConsumer
+        .intercept(interceptors, args, instance, method, call, type)
+        .then((values) => interception.watch(values as Observable<unknown>));
     },
   };
   parts.createPipesFn = (pipes, params) => withPlainParameters(createPipesFn(pipes, params), params);

@@ -14,17 +14,23 @@ export class Interception {
   ) {}
 
   /** The innermost step. An interceptor that tries again comes here again. */
-  async call(): Promise<unknown> {
+  call(): Promise<unknown> {
     const { job } = this;
     if (job.aborted) return this.end(job.aborted);
     job.stage = 'running';
-    try {
-      const returned = await this.method();
-      return job.aborted && isObservable(returned) ? this.end(job.aborted) : returned;
-    } finally {
-      job.stage = 'after';
-    }
+    return this.method().then(this.returned, this.failed);
   }
+
+  private readonly returned = (value: unknown): unknown => {
+    const { job } = this;
+    job.stage = 'after';
+    return job.aborted && isObservable(value) ? this.end(job.aborted) : value;
+  };
+
+  private readonly failed = (error: unknown): never => {
+    this.job.stage = 'after';
+    throw error;
+  };
 
   /** @param values what the outermost interceptor gives. */
   watch(values: Observable<unknown>): Observable<unknown> {

@@ -51,10 +51,10 @@ export function planListeners(
     const label = `${className}.${method}`;
     const place = `${showListener(mark)} of ${label}`;
     const { value, faults: wrong } = collectFaults((report) =>
-      readMark(mark, place, known, tellsEvents, report),
+      rule(() => readMark(mark, place, known, tellsEvents, report))(mark, place, report),
     );
     faults.push(...wrong);
-    return wrong.length > 0 ? [] : [{ label, instance, method, ...value }];
+    return value === undefined || wrong.length > 0 ? [] : [{ label, instance, method, ...value }];
   });
   return { plans, faults };
 }
@@ -67,7 +67,7 @@ function readMark(
   report: Report,
 ): Omit<ListenerPlan, 'label' | 'instance' | 'method'> {
   const [first, second] = given;
-  const ofAll = given.length === 0 || isOptions(first);
+  const ofAll = given.length === 0 || isOptions(first, place);
   const types = ofAll ? EVENT_TYPES : readTypes(first, place, report);
   const options = ofAll ? first : second;
   const readOptions = shape({
@@ -83,8 +83,8 @@ function readMark(
 }
 
 /** A text and a list are types; any other object is meant for options. */
-function isOptions(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function isOptions(value: unknown, place: string): boolean {
+  return typeof value === 'object' && value !== null && !readable(value, place, () => Array.isArray(value));
 }
 
 const readTypes = rule((given, place): readonly EventType[] => {

@@ -165,14 +165,15 @@ export class Queue<Jobs = any> {
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
     const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
-    const made = isDefinition(job)
+    const plain = isDefinition(job)
       ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()')
       : makeJob(this.options, { name: job, data, options: kept }, this.engine.now(), 'addAndWait()');
+    const made = { ...plain, given: options };
     const until = performance.now() + waitMs;
     const wait = this.prepareWait(this.name, made.id);
     try {
       await wait.ready;
-      const duplicate = await this.enqueuer.add({ ...made, given: options });
+      const duplicate = await this.enqueuer.add(made);
       const leftMs = Math.max(0, Math.ceil(until - performance.now()));
       return await wait.outcome(leftMs, { duplicate, waitMs });
     } finally {

@@ -168,7 +168,8 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       const second = await recover();
       expect(second).toMatchObject({ kind: 'recovered', more: false });
       const back = [first, second].flatMap((answer) => (answer as typeof taken).waiting);
-      expect(back.toSorted()).toEqual(ids.toSorted());
+      expect(back).toHaveLength(ids.length);
+      expect(new Set(back)).toEqual(new Set(ids));
     });
 
     it('says that nobody has a lease who is not known', async () => {

@@ -152,6 +152,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       await t.settle(completed('a'), kept('b', 9_000, '2'));
       expect(await t.engine.admin.cancelled(QUEUE, 'a')).toBeNull();
       expect(await get('b')).toMatchObject({ state: 'completed', result: '2' });
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
       expect((await t.engine.admin.stats(QUEUE, 1)).total).toMatchObject({ cancelled: 0, processed: 2 });
       await t.advance(9_000);
       await t.hold('b');

@@ -161,9 +161,8 @@ const exchange = step(
 );
 
 /** On Redis the time goes along, for the clock of the process. */
-function withoutClock(answer: ExchangeAnswer & { now?: number }): ExchangeAnswer {
-  const { now: _, ...rest } = answer;
-  return rest;
+function withoutClock({ now: _, ...answer }: ExchangeAnswer & { now?: number }): ExchangeAnswer {
+  return answer;
 }
 
 const recover = step(

@@ -32,7 +32,7 @@ class WelcomeDto {
 
 const Tenant = createParamDecorator((field: string, context: ExecutionContext) => {
   const { job } = QueueExecutionContext.of<Record<string, unknown>>(context);
-  return `${field} ${job.data[field]}`;
+  return `${field} ${String(job.data[field])}`;
 });
 
 /** What the job of that name made of its data: its result, or its error. */
@@ -131,7 +131,7 @@ describe('pipes', () => {
     class PrefixPipe implements PipeTransform {
       constructor(private readonly prefix: Prefix) {}
       transform(value: unknown, { type, data, metatype }: ArgumentMetadata) {
-        return `${this.prefix.text}${value} ${type} ${data} ${metatype?.name}`;
+        return `${this.prefix.text}${String(value)} ${type} ${data} ${metatype?.name}`;
       }
     }
     @Processor('work')

@@ -104,6 +104,33 @@ describe('a listener is refused at the start', () => {
     ]);
   });
 
+  it('with what cannot be looked at', async () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    @Injectable()
+    class Wrong {
+      @any(proxy)
+      one() {}
+      @any('dead', proxy)
+      two() {}
+      @any('dead', { queue: proxy })
+      three() {}
+      @any('dead', {
+        get queue() {
+          throw new Error('no');
+        },
+      })
+      four() {}
+    }
+    revoke();
+    const faults = await faultsOf({ providers: [Wrong] });
+    expect(faults.map((fault) => fault.replace(/, got .*/, ''))).toEqual([
+      '@OnQueueEvent() of Wrong.one must be something that can be read',
+      '@OnQueueEvent("dead") of Wrong.two must be something that can be read',
+      '@OnQueueEvent("dead") of Wrong.three.queue must be something that can be read',
+      '@OnQueueEvent("dead") of Wrong.four must be something that can be read',
+    ]);
+  });
+
   it('that is hidden by an override without a decorator', async () => {
     class Base {
       @OnQueueEvent('dead')

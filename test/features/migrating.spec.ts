@@ -74,3 +74,8 @@ it('a job that needs others fails where one of them is dead', async () => {
   await until(async () => (await films.get(id))?.state === 'dead', PATIENT);
   expect((await films.get(id))?.failure?.message).toBe('a scene cannot be rendered');
 });
+
+it('the example of a test runs its handler without Redis, and an hour later in no time', async () => {
+  const { transcodes } = await run<{ transcodes: () => Promise<unknown> }>(blockUnder(PAGE, 'Tests'));
+  expect(await transcodes()).toEqual({ made: 'a.ogg', early: 0, due: 1 });
+});
