@@ -68,6 +68,10 @@ const GIVEN: Readonly<Record<string, string>> = {
   runtime: `declare const runtime: import('godwit').QueueRuntime;`,
   inspector: `declare const inspector: import('godwit').QueueInspector;`,
   to: 'declare const to: string;',
+  testing: `declare const testing: import('godwit/testing').QueueTesting;`,
+  AppModule: 'declare class AppModule {}',
+  EmailProcessor:
+    'declare class EmailProcessor { constructor(mailer: unknown); welcome(job: unknown): Promise<void> }',
 };
 
 function importing(from: string, names: readonly string[]): Record<string, string> {
