@@ -28,12 +28,13 @@ export default {
   highlightLanguages: ['typescript', 'javascript', 'json', 'bash', 'mermaid'],
   treatWarningsAsErrors: true,
   // Steps of the types for Queue<Jobs>; the words of a union tell its members apart.
-  intentionallyNotExported: ['Input', 'Listed', 'Named', 'Result', 'Returning', 'TemplateOf'],
+  intentionallyNotExported: ['First', 'Input', 'Listed', 'Named', 'Result', 'Returning', 'TemplateOf'],
   intentionallyNotDocumented: [
-    'EventsStatus.__type.state',
-    'DispatcherStatus.__type.state',
-    'EventOf.__type.type',
-    'HandleDecorator.__type.Method',
+    'index.EventsStatus.__type.state',
+    'index.DispatcherStatus.__type.state',
+    'index.EventOf.__type.type',
+    'index.HandleDecorator.__type.Method',
+    'index.OnQueueEventDecorator.__type.Method',
   ],
   validation: {
     notExported: true,

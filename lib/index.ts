@@ -18,7 +18,7 @@ export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
 export { InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
-export type { OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
+export type { OnQueueEventDecorator, OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
 export { Processor } from './decorators/processor.decorator.js';
 export type { ProcessorQueue, ProcessorQueues } from './decorators/processor.decorator.js';
 export { Schedule } from './decorators/schedule.decorator.js';

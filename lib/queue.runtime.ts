@@ -77,7 +77,12 @@ export class QueueRuntime {
    * What this process does for each queue it has a processor for: the state of all its workers, or `paused` where `pause` is in
    * force here. Empty where it has none, as with the role `producer`.
    */
-  get workers(): readonly { readonly queue: string; readonly state: RuntimeState | 'paused' }[] {
+  get workers(): readonly {
+    /** Name of the queue. */
+    readonly queue: string;
+    /** What this process does for it. */
+    readonly state: RuntimeState | 'paused';
+  }[] {
     if (this.options.role === 'producer') return [];
     const queues = (this.plans ?? []).flatMap((plan) => plan.queues.map(({ queue }) => queue));
     const isPaused = (queue: string) => this.current === 'running' && this.paused.has(queue);

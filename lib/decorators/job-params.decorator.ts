@@ -11,8 +11,11 @@ export interface JobDataOptions {
   /**
    * Handed to the pipes, of which `StandardSchemaValidationPipe` of Nest 12 checks it. Without such a pipe it does nothing; what
    * every job of a kind must be belongs to `defineJob`.
+   *
+   * @default none
    */
   readonly schema?: StandardSchemaV1;
+  /** What the data goes through, in this order. @default none */
   readonly pipes?: readonly JobDataPipe[];
 }
 

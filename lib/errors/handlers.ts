@@ -1,6 +1,11 @@
 import { GodwitError } from './base.js';
 
-/** An interceptor ended the run before it began. The attempt failed like any other. */
+/**
+ * An interceptor ended the run before it began. The attempt failed like any other.
+ *
+ * @example
+ * if (error instanceof HandlerNotCalledError) console.error(`an interceptor of ${error.handler} ended early`);
+ */
 export class HandlerNotCalledError extends GodwitError {
   readonly code = 'GODWIT_HANDLER_NOT_CALLED';
 

@@ -2,6 +2,7 @@ import { GodwitError } from './base.js';
 
 /** One installed copy of `@nestjs/core`. */
 export interface NestCopy {
+  /** Of the package. */
   readonly version: string;
   /** Folder of the package. */
   readonly path: string;
@@ -10,6 +11,9 @@ export interface NestCopy {
 /**
  * The application runs on one copy of `@nestjs/core`, and this library finds another: its classes are not those that the
  * application provides. Two majors of Nest in one `node_modules`, or the same version installed twice.
+ *
+ * @example
+ * if (error instanceof NestConflictError) console.error(error.application?.path, error.found.path);
  */
 export class NestConflictError extends GodwitError {
   readonly code = 'GODWIT_NEST_CONFLICT';

@@ -4,6 +4,9 @@ import { show } from './show.js';
 /**
  * An instance of a request-scoped or durable processor, or something that it injects, could not be made for a job. The attempt has
  * failed as if its handler had thrown; `cause` is what was thrown.
+ *
+ * @example
+ * if (error instanceof ProcessorScopeError) console.error(error.className, error.cause);
  */
 export class ProcessorScopeError extends GodwitError {
   readonly code = 'GODWIT_PROCESSOR_SCOPE';
@@ -11,7 +14,9 @@ export class ProcessorScopeError extends GodwitError {
   constructor(
     /** The processor. */
     readonly className: string,
+    /** Name of the queue. */
     readonly queue: string,
+    /** Id of the job. */
     readonly jobId: string,
     /** What failed, as the beginning of a sentence. */
     what: string,

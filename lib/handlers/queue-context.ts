@@ -16,7 +16,9 @@ export const QUEUE_CONTEXT = 'queue';
  * }
  */
 export class QueueExecutionContext<Data = unknown> {
+  /** @internal */
   constructor(
+    /** The job that runs. */
     readonly job: Job<Data>,
     /** `Class.method` of the handler. */
     readonly handler: string,
@@ -38,6 +40,7 @@ export class QueueExecutionContext<Data = unknown> {
     return context.getArgByIndex(1);
   }
 
+  /** Name of its queue. */
   get queue(): string {
     return this.job.queue;
   }
@@ -57,8 +60,9 @@ export class QueueExecutionContext<Data = unknown> {
  * Whether this runs around a job, and not around a request or a message.
  *
  * @example
- * if (isQueueContext(context)) return true;
- * return this.checkHeaders(context.switchToHttp().getRequest());
+ * canActivate(context: ExecutionContext) {
+ *   return isQueueContext(context) || this.checkHeaders(context.switchToHttp().getRequest());
+ * }
  */
 export function isQueueContext(context: ArgumentsHost | ExecutionContext): boolean {
   return context.getType<string>() === QUEUE_CONTEXT;

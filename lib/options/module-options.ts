@@ -58,6 +58,7 @@ export interface QueueModuleOptions {
   readonly durability?: DurabilityOption;
   /** Whose the schedules in the code of this process are. @default { owner: 'app' } */
   readonly schedules?: ScheduleOwnerOptions;
+  /** Which global enhancers stand around handlers too. @default none */
   readonly enhancers?: EnhancerOptions;
   /** What stands around every run of this process, the outermost first. @default nothing */
   readonly wrap?: WrapOption;

@@ -18,7 +18,7 @@ export interface QueueHealthOptions extends QueueHealthLimits {
   readonly timeout?: Duration;
   /** Whether the workers that this process has for these queues must be running. @default true */
   readonly workers?: boolean;
-  /** Lower limits, beyond which it is `degraded`. */
+  /** Lower limits, beyond which it is `degraded`. @default none */
   readonly degraded?: QueueHealthLimits;
 }
 

@@ -9,9 +9,11 @@ import { checkHealthOptions, type QueueHealthOptions } from './health-options.js
 
 /** A queue as a health check shows it. */
 export interface QueueHealth {
+  /** How many jobs are in each state. */
   readonly counts: JobCounts;
   /** Whether `Queue.pause` is in force. It is a person's will, and no fault. */
   readonly paused: boolean;
+  /** For how many ms the job at the head of the line has waited; null where nothing waits. */
   readonly oldestWaitingMs: number | null;
   /** What this process does for it; missing where it has no workers for it. */
   readonly workers?: string;
@@ -25,14 +27,22 @@ export interface QueueHealth {
  * it is `up`. Either way `reasons` tells why. Redis is asked twice per queue; nothing is asked where no route asks.
  *
  * @example
+ * @Controller()
+ * export class HealthController {
+ *   constructor(
+ *     private readonly health: HealthCheckService,
+ *     private readonly queues: QueueHealthIndicator,
+ *   ) {}
+ *
+ *   @Get('health')
+ *   @HealthCheck()
+ *   check() {
+ *     return this.health.check([() => this.queues.check('queues', { maxOldest: '5m', degraded: { maxWaiting: 1_000 } })]);
+ *   }
+ * }
+ *
  * @Module({ imports: [TerminusModule], controllers: [HealthController], providers: [QueueHealthIndicator] })
  * export class HealthModule {}
- *
- * @Get('health')
- * @HealthCheck()
- * check() {
- *   return this.health.check([() => this.queues.check('queues', { maxOldest: '5m', degraded: { maxWaiting: 1_000 } })]);
- * }
  */
 @Injectable()
 export class QueueHealthIndicator {

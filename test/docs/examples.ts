@@ -25,28 +25,36 @@ const GIVEN: Readonly<Record<string, string>> = {
     'Controller',
     'Get',
     'Headers',
+    'Inject',
     'Injectable',
     'Module',
     'NotFoundException',
+    'ParseIntPipe',
     'PayloadTooLargeException',
     'Post',
     'RequestTimeoutException',
+    'Scope',
     'ServiceUnavailableException',
     'Sse',
     'UseGuards',
     'UseInterceptors',
+    'UsePipes',
+    'ValidationPipe',
     'createParamDecorator',
     'type ExecutionContext',
     'type CanActivate',
   ]),
   ...importing('@nestjs/core', ['NestFactory']),
   ...importing('@nestjs/testing', ['Test']),
+  ...importing('@nestjs/terminus', ['HealthCheck', 'HealthCheckService', 'TerminusModule']),
+  ...importing('node:async_hooks', ['AsyncLocalStorage']),
   ...importing('rxjs', ['map', 'filter', 'bufferTime']),
   ...importing('vitest', ['expect', 'it']),
   ...importing('zod', ['z']),
   Observable: `import { Observable } from 'rxjs';`,
   app: `declare const app: import('@nestjs/common').INestApplication;`,
   answer: 'declare const answer: Response;',
+  Charge: 'declare class Charge { cents: number }',
   ConfigService:
     'declare class ConfigService { get<T>(key: string, otherwise?: T): T; getOrThrow<T = string>(key: string): T }',
   data: 'declare const data: { to: string };',
@@ -67,11 +75,13 @@ const GIVEN: Readonly<Record<string, string>> = {
   queue: `declare const queue: import('godwit').Queue;`,
   runtime: `declare const runtime: import('godwit').QueueRuntime;`,
   inspector: `declare const inspector: import('godwit').QueueInspector;`,
+  Page: 'declare class Page { url: string }',
   to: 'declare const to: string;',
   testing: `declare const testing: import('godwit/testing').QueueTesting;`,
   AppModule: 'declare class AppModule {}',
   EmailProcessor:
     'declare class EmailProcessor { constructor(mailer: unknown); welcome(job: unknown): Promise<void> }',
+  WelcomeDto: 'declare class WelcomeDto { to: string }',
 };
 
 function importing(from: string, names: readonly string[]): Record<string, string> {
@@ -117,7 +127,7 @@ function codeOf(text: string): string {
 
 /** The example as a module: members of a class in a class, and what it uses and does not declare before it. */
 function moduleOf(code: string, publics: PublicNames): string {
-  const body = isModule(code) ? code : `export class Example {\n${code}\n}`;
+  const body = isModule(code) ? code : `export class Example {\n${injected(code)}${code}\n}`;
   const { used, declared } = namesIn(body);
   const lead = [...new Set([...used, ...(used.has('mailer') ? ['Mailer'] : [])])]
     .filter((name) => !declared.has(name))
@@ -127,6 +137,13 @@ function moduleOf(code: string, publics: PublicNames): string {
       return Object.hasOwn(GIVEN, name) ? [GIVEN[name]!] : [];
     });
   return [...lead, body, 'export {};', ''].join('\n');
+}
+
+/** What members use of `this` and do not declare: it was injected. */
+function injected(code: string): string {
+  const names = new Set([...code.matchAll(/\bthis\.(\w+)/g)].map(([, name]) => name!));
+  const missing = [...names].filter((name) => !new RegExp(`(readonly|private) ${name}\\b`).test(code));
+  return missing.map((name) => `declare readonly ${name}: any;\n`).join('');
 }
 
 function isModule(code: string): boolean {
