@@ -27,7 +27,10 @@ class SubstituteModule {}
 @Module({})
 export class QueueTestingModule {
   /**
-   * The queues of the test.
+   * For the `imports` of a module that is tested; once in each.
+   *
+   * @example
+   * const imports = [AppModule, QueueTestingModule.forRoot({ now: '2026-01-01T09:00:00Z' })];
    *
    * @param options those of `QueueModule.forRoot`, which win over those of the application; `autoStart`, by default false: nothing runs
    *   before the test says so; `now`: what the clock says at the start

@@ -2,7 +2,7 @@ import type { OnApplicationBootstrap, OnModuleInit, Type } from '@nestjs/common'
 import { BootstrapError, InvalidOptionError } from '../errors.js';
 import { toQueueEvent, type QueueEvent } from '../events/queue-event.js';
 import type { QueueEvents } from '../events/queue-events.js';
-import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import { generateId } from '../job/job-id.js';
 import type { Listeners } from '../listeners/listeners.js';
@@ -72,7 +72,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    *
    * @throws {UnknownQueueError} where no module registers it
    */
-  queue(queue: string | JobDefinition<any, any>): TestQueue {
+  queue(queue: string | AnyDefinition): TestQueue {
     const { name } = this.registry.optionsOf(isDefinition(queue) ? queue.queue : queue);
     let made = this.queues.get(name);
     if (!made) this.queues.set(name, (made = this.makeQueue(name)));
@@ -83,7 +83,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope, and with nothing stored.
    *
    * @param job a job that was defined; or a queue or the class of a processor, and the name of the job
-   * @typeParam Result what the handler returns
+   * @typeParam Result what the handler returns, where no definition says it
    * @returns what the handler returns
    * @throws what the handler throws, unchanged
    * @throws {QueueTestingError} where there is no such handler
@@ -91,16 +91,12 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * @throws {InvalidOptionError | InvalidPayloadError | PayloadTooLargeError | InvalidJobNameError | InvalidJobIdError}
    * @example
    * await testing.run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
-   * await expect(testing.run(welcome, { to: 'nobody' }, { attempt: 3 })).rejects.toThrow('mailbox is full');
+   * await expect(testing.run('email', 'welcome', { to: 'nobody' }, { attempt: 3 })).rejects.toThrow('mailbox is full');
    */
-  run<Result = unknown, D extends JobDefinition<any, any> = JobDefinition<any, any>>(
-    job: D,
-    data: InputOf<D>,
-    options?: RunOptions,
-  ): Promise<Result>;
+  run<D extends AnyDefinition>(job: D, data: InputOf<D>, options?: RunOptions): Promise<ResultOf<D>>;
   run<Result = unknown>(
     where: string | Type,
-    job: string | JobDefinition<any, any>,
+    job: string | AnyDefinition,
     data: unknown,
     options?: RunOptions,
   ): Promise<Result>;

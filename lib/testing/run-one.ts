@@ -1,12 +1,12 @@
 import type { Type } from '@nestjs/common';
 import { readProcessorMark } from '../decorators/metadata.js';
 import { InvalidOptionError } from '../errors.js';
-import { isDefinition } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import { quoted } from '../job/text.js';
 import { integer, refuse } from '../options/check.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { makeJob } from '../producer/job-maker.js';
+import { makeDefinedJob, makeJob } from '../producer/job-maker.js';
 import type { HandlerEntry } from '../worker/handler.js';
 import { openClaim } from '../worker/opened-claim.js';
 import type { Run } from '../worker/run.js';
@@ -26,7 +26,8 @@ export interface RunOptions extends JobOptions {
 export interface RunRequest {
   /** A queue, or the class of a processor. */
   readonly where: unknown;
-  readonly name: string;
+  /** A name, or what was defined. */
+  readonly job: string | AnyDefinition;
   readonly data: unknown;
   readonly options: RunOptions;
 }
@@ -37,11 +38,11 @@ const checkAttempt = integer(1, 1_000_000);
 export function readRun(args: readonly unknown[]): RunRequest {
   const [first, second] = args;
   if (isDefinition(first)) {
-    return { where: first.queue, name: first.name, data: second, options: optionsOf(args[2]) };
+    return { where: first.queue, job: first, data: second, options: optionsOf(args[2]) };
   }
-  const name = isDefinition(second) ? second.name : second;
-  if (typeof name !== 'string') throw new InvalidOptionError('run()', 'given a job name or a job', second);
-  return { where: first, name, data: args[2], options: optionsOf(args[3]) };
+  if (typeof second !== 'string' && !isDefinition(second))
+    throw new InvalidOptionError('run()', 'given a job name or a job', second);
+  return { where: first, job: second, data: args[2], options: optionsOf(args[3]) };
 }
 
 function optionsOf(given: unknown): RunOptions {
@@ -58,14 +59,17 @@ export class LoneRun {
     private readonly now: () => number,
   ) {}
 
-  start({ where, name, data, options }: RunRequest): Promise<unknown> {
-    const { queue, handler } = this.find(where, name);
+  async start({ where, job, data, options }: RunRequest): Promise<unknown> {
+    const { queue, handler } = this.find(where, typeof job === 'string' ? job : job.name);
     const { attempt = 1, signal, ...jobOptions } = options;
     checkAttempt(attempt, 'run().options.attempt', refuse);
     if (signal !== undefined && !(signal instanceof AbortSignal))
       throw new InvalidOptionError('run().options.signal', 'an AbortSignal', signal);
     const now = this.now();
-    const { id, body } = makeJob(queue, { name, data, options: jobOptions }, now, 'run()');
+    const { id, body } =
+      typeof job === 'string'
+        ? makeJob(queue, { name: job, data, options: jobOptions }, now, 'run()')
+        : await makeDefinedJob(queue, job, { data, options: jobOptions }, now, 'run()');
     const voice = {
       queue: queue.name,
       maxPayloadBytes: queue.maxPayloadBytes,

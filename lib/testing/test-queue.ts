@@ -1,6 +1,6 @@
 import type { QueueEvent } from '../events/queue-event.js';
 import { InvalidOptionError } from '../errors.js';
-import { isDefinition, type InputOf, type JobDefinition } from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
 import type { FilteredJob, Matches } from './hands.js';
 import type { AddedJob, JobRun, RunOutcome } from './records.js';
 
@@ -11,7 +11,7 @@ import type { AddedJob, JobRun, RunOutcome } from './records.js';
  * testing.queue('email').added('welcome');
  * testing.queue('email').runNext((job) => job.data.to === 'ada@example.com');
  */
-export type JobFilter = string | JobDefinition<any, any> | ((job: FilteredJob) => boolean);
+export type JobFilter = string | AnyDefinition | ((job: FilteredJob) => boolean);
 
 /** What `drain` and `advance` may be told. */
 export interface DrainOptions {
@@ -35,7 +35,7 @@ export interface TestQueueParts {
  *
  * @example
  * const email = testing.queue('email');
- * await signup.register('ada@example.com');
+ * await producer.add('email', 'welcome', { to: 'ada@example.com' });
  * expect(email.added()).toMatchObject([{ name: 'welcome', data: { to: 'ada@example.com' } }]);
  * await email.drain();
  * expect(email.completed()).toHaveLength(1);
@@ -53,9 +53,9 @@ export class TestQueue {
    *
    * @throws {InvalidOptionError} where the filter is none
    * @example
-   * expect(email.added('welcome')).toMatchObject([{ data: { to: 'ada@example.com' }, options: { delay: '10m' } }]);
+   * expect(testing.queue('email').added('welcome')).toMatchObject([{ data: { to: 'ada@example.com' }, options: { delay: '10m' } }]);
    */
-  added<D extends JobDefinition<any, any>>(only: D): AddedJob<InputOf<D>>[];
+  added<D extends AnyDefinition>(only: D): AddedJob<InputOf<D>>[];
   added(only?: JobFilter): AddedJob[];
   added(only?: JobFilter): AddedJob[] {
     return pick(this.parts.added(), only, 'added()');
@@ -98,8 +98,8 @@ export class TestQueue {
    *   run by themselves
    * @throws {InvalidOptionError} where the filter is none
    * @example
-   * expect(await email.runNext()).toMatchObject({ outcome: 'completed', result: 'sent' });
-   * expect(await email.runNext('welcome')).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
+   * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'completed', result: 'sent' });
+   * expect(await testing.queue('email').runNext('welcome')).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
    */
   async runNext(only?: JobFilter): Promise<JobRun> {
     return this.parts.runNext('runNext()', only === undefined ? undefined : matcher(only, 'runNext()'));

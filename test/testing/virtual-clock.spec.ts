@@ -161,7 +161,7 @@ describe('addAndWait, where nothing runs by itself', () => {
     const bench = await setBench({
       queues: [{ name: 'inner' }],
       handlers: {
-        work: { outer: async () => `outer ${await bench.queueOf('inner').addAndWait<string>('inner', {})}` },
+        work: { outer: async () => `outer ${String(await bench.queueOf('inner').addAndWait('inner', {}))}` },
         inner: { inner: () => 'inner' },
       },
     });

@@ -161,7 +161,7 @@ export async function anything() {
   const result = await untyped.addAndWait<{ pdf: string }>('render', { url: '' });
   result.pdf.trim();
   const text = await untyped.addAndWait<string>('render', { url: '' });
-  text.trim();
+  assert<Equal<typeof text, string>>();
   const job = await untyped.get('1');
   assert<Equal<NonNullable<typeof job>['data'], unknown>>();
   await untyped.schedules.upsert('daily', { every: '1d' }, { name: 'report' });

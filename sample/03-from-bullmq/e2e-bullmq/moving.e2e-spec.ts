@@ -25,7 +25,8 @@ describe.each<Major>([5, 6])('from BullMQ %i', (major) => {
     expect(await from.getJobCounts()).toMatchObject({ waiting: 0, prioritized: 0, delayed: 0 });
     const expected = [...waiting.map(({ id }) => id!), urgent.id!, soon.id!];
     await until(() => runs.length >= expected.length, PATIENT);
-    expect(runs.toSorted()).toEqual(expected.toSorted());
+    expect(new Set(runs)).toEqual(new Set(expected));
+    expect(runs).toHaveLength(expected.length);
     expect(await audio.get('late')).toMatchObject({
       state: 'delayed',
       dueAt: new Date(late.timestamp + HOUR),
