@@ -30,11 +30,11 @@ export default {
   // Steps of the types for Queue<Jobs>; the words of a union tell its members apart.
   intentionallyNotExported: ['First', 'Input', 'Listed', 'Named', 'Result', 'Returning', 'TemplateOf'],
   intentionallyNotDocumented: [
-    'index.EventsStatus.__type.state',
-    'index.DispatcherStatus.__type.state',
-    'index.EventOf.__type.type',
-    'index.HandleDecorator.__type.Method',
-    'index.OnQueueEventDecorator.__type.Method',
+    'godwit.EventsStatus.__type.state',
+    'godwit.DispatcherStatus.__type.state',
+    'godwit.EventOf.__type.type',
+    'godwit.HandleDecorator.__type.Method',
+    'godwit.OnQueueEventDecorator.__type.Method',
   ],
   validation: {
     notExported: true,

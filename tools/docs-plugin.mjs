@@ -29,6 +29,10 @@ export function docsPlugin(app) {
     const classes = new Map(
       project.getReflectionsByKind(ReflectionKind.Class).map((reflection) => [reflection.name, reflection]),
     );
+    for (const entry of project.getReflectionsByKind(ReflectionKind.Module)) {
+      // As it is imported: `godwit`, `godwit/testing`.
+      entry.name = entry.name === 'index' ? project.packageName : `${project.packageName}/${entry.name}`;
+    }
     for (const reflection of Object.values(project.reflections)) {
       group(reflection);
       if (reflection.comment) listErrors(reflection.comment, classes);

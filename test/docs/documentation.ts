@@ -96,14 +96,11 @@ export function publicNames(
   const found = new Map<string, { name: string; from: string }>();
   const modules = project.getReflectionsByKind(ReflectionKind.Module) as DeclarationReflection[];
   for (const entry of modules.length > 0 ? modules : [project]) {
-    const isMain = entry === project || entry.name === 'index';
+    const from = entry === project ? packageName : entry.name;
     for (const { name, kind } of entry.children ?? []) {
-      if (found.has(name) && !isMain) continue;
+      if (found.has(name) && from !== packageName) continue;
       const isType = (kind & (ReflectionKind.Interface | ReflectionKind.TypeAlias)) !== 0;
-      found.set(name, {
-        name: isType ? `type ${name}` : name,
-        from: isMain ? packageName : `${packageName}/${entry.name}`,
-      });
+      found.set(name, { name: isType ? `type ${name}` : name, from });
     }
   }
   return found;
