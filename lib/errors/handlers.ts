@@ -12,10 +12,14 @@ export class HandlerNotCalledError extends GodwitError {
   constructor(
     /** `Class.method` of the handler. */
     readonly handler: string,
+    /** What the interceptor did, as a phrase. */
+    how = 'ended without a value and without calling the handler',
+    options?: { cause?: unknown },
   ) {
     super(
-      `an interceptor of ${handler} ended without a value and without calling the handler; ` +
+      `an interceptor of ${handler} ${how}; ` +
         `return next.handle(), or a value that is the result of the job: of(value)`,
+      options,
     );
   }
 }

@@ -42,7 +42,10 @@ export class Interception {
           said = true;
           subscriber.next(value);
         },
-        error: (error) => subscriber.error(error),
+        error: (error) => {
+          const isSilent = !said && this.job.stage === 'before' && isNoStream(error);
+          subscriber.error(isSilent ? this.returnedNothing(error) : error);
+        },
         complete: () => {
           // It would be a job that is completed without anybody having looked at it.
           if (!said && this.job.stage === 'before') subscriber.error(new HandlerNotCalledError(this.handler));
@@ -52,9 +55,18 @@ export class Interception {
     });
   }
 
+  private returnedNothing(cause: unknown): HandlerNotCalledError {
+    return new HandlerNotCalledError(this.handler, 'returned no Observable', { cause });
+  }
+
   /** Past the interceptors: one that tries again for ever would do so with this error too, and nobody else had a turn. */
   private end(error: Error): Promise<never> {
     this.subscriber?.error(error);
     return new Promise(() => {});
   }
+}
+
+/** What RxJS says of an interceptor that forgot to return; it names nobody. */
+function isNoStream(error: unknown): boolean {
+  return error instanceof TypeError && error.message.includes('where a stream was expected');
 }

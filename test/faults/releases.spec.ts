@@ -98,6 +98,8 @@ describe('releases', { timeout: 180_000 }, () => {
     await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
     const [seconds = 0, micros = 0] = await redis.admin.time();
     expect(seconds * 1_000 + micros / 1_000).toBeGreaterThan(Number(ends));
+    // What a process says comes after what it has done.
+    await until(() => saidOf([next]).length > 0, PATIENT);
     expect(saidOf([next])).toEqual([
       "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
     ]);

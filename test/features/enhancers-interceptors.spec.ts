@@ -1,4 +1,4 @@
-import { UseGuards, UseInterceptors, type NestInterceptor } from '@nestjs/common';
+import { UseGuards, UseInterceptors, type CallHandler, type NestInterceptor } from '@nestjs/common';
 import { concat, defer, EMPTY, filter, ignoreElements, map, NEVER, Observable, of, retry, tap } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
@@ -165,6 +165,22 @@ describe('an interceptor that does not let the job through', () => {
       type: 'dead',
       error:
         'HandlerNotCalledError: an interceptor of Work.silent ended without a value and without calling the handler; ' +
+        'return next.handle(), or a value that is the result of the job: of(value)',
+    });
+  });
+
+  it('fails the job where it returns no Observable, and names the handler', async () => {
+    @Processor('work')
+    class Work {
+      @Handle('forgets')
+      @UseInterceptors({ intercept: (_: unknown, next: CallHandler) => void next.handle() } as never)
+      forgets() {}
+    }
+    const app = await bootQueue(redis, { queue: KEPT, providers: [Work] });
+    expect(await run(app, 'forgets')).toMatchObject({
+      type: 'dead',
+      error:
+        'HandlerNotCalledError: an interceptor of Work.forgets returned no Observable; ' +
         'return next.handle(), or a value that is the result of the job: of(value)',
     });
   });

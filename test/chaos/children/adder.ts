@@ -1,10 +1,11 @@
 import { PartialBulkError, type AddResult, type BulkJob, type QueueProducer } from '#lib/index.js';
+import { MAX_ATOMIC_JOBS, MAX_CALL_JOBS } from '#lib/producer/enqueuer.js';
 import type { LedgerWriter } from '../ledger/writer.js';
 import { jobPlan, letterOf, ownId, type JobPlan } from '../load.js';
 import { QUEUE, type ChildPlan } from '../plan.js';
 
-/** Jobs that the library puts into one call, all or none. */
-const CHUNK = 1_000;
+/** How many of so many jobs the library puts into one call, all or none. */
+const chunkOf = (count: number) => (count <= MAX_ATOMIC_JOBS ? MAX_ATOMIC_JOBS : MAX_CALL_JOBS);
 
 /** Adds jobs under nonces of its own, and writes down before and after what it was told about each. */
 export class Adder {
@@ -30,7 +31,7 @@ export class Adder {
       this.isIn([await this.producer.add(QUEUE, name, data, options)], n);
       return true;
     } catch (error) {
-      await this.failed(error, n, 1);
+      await this.failed(error, n, 1, 1);
       return false;
     }
   }
@@ -40,14 +41,15 @@ export class Adder {
     const first = this.take(count);
     const jobs: BulkJob[] = [];
     for (let i = 0; i < count; i++) jobs.push(this.jobOf(first + i * this.stride));
-    this.ledger.write(this.chunks('I', first, count));
+    const chunk = chunkOf(count);
+    this.ledger.write(this.chunks('I', first, count, chunk));
     try {
       this.isIn(await this.producer.addBulk(QUEUE, jobs), first);
     } catch (error) {
-      if (!(error instanceof PartialBulkError)) return this.failed(error, first, count);
+      if (!(error instanceof PartialBulkError)) return this.failed(error, first, count, chunk);
       const done = error.results.length;
       this.isIn(error.results as AddResult[], first);
-      await this.failed(error.cause, first + done * this.stride, count - done);
+      await this.failed(error.cause, first + done * this.stride, count - done, chunk);
     }
   }
 
@@ -71,7 +73,7 @@ export class Adder {
 
   private isIn(results: readonly AddResult[], first: number): void {
     this.accepted += results.length;
-    let lines = this.chunks('A', first, results.length);
+    let lines = this.chunks('A', first, results.length, MAX_ATOMIC_JOBS);
     results.forEach(({ duplicate }, i) => {
       if (duplicate) lines += `Q ${first + i * this.stride}\n`;
     });
@@ -79,19 +81,19 @@ export class Adder {
   }
 
   /** The chunk that failed may have been applied, as its error says; those behind it were never sent. */
-  private async failed(error: unknown, first: number, count: number): Promise<void> {
+  private async failed(error: unknown, first: number, count: number, chunk: number): Promise<void> {
     const { applied } = error as { applied?: 'no' | 'unknown' };
     if (applied === undefined) throw error;
-    const sent = applied === 'unknown' ? Math.min(CHUNK, count) : 0;
-    this.ledger.write(this.chunks('R', first + sent * this.stride, count - sent));
+    const sent = applied === 'unknown' ? Math.min(chunk, count) : 0;
+    this.ledger.write(this.chunks('R', first + sent * this.stride, count - sent, chunk));
     // Whoever adds goes on; not at once, since most such errors pass.
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
-  private chunks(letter: 'I' | 'A' | 'R', first: number, count: number): string {
+  private chunks(letter: 'I' | 'A' | 'R', first: number, count: number, chunk: number): string {
     let lines = '';
-    for (let i = 0; i < count; i += CHUNK) {
-      lines += `${letter} ${first + i * this.stride} ${Math.min(CHUNK, count - i)}\n`;
+    for (let i = 0; i < count; i += chunk) {
+      lines += `${letter} ${first + i * this.stride} ${Math.min(chunk, count - i)}\n`;
     }
     return lines;
   }
