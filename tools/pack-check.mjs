@@ -75,6 +75,7 @@ async function checkApp(temp, tarball, row, nodes) {
   const packages = {
     ...row.peers,
     ...row.platform,
+    ...row.beside,
     typescript: row.typescript,
     '@types/node': installed('@types/node'),
   };

@@ -14,6 +14,12 @@ const floorOf = (name) => /\d+\.\d+\.\d+/.exec(peers[name])[0];
 
 const NEST_11 = { '@nestjs/common': '11.2.10', '@nestjs/core': '11.2.10' };
 const NEST_12 = { '@nestjs/common': installed('@nestjs/common'), '@nestjs/core': installed('@nestjs/core') };
+/** What users have beside it, and what the subpaths of the package are for. */
+const BESIDE_11 = { '@nestjs/terminus': '11.1.1', '@nestjs/testing': '11.2.6' };
+const BESIDE_12 = {
+  '@nestjs/terminus': installed('@nestjs/terminus'),
+  '@nestjs/testing': installed('@nestjs/testing'),
+};
 const REST = { 'reflect-metadata': installed('reflect-metadata'), rxjs: installed('rxjs') };
 
 /**
@@ -25,6 +31,7 @@ export const APPS = [
     name: 'Nest 12, express, ESM, ioredis 6, TypeScript 6.0',
     type: 'module',
     typescript: '6.0.3',
+    beside: BESIDE_12,
     peers: { ...NEST_12, ...REST, ioredis: '6.0.0' },
     platform: { '@nestjs/platform-express': installed('@nestjs/platform-express') },
   },
@@ -32,6 +39,7 @@ export const APPS = [
     name: 'Nest 12, fastify, CommonJS, ioredis 5, TypeScript 7.0',
     type: 'commonjs',
     typescript: '7.0.2',
+    beside: BESIDE_12,
     peers: { ...NEST_12, ...REST, ioredis: '5.11.1' },
     platform: { '@nestjs/platform-fastify': installed('@nestjs/platform-fastify') },
   },
@@ -39,6 +47,7 @@ export const APPS = [
     name: 'Nest 11, express, CommonJS, ioredis 5, TypeScript 5.9',
     type: 'commonjs',
     typescript: '5.9.3',
+    beside: BESIDE_11,
     peers: { ...NEST_11, ...REST, ioredis: '5.11.1' },
     platform: { '@nestjs/platform-express': '11.2.10' },
   },
@@ -46,6 +55,7 @@ export const APPS = [
     name: 'Nest 11, fastify, ESM, ioredis 6, TypeScript 6.0',
     type: 'module',
     typescript: '6.0.3',
+    beside: BESIDE_11,
     peers: { ...NEST_11, ...REST, ioredis: '6.0.0' },
     platform: { '@nestjs/platform-fastify': '11.2.8' },
   },
@@ -53,6 +63,7 @@ export const APPS = [
     name: 'the oldest of everything, express, CommonJS, TypeScript 5.9',
     type: 'commonjs',
     typescript: '5.9.3',
+    beside: { '@nestjs/terminus': '11.0.0', '@nestjs/testing': '11.0.0' },
     peers: Object.fromEntries(
       Object.keys(NEST_11)
         .concat('ioredis', Object.keys(REST))

@@ -1,5 +1,16 @@
-import { Body, Controller, Injectable, Module, Post } from '@nestjs/common';
-import { Handle, Processor, QueueModule, QueueProducer, defineJob, type JobOf } from 'godwit';
+import { Body, Controller, Inject, Injectable, Module, Post, Scope, UseGuards } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import {
+  Handle,
+  JOB_REF,
+  JobData,
+  Processor,
+  QueueExecutionContext,
+  QueueModule,
+  QueueProducer,
+  defineJob,
+  type Job,
+} from 'godwit';
 
 export const welcome = defineJob<{ to: string }>('email', 'welcome').returns<string>();
 
@@ -10,13 +21,31 @@ export class Mailer {
   }
 }
 
+@Injectable()
+export class FirstAttempts implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    return QueueExecutionContext.of(context).attempt < 3;
+  }
+}
+
 @Processor('email', { concurrency: 2 })
 export class EmailProcessor {
   constructor(private readonly mailer: Mailer) {}
 
   @Handle(welcome)
-  welcome(job: JobOf<typeof welcome>): string {
-    return this.mailer.send(job.data.to);
+  @UseGuards(FirstAttempts)
+  welcome(@JobData() data: { to: string }): string {
+    return this.mailer.send(data.to);
+  }
+}
+
+@Processor('audit', { scope: Scope.REQUEST })
+export class AuditProcessor {
+  constructor(@Inject(JOB_REF) private readonly job: Job<{ to: string }>) {}
+
+  @Handle()
+  note(): string {
+    return `noted ${this.job.data.to}`;
   }
 }
 
@@ -25,14 +54,18 @@ export class SignupController {
   constructor(private readonly producer: QueueProducer) {}
 
   @Post()
-  async signup(@Body() body: { email: string }): Promise<{ mail: string }> {
-    return { mail: await this.producer.addAndWait(welcome, { to: body.email }) };
+  async signup(@Body() body: { email: string }): Promise<{ mail: string; note: unknown }> {
+    const [mail, note] = await Promise.all([
+      this.producer.addAndWait(welcome, { to: body.email }),
+      this.producer.addAndWait('audit', 'signup', { to: body.email }),
+    ]);
+    return { mail, note };
   }
 }
 
 @Module({
-  imports: [QueueModule.registerQueue({ name: 'email' })],
-  providers: [Mailer, EmailProcessor],
+  imports: [QueueModule.registerQueue({ name: 'email' }, { name: 'audit' })],
+  providers: [Mailer, EmailProcessor, AuditProcessor],
   controllers: [SignupController],
 })
 export class EmailModule {}

@@ -5,11 +5,14 @@ import { Module, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { QueueModule } from 'godwit';
 import { EmailModule } from './email.module.js';
+import { HealthModule } from './health.module.js';
+import { tryTesting } from './try-testing.js';
 
 @Module({
   imports: [
     QueueModule.forRoot({ connection: { url: process.env['REDIS_URL']! }, prefix: 'packed' }),
     EmailModule,
+    HealthModule,
   ],
 })
 class AppModule {}
@@ -32,8 +35,11 @@ async function main(): Promise<void> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ email: 'ada@example.org' }),
   });
-  assert.deepEqual(await response.json(), { mail: 'sent to ada@example.org' });
+  assert.deepEqual(await response.json(), { mail: 'sent to ada@example.org', note: 'noted ada@example.org' });
+  const health = await fetch(`${await app.getUrl()}/health`);
+  assert.equal(health.status, 200, await health.text());
   await app.close();
+  await tryTesting();
   console.log('the job went through');
 }
 
