@@ -9,7 +9,15 @@ import type { Method } from './target.js';
 export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];
 
 type Next = () => Promise<unknown>;
-type Fill = (args: unknown[], ...given: unknown[]) => Promise<void>;
+/** Puts the values of decorated parameters into the arguments. */
+type Fill = (args: unknown[], ...given: unknown[]) => unknown;
+
+/** A decorated parameter, as Nest describes it. */
+interface Param {
+  readonly index: number;
+  readonly pipes?: readonly unknown[];
+  readonly extractValue: (...given: unknown[]) => unknown;
+}
 
 /** Inner parts of the creator, the same in Nest 11 and 12. */
 interface Parts {
@@ -26,7 +34,7 @@ interface Parts {
       type: string,
     ): Promise<unknown>;
   };
-  createPipesFn(pipes: unknown[], params: readonly { readonly index: number }[]): Fill | null;
+  createPipesFn(pipes: unknown[], params: readonly Param[]): Fill | null;
   transformToResult(result: unknown): unknown;
 }
 
@@ -72,12 +80,35 @@ export function createContextCreator(
         .then((values) => interception.watch(values as Observable<unknown>));
     },
   };
-  parts.createPipesFn = (pipes, params) => withPlainParameters(createPipesFn(pipes, params), params);
+  parts.createPipesFn = (pipes, params) => {
+    const fill = arePiped(pipes, params) ? createPipesFn(pipes, params) : fillWithoutPipes(params);
+    return withPlainParameters(fill, params);
+  };
   return creator;
 }
 
+function arePiped(pipes: readonly unknown[], params: readonly Param[]): boolean {
+  return pipes.length > 0 || params.some((param) => (param.pipes?.length ?? 0) > 0);
+}
+
+/** Nest waits for each parameter, whether there is something to wait for or not; that is most of what one costs. */
+function fillWithoutPipes(params: readonly Param[]): Fill | null {
+  if (params.length === 0) return null;
+  return (args, ...given) => {
+    let waits: Promise<void>[] | undefined;
+    for (const { index, extractValue } of params) {
+      const value = extractValue(...given);
+      args[index] = value;
+      // What a decorator of the application answers may be a promise.
+      if (typeof (value as Partial<Promise<unknown>> | null | undefined)?.then === 'function')
+        (waits ??= []).push(Promise.resolve(value).then((settled) => void (args[index] = settled)));
+    }
+    return waits && Promise.all(waits);
+  };
+}
+
 /** Beside decorated parameters, a plain first one is the job and a plain second one the context, as where none is decorated. */
-function withPlainParameters(fill: Fill | null, params: readonly { readonly index: number }[]): Fill | null {
+function withPlainParameters(fill: Fill | null, params: readonly Param[]): Fill | null {
   const plain = [0, 1].filter((index) => params.every((one) => one.index !== index));
   if (fill === null || plain.length === 0) return fill;
   return (args, ...given) => {

@@ -33,6 +33,9 @@ export function followStream(
     if (untold && !job.closed) job.progress(last).catch(() => undefined);
     untold = false;
   };
+  const wait = () => {
+    if (untold) setImmediate(tell);
+  };
   let subscription: { unsubscribe(): void };
   try {
     subscription = source.subscribe({
@@ -40,7 +43,8 @@ export function followStream(
         tell();
         last = value;
         untold = value !== undefined;
-        if (untold) setImmediate(tell);
+        // The end of most follows at once: to be woken for nothing would cost more than the rest.
+        if (untold) queueMicrotask(wait);
       },
       error: (error) => {
         isOver = true;
