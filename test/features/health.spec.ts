@@ -13,6 +13,7 @@ import { QueueHealthIndicator, type QueueHealthOptions } from '#lib/terminus.js'
 import { startRedis } from '../../tools/redis.mjs';
 import { bootApp, type BootedApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';
+import { NEST_MAJOR } from '../support/nest.js';
 import { Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -153,10 +154,12 @@ describe('the health of the queues, over HTTP', () => {
   it('is degraded or down by the number of jobs that wait and by how long the first has waited', async () => {
     const { ask, queue } = await boot({ role: 'producer' });
     await queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'x', data: null })));
+    // Terminus 11, which goes with Nest 11, has no such state.
+    const [degraded, state] = NEST_MAJOR < 12 ? ['ok', 'up'] : ['degraded', 'degraded'];
     expect(await ask({ maxWaiting: 3, degraded: { maxWaiting: 2 } })).toMatchObject([
       200,
-      'degraded',
-      { status: 'degraded', reasons: ["3 jobs wait in queue 'work', more than 2"] },
+      degraded,
+      { status: state, reasons: ["3 jobs wait in queue 'work', more than 2"] },
     ]);
     expect(await ask({ maxWaiting: 2, degraded: { maxWaiting: 1 } })).toMatchObject([
       503,
@@ -164,7 +167,7 @@ describe('the health of the queues, over HTTP', () => {
       { status: 'down', reasons: ["3 jobs wait in queue 'work', more than 2"] },
     ]);
     const old = { degraded: { maxOldest: 1 } };
-    await until(async () => (await ask(old))[1] === 'degraded', PATIENT);
+    await until(async () => (await ask(old))[2].reasons !== undefined, PATIENT);
     const [, , { reasons }] = await ask(old);
     expect(reasons[0]).toMatch(/^a job of queue 'work' has waited for \d+ ms, longer than 1 ms$/);
     expect(await ask({ maxOldest: 1, degraded: { maxWaiting: 2 } })).toMatchObject([

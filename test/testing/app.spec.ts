@@ -177,7 +177,8 @@ describe('a whole application over HTTP', () => {
       .setLogger(false as never)
       .compile();
     await module.init().catch(() => undefined);
-    await module.close();
+    // Nest 11 says here once more what went wrong at the start.
+    await module.close().catch(() => undefined);
     expect(touched).toBeGreaterThan(0);
   });
 

@@ -1,0 +1,52 @@
+// Runs the specs of what users can do on Nest 11, with the same build that Nest 12 gets:
+//   node tools/test-nest-11.mjs [arguments of Vitest…]     needs a build
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { ROOT } from './support-matrix.mjs';
+
+const NEST_11 = [
+  '@nestjs/common@11.2.10',
+  '@nestjs/core@11.2.10',
+  '@nestjs/platform-express@11.2.10',
+  '@nestjs/platform-fastify@11.2.8',
+  '@nestjs/testing@11.2.6',
+  '@nestjs/terminus@11.1.1',
+  '@nestjs/cqrs@11',
+  '@nestjs/event-emitter@3',
+];
+/** The webhooks sample validates with a pipe that Nest 11 does not have; it is an application of Nest 12. */
+const SPECS = [
+  'test/features',
+  'test/testing',
+  'test/conformance',
+  'test/unit',
+  'sample/02',
+  'sample/03',
+  'sample/04',
+];
+const OF_NEST_12 = ['**/features/embedded-process.spec.ts'];
+
+const given = process.argv.slice(2);
+const copy = mkdtempSync(join(tmpdir(), 'godwit-nest-11-'));
+const run = (command, args) => spawnSync(command, args, { cwd: copy, stdio: 'inherit' }).status ?? 1;
+try {
+  const files = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  for (const file of files.split('\0').filter(Boolean)) {
+    mkdirSync(dirname(join(copy, file)), { recursive: true });
+    cpSync(join(ROOT, file), join(copy, file));
+  }
+  cpSync(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true });
+  const quiet = ['--no-audit', '--no-fund'];
+  process.exitCode =
+    run('npm', ['ci', ...quiet]) ||
+    // Peers of other dev dependencies ask for Nest 12.
+    run('npm', ['install', '--no-save', '--legacy-peer-deps', ...quiet, ...NEST_11]) ||
+    run('npx', ['vitest', 'run', ...(given.length > 0 ? given : SPECS), '--exclude', OF_NEST_12.join(',')]);
+} finally {
+  rmSync(copy, { recursive: true, force: true });
+}
