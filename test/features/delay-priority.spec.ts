@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
+import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -235,7 +235,7 @@ it.each(['is paused in its process', 'is stopped'] as const)(
   },
 );
 
-it('moves what is due to the line while its queue is paused, or its process, and has no slot for it', async () => {
+itOnRedis('moves what is due to the line while its queue is paused, or its process, and has no slot for it', async () => {
   const { ran, handlers } = recorder();
   const { queue, runtime } = await bootQueue(redis, { handlers, watch: false });
   await queue.pause();
