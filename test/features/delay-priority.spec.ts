@@ -235,20 +235,23 @@ it.each(['is paused in its process', 'is stopped'] as const)(
   },
 );
 
-itOnRedis('moves what is due to the line while its queue is paused, or its process, and has no slot for it', async () => {
-  const { ran, handlers } = recorder();
-  const { queue, runtime } = await bootQueue(redis, { handlers, watch: false });
-  await queue.pause();
-  await queue.add('job', 'paused for all', { delay: 100 });
-  await until(async () => (await queue.counts()).waiting === 1, { timeout: 4_000 });
-  expect(ran).toEqual([]);
-  await queue.resume();
-  await until(() => ran.length === 1, PATIENT);
-  await queue.add('job', 'paused here', { delay: 500 });
-  // So that it knows of the job before it is paused.
-  await until(async () => (await redis.admin.zcard(`{${redis.prefix}:work}:doorbell`)) === 0, PATIENT);
-  runtime.pause();
-  await until(async () => (await queue.counts()).waiting === 1, { timeout: 4_000 });
-  runtime.resume();
-  await until(() => ran.length === 2, PATIENT);
-});
+itOnRedis(
+  'moves what is due to the line while its queue is paused, or its process, and has no slot for it',
+  async () => {
+    const { ran, handlers } = recorder();
+    const { queue, runtime } = await bootQueue(redis, { handlers, watch: false });
+    await queue.pause();
+    await queue.add('job', 'paused for all', { delay: 100 });
+    await until(async () => (await queue.counts()).waiting === 1, { timeout: 4_000 });
+    expect(ran).toEqual([]);
+    await queue.resume();
+    await until(() => ran.length === 1, PATIENT);
+    await queue.add('job', 'paused here', { delay: 500 });
+    // So that it knows of the job before it is paused.
+    await until(async () => (await redis.admin.zcard(`{${redis.prefix}:work}:doorbell`)) === 0, PATIENT);
+    runtime.pause();
+    await until(async () => (await queue.counts()).waiting === 1, { timeout: 4_000 });
+    runtime.resume();
+    await until(() => ran.length === 2, PATIENT);
+  },
+);
