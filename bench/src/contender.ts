@@ -16,6 +16,18 @@ export function payloadOf(bytes: number, n: number): Payload {
   return { ...bare, note: 'x'.repeat(bytes - JSON.stringify(bare).length) };
 }
 
+/**
+ * What not every contender can do. A scenario names what it needs, and whoever does not offer it has a dash in its place.
+ * - `acknowledged`: a job that a crash interrupts runs again.
+ * - `retries`: a job whose handler throws runs again, after a delay.
+ * - `delays`: a job may be added for a time to come.
+ * - `schedules`: a job is made every so often, once for all processes.
+ * - `results`: what the handler returned is kept in Redis beside the job.
+ * - `events`: another process hears that a job has ended.
+ * - `replicas`: an add can wait until a replica has the job.
+ */
+export type Feature = 'acknowledged' | 'retries' | 'delays' | 'schedules' | 'results' | 'events' | 'replicas';
+
 /** One system under measurement: how to open it, and what must be known to read its figures fairly. */
 export interface Contender {
   /** What `--contenders` takes, and the head of its column. */
@@ -24,32 +36,52 @@ export interface Contender {
   readonly packages: readonly string[];
   /** Its guarantees and settings, printed under the table. */
   readonly terms: readonly string[];
+  readonly offers: readonly Feature[];
   open(options: OpenOptions): Promise<Session>;
 }
 
 export interface OpenOptions {
   readonly url: string;
   readonly queues: readonly string[];
-  /** Three attempts with exponential backoff, said the way the contender wants it said. @default its own default */
-  readonly retries?: boolean;
+  /** How a job that fails goes on, said the way the contender wants it said. @default its own default */
+  readonly retry?: Retry;
   /** `replicated`: an add resolves once a replica has the job. @default its own default */
   readonly durability?: 'local' | 'replicated';
+  /** Ended jobs and their results stay in Redis, the last 1,000 at least. @default they leave nothing */
+  readonly keepResults?: boolean;
+  /** Called in this process for each job that completed, wherever it ran. Absent: nobody subscribes. */
+  readonly watch?: (queue: string) => void;
   /** Present: the process also works off these queues. Absent: it only adds. */
   readonly work?: Work;
+}
+
+export interface Retry {
+  /** Runs in all. */
+  readonly attempts: number;
+  readonly backoff: 'exponential' | 'fixed';
+  readonly delayMs: number;
 }
 
 export interface Work {
   /** Jobs run at once, per queue. */
   readonly concurrency: number;
-  readonly handle: (data: Payload) => void;
+  /** What the handler does: it may return a value (the result) or a promise of one, and may throw. */
+  readonly handle: (data: Payload) => unknown;
+}
+
+export interface AddOptions {
+  /** May start this long after it was added, needs `delays`. */
+  readonly delayMs?: number;
 }
 
 /** A running application of a contender. */
 export interface Session {
-  add(queue: string, data: Payload): Promise<unknown>;
+  add(queue: string, data: Payload, options?: AddOptions): Promise<unknown>;
   /** One call with at most 1,000 jobs. */
-  addBulk(queue: string, data: readonly Payload[]): Promise<unknown>;
-  /** Jobs that have not ended: waiting and running. */
+  addBulk(queue: string, data: readonly Payload[], options?: AddOptions): Promise<unknown>;
+  /** A job with this data every `everyMs`, under this id; needs `schedules`. */
+  schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<unknown>;
+  /** Jobs that have not ended: waiting, delayed and running. */
   outstanding(queue: string): Promise<number>;
   close(): Promise<void>;
 }

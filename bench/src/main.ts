@@ -7,7 +7,7 @@ import { render } from './report/text.js';
 import { rowsOf, save, type Result } from './report/result.js';
 import { surroundings } from './report/surroundings.js';
 import { Progress } from './run/progress.js';
-import { runPlan, turns, type Plan } from './run/runner.js';
+import { runTurns, turns, type Plan } from './run/runner.js';
 
 const interrupt = new AbortController();
 process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
@@ -44,8 +44,9 @@ async function bench(plan: Plan, signal: AbortSignal): Promise<number> {
       redis.url,
       chosen.flatMap((c) => c.packages),
     );
-    const progress = new Progress(turns(plan).length);
-    const samples = await runPlan(plan, redis.url, progress, signal);
+    const all = turns(plan, chosen);
+    const progress = new Progress(all.length);
+    const samples = await runTurns(all, plan.jobs, redis.url, progress, signal);
     progress.end();
     const result: Result = {
       startedAt,
@@ -53,7 +54,7 @@ async function bench(plan: Plan, signal: AbortSignal): Promise<number> {
       rounds: plan.rounds,
       surroundings: where,
       terms: Object.fromEntries(chosen.map((c) => [c.name, c.terms])),
-      rows: rowsOf(plan, samples),
+      rows: rowsOf(plan.scenarios, chosen, samples),
       samples,
     };
     process.stdout.write(`${render(result)}\n`);

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Contender } from './contender.js';
+import type { Contender, Feature } from './contender.js';
 
 /** One thing that is measured, for any contender. */
 export interface Scenario {
@@ -7,8 +7,8 @@ export interface Scenario {
   readonly name: string;
   readonly title: string;
   readonly figures: readonly Figure[];
-  /** Those that can do it; the others are left out. @default all */
-  readonly contenders?: readonly string[];
+  /** What a contender must offer to take part; the others are left out. @default nothing */
+  readonly needs?: readonly Feature[];
   /** Runs in a process of its own before the measured one, so that it neither warms nor litters that one. */
   prepare?(lab: Lab): Promise<void>;
   /** One value per figure, under its key. */
@@ -32,6 +32,11 @@ export interface Lab {
   readonly control: Redis;
   /** Says that `done` of `total` steps are behind us; a process that says nothing for long is ended. */
   readonly progress: (done: number, total: number) => void;
+}
+
+/** Whether a contender takes part. */
+export function suits({ needs = [] }: Scenario, { offers }: Pick<Contender, 'offers'>): boolean {
+  return needs.every((feature) => offers.includes(feature));
 }
 
 /** The queue of every scenario that needs one. */

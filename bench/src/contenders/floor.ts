@@ -10,6 +10,7 @@ export const floor: Contender = {
   terms: [
     `raw RPUSH and LPOP ${CLAIM} with JSON.parse, BLPOP when empty: no acknowledgement (a crash loses jobs), no retries, no ids, no events`,
   ],
+  offers: [],
   async open({ url, queues, work }: OpenOptions) {
     const commands = new Redis(url);
     const loop = work && consume(commands, new Redis(url), queues, work);

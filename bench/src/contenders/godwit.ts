@@ -1,8 +1,8 @@
 import { Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Handle, Processor, QueueModule, QueueProducer, getQueueToken } from '../../../dist/index.js';
-import type { Job, Queue } from '../../../dist/index.js';
-import type { Contender, OpenOptions, Payload, Work } from '../contender.js';
+import type { Job, JobDefaults, Queue } from '../../../dist/index.js';
+import type { Contender, OpenOptions, Payload, Retry, Work } from '../contender.js';
 
 export const godwit: Contender = {
   name: 'godwit',
@@ -11,6 +11,7 @@ export const godwit: Contender = {
     'QueueModule with a decorated handler: acknowledged, at-least-once (a lease per worker, renewed by a thread; stalled jobs are recovered)',
     'completed jobs leave nothing; 3 attempts with exponential backoff, its default, everywhere; its event stream is on, as by default; concurrency as stated, per queue',
   ],
+  offers: ['acknowledged', 'retries', 'replicas'],
   async open(options: OpenOptions) {
     const app = await NestFactory.createApplicationContext(appModule(options), { logger: ['error', 'warn'] });
     const producer = app.get(QueueProducer);
@@ -30,11 +31,13 @@ export const godwit: Contender = {
   },
 };
 
-function appModule({ url, queues, durability, work }: OpenOptions): Type {
+function appModule({ url, queues, durability, retry, work }: OpenOptions): Type {
   @Module({
     imports: [
       QueueModule.forRoot({ connection: { url }, prefix: 'bench', ...(durability && { durability }) }),
-      ...queues.map((name) => QueueModule.registerQueue({ name })),
+      ...queues.map((name) =>
+        QueueModule.registerQueue({ name, ...(retry && { defaults: retrying(retry) }) }),
+      ),
     ],
     providers: work ? queues.map((name) => processorOf(name, work)) : [],
   })
@@ -42,12 +45,16 @@ function appModule({ url, queues, durability, work }: OpenOptions): Type {
   return App;
 }
 
+function retrying({ attempts, backoff: type, delayMs: delay }: Retry) {
+  return { attempts, backoff: { type, delay } } satisfies JobDefaults;
+}
+
 function processorOf(queue: string, { concurrency, handle }: Work): Type {
   @Processor(queue, { concurrency })
   class BenchProcessor {
     @Handle('noop')
-    async run(job: Job<Payload>): Promise<void> {
-      handle(job.data);
+    async run(job: Job<Payload>): Promise<unknown> {
+      return handle(job.data);
     }
   }
   return BenchProcessor;

@@ -2,7 +2,7 @@ import { BullModule, Processor, WorkerHost, getQueueToken } from '@nestjs/bullmq
 import { Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { DefaultJobOptions, Job, Queue } from 'bullmq';
-import type { Contender, OpenOptions, Payload, Work } from '../contender.js';
+import type { Contender, OpenOptions, Payload, Retry, Work } from '../contender.js';
 
 export const nestjsBullmq: Contender = {
   name: '@nestjs/bullmq',
@@ -11,6 +11,7 @@ export const nestjsBullmq: Contender = {
     'BullModule with a decorated WorkerHost: acknowledged, at-least-once (a lock per job, renewed; stalled jobs are recovered)',
     'removeOnComplete: true; 1 attempt, its default, where retries are not mentioned; its event stream is on, as by default; concurrency as stated, per queue',
   ],
+  offers: ['acknowledged', 'retries'],
   async open(options: OpenOptions) {
     const app = await NestFactory.createApplicationContext(appModule(options), { logger: ['error', 'warn'] });
     const queues = new Map(options.queues.map((name) => [name, app.get<Queue>(getQueueToken(name))]));
@@ -28,13 +29,12 @@ export const nestjsBullmq: Contender = {
   },
 };
 
-const retrying: DefaultJobOptions = {
-  attempts: 3,
-  backoff: { type: 'exponential', delay: 1_000, jitter: 0.2 },
-};
+function retrying({ attempts, backoff: type, delayMs: delay }: Retry): DefaultJobOptions {
+  return { attempts, backoff: { type, delay, jitter: 0.2 } };
+}
 
-function appModule({ url, queues, retries, work }: OpenOptions): Type {
-  const defaultJobOptions = { removeOnComplete: true, ...(retries && retrying) };
+function appModule({ url, queues, retry, work }: OpenOptions): Type {
+  const defaultJobOptions = { removeOnComplete: true, ...(retry && retrying(retry)) };
   @Module({
     imports: [
       BullModule.forRoot({ connection: { url }, prefix: 'bench', defaultJobOptions }),
@@ -49,8 +49,8 @@ function appModule({ url, queues, retries, work }: OpenOptions): Type {
 function processorOf(queue: string, { concurrency, handle }: Work): Type {
   @Processor(queue, { concurrency })
   class BenchProcessor extends WorkerHost {
-    override async process(job: Job<Payload>): Promise<void> {
-      handle(job.data);
+    override async process(job: Job<Payload>): Promise<unknown> {
+      return handle(job.data);
     }
   }
   return BenchProcessor;

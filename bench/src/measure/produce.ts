@@ -1,4 +1,4 @@
-import { payload, type OpenOptions, type Payload, type Session } from '../contender.js';
+import { payload, type OpenOptions, type Payload, type Retry, type Session } from '../contender.js';
 import { QUEUE, type Figure, type Lab } from '../scenario.js';
 import { meterRedis } from './redis-info.js';
 
@@ -49,12 +49,12 @@ export interface Filling {
   /** Number of the first one, which is how many are there already. @default 0 */
   readonly from?: number;
   readonly make?: (n: number) => Payload;
-  readonly retries?: boolean;
+  readonly retry?: Retry;
 }
 
 /** Puts jobs into the queue in calls of 1,000, from an application that is closed again. */
-export async function fill(lab: Lab, { count, from = 0, make, retries }: Filling): Promise<void> {
-  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], retries });
+export async function fill(lab: Lab, { count, from = 0, make, retry }: Filling): Promise<void> {
+  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], retry });
   await inBatches(session, range(from, from + count, make), reporter(lab, count, BATCH));
   await expectWaiting(session, from + count);
   await session.close();

@@ -1,9 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Contender } from '../contender.js';
 import { summarize, type Summary } from '../measure/stats.js';
-import type { Plan, Sample } from '../run/runner.js';
-import type { Figure } from '../scenario.js';
+import type { Sample } from '../run/runner.js';
+import { suits, type Figure, type Scenario } from '../scenario.js';
 import type { Surroundings } from './surroundings.js';
 
 /** A whole run, as it is written to `bench/results/`. */
@@ -32,11 +33,16 @@ export interface Row extends Figure {
   readonly ratios: Record<string, number>;
 }
 
-export function rowsOf({ scenarios, contenders }: Plan, samples: readonly Sample[]): Row[] {
+export function rowsOf(
+  scenarios: readonly Scenario[],
+  contenders: readonly Contender[],
+  samples: readonly Sample[],
+): Row[] {
+  const names = contenders.map(({ name }) => name);
   return scenarios.flatMap((scenario) =>
     scenario.figures.map((figure) => {
       const summaries: Record<string, Summary> = {};
-      for (const contender of contenders) {
+      for (const contender of names) {
         const values = samples
           .filter((s) => s.scenario === scenario.name && s.contender === contender)
           .flatMap((s) => s.figures?.[figure.key] ?? []);
@@ -46,9 +52,11 @@ export function rowsOf({ scenarios, contenders }: Plan, samples: readonly Sample
         scenario: scenario.name,
         scenarioTitle: scenario.title,
         ...figure,
-        ...(scenario.contenders && { only: scenario.contenders }),
+        ...(scenario.needs && {
+          only: contenders.filter((one) => suits(scenario, one)).map(({ name }) => name),
+        }),
         contenders: summaries,
-        ratios: ratiosOf(contenders, summaries),
+        ratios: ratiosOf(names, summaries),
       };
     }),
   );

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
+import type { Contender } from '../contender.js';
 import { CONTROL_NAME } from '../measure/connections.js';
-import type { Scenario } from '../scenario.js';
+import { suits, type Scenario } from '../scenario.js';
 import type { Progress } from './progress.js';
 import { spawnOrder } from './spawn.js';
 import type { Turn } from './turn.js';
@@ -22,8 +23,9 @@ export interface Sample {
 }
 
 /** Contenders take turns within each round (A B A B), so that a drift of the machine meets all of them alike. */
-export async function runPlan(
-  plan: Plan,
+export async function runTurns(
+  all: readonly Turn[],
+  jobs: number,
   url: string,
   progress: Progress,
   signal: AbortSignal,
@@ -31,11 +33,11 @@ export async function runPlan(
   const control = new Redis(url, { connectionName: CONTROL_NAME });
   const samples: Sample[] = [];
   try {
-    for (const turn of turns(plan)) {
+    for (const turn of all) {
       signal.throwIfAborted();
       progress.begin(turn);
       await wipe(control);
-      samples.push({ ...name(turn), ...(await take(turn, plan.jobs, url, progress, signal)) });
+      samples.push({ ...name(turn), ...(await take(turn, jobs, url, progress, signal)) });
     }
   } finally {
     control.disconnect();
@@ -43,12 +45,12 @@ export async function runPlan(
   return samples;
 }
 
-export function turns({ scenarios, contenders, rounds }: Plan): Turn[] {
+export function turns({ scenarios, rounds }: Plan, contenders: readonly Contender[]): Turn[] {
   return scenarios.flatMap((scenario) =>
     Array.from({ length: rounds }, (_, i) => i + 1).flatMap((round) =>
       contenders
-        .filter((contender) => scenario.contenders?.includes(contender) ?? true)
-        .map((contender) => ({ scenario, contender, round })),
+        .filter((contender) => suits(scenario, contender))
+        .map(({ name: contender }) => ({ scenario, contender, round })),
     ),
   );
 }

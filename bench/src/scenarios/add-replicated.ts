@@ -20,7 +20,7 @@ const DURABILITIES: readonly Durability[] = ['local', 'replicated'];
 export const addReplicated: Scenario = {
   name: 'add-replicated',
   title: 'add while the server has a replica: local, and confirmed by the replica',
-  contenders: ['godwit'],
+  needs: ['replicas'],
   figures: MANNERS.flatMap(({ key, title }) =>
     DURABILITIES.map((durability): Figure => ({
       key: `${durability}${key}`,

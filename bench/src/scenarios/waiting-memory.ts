@@ -1,4 +1,4 @@
-import { payload, payloadOf, type Payload } from '../contender.js';
+import { payload, payloadOf, type Payload, type Retry } from '../contender.js';
 import { connections } from '../measure/connections.js';
 import { fill } from '../measure/produce.js';
 import { usedMemory } from '../measure/redis-info.js';
@@ -11,7 +11,7 @@ const MEDIUM = 200;
 interface Case {
   readonly figure: Figure;
   readonly make: (n: number) => Payload;
-  readonly retries?: boolean;
+  readonly retry?: Retry;
 }
 
 /** Redis keeps a hash compact while no value in it is above 64 bytes, so there is a case on either side of that edge. */
@@ -20,7 +20,7 @@ const cases: readonly Case[] = [
   {
     figure: bytes('retrying', `payload of ${SMALL} bytes, 3 attempts with exponential backoff`),
     make: payload,
-    retries: true,
+    retry: { attempts: 3, backoff: 'exponential', delayMs: 1_000 },
   },
   { figure: bytes('medium', `payload of ${MEDIUM} bytes`), make: (n) => payloadOf(MEDIUM, n) },
 ];
@@ -32,12 +32,12 @@ export const waitingMemory: Scenario = {
   figures: cases.map((c) => c.figure),
   async measure(lab) {
     const figures: Record<string, number> = {};
-    for (const { figure, make, retries } of cases) {
+    for (const { figure, make, retry } of cases) {
       await lab.control.flushall('SYNC');
       // Loads the scripts and writes the fixed keys, which are not the price of a job.
-      await fill(lab, { count: WARM_UP, make, retries });
+      await fill(lab, { count: WARM_UP, make, retry });
       const before = await memoryAlone(lab);
-      await fill(lab, { from: WARM_UP, count: lab.jobs, make, retries });
+      await fill(lab, { from: WARM_UP, count: lab.jobs, make, retry });
       figures[figure.key] = ((await memoryAlone(lab)) - before) / lab.jobs;
     }
     return figures;
