@@ -4,10 +4,7 @@ import { EventColumns } from './event-codec.js';
 import { countNames } from './name-counts.js';
 import type { Value } from './script.js';
 
-export type SettlementLists = Record<
-  'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said',
-  Value[]
->;
+export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said', Value[]>;
 
 /** The lists of one exchange: runs by outcome, how many there are of each name, and the events they make. */
 export function encodeSettled(

@@ -4,7 +4,20 @@ import { claims, lines, ms, SEPARATOR } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
 
 type Raw =
-  | ['exchanged', number, number, number, number, number, number, string[], string, string, (string | null)[], (string | null)[]]
+  | [
+      'exchanged',
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      string[],
+      string,
+      string,
+      (string | null)[],
+      (string | null)[],
+    ]
   | ['stale', number]
   | ['unknown-worker', number];
 
