@@ -240,8 +240,6 @@ describe('a pool of several queues', () => {
     // The heartbeat's comes last, from its own thread; one of the application before may still be closing.
     const names = async () =>
       (await redis.clients()).map(({ name }) => name?.split(':').at(-1) ?? '').toSorted();
-    await until(async () => (await names()).join(' ') === 'blocking command heartbeat', {
-      what: 'the connections are blocking, command and heartbeat',
-    });
+    await expect.poll(names, PATIENT).toEqual(['blocking', 'command', 'heartbeat']);
   });
 });
