@@ -41,7 +41,7 @@ export class TimeWalk {
   }
 
   private async settleOne(queue: string): Promise<number> {
-    const engine = this.bench.engine!;
+    const { engine } = this.bench;
     const occurrenceInMs = await this.lineOf(queue).fireAll();
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- as many as there are
@@ -52,7 +52,7 @@ export class TimeWalk {
 
   /** What was kept for a time, and that is over. */
   private async trim(): Promise<void> {
-    const { upkeep } = this.bench.engine!;
+    const { upkeep } = this.bench.engine;
     await Promise.all(
       this.queues().map(async (queue) => {
         // oxlint-disable-next-line no-await-in-loop -- each takes away a part
