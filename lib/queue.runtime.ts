@@ -3,6 +3,7 @@ import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
 import type { ProcessState } from './engine/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
+import { messageOf, stackOf } from './errors/thrown.js';
 import type { QueueSchedules } from './maintenance/declarer.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
@@ -294,10 +295,7 @@ export class QueueRuntime {
   }
 
   private complain(what: string, error: unknown): void {
-    this.logger.error(
-      `${what}: ${error instanceof Error ? error.message : String(error)}`,
-      error instanceof Error ? error.stack : undefined,
-    );
+    this.logger.error(`${what}: ${messageOf(error)}`, stackOf(error));
   }
 }
 
