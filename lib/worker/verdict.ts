@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { show } from '../errors.js';
-import { messageOf, read } from '../errors/thrown.js';
+import { read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';

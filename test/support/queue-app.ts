@@ -116,7 +116,7 @@ export async function bootQueue(
   };
 }
 
-/** Whether applications run without Redis: some specs are run so too, by `test/conformance/features.spec.ts`. */
+/** Whether applications run without Redis: some specs are run so too, by `test/conformance/features*.spec.ts`. */
 function inMemory(): boolean {
   return process.env['GODWIT_ENGINE'] === 'memory';
 }
