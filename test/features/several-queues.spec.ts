@@ -229,7 +229,7 @@ describe('a pool of several queues', () => {
     await close();
     const said = logs.lines.map(({ text }) => text);
     expect(said).toContain('workers started: critical before low (concurrency 10)');
-    expect(said).toContain("queues 'critical', 'low' drained: 0 finished, 0 given back");
+    expect(said).toContain("queues 'critical' and 'low' drained: 0 finished, 0 given back");
   });
 
   itOnRedis('needs no further connections', async () => {
