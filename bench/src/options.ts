@@ -11,7 +11,7 @@ export const HELP = `Measures Godwit beside its peers on a private Redis.
   --rounds <n>          how often each measurement is taken (default 3)
   --only <a,b>          scenarios: ${scenarios.map((s) => s.name).join(', ')} (default all)
   --contenders <a,b>    ${Object.keys(contenders).join(', ')} (default all); the first is compared with the others
-  --check               measures nothing, but shows of each contender that it does what it offers
+  --check               measures nothing; shows of each contender that it does what it offers
   --help                this text
 `;
 
