@@ -53,8 +53,11 @@ class FakeSession implements Session {
   schedule(queue: string, id: string, everyMs: number, data: Payload): Promise<void> {
     if (this.schedules.has(id) && this.lie !== 'schedules') return Promise.resolve();
     this.schedules.add(id);
-    const next = (): void => this.later(everyMs, () => void this.add(queue, data).then(next));
-    next();
+    const next = (): void => {
+      void this.add(queue, data);
+      this.later(everyMs, next);
+    };
+    this.later(everyMs, next);
     return Promise.resolve();
   }
 
