@@ -57,6 +57,8 @@ export interface OpenOptions {
    * subscribes.
    */
   readonly watch?: (queue: string) => void;
+  /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
+  readonly leaseMs?: number;
   /** Present: the process also works off these queues. Absent: it only adds. */
   readonly work?: Work;
 }
@@ -85,6 +87,8 @@ export interface Session {
   add(queue: string, data: Payload, options?: AddOptions): Promise<unknown>;
   /** One call with at most 1,000 jobs. */
   addBulk(queue: string, data: readonly Payload[], options?: AddOptions): Promise<unknown>;
+  /** The result kept of the job that `add` has answered so; undefined while there is none. Needs `results`. */
+  resultOf?(queue: string, added: unknown): Promise<unknown>;
   /** A job with this data every `everyMs`, under this id; needs `schedules`. */
   schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<unknown>;
   /** Jobs that have not ended: waiting, delayed and running. */
