@@ -9,6 +9,7 @@ export const failing = consuming(
     name: 'failing',
     title: `consume, ${100 / EVERY} % fail at their first attempt and are retried after ${DELAY_MS} ms, concurrency 100`,
     needs: ['retries'],
+    jobs: (asked) => Math.ceil(asked / 2),
   },
   {
     concurrency: 100,

@@ -6,7 +6,7 @@ const CONCURRENCY = 100;
 const BURN_MS = 0.2;
 
 /** Handlers that take time: the queue has to keep all slots full, and cannot do better than the ceiling in the title. */
-export const await1ms = awaiting(1, (asked) => Math.ceil(asked / 2));
+export const await1ms = awaiting(1, (asked) => Math.ceil(asked / 4));
 export const await50ms = awaiting(50, (asked) => Math.ceil(asked / 20));
 
 export const burn: Scenario = consuming(

@@ -8,7 +8,7 @@ const MIB = KIB * KIB;
 /** No payload without its note is as long. */
 const BARE = 200;
 
-export const payload1k = carrying(1, 1_000, (asked) => Math.ceil(asked / 2));
+export const payload1k = carrying(1, 1_000, (asked) => Math.ceil(asked / 5));
 /** A quarter of a GiB waits in Redis at the default size, and 5 MiB are in a call. */
 export const payload100k = carrying(100, 50, (asked) => Math.ceil(asked / 50));
 

@@ -19,7 +19,7 @@ export const results: Scenario = {
   name: 'results',
   title: 'consume, handler returns a small object, which is kept, concurrency 100',
   needs: ['results'],
-  jobs: (asked) => Math.ceil(asked / 2),
+  jobs: (asked) => Math.ceil(asked / 4),
   figures: [
     ...consumedFigures,
     { key: 'bytes', title: 'Redis memory per job kept with its result', unit: 'bytes', better: 'less' },

@@ -11,7 +11,7 @@ export const watched: Scenario = {
   title:
     'consume, no-op handler, concurrency 100, every completion heard by a subscriber in the same process',
   needs: ['events'],
-  jobs: (asked) => Math.ceil(asked / 2),
+  jobs: (asked) => Math.ceil(asked / 4),
   figures: [
     ...consumedFigures,
     {
