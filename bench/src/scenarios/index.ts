@@ -1,17 +1,33 @@
 import type { Scenario } from '../scenario.js';
-import { addBulk } from './add-bulk.js';
+import { addBulk, addBulk50 } from './add-bulk.js';
 import { addInFlight } from './add-in-flight.js';
 import { addOne } from './add-one.js';
 import { addReplicated } from './add-replicated.js';
 import { connectionCount } from './connections.js';
-import { consume } from './consume.js';
+import { consume, consume1, consume10 } from './consume.js';
+import { failing } from './failing.js';
+import { await1ms, await50ms, burn } from './handlers.js';
+import { payload1k, payload100k } from './payloads.js';
 import { pickUp } from './pick-up.js';
+import { results } from './results.js';
 import { waitingMemory } from './waiting-memory.js';
+import { watched } from './watched.js';
 
 /** In the order of the table. */
 export const scenarios: readonly Scenario[] = [
   consume,
+  consume10,
+  consume1,
+  await1ms,
+  await50ms,
+  burn,
+  failing,
+  results,
+  watched,
+  payload1k,
+  payload100k,
   addBulk,
+  addBulk50,
   addInFlight,
   addOne,
   addReplicated,

@@ -13,8 +13,8 @@ export const pickUp: Scenario = {
     { key: 'p50', title: 'p50', unit: 'ms', better: 'less' },
     { key: 'p99', title: 'p99', unit: 'ms', better: 'less' },
   ],
+  jobs: (asked) => Math.min(1_000, Math.max(200, Math.ceil(asked / 100))),
   async measure(lab) {
-    const samples = Math.min(1_000, Math.max(200, Math.ceil(lab.jobs / 100)));
     let arrived!: (at: number) => void;
     const session = await lab.contender.open({
       url: lab.url,
@@ -23,7 +23,7 @@ export const pickUp: Scenario = {
     });
 
     const latencies: number[] = [];
-    for (let n = 0; n < WARM_UP + samples; n++) {
+    for (let n = 0; n < WARM_UP + lab.jobs; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
       await sleep(3 + (n % 5));
       const arrival = new Promise<number>((resolve) => (arrived = resolve));
@@ -32,7 +32,7 @@ export const pickUp: Scenario = {
       const latency = (await arrival) - calledAt;
       await added;
       if (n >= WARM_UP) latencies.push(latency);
-      if (n % 100 === 0) lab.progress(n, WARM_UP + samples);
+      if (n % 100 === 0) lab.progress(n, WARM_UP + lab.jobs);
     }
     await session.close();
     return { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99) };
