@@ -11,16 +11,17 @@ export const godwit: Contender = {
     'QueueModule with a decorated handler: acknowledged, at-least-once (a lease per worker, renewed by a thread; stalled jobs are recovered)',
     'completed jobs leave nothing; 3 attempts with exponential backoff, its default, everywhere; its event stream is on, as by default; concurrency as stated, per queue',
   ],
-  offers: ['acknowledged', 'retries', 'replicas'],
+  offers: ['acknowledged', 'retries', 'delays', 'replicas'],
   async open(options: OpenOptions) {
     const app = await NestFactory.createApplicationContext(appModule(options), { logger: ['error', 'warn'] });
     const producer = app.get(QueueProducer);
     return {
-      add: (queue, data) => producer.add(queue, 'noop', data),
-      addBulk: (queue, batch) =>
+      add: (queue, data, { delayMs } = {}) =>
+        producer.add(queue, 'noop', data, delayMs === undefined ? {} : { delay: delayMs }),
+      addBulk: (queue, batch, { delayMs } = {}) =>
         producer.addBulk(
           queue,
-          batch.map((data) => ({ name: 'noop', data })),
+          batch.map((data) => ({ name: 'noop', data, ...(delayMs && { options: { delay: delayMs } }) })),
         ),
       async outstanding(queue) {
         const { waiting, active, delayed } = await app.get<Queue>(getQueueToken(queue)).counts();
