@@ -51,6 +51,8 @@ export interface OpenOptions {
   readonly keepResults?: boolean;
   /** Called in this process for each job that completed, wherever it ran. Absent: nobody subscribes. */
   readonly watch?: (queue: string) => void;
+  /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
+  readonly leaseMs?: number;
   /** Present: the process also works off these queues. Absent: it only adds. */
   readonly work?: Work;
 }
@@ -79,6 +81,8 @@ export interface Session {
   add(queue: string, data: Payload, options?: AddOptions): Promise<unknown>;
   /** One call with at most 1,000 jobs. */
   addBulk(queue: string, data: readonly Payload[], options?: AddOptions): Promise<unknown>;
+  /** The result kept of the job that `add` has answered so; undefined while there is none. Needs `results`. */
+  resultOf?(queue: string, added: unknown): Promise<unknown>;
   /** A job with this data every `everyMs`, under this id; needs `schedules`. */
   schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<unknown>;
   /** Jobs that have not ended: waiting, delayed and running. */
