@@ -1,12 +1,13 @@
+import { besides } from '../measure/besides.js';
 import type { Lab } from '../scenario.js';
 import { Companion } from './companion.js';
 import type { ProducerActs } from './producer.js';
 import type { ProxyActs } from './proxy.js';
 import type { WorkerActs } from './worker.js';
 
-const PRODUCER = new URL('./producer.js', import.meta.url);
-const PROXY = new URL('./proxy.js', import.meta.url);
-const WORKER = new URL('./worker.js', import.meta.url);
+const PRODUCER = besides(import.meta.url, 'producer');
+const PROXY = besides(import.meta.url, 'proxy');
+const WORKER = besides(import.meta.url, 'worker');
 
 /** Another process with an application of the contender that only adds. */
 export async function startProducer({ contender, url }: Lab): Promise<Companion<ProducerActs>> {

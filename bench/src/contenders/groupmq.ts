@@ -36,7 +36,10 @@ export const groupmq: Contender = {
       add: (name, data, more) => line(name).queue.add(jobOf(data, more)),
       addBulk: (name, batch, more) =>
         Promise.all(batch.map((data) => line(name).batching.add(jobOf(data, more)))),
-      schedule: (name, id, every, data) => line(name).queue.add({ groupId: id, data, repeat: { every } }),
+      async schedule(name, id, every, data) {
+        const { timestamp } = await line(name).queue.add({ groupId: id, data, repeat: { every } });
+        return timestamp + every;
+      },
       async resultOf(name, job) {
         const { status, returnvalue } = await line(name).queue.getJob((job as { id: string }).id);
         return status === 'completed' ? returnvalue : undefined;

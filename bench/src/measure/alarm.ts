@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
+import { besides } from './besides.js';
 
-const THREAD = new URL('./alarm-thread.js', import.meta.url);
+const THREAD = besides(import.meta.url, 'alarm-thread');
 
 /** Calls back at a moment, to within a tenth of a millisecond and without spinning; what timers cannot do. */
 export class Alarm {

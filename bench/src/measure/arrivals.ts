@@ -27,9 +27,14 @@ export class Arrivals {
     return this.arrived;
   }
 
-  /** Resolves when so many have come in all; one wait at a time. */
-  async reached(count: number): Promise<void> {
-    if (this.arrived < count) await new Promise<void>((end) => (this.wait = { count, end }));
+  /** Resolves when so many have come in all, or when it has taken so long; one wait at a time. */
+  async reached(count: number, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
+    if (this.arrived < count) {
+      await new Promise<void>((end) => {
+        this.wait = { count, end };
+        if (Number.isFinite(withinMs)) setTimeout(end, withinMs).unref();
+      });
+    }
     this.wait = undefined;
     this.check();
   }

@@ -6,6 +6,11 @@ export function now(): number {
   return ORIGIN + performance.now();
 }
 
+/** Milliseconds since 1970, finer than `Date.now()`. */
+export function wallNow(): number {
+  return performance.timeOrigin + performance.now();
+}
+
 const ORIGIN = origin();
 
 /** The reading with the least time between the two clocks, since the process may be interrupted between them. */

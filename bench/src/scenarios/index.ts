@@ -12,6 +12,7 @@ import { pickUpApart } from './pick-up-apart.js';
 import { pickUp } from './pick-up.js';
 import { fourProcesses, twoProcesses } from './processes.js';
 import { hundredQueues, tenQueues } from './queues.js';
+import { schedules } from './schedules.js';
 import { waitingMemory } from './waiting-memory.js';
 
 /** In the order of the table. */
@@ -25,6 +26,7 @@ export const scenarios: readonly Scenario[] = [
   pickUpApart,
   latency,
   delayedDue,
+  schedules,
   tenQueues,
   hundredQueues,
   twoProcesses,

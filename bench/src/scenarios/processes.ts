@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startWorkers } from '../beside/start.js';
-import type { WorkerRecord } from '../beside/worker.js';
 import { fill, warmUpFor } from '../measure/produce.js';
 import { meterRedis } from '../measure/redis-info.js';
+import { together } from '../measure/together.js';
 import type { Lab, Scenario } from '../scenario.js';
 
 const CONCURRENCY = 100;
@@ -48,7 +48,10 @@ async function measureProcesses(lab: Lab, count: number): Promise<Record<string,
   await Promise.all(workers.map((worker) => worker.ask('close')));
   await Promise.all(workers.map((worker) => worker.end()));
 
-  const { elapsedMs, busiest } = together(records, warmUp);
+  const { elapsedMs, busiest } = together(
+    records.map(({ at }) => at),
+    warmUp,
+  );
   return {
     perSecond: lab.jobs / (elapsedMs / 1000),
     busiest: busiest * 100,
@@ -56,18 +59,4 @@ async function measureProcesses(lab: Lab, count: number): Promise<Record<string,
     commands: spent.commands / all,
     processCpu: records.reduce((sum, { cpuUs }) => sum + cpuUs, 0) / all,
   };
-}
-
-/** From the last job of the warm-up to the very last, and the largest share that one process had of those between. */
-function together(records: readonly WorkerRecord[], warmUp: number): { elapsedMs: number; busiest: number } {
-  const times = records.map(({ at }) => at.filter((t) => t > 0).toSorted());
-  const jobs = records[0]!.at.length;
-  for (let n = 0; n < jobs; n++) {
-    const runs = records.reduce((sum, { at }) => sum + (at[n]! > 0 ? 1 : 0), 0);
-    if (runs !== 1) throw new Error(`job ${n} was handled ${runs} times`);
-  }
-  const sorted = Float64Array.from(times.flatMap((t) => [...t])).toSorted();
-  const from = sorted[warmUp - 1]!;
-  const shares = times.map((t) => t.filter((at) => at > from).length / (jobs - warmUp));
-  return { elapsedMs: sorted.at(-1)! - from, busiest: Math.max(...shares) };
 }
