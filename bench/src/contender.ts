@@ -10,10 +10,13 @@ export function payload(n: number): Payload {
   return { n, to: `user${n}@example.com`, template: 'welcome' };
 }
 
-/** The same with a note that makes its JSON `bytes` long. */
+/** Notes are cut from it, so that many long payloads share its memory. */
+const INK = 'x'.repeat(1_048_576);
+
+/** The same with a note that makes its JSON `bytes` long, at most 1 MiB. */
 export function payloadOf(bytes: number, n: number): Payload {
   const bare = { ...payload(n), note: '' };
-  return { ...bare, note: 'x'.repeat(bytes - JSON.stringify(bare).length) };
+  return { ...bare, note: INK.slice(0, bytes - JSON.stringify(bare).length) };
 }
 
 /**
@@ -49,7 +52,10 @@ export interface OpenOptions {
   readonly durability?: 'local' | 'replicated';
   /** Ended jobs and their results stay in Redis, the last 1,000 at least. @default they leave nothing */
   readonly keepResults?: boolean;
-  /** Called in this process for each job that completed, wherever it ran. Absent: nobody subscribes. */
+  /**
+   * Called in this process for each job that completes after `open` has resolved, wherever it ran. Absent: nobody
+   * subscribes.
+   */
   readonly watch?: (queue: string) => void;
   /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
   readonly leaseMs?: number;

@@ -54,7 +54,7 @@ async function bench(plan: Plan, signal: AbortSignal): Promise<number> {
       rounds: plan.rounds,
       surroundings: where,
       terms: Object.fromEntries(chosen.map((c) => [c.name, c.terms])),
-      rows: rowsOf(plan.scenarios, chosen, samples),
+      rows: rowsOf(plan.scenarios, chosen, samples, plan.jobs),
       samples,
     };
     process.stdout.write(`${render(result)}\n`);

@@ -28,8 +28,9 @@ export const latency: Scenario = {
     { key: 'commands', title: 'Redis commands per job, those in scripts too', unit: '', better: 'less' },
     { key: 'processCpu', title: 'worker CPU per job', unit: 'µs', better: 'less' },
   ],
+  jobs: (asked) => Math.min(5_000, Math.max(1_000, Math.ceil(asked / 20))),
   async measure(lab) {
-    const jobs = Math.min(5_000, Math.max(1_000, Math.ceil(lab.jobs / 20)));
+    const { jobs } = lab;
     const arrivals = new Arrivals(WARM_UP + jobs, lab.progress);
     const session = await lab.contender.open({
       url: lab.url,

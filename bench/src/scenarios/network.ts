@@ -3,7 +3,7 @@ import { startProxy } from '../beside/start.js';
 import { now } from '../measure/clock.js';
 import { CONTROL_NAME } from '../measure/connections.js';
 import { quantile } from '../measure/stats.js';
-import type { Lab, Scenario } from '../scenario.js';
+import { jobsOf, type Lab, type Scenario } from '../scenario.js';
 import { addBulk } from './add-bulk.js';
 import { addInFlight } from './add-in-flight.js';
 import { addOne } from './add-one.js';
@@ -23,7 +23,6 @@ export const network: readonly Scenario[] = [
 /** The same scenario with a network between the contender and Redis; the suite itself asks the server directly. */
 function overNetwork(scenario: Scenario, part: number): Scenario {
   const { name, title, figures } = scenario;
-  const smaller = (lab: Lab): Lab => ({ ...lab, jobs: Math.ceil(lab.jobs * part) });
   return {
     ...scenario,
     name: `network-${name}`,
@@ -33,8 +32,8 @@ function overNetwork(scenario: Scenario, part: number): Scenario {
       { key: 'ping', title: 'round trip of a PING, p50', unit: 'ms', better: 'less' },
       { key: 'proxy', title: 'share of a core that the proxy takes meanwhile', unit: '%', better: 'less' },
     ],
-    ...(scenario.prepare && { prepare: (lab) => scenario.prepare!(smaller(lab)) }),
-    measure: (lab) => measureThrough(scenario, smaller(lab)),
+    jobs: (asked) => Math.ceil(jobsOf(scenario, asked) * part),
+    measure: (lab) => measureThrough(scenario, lab),
   };
 }
 

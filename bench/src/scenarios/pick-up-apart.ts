@@ -8,8 +8,9 @@ export const pickUpApart: Scenario = {
   name: 'pick-up-apart',
   title: 'pick-up by an idle worker of a job that another process adds',
   figures: pickUpFigures,
+  jobs: pickUpSamples,
   async measure(lab) {
-    const all = WARM_UP + pickUpSamples(lab.jobs);
+    const all = WARM_UP + lab.jobs;
     const arrivals = new Arrivals(all, lab.progress);
     const session = await lab.contender.open({
       url: lab.url,

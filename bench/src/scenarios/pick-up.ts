@@ -16,8 +16,8 @@ export const pickUp: Scenario = {
   name: 'pick-up',
   title: 'pick-up by an idle worker, from the call of add to the start of the handler',
   figures: pickUpFigures,
+  jobs: pickUpSamples,
   async measure(lab) {
-    const samples = pickUpSamples(lab.jobs);
     let arrived!: (at: number) => void;
     const session = await lab.contender.open({
       url: lab.url,
@@ -26,7 +26,7 @@ export const pickUp: Scenario = {
     });
 
     const latencies: number[] = [];
-    for (let n = 0; n < WARM_UP + samples; n++) {
+    for (let n = 0; n < WARM_UP + lab.jobs; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
       await sleep(3 + (n % 5));
       const arrival = new Promise<number>((resolve) => (arrived = resolve));
@@ -35,7 +35,7 @@ export const pickUp: Scenario = {
       const latency = (await arrival) - calledAt;
       await added;
       if (n >= WARM_UP) latencies.push(latency);
-      if (n % 100 === 0) lab.progress(n, WARM_UP + samples);
+      if (n % 100 === 0) lab.progress(n, WARM_UP + lab.jobs);
     }
     await session.close();
     return pickUpOf(latencies);
@@ -43,8 +43,8 @@ export const pickUp: Scenario = {
 };
 
 /** One in a thousand is beyond p99.9, so there must be more than a thousand. */
-export function pickUpSamples(jobs: number): number {
-  return Math.min(1_500, Math.max(200, Math.ceil(jobs / 50)));
+export function pickUpSamples(asked: number): number {
+  return Math.min(1_500, Math.max(200, Math.ceil(asked / 50)));
 }
 
 export function pickUpOf(latencies: readonly number[]): Record<string, number> {

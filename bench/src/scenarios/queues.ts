@@ -29,16 +29,13 @@ function queues(count: number): Scenario {
   };
 }
 
-/** So that as many jobs are in one queue as in any other. */
-function jobsPerQueue(jobs: number, queueCount: number): number {
-  return Math.ceil((warmUpFor(jobs) + jobs) / queueCount);
-}
-
+/** As many jobs go into one queue as into any other. */
 async function fillAll(lab: Lab, names: readonly string[]): Promise<void> {
-  const perQueue = jobsPerQueue(lab.jobs, names.length);
+  const all = warmUpFor(lab.jobs) + lab.jobs;
+  const first = (queue: number): number => Math.floor((queue * all) / names.length);
   const session = await lab.contender.open({ url: lab.url, queues: names });
   for (const [i, name] of names.entries()) {
-    await fillOne(session, name, i * perQueue, (i + 1) * perQueue);
+    await fillOne(session, name, first(i), first(i + 1));
     lab.progress(i + 1, names.length);
   }
   await session.close();
@@ -54,9 +51,9 @@ async function fillOne(session: Session, queue: string, from: number, to: number
 }
 
 async function consumeAll(lab: Lab, names: readonly string[]): Promise<Record<string, number>> {
-  const all = jobsPerQueue(lab.jobs, names.length) * names.length;
   const warmUp = warmUpFor(lab.jobs);
-  const tally = new Tally(warmUp, all - warmUp, lab.progress);
+  const all = warmUp + lab.jobs;
+  const tally = new Tally({ warmUp, jobs: lab.jobs }, lab.progress);
   const redis = await meterRedis(lab.control);
   const session = await lab.contender.open({
     url: lab.url,
@@ -68,6 +65,7 @@ async function consumeAll(lab: Lab, names: readonly string[]): Promise<Record<st
   const spent = await redis();
   const open = await connections(lab.control);
   await session.close();
+  tally.verify();
   return {
     perSecond: tally.perSecond,
     redisCpu: spent.cpuUs / all,

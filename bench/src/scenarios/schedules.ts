@@ -18,6 +18,7 @@ export const schedules: Scenario = {
   name: 'schedules',
   title: `${SCHEDULES} schedules of every ${EVERY_MS / 1_000} s on one worker, for ${PERIODS} s`,
   needs: ['schedules'],
+  jobs: () => EXPECTED,
   figures: [
     { key: 'runs', title: `runs, of ${EXPECTED} that are due`, unit: '', better: 'more' },
     { key: 'p50', title: 'start after the moment, p50', unit: 'ms', better: 'less' },
