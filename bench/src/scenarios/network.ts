@@ -12,12 +12,14 @@ import { consume } from './consume.js';
 const DELAY_MS = 0.5;
 const PINGS = 200;
 
+export const networkAddOne = overNetwork(addOne, 1 / 5);
+
 /** Each with the part of its jobs that takes seconds and not minutes at one call a millisecond. */
 export const network: readonly Scenario[] = [
   overNetwork(consume, 1),
   overNetwork(addBulk, 1),
   overNetwork(addInFlight, 1 / 2),
-  overNetwork(addOne, 1 / 5),
+  networkAddOne,
 ];
 
 /** The same scenario with a network between the contender and Redis; the suite itself asks the server directly. */
