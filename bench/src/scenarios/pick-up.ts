@@ -44,7 +44,7 @@ export const pickUp: Scenario = {
 
 /** One in a thousand is beyond p99.9, so there must be more than a thousand. */
 export function pickUpSamples(asked: number): number {
-  return Math.min(1_500, Math.max(200, Math.ceil(asked / 50)));
+  return Math.min(1_200, Math.max(200, Math.ceil(asked / 50)));
 }
 
 export function pickUpOf(latencies: readonly number[]): Record<string, number> {
