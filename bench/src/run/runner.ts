@@ -5,6 +5,7 @@ import { jobsOf, suits, type Scenario } from '../scenario.js';
 import type { Progress } from './progress.js';
 import { spawnOrder } from './spawn.js';
 import type { Turn } from './turn.js';
+import { wipe } from './wipe.js';
 
 export interface Plan {
   readonly scenarios: readonly Scenario[];
@@ -83,11 +84,4 @@ async function take(
 
 function name({ scenario, contender, round }: Turn): Pick<Sample, 'scenario' | 'contender' | 'round'> {
   return { scenario: scenario.name, contender, round };
-}
-
-/** Everyone starts from an empty server that knows no script. */
-async function wipe(control: Redis): Promise<void> {
-  await control.flushall('SYNC');
-  await control.script('FLUSH', 'SYNC');
-  await control.config('RESETSTAT');
 }
