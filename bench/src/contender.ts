@@ -89,8 +89,11 @@ export interface Session {
   addBulk(queue: string, data: readonly Payload[], options?: AddOptions): Promise<unknown>;
   /** The result kept of the job that `add` has answered so; undefined while there is none. Needs `results`. */
   resultOf?(queue: string, added: unknown): Promise<unknown>;
-  /** A job with this data every `everyMs`, under this id; needs `schedules`. */
-  schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<unknown>;
+  /**
+   * A job with this data every `everyMs`, under this id; needs `schedules`. Answers one of the moments at which it is due, ms since
+   * 1970; the others are whole intervals from it.
+   */
+  schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<number>;
   /** Jobs that have not ended: waiting, delayed and running. */
   outstanding(queue: string): Promise<number>;
   close(): Promise<void>;

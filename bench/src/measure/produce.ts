@@ -83,7 +83,8 @@ export function warmUpFor(jobs: number): number {
   return Math.ceil(jobs / 5);
 }
 
-function range(from: number, to: number, make = payload): Payload[] {
+/** Payloads `from` to `to - 1`. */
+export function range(from: number, to: number, make = payload): Payload[] {
   return Array.from({ length: to - from }, (_, i) => make(from + i));
 }
 

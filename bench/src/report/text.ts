@@ -37,8 +37,7 @@ function table(rows: readonly Row[], [first, ...others]: readonly string[]): str
   });
   let scenario = '';
   for (const row of rows) {
-    if (row.scenario !== scenario)
-      grid.push([{ colSpan: names.length + 1, content: `\n${titleOf(row)}` }]);
+    if (row.scenario !== scenario) grid.push([{ colSpan: names.length + 1, content: `\n${titleOf(row)}` }]);
     scenario = row.scenario;
     grid.push([title(row), ...names.map((name) => cell(row, name))]);
   }
