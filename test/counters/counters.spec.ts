@@ -45,8 +45,8 @@ describe('what it costs to add', () => {
     });
 
   it('one job at a time', async () => {
-    await expectAdds('add, one call at a time', 200, async (queue) => {
-      for (let i = 0; i < 200; i++) await queue.add('noop', payload());
+    await expectAdds('add, one call at a time', 100, async (queue) => {
+      for (let i = 0; i < 100; i++) await queue.add('noop', payload());
     });
   });
 
@@ -70,10 +70,10 @@ describe('what it costs to add', () => {
 describe('what it costs to work off', () => {
   const expectWork = (what: string, work: Work, more?: Pick<Rounds, 'countsNode' | 'tolerance'>) =>
     expectCommitted(what, () => measureWork(redis, work, more));
-  const JOBS = { jobs: 3_000, concurrency: 100 } as const;
+  const JOBS = { jobs: 2_000, concurrency: 100 } as const;
 
   it.each([1, 10, 100])('a full queue, concurrency %i', async (concurrency) => {
-    await expectWork(`consume, concurrency ${concurrency}`, { jobs: 3_000, concurrency });
+    await expectWork(`consume, concurrency ${concurrency}`, { jobs: 2_000, concurrency });
   });
 
   it('jobs of which one in ten fails and is retried', async () => {
@@ -84,7 +84,7 @@ describe('what it costs to work off', () => {
       if (data.n % 10 === 0 && attempt === 1) throw failure;
     };
     const options = { defaults: { attempts: 2, backoff: 0 } };
-    await expectWork('consume, 10 % fail once', { ...JOBS, handle, runs: 3_300, options });
+    await expectWork('consume, 10 % fail once', { ...JOBS, handle, runs: 2_200, options });
   });
 
   it('jobs whose results are kept', async () => {
@@ -107,14 +107,14 @@ describe('what it costs to work off', () => {
   // Several queues settle and claim beside each other: which of them falls asleep first, and which of them shares a turn of
   // the event loop with which, is up to the machine. So here only what costs clearly more is noticed.
   it.each([
-    ['ten queues, a pool for each', { jobs: 5_000, concurrency: 10, queues: queuesNamed(10) }],
-    ['three queues in strict order, one pool', { ...JOBS, queues: queuesNamed(3), isShared: true }],
+    ['ten queues, a pool for each', { jobs: 3_000, concurrency: 10, queues: queuesNamed(10) }],
+    ['four queues in strict order, one pool', { ...JOBS, queues: queuesNamed(4), isShared: true }],
   ])('%s', async (what, work) => {
     await expectWork(`consume ${what}`, work, { countsNode: false, tolerance: 0.15 });
   });
 
   it('one job at a time, in an idle worker', async () => {
-    const jobs = 20;
+    const jobs = 10;
     let handled = latch();
     await expectCommitted('add and consume, one job at a time on an idle queue', async () => {
       const { queue } = await bootStill(redis, { handlers: { noop: () => handled.open() } });
@@ -214,7 +214,7 @@ describe('what it costs to be there', () => {
 
 describe('what is kept in Redis', () => {
   // So many that the hash of the bodies has been made larger, and is no longer being moved.
-  const JOBS = 30_000;
+  const JOBS = 15_000;
   const note = 'x'.repeat(200);
 
   it.each<[string, JobOptions | undefined, (() => object) | undefined]>([

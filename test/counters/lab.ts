@@ -7,7 +7,7 @@ import type { Measured } from './ledger.js';
 import { Meter, type Spent } from './meter.js';
 
 /** Odd, so that the middle one is one that was. */
-const ROUNDS = 5;
+const ROUNDS = 3;
 const NODE = 'promises and timers of Node per 1,000 jobs';
 /** A timer may fall due in between. */
 const NODE_TOLERANCE = 0.05;
