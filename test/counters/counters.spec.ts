@@ -8,8 +8,8 @@ import { PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
-import { Consumer, measureWork, type Work } from './consumer.js';
-import { bootQuiet, bootStill, bulk, inRounds, inWords, payload, type Rounds } from './lab.js';
+import { Consumer, measureQueues, measureWork, type Work } from './consumer.js';
+import { bootQuiet, bootStill, bulk, inRounds, inWords, payload } from './lab.js';
 import { Ledger, type Counters, type Measured } from './ledger.js';
 import { Meter } from './meter.js';
 
@@ -69,8 +69,7 @@ describe('what it costs to add', () => {
 });
 
 describe('what it costs to work off', () => {
-  const expectWork = (what: string, work: Work, more?: Pick<Rounds, 'countsNode' | 'tolerance'>) =>
-    expectCommitted(what, () => measureWork(redis, work, more));
+  const expectWork = (what: string, work: Work) => expectCommitted(what, () => measureWork(redis, work));
   const JOBS = { jobs: 2_000, concurrency: 100 } as const;
 
   it.each([1, 10, 100])('a full queue, concurrency %i', async (concurrency) => {
@@ -111,7 +110,7 @@ describe('what it costs to work off', () => {
     ['ten queues, a pool for each', { jobs: 3_000, concurrency: 10, queues: queuesNamed(10) }],
     ['four queues in strict order, one pool', { ...JOBS, queues: queuesNamed(4), isShared: true }],
   ])('%s', async (what, work) => {
-    await expectWork(`consume ${what}`, work, { countsNode: false, tolerance: 0.15 });
+    await expectCommitted(`consume ${what}`, () => measureQueues(redis, work, 0.15));
   });
 
   it('one job at a time, in an idle worker', async () => {

@@ -75,16 +75,12 @@ export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measur
     'bytes received per job': perJob((spent) => spent.bytesReceived),
     ...(countsNode && { [NODE]: perJob((spent) => spent.promises) * 1_000 }),
   };
-  const names = Object.keys(counters);
+  const tolerances =
+    tolerance === undefined ? {} : Object.fromEntries(Object.keys(counters).map((name) => [name, tolerance]));
   return {
     server: await new Meter(redis.admin).server(),
     counters,
-    tolerances: Object.fromEntries(
-      names.flatMap((name) => {
-        const share = name === NODE ? NODE_TOLERANCE : tolerance;
-        return share === undefined ? [] : [[name, share]];
-      }),
-    ),
+    tolerances: { ...tolerances, [NODE]: NODE_TOLERANCE },
     detail: `${jobs} jobs took ${inWords(all.at(-1)!)}`,
   };
 }
