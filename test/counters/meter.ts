@@ -102,14 +102,12 @@ export class Meter {
     return sum(await Promise.all(sizes));
   }
 
-  /** Ends the block on the bell as its own time limit would; resolves when the library blocks again. */
+  /** Ends the block on the bell as its own time limit would; resolves once the library blocks again. */
   async endBlock(): Promise<void> {
-    const rung = async () => (await this.read()).calls.get('bzpopmin');
-    const before = await rung();
     const list = String(await this.admin.client('LIST')).split('\n');
     const blocked = list.find((line) => / flags=[A-Za-z]*b/.test(line));
     await this.admin.client('UNBLOCK', /\bid=(\d+)/.exec(blocked!)![1]!, 'TIMEOUT');
-    await until(async () => (await rung()) !== before, { timeout: PATIENT_MS, what: 'the next block' });
+    await this.atRest();
   }
 
   async connectionsOpened(): Promise<number> {
