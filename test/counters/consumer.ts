@@ -4,7 +4,7 @@ import type { QueueOptions } from '#lib/options/module-options.js';
 import { PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
 import type { TestRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
-import { bootStill, bulk, inRounds, type Payload } from './lab.js';
+import { bootStill, bulk, inRounds, type Payload, type Rounds } from './lab.js';
 import type { Measured } from './ledger.js';
 import { Meter, type Spent } from './meter.js';
 
@@ -105,18 +105,15 @@ export class Consumer {
   }
 }
 
-/** What it costs to work off a full queue. */
-export async function measureWork(redis: TestRedis, work: Work): Promise<Measured> {
-  const consumer = new Consumer(redis, work);
-  await consumer.boot();
-  return inRounds(redis, { jobs: work.jobs, round: () => consumer.round() });
-}
-
 /**
- * What it costs to work off several. Each round has an application of its own: one that has been fast claims ahead of its slots,
- * and which of the queues that is for depends on who was asked first.
+ * What it costs to work off full queues. Each round has an application of its own: one that has been fast claims ahead of its
+ * slots, and how much of that has happened when the gate opens is up to the machine.
  */
-export function measureQueues(redis: TestRedis, work: Work, tolerance: number): Promise<Measured> {
+export function measureWork(
+  redis: TestRedis,
+  work: Work,
+  more: Pick<Rounds, 'countsNode' | 'tolerance' | 'spareCalls'>,
+): Promise<Measured> {
   const round = async () => {
     const consumer = new Consumer(redis, work);
     await consumer.boot();
@@ -124,5 +121,5 @@ export function measureQueues(redis: TestRedis, work: Work, tolerance: number): 
     await consumer.close();
     return spent;
   };
-  return inRounds(redis, { jobs: work.jobs, round, countsNode: false, tolerance });
+  return inRounds(redis, { jobs: work.jobs, round, ...more });
 }

@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueEngine } from '#lib/engine/engine.js';
+import { allScripts } from '#lib/engine/script.js';
 import type { JobOptions } from '#lib/options/job-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { MAX_BLOCK_MS } from '#lib/worker/doorbell.js';
@@ -8,7 +9,7 @@ import { PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
-import { Consumer, measureQueues, measureWork, type Work } from './consumer.js';
+import { Consumer, measureWork, type Work } from './consumer.js';
 import { bootQuiet, bootStill, bulk, inRounds, inWords, payload } from './lab.js';
 import { Ledger, type Counters, type Measured } from './ledger.js';
 import { Meter } from './meter.js';
@@ -21,6 +22,11 @@ vi.setConfig({ testTimeout: 120_000 });
 const server = useServer();
 const redis = useRedis({ server });
 const ledger = new Ledger();
+
+// No measurement is the one in which Redis is told a script.
+beforeAll(async () => {
+  for (const { text } of allScripts()) await redis.admin.script('LOAD', text);
+});
 
 const expectCommitted = (what: string, measure: () => Promise<Measured>) =>
   ledger.expectCommitted(what, measure);
@@ -72,11 +78,13 @@ describe('what it costs to add', () => {
 });
 
 describe('what it costs to work off', () => {
-  const expectWork = (what: string, work: Work) => expectCommitted(what, () => measureWork(redis, work));
-  const JOBS = { jobs: 2_000, concurrency: 100 } as const;
+  // At the end the bell may wake the worker once more, or come while it asks anyway.
+  const expectWork = (what: string, work: Work) =>
+    expectCommitted(what, () => measureWork(redis, work, { spareCalls: 1 }));
+  const JOBS = { jobs: 10_000, concurrency: 100 } as const;
 
   it.each([1, 10, 100])('a full queue, concurrency %i', async (concurrency) => {
-    await expectWork(`consume, concurrency ${concurrency}`, { jobs: 2_000, concurrency });
+    await expectWork(`consume, concurrency ${concurrency}`, { jobs: 10_000, concurrency });
   });
 
   it('jobs of which one in ten fails and is retried', async () => {
@@ -87,7 +95,7 @@ describe('what it costs to work off', () => {
       if (data.n % 10 === 0 && attempt === 1) throw failure;
     };
     const options = { defaults: { attempts: 2, backoff: 0 } };
-    await expectWork('consume, 10 % fail once', { ...JOBS, handle, runs: 2_200, options });
+    await expectWork('consume, 10 % fail once', { ...JOBS, handle, runs: 11_000, options });
   });
 
   it('jobs whose results are kept', async () => {
@@ -111,9 +119,14 @@ describe('what it costs to work off', () => {
   // the event loop with which, is up to the machine. So here only what costs clearly more is noticed.
   it.each([
     ['ten queues, a pool for each', { jobs: 3_000, concurrency: 10, queues: queuesNamed(10) }],
-    ['four queues in strict order, one pool', { ...JOBS, queues: queuesNamed(4), isShared: true }],
+    [
+      'four queues in strict order, one pool',
+      { jobs: 2_000, concurrency: 100, queues: queuesNamed(4), isShared: true },
+    ],
   ])('%s', async (what, work) => {
-    await expectCommitted(`consume ${what}`, () => measureQueues(redis, work, 0.15));
+    await expectCommitted(`consume ${what}`, () =>
+      measureWork(redis, work, { countsNode: false, tolerance: 0.15 }),
+    );
   });
 
   it('one job at a time, in an idle worker', async () => {
@@ -257,7 +270,8 @@ describe('what is kept in Redis', () => {
           'bytes per job': ((await meter().bytesOfKeys()) - bytes) / jobs,
           'keys per job': ((await meter().keys()).length - keys) / jobs,
         },
-        { isOfServer: true },
+        // The stream of events grows by whole nodes, of which it has few yet.
+        { isOfServer: true, tolerances: { 'bytes per job': 0.1 } },
       );
     });
   });
