@@ -55,7 +55,11 @@ export interface Filling {
 /** Puts jobs into the queue in calls of 1,000, from an application that is closed again. */
 export async function fill(lab: Lab, { count, from = 0, make, retry }: Filling): Promise<void> {
   const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], retry });
-  await inBatches(session, range(from, from + count, make), reporter(lab, count, BATCH));
+  const progress = reporter(lab, count, BATCH);
+  // Ten million made at once would fill the memory of this process.
+  for (let at = from; at < from + count; at += BATCH) {
+    await inBatches(session, range(at, Math.min(at + BATCH, from + count), make), progress);
+  }
   await expectWaiting(session, from + count);
   await session.close();
 }
@@ -75,7 +79,7 @@ export function warmUpFor(jobs: number): number {
   return Math.ceil(jobs / 5);
 }
 
-function range(from: number, to: number, make = payload): Payload[] {
+export function range(from: number, to: number, make = payload): Payload[] {
   return Array.from({ length: to - from }, (_, i) => make(from + i));
 }
 

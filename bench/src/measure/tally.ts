@@ -8,9 +8,11 @@ export class Tally {
   readonly finished: Promise<void>;
   readonly handle = (data: Payload): void => this.count(data.n);
 
+  /** Jobs so far, those of the warm-up and those after the last measured one too. */
+  handled = 0;
+
   private readonly seen: Uint8Array;
   private readonly reportEvery: number;
-  private handled = 0;
   private startedAt = 0;
   private startedCpu: NodeJS.CpuUsage | undefined;
   private elapsedMs = 0;
@@ -22,8 +24,10 @@ export class Tally {
     private readonly warmUp: number,
     private readonly jobs: number,
     private readonly progress: (done: number, total: number) => void,
+    /** Jobs there are, where some wait behind the measured ones. */
+    all = warmUp + jobs,
   ) {
-    this.seen = new Uint8Array(warmUp + jobs);
+    this.seen = new Uint8Array(all);
     this.reportEvery = Math.max(1, Math.floor((warmUp + jobs) / 20));
     this.finished = new Promise((resolve, reject) => {
       this.resolve = resolve;
