@@ -18,7 +18,7 @@ export interface Growth {
   /** What must be known to read the figures. */
   readonly notes: readonly string[];
   /** Memory that Redis needs at this size, in bytes, for the hungriest contender measured there. @default next to nothing */
-  memory?(size: number): number;
+  readonly memory?: (size: number) => number;
   at(size: number): Pick<Scenario, 'prepare' | 'measure'>;
 }
 

@@ -40,9 +40,9 @@ async function start(lab: Lab, names: readonly string[]): Promise<Record<string,
   const session = await open(lab, names, tally);
   await tally.finished;
   const ms = performance.now() - startedAt;
-  const open_ = await connections(lab.control);
+  const count = await connections(lab.control);
   await session.close();
-  return { start: ms, connections: open_ };
+  return { start: ms, connections: count };
 }
 
 async function work(lab: Lab, names: readonly string[]): Promise<Record<string, number>> {
