@@ -22,8 +22,8 @@ export function sizeLabel(size: number, unit?: 'bytes'): string {
   return `${Number(value.toPrecision(3))}${names[at]}`;
 }
 
-/** Three significant digits at most, and none behind the point above a hundred: what stands beside a bar. */
+/** Two or three significant digits, and none behind the point above a hundred: what stands beside a bar. */
 export function brief(value: number): string {
-  if (value >= 100) return Math.round(value).toLocaleString('en');
-  return String(Number(value.toPrecision(value >= 10 ? 3 : 2)));
+  if (Number.isInteger(value) || value >= 100) return Math.round(value).toLocaleString('en');
+  return value.toPrecision(value >= 10 ? 3 : 2);
 }
