@@ -1,4 +1,5 @@
 import * as echarts from 'echarts';
+import type { Caption } from './panels.js';
 import type { Theme } from './theme.js';
 
 /** As wide as the text of a README. */
@@ -49,13 +50,23 @@ export function cells(
   return { at, height: MARGIN * 2 + Math.ceil(count / COLUMNS) * height };
 }
 
+/** A word of a legend, in the colour of what it stands for. */
+export interface Entry {
+  readonly text: string;
+  readonly color: string;
+  readonly bold: boolean;
+}
+
+const LINE = 18;
+
 /** Title and subtitle of a panel. */
 export function heading(
-  { title, subtitle }: { readonly title: string; readonly subtitle: string },
+  { title, subtitle }: Caption,
   { left, top }: Pick<Cell, 'left' | 'top'>,
   { text, muted }: Theme,
 ): echarts.TitleComponentOption {
   return {
+    // ECharts pads a title by 5 pixels.
     left: left - 5,
     top: top - 5,
     text: title,
@@ -64,4 +75,21 @@ export function heading(
     textStyle: { fontSize: 15, fontWeight: 600, color: text, fontFamily: FONT },
     subtextStyle: { fontSize: 13, color: muted, fontFamily: FONT },
   };
+}
+
+/** The legend under a heading, two words in a line, each in a place of its own: without a screen, ECharts can only guess how wide a text is. */
+export function legend(
+  entries: readonly Entry[],
+  { left, top, width }: Cell,
+): echarts.TitleComponentOption[] {
+  return entries.map(({ text, color, bold }, i) => ({
+    left: left - 5 + (i % COLUMNS) * (width * 0.45),
+    top: top + 37 + Math.floor(i / COLUMNS) * LINE,
+    text,
+    textStyle: { fontSize: 13, fontWeight: bold ? 600 : 400, color, fontFamily: FONT },
+  }));
+}
+
+export function legendHeight(entries: number): number {
+  return Math.ceil(entries / COLUMNS) * LINE;
 }

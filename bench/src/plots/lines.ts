@@ -1,36 +1,48 @@
 import type { EChartsOption, LineSeriesOption } from 'echarts';
 import { sizeLabel } from '../report/words.js';
-import { cells, draw, heading, type Cell } from './draw.js';
+import { cells, draw, heading, legend, legendHeight, type Entry } from './draw.js';
 import type { CurvePanel, PlottedCurve } from './panels.js';
 import type { Theme } from './theme.js';
 
-const PANEL = 254;
-const HEAD = 58;
-const FOOT = 62;
+const HEAD = 56;
+const PLOT = 150;
+const FOOT = 66;
 /** For the marks of the y axis. */
 const MARKS = 46;
-const LABEL = 15;
 
 /** Small multiples, one per figure; a curve per system over its fitted line, both axes logarithmic. */
 export function drawCurves(panels: readonly CurvePanel[], theme: Theme): string {
-  const { at, height } = cells(panels.length, PANEL);
-  const grids = at.map(({ left, top, width }) => ({
-    left: left + MARKS,
-    top: top + HEAD,
-    width: width - MARKS - 12,
-    height: PANEL - HEAD - FOOT,
-  }));
+  const systems = Math.max(...panels.map(({ curves }) => curves.length));
+  const head = HEAD + legendHeight(systems);
+  const { at, height } = cells(panels.length, head + PLOT + FOOT);
+  const colors = panels.map((panel) => colorsOf(panel, theme));
   const option: EChartsOption = {
-    title: panels.map((panel, i) => heading(panel, at[i]!, theme)),
-    grid: grids,
+    title: panels.flatMap((panel, i) => [
+      heading(panel, at[i]!, theme),
+      ...legend(entriesOf(panel, colors[i]!, theme), at[i]!),
+    ]),
+    grid: at.map(({ left, top, width }) => ({
+      left: left + MARKS,
+      top: top + head,
+      width: width - MARKS - 16,
+      height: PLOT,
+    })),
     xAxis: panels.map((panel, i) => xAxis(panel, i, theme)),
     yAxis: panels.map((panel, i) => yAxis(panel, i, theme)),
-    series: panels.flatMap((panel, i) => {
-      const lifts = liftsOf(panel, grids[i]!);
-      return panel.curves.flatMap((curve, c) => seriesOf(curve, { panel: i, lift: lifts[c]!, theme }));
-    }),
+    series: panels.flatMap(({ curves }, i) =>
+      curves.flatMap((curve, c) => seriesOf(curve, i, colors[i]![c]!)),
+    ),
   };
   return draw(option, height, theme);
+}
+
+function entriesOf({ curves }: CurvePanel, colors: readonly string[], theme: Theme): Entry[] {
+  return curves.map(({ label, own }, i) => ({
+    text: `${own ? '●' : '◆'} ${label}`,
+    // As text the grey of a line would be too faint.
+    color: colors[i] === theme.peer ? theme.muted : colors[i]!,
+    bold: own,
+  }));
 }
 
 function xAxis({ xTitle, xUnit, xBase, curves }: CurvePanel, gridIndex: number, theme: Theme) {
@@ -40,7 +52,7 @@ function xAxis({ xTitle, xUnit, xBase, curves }: CurvePanel, gridIndex: number, 
     gridIndex,
     logBase: xBase,
     min: Math.min(...xs),
-    max: powerAbove(Math.max(...xs), xBase),
+    max: Math.max(...xs),
     name: xTitle,
     nameLocation: 'middle' as const,
     nameGap: 28,
@@ -77,39 +89,24 @@ function yAxis(panel: CurvePanel, gridIndex: number, theme: Theme) {
 function rangeOf({ curves }: CurvePanel): [number, number] {
   const ys = curves.flatMap(({ points }) => points.map(({ y }) => y));
   const min = 10 ** Math.floor(Math.log10(Math.min(...ys)));
-  return [min, Math.max(powerAbove(Math.max(...ys), 10), min * 10)];
+  return [min, Math.max(powerAbove(Math.max(...ys)), min * 10)];
 }
 
-function powerAbove(value: number, base: number): number {
+function powerAbove(value: number): number {
   // Logarithms of powers come out a little above or below the whole number.
-  return base ** Math.ceil(Math.log(value) / Math.log(base) - 1e-9);
+  return 10 ** Math.ceil(Math.log10(value) - 1e-9);
 }
 
-/** By how much each label at the end of a curve is moved, so that none covers another: in pixels, downwards. */
-function liftsOf(panel: CurvePanel, { height }: Pick<Cell, 'height'>): number[] {
-  const [min, max] = rangeOf(panel);
-  const place = (y: number): number => (1 - Math.log(y / min) / Math.log(max / min)) * height;
-  const order = panel.curves
-    .map(({ points }, index) => ({ index, at: place(points.at(-1)?.y ?? min) - LABEL }))
-    .toSorted((a, b) => a.at - b.at);
-  const lifts = panel.curves.map(() => 0);
-  let free = -Infinity;
-  for (const { index, at } of order) {
-    const put = Math.max(at, free);
-    lifts[index] = put - at;
-    free = put + LABEL + 4;
-  }
-  return lifts;
+/** The own one as everywhere, one peer in grey, several by their colours. */
+function colorsOf({ curves }: CurvePanel, theme: Theme): string[] {
+  const peers = curves.filter(({ own }) => !own);
+  return curves.map((curve) => {
+    if (curve.own) return theme.own;
+    return peers.length === 1 ? theme.peer : theme.peers[peers.indexOf(curve) % theme.peers.length]!;
+  });
 }
 
-interface Place {
-  readonly panel: number;
-  readonly lift: number;
-  readonly theme: Theme;
-}
-
-function seriesOf(curve: PlottedCurve, { panel, lift, theme }: Place): LineSeriesOption[] {
-  const color = curve.own ? theme.own : theme.peer;
+function seriesOf(curve: PlottedCurve, panel: number, color: string): LineSeriesOption[] {
   const base = {
     type: 'line',
     xAxisIndex: panel,
@@ -117,28 +114,13 @@ function seriesOf(curve: PlottedCurve, { panel, lift, theme }: Place): LineSerie
     silent: true,
     emphasis: { disabled: true },
   } as const;
-  const last = curve.points.length - 1;
   const dots: LineSeriesOption = {
     ...base,
-    symbol: 'circle',
-    symbolSize: curve.own ? 8 : 7,
+    symbol: curve.own ? 'circle' : 'diamond',
+    symbolSize: curve.own ? 8 : 9,
     itemStyle: { color },
     lineStyle: { width: 0 },
-    data: curve.points.map(({ x, y }, i) => ({
-      value: [x, y],
-      ...(i === last && {
-        label: {
-          show: true,
-          position: 'top' as const,
-          align: 'right' as const,
-          offset: [6, lift],
-          formatter: curve.label,
-          fontSize: 13,
-          fontWeight: curve.own ? (600 as const) : (400 as const),
-          color: curve.own ? theme.own : theme.muted,
-        },
-      }),
-    })),
+    data: curve.points.map(({ x, y }) => [x, y]),
   };
   if (curve.fitted === undefined) return [dots];
   const line: LineSeriesOption = {

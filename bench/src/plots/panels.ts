@@ -37,7 +37,7 @@ export interface PlottedCurve {
   readonly points: readonly Point[];
   /** Ends of the fitted line. */
   readonly fitted?: readonly [Point, Point];
-  /** What stands at its end. */
+  /** What the legend says. */
   readonly label: string;
 }
 
