@@ -30,10 +30,10 @@ export class EventColumns {
     return this;
   }
 
-  /** Appends the fields of this group to a list of fields and values. */
-  writeTo(fields: Value[]): void {
+  /** Appends the fields of this group to a list of fields and values; without ids where the script puts them in. */
+  writeTo(fields: Value[], withIds = true): void {
     if (this.ids.length === 0) return;
-    fields.push(this.type, this.ids.join('\n'));
+    fields.push(this.type, withIds ? this.ids.join('\n') : '');
     for (const [column, values] of this.columns) fields.push(`${this.type}.${column}`, fold(values));
   }
 }

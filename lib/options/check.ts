@@ -117,6 +117,11 @@ const readEntries = rule((value, path): [string, unknown][] => {
   return readable(value, path, () => Object.entries(value));
 });
 
+/** The items of a list, or the one that was given without a list around it. */
+export function oneOrSeveral(value: unknown, path: string): readonly unknown[] {
+  return readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : [value]));
+}
+
 /**
  * What `read` answers. Fields of the caller may be code: a getter, or a proxy that was revoked.
  *

@@ -287,7 +287,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       chars += job.body.length;
       if (isSuspect(job)) this.suspects += 1;
     }
-    if (claimed.length > 0) this.prefetch.received(claimed.length, chars);
+    this.prefetch.received(claimed.length, chars);
+  }
+
+  startClaimed(): void {
     this.fill();
   }
 
