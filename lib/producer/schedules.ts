@@ -55,8 +55,7 @@ export class Schedules<Jobs = any> {
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    /** Adds a job; answers whether its id was there. */
-    private readonly add: (job: MadeJob) => Promise<boolean>,
+    private readonly add: (job: MadeJob) => Promise<AddResult>,
   ) {}
 
   /**
@@ -170,11 +169,11 @@ export class Schedules<Jobs = any> {
       id: `${id}@${generateId(now)}`,
       name: template.name,
       body: encodeBody(template.name, now, options, JSON.stringify(template.data)),
+      hasOwnId: true,
       replication: this.options.durability,
       ...(options.priority !== undefined && { priority: options.priority }),
     };
-    const duplicate = await this.add(job);
-    return { id: job.id, queue: this.options.name, name: job.name, duplicate };
+    return this.add(job);
   }
 
   /**
