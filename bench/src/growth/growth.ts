@@ -19,7 +19,7 @@ export interface Growth {
   readonly notes: readonly string[];
   /** Memory that Redis needs at this size, in bytes, for the hungriest contender measured there. @default next to nothing */
   readonly memory?: (size: number) => number;
-  at(size: number): Pick<Scenario, 'prepare' | 'measure'>;
+  at(size: number): Pick<Scenario, 'jobs' | 'prepare' | 'measure'>;
 }
 
 export interface Axis {

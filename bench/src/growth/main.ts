@@ -74,6 +74,7 @@ async function measure(
       sizes.map((size) => scenarioAt(growth, size)),
       chosen,
       samples,
+      plan.jobs,
     ),
     samples,
   };

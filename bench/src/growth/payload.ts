@@ -27,14 +27,13 @@ export const payload: Growth = {
   ],
   notes: ['A call of bulk takes 1,000 jobs or 1 MiB, whichever is less; a measurement 128 MiB at most.'],
   at: (size) => ({
-    measure: async (lab) => {
-      const jobs = Math.min(lab.jobs, Math.floor(MOST_BYTES / size));
-      return { ...(await produce(lab, size, jobs)), ...(await work(lab, jobs)) };
-    },
+    jobs: (asked) => Math.min(asked, Math.floor(MOST_BYTES / size)),
+    measure: async (lab) => ({ ...(await produce(lab, size)), ...(await work(lab)) }),
   }),
 };
 
-async function produce(lab: Lab, size: number, jobs: number): Promise<Record<string, number>> {
+async function produce(lab: Lab, size: number): Promise<Record<string, number>> {
+  const { jobs } = lab;
   const warmUp = warmUpFor(jobs);
   const empty = await usedMemory(lab.control);
   const session = await lab.contender.open({ url: lab.url, queues: [QUEUE] });
@@ -58,9 +57,10 @@ async function produce(lab: Lab, size: number, jobs: number): Promise<Record<str
   return { addBulk, memory: ((await usedMemory(lab.control)) - empty) / (warmUp + jobs) };
 }
 
-async function work(lab: Lab, jobs: number): Promise<Record<string, number>> {
+async function work(lab: Lab): Promise<Record<string, number>> {
+  const { jobs } = lab;
   const warmUp = warmUpFor(jobs);
-  const tally = new Tally(warmUp, jobs, lab.progress);
+  const tally = new Tally({ warmUp, jobs }, lab.progress);
   const redis = await meterRedis(lab.control);
   const session = await lab.contender.open({
     url: lab.url,

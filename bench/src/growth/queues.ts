@@ -35,7 +35,7 @@ export const queues: Growth = {
 
 async function start(lab: Lab, names: readonly string[]): Promise<Record<string, number>> {
   await fillAll(lab, names, names.length);
-  const tally = new Tally(0, names.length, lab.progress);
+  const tally = new Tally({ warmUp: 0, jobs: names.length }, lab.progress);
   const startedAt = performance.now();
   const session = await open(lab, names, tally);
   await tally.finished;
@@ -49,7 +49,7 @@ async function work(lab: Lab, names: readonly string[]): Promise<Record<string, 
   const warmUp = warmUpFor(lab.jobs);
   const all = warmUp + lab.jobs;
   await fillAll(lab, names, all);
-  const tally = new Tally(warmUp, lab.jobs, lab.progress);
+  const tally = new Tally({ warmUp, jobs: lab.jobs }, lab.progress);
   const redis = await meterRedis(lab.control);
   const session = await open(lab, names, tally);
   await tally.finished;

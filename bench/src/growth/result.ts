@@ -49,6 +49,8 @@ export function curvesOf(
     sizes.map((size) => scenarioAt(growth, size)),
     contenders,
     samples,
+    // Of these rows only the figures are looked at.
+    0,
   );
   return growth.figures.flatMap((figure) =>
     contenders.flatMap(({ name: contender }) => {

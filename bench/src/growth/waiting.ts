@@ -69,7 +69,7 @@ async function speedOf(send: Send, session: Session, jobs: readonly Payload[]): 
 
 async function work(lab: Lab, all: number): Promise<Record<string, number>> {
   const { url, contender, jobs } = lab;
-  const cold = new Tally(1, jobs - 1, () => {});
+  const cold = new Tally({ warmUp: 1, jobs: jobs - 1 }, () => {});
   const warm = await contender.open({
     url,
     queues: [WARM_UP],
@@ -79,7 +79,7 @@ async function work(lab: Lab, all: number): Promise<Record<string, number>> {
   await warm.close();
   lab.progress(3, 4);
 
-  const tally = new Tally(BATCH, jobs - BATCH, () => {}, all);
+  const tally = new Tally({ warmUp: BATCH, jobs: jobs - BATCH, behind: all - jobs }, () => {});
   const redis = await meterRedis(lab.control);
   const session = await contender.open({
     url,

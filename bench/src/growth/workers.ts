@@ -61,7 +61,7 @@ async function measure(
 ): Promise<{ perSecond: number; redisCpu: number }> {
   const warmUp = warmUpFor(jobs);
   await fill(lab, { count: warmUp + jobs });
-  const tally = new Tally(warmUp, jobs, lab.progress);
+  const tally = new Tally({ warmUp, jobs }, lab.progress);
   // The first workers would be through before the last ones are there.
   let open = false;
   let letIn!: () => void;
