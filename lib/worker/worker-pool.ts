@@ -120,6 +120,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'running') return;
     this.state = 'paused';
     this.parts.doorbell.leave(this);
+    this.exchanger.recall();
     this.releaseClaims();
     this.seat.changed();
   }
@@ -142,6 +143,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   stopClaiming(): void {
     this.state = 'stopping';
     this.parts.doorbell.leave(this);
+    this.exchanger.recall();
     this.dueTimer.clear();
     this.hoard.stop();
     this.releaseClaims();
@@ -235,7 +237,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   wake(): boolean {
     if (!this.seat.rings()) return false;
     this.bell.take();
-    this.ask();
+    this.exchanger.hurry();
     return true;
   }
 
