@@ -32,6 +32,8 @@ export class Doorbell {
   private readonly sleepers = new Map<string, Sleeper>();
   private listened: ReadonlySet<string> = new Set();
   private restTimer: NodeJS.Timeout | undefined;
+  /** The store could not keep an exchange when it was last asked to. */
+  private refused = false;
   private blocking = false;
   private stopped = false;
   private running: Promise<void> | null = null;
@@ -123,9 +125,11 @@ export class Doorbell {
   /** With its exchange left at the bell. It has to join again behind the answer. */
   private sleepAlone(sleeper: Sleeper): Promise<void> | null {
     const { queue } = sleeper;
-    const left = sleeper.exchanger.leaveAtBell((call) =>
-      this.engine.exchangeAtBell!(queue, call, this.maxBlockMs),
-    );
+    const left = sleeper.exchanger.leaveAtBell((call) => {
+      const kept = this.engine.exchangeAtBell!(queue, call, this.maxBlockMs);
+      this.refused = kept === null;
+      return kept;
+    });
     if (!left) return null;
     this.sleepers.delete(queue);
     this.begins([queue]);
@@ -138,7 +142,7 @@ export class Doorbell {
 
   /** Whether the one that sleeps could leave an exchange at the bell, and has not. */
   private mayRest(): boolean {
-    return this.blocking && this.sleepsAlone()?.exchanger.isIdle === true;
+    return this.blocking && !this.refused && this.sleepsAlone()?.exchanger.isIdle === true;
   }
 
   private rest(): void {
