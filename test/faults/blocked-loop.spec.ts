@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { atEnd } from '../support/cleanup.js';
-import { exchangeWaits } from '../support/blocked.js';
+import { isBlocked } from '../support/blocked.js';
 import { useRedis } from '../support/redis.js';
 import { latch } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
@@ -34,7 +34,7 @@ it('keeps the lease of a job that was given to it while its event loop was block
   const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, lease }, () => gate.promise);
   // The first sleep was without, for want of a connection.
   await app.engine.ring('work');
-  await exchangeWaits(redis);
+  await isBlocked(redis);
   const added = app.queue.add('waits', null);
   for (let turn = 0; turn < 3; turn++) await nextImmediate();
   const end = performance.now() + lease.duration * 1.7;

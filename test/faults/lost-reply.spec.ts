@@ -3,7 +3,7 @@ import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
-import { exchangeWaits } from '../support/blocked.js';
+import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
 import { until, within } from '../support/wait.js';
@@ -47,7 +47,7 @@ it('runs a job once when the reply to its claim at the bell is lost', async () =
   // The first answers the bell, the second is left there.
   const lost = cut.cutOnReply(call(exchange, () => ++exchanges === 2));
   await engine.ring('work');
-  await exchangeWaits(redis);
+  await isBlocked(redis);
   await queue.add('one', null, { id: 'a' });
   await lost.done;
   await drained();

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
 import type { RungExchange } from '#lib/engine/engine.js';
-import { exchangeWaits } from '../support/blocked.js';
+import { isBlocked } from '../support/blocked.js';
 import { LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
 
 const q = useQueue();
@@ -33,7 +33,7 @@ function claimed({ answer }: RungExchange): string[] | string {
 
 it('is made the moment the bell rings', async () => {
   const left = leave();
-  await exchangeWaits(q.redis);
+  await isBlocked(q.redis);
   await q.add('a');
   // Redis has made it before it answers to anybody else.
   expect(await q.admin.smembers(q.key('active'))).toEqual(['a']);
@@ -46,7 +46,7 @@ it('is made when the wait is over, or is interrupted', async () => {
   const over = await leave(20);
   expect([over.rung, claimed(over)]).toEqual([false, []]);
   const left = q.engine.exchangeAtBell(QUEUE, call({ seq: 3 }), 10_000)!;
-  await exchangeWaits(q.redis);
+  await isBlocked(q.redis);
   q.engine.interruptBell();
   const interrupted = await left;
   expect([interrupted.rung, claimed(interrupted)]).toEqual([false, []]);
@@ -54,7 +54,7 @@ it('is made when the wait is over, or is interrupted', async () => {
 
 it('changes nothing where it was made elsewhere meanwhile, or a later one was', async () => {
   const left = leave();
-  await exchangeWaits(q.redis);
+  await isBlocked(q.redis);
   expect(await q.exchanged({ seq: 2, want: 10 })).toMatchObject({ claimed: [] });
   await q.add('a');
   const repeated = await left;
@@ -62,7 +62,7 @@ it('changes nothing where it was made elsewhere meanwhile, or a later one was', 
   expect(await q.list('wait')).toEqual(['a']);
 
   const old = q.engine.exchangeAtBell(QUEUE, call({ seq: 3 }), 10_000)!;
-  await exchangeWaits(q.redis);
+  await isBlocked(q.redis);
   expect(await q.exchanged({ seq: 4, want: 0 })).toMatchObject({ claimed: [] });
   await q.engine.ring(QUEUE);
   expect(await old).toEqual({ rung: true, answer: expect.objectContaining({ kind: 'stale' }) });
@@ -71,7 +71,7 @@ it('changes nothing where it was made elsewhere meanwhile, or a later one was', 
 
 it('is made by a server that was told to forget its scripts', async () => {
   const left = leave();
-  await exchangeWaits(q.redis);
+  await isBlocked(q.redis);
   await q.admin.script('FLUSH', 'SYNC');
   await q.add('a');
   expect(claimed(await left)).toEqual(['a']);
