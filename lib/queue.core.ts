@@ -29,6 +29,7 @@ import { ProcessorExplorer } from './discovery/processor.explorer.js';
 import { planSchedules } from './discovery/schedule-plan.js';
 import type { QueueEngine } from './engine/engine.js';
 import { BootstrapError, MissingRootError } from './errors.js';
+import { messageOf } from './errors/thrown.js';
 import { QueueEvents } from './events/queue-events.js';
 import { globalEnhancers } from './handlers/global-enhancers.js';
 import { HandlerMaker } from './handlers/handler-maker.js';
@@ -172,7 +173,7 @@ export class QueueCoreModule
     try {
       await this.core.events.close();
     } catch (error) {
-      this.logger.error(`closing the event streams: ${String(error)}`);
+      this.logger.error(`closing the event streams: ${messageOf(error)}`);
     }
   }
 
@@ -232,7 +233,7 @@ export class QueueCoreModule
       const lost = await this.embedded.lost(this.engine);
       if (lost !== null) this.logger.warn(lost);
     } catch (error) {
-      this.logger.error(`counting what is lost: ${String(error)}`);
+      this.logger.error(`counting what is lost: ${messageOf(error)}`);
     }
   }
 

@@ -1,4 +1,5 @@
 import type { QueueEngine } from './engine/engine.js';
+import { namedQueues } from './job/text.js';
 import { isMemory } from './options/connection.js';
 import type { ResolvedModuleOptions } from './options/module-options.js';
 import type { QueueRegistry } from './queue.registry.js';
@@ -53,7 +54,7 @@ export class EmbeddedQueues {
     const keys = this.keys();
     if (keys.length === 0) return [];
     const queues = this.queues();
-    const whose = keys.length === this.configs().length ? '' : ` of ${named(queues)}`;
+    const whose = keys.length === this.configs().length ? '' : ` of ${namedQueues(queues)}`;
     const notices = [
       `jobs${whose} live in the memory of this process: nothing is kept when it ends, and no other process sees them; ` +
         'for more than development let the connection name a Redis',
@@ -61,7 +62,7 @@ export class EmbeddedQueues {
     const asking = queues.filter((queue) => this.registry.optionsOf(queue).durability !== null);
     if (asking.length > 0) {
       notices.push(
-        `the durability of ${named(asking)} asks for replicas and memory has none: add resolves as soon as the job is in`,
+        `the durability of ${namedQueues(asking)} asks for replicas and memory has none: add resolves as soon as the job is in`,
       );
     }
     return notices;
@@ -93,9 +94,4 @@ export class EmbeddedQueues {
 
 function pathOf(key: string): string {
   return key === '' ? 'forRoot()' : `forRoot('${key}')`;
-}
-
-/** `queue 'a'`, `queues 'a', 'b'`. */
-function named(queues: readonly string[]): string {
-  return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((queue) => `'${queue}'`).join(', ')}`;
 }

@@ -1,16 +1,20 @@
 import { isDeepStrictEqual, inspect } from 'node:util';
-import { InvalidOptionError, QueueConflictError, UnknownQueueError, show } from './errors.js';
+import type { QueueLimits } from './engine/queue-limits.js';
+import { QueueConflictError, UnknownQueueError, show } from './errors.js';
 import { checkQueueName } from './job/job-id.js';
 import { quoted } from './job/text.js';
-import { collectFaults } from './options/check.js';
+import { collectFaults, rule } from './options/check.js';
 import {
+  checkPlainName,
   resolveQueueOptions,
   type QueueOptions,
   type ResolvedModuleOptions,
   type ResolvedQueueOptions,
 } from './options/module-options.js';
-import { isConfigKey, resolveNamedOptions } from './options/named-options.js';
+import { resolveNamedOptions } from './options/named-options.js';
 import type { Substitute } from './queue.substitute.js';
+
+const readKey = rule(checkPlainName);
 
 interface Registration {
   /** Key of its configuration; `''` is the one without. */
@@ -75,7 +79,7 @@ export class QueueRegistry {
   private configure(key: string, given: unknown): void {
     if (this.configs.has(key)) return;
     const { value, faults } = collectFaults((report) => {
-      if (!isConfigKey(key)) report(badKey(key));
+      readKey(key, 'the key of forRoot()', report);
       return resolveNamedOptions(key, given, this.module, report);
     });
     this.faults.push(...faults);
@@ -118,6 +122,18 @@ export class QueueRegistry {
     if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
     return found.resolved;
   }
+
+  /** What is kept of a queue. Throws what `optionsOf` does. */
+  limitsOf(queue: string): QueueLimits {
+    const { events, dead, completed } = this.optionsOf(queue);
+    return {
+      maxEvents: events.max,
+      eventsAgeMs: events.ageMs,
+      deadMax: dead.max,
+      deadAgeMs: dead.ageMs,
+      completedMax: completed.max,
+    };
+  }
 }
 
 /** The options of one registration on one line, without the name, which the sentence has already. */
@@ -133,8 +149,4 @@ function missingRoot(queue: string, key: unknown): string {
   return key === undefined
     ? `registerQueue('${queue}') names no configKey, and there is no forRoot() without a key; name one, or add it`
     : `registerQueue('${queue}').configKey: there is no forRoot(${typeof key === 'string' ? quoted(key) : show(key)}, …); import it once, in the root module`;
-}
-
-function badKey(key: string): InvalidOptionError {
-  return new InvalidOptionError('the key of forRoot()', '1 to 64 characters out of A-Z a-z 0-9 . _ -', key);
 }

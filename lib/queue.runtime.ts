@@ -3,6 +3,8 @@ import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from './engine/engine.js';
 import type { ProcessState } from './engine/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from './errors.js';
+import { messageOf, stackOf } from './errors/thrown.js';
+import { namedQueues } from './job/text.js';
 import type { QueueSchedules } from './maintenance/declarer.js';
 import { warnWithoutShutdownHooks } from './queue.warnings.js';
 import type { DrainReport, Pool } from './worker/pool.js';
@@ -294,10 +296,7 @@ export class QueueRuntime {
   }
 
   private complain(what: string, error: unknown): void {
-    this.logger.error(
-      `${what}: ${error instanceof Error ? error.message : String(error)}`,
-      error instanceof Error ? error.stack : undefined,
-    );
+    this.logger.error(`${what}: ${messageOf(error)}`, stackOf(error));
   }
 }
 
@@ -311,8 +310,4 @@ function describePool({ order, queues, concurrency }: PoolPlan, paused: Readonly
   const all = resting.length === queues.length;
   const pauses = resting.length === 0 ? '' : `, ${all ? '' : `${resting.join(' and ')} `}paused`;
   return `${names} (concurrency ${concurrency}${pauses})`;
-}
-
-function namedQueues(queues: readonly string[]): string {
-  return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((queue) => `'${queue}'`).join(', ')}`;
 }

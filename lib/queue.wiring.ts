@@ -3,7 +3,6 @@ import { DiscoveryService } from '@nestjs/core';
 import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, SUBSTITUTE, WORKFORCE } from './decorators/metadata.js';
 import type { PoolPlan } from './discovery/handler.registry.js';
 import type { QueueEngine } from './engine/engine.js';
-import type { QueueLimits } from './engine/queue-limits.js';
 import { RoutedEngine } from './engine/routed-engine.js';
 import { Routes } from './engine/routes.js';
 import { QueueEvents } from './events/queue-events.js';
@@ -52,7 +51,7 @@ async function createEngine(
   discovery: DiscoveryService,
   substitute?: Substitute,
 ): Promise<QueueEngine> {
-  if (substitute) return substitute.createEngine((queue) => limitsIn(registry, queue));
+  if (substitute) return substitute.createEngine((queue) => registry.limitsOf(queue));
   const isAlone = configKeys(discovery).length === 0;
   if (isAlone && isMemory(settings.connection)) return memoryEngine(settings, registry);
   const { RedisEngine } = await import('./engine/redis-engine.js');
@@ -65,7 +64,7 @@ async function createEngine(
         0,
         ...registry.queuesOf(key).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
       );
-    const limitsOf = (queue: string) => limitsIn(registry, queue);
+    const limitsOf = (queue: string) => registry.limitsOf(queue);
     return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
   };
   if (isAlone) return make('');
@@ -75,21 +74,7 @@ async function createEngine(
 
 /** Each has a memory of its own. */
 function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
-  return new MemoryEngine({
-    leaseMs,
-    limitsOf: (queue) => limitsIn(registry, queue),
-  });
-}
-
-function limitsIn(registry: QueueRegistry, queue: string): QueueLimits {
-  const { events, dead, completed } = registry.optionsOf(queue);
-  return {
-    maxEvents: events.max,
-    eventsAgeMs: events.ageMs,
-    deadMax: dead.max,
-    deadAgeMs: dead.ageMs,
-    completedMax: completed.max,
-  };
+  return new MemoryEngine({ leaseMs, limitsOf: (queue) => registry.limitsOf(queue) });
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {

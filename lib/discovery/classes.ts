@@ -29,6 +29,27 @@ export function moduleOf(wrapper: Wrapper): string {
   return wrapper.host?.name ?? 'a module without a name';
 }
 
+/** A method as one class of several declares it, each of which extends the next. */
+export interface Declared {
+  /** `Class.method`. */
+  readonly place: string;
+  readonly method: unknown;
+}
+
+/** Where a class and those it extends declare a method of this name, the nearest first: it hides the others. */
+export function declared(type: Class, name: string): Declared[] {
+  return prototypesOf(type)
+    .filter((prototype) => Object.hasOwn(prototype, name))
+    .map((prototype) => ({
+      place: `${prototype.constructor.name}.${name}`,
+      method: methodOf(prototype, name),
+    }));
+}
+
+export function methodOf(prototype: object, name: string): unknown {
+  return (prototype as Record<string, unknown>)[name];
+}
+
 /** Of the class and those it extends, the nearest first. */
 export function prototypesOf(type: Class): object[] {
   const chain: object[] = [];

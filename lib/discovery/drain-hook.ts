@@ -1,4 +1,5 @@
 import type { Logger } from '@nestjs/common';
+import { messageOf, stackOf } from '../errors/thrown.js';
 import type { Wrapper } from './classes.js';
 import { injectedOfSameModule } from './injected.js';
 import type { FoundProcessor } from './processor.explorer.js';
@@ -47,7 +48,7 @@ function addHook(instance: Hooked, name: string, drain: () => Promise<void>, log
       await own.call(instance);
     } catch (error) {
       // Passed on, it would make Nest 11 skip every later hook, and the connections would stay open.
-      logger.error(`${name}.onModuleDestroy: ${describe(error)}`, stackOf(error));
+      logger.error(`${name}.onModuleDestroy: ${messageOf(error)}`, stackOf(error));
     }
   };
   try {
@@ -61,12 +62,4 @@ function addHook(instance: Hooked, name: string, drain: () => Promise<void>, log
 
 function hasHook({ instance }: Wrapper): boolean {
   return typeof (instance as Hooked | null | undefined)?.onModuleDestroy === 'function';
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function stackOf(error: unknown): string | undefined {
-  return error instanceof Error ? error.stack : undefined;
 }

@@ -1,3 +1,5 @@
+import { listed, namedQueues } from '../job/text.js';
+
 /**
  * Every sentence the discovery says about a wrong set-up: each names class and method, and what to do. All of them that
  * apply stand together in one `BootstrapError`.
@@ -11,7 +13,7 @@ export const faults = {
     `change the scope`,
 
   providedTwice: (className: string, modules: readonly string[]) =>
-    `the processor ${className} is provided ${count(modules.length)} (${list(modules)}), ` +
+    `the processor ${className} is provided ${count(modules.length)} (${listed(modules)}), ` +
     `which makes as many instances of it; provide it in one module and export it from there`,
 
   withoutProcessor: (place: string, handle: string, className: string) =>
@@ -21,7 +23,7 @@ export const faults = {
     `${className} is a processor of ${namedQueues(queues)} and has no handler; put @Handle('name') on one of its methods`,
 
   noHandlerFor: (queue: string, classNames: readonly string[]) =>
-    `nothing handles the jobs of queue '${queue}', which ${list(classNames)} ${classNames.length === 1 ? 'works' : 'work'} on; ` +
+    `nothing handles the jobs of queue '${queue}', which ${listed(classNames)} ${classNames.length === 1 ? 'works' : 'work'} on; ` +
     `put @Handle('name') on a method, or take the queue out`,
 
   noQueues: (className: string, received: string) =>
@@ -36,7 +38,7 @@ export const faults = {
 
   severalPools: (queue: string, asked: readonly { className: string; group: string }[]) =>
     `queue '${queue}' belongs to one pool, and is asked for by several: ` +
-    `${list(asked.map((one) => `${one.className} (${one.group})`))}; give them the same queues, or the queue to one of them`,
+    `${listed(asked.map((one) => `${one.className} (${one.group})`))}; give them the same queues, or the queue to one of them`,
 
   argument: (place: string, why: string) => `${place}: ${why}`,
 
@@ -72,19 +74,19 @@ export const faults = {
     `name one it handles, or put the schedule on the method that does`,
 
   scheduleQueue: (schedule: string, place: string, queues: readonly string[]) =>
-    `${schedule} of ${place} must say in which queue, as its processor works on ${list(queues)}; give it a queue`,
+    `${schedule} of ${place} must say in which queue, as its processor works on ${listed(queues)}; give it a queue`,
 
   scheduleOtherQueue: (schedule: string, place: string, queue: string, queues: readonly string[]) =>
-    `${schedule} of ${place} is for queue ${queue}, but its processor works on ${list(queues)}`,
+    `${schedule} of ${place} is for queue ${queue}, but its processor works on ${listed(queues)}`,
 
   duplicateSchedule: (queue: string, id: string, places: readonly string[]) =>
-    `schedule '${id}' of queue '${queue}' is declared ${count(places.length)}: ${list(places)}; give each an id of its own`,
+    `schedule '${id}' of queue '${queue}' is declared ${count(places.length)}: ${listed(places)}; give each an id of its own`,
 
   duplicateHandler: (queue: string, jobName: string, places: readonly string[]) =>
-    `job '${jobName}' of queue '${queue}' has ${places.length} handlers: ${list(places)}; keep one`,
+    `job '${jobName}' of queue '${queue}' has ${places.length} handlers: ${listed(places)}; keep one`,
 
   duplicateCatchAll: (queue: string, places: readonly string[]) =>
-    `queue '${queue}' has ${places.length} handlers for every other job: ${list(places)}; ` +
+    `queue '${queue}' has ${places.length} handlers for every other job: ${listed(places)}; ` +
     `keep one @Handle() without a name`,
 
   concurrencyConflict: (
@@ -92,7 +94,7 @@ export const faults = {
     asked: readonly { className: string; concurrency: number }[],
   ) =>
     `the processors of ${namedQueues(queues)} share one pool and ask for different concurrency: ` +
-    `${list(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
+    `${listed(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
 
   listenerScope: (
     place: string,
@@ -111,21 +113,16 @@ export const faults = {
 /** What is fine, but perhaps not meant. */
 export const warnings = {
   listenerTwice: (className: string, modules: readonly string[]) =>
-    `${className} listens to events and is provided ${count(modules.length)} (${list(modules)}), ` +
+    `${className} listens to events and is provided ${count(modules.length)} (${listed(modules)}), ` +
     `so that as many instances of it hear each event; provide it in one module and export it from there`,
 
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
 
   hooksOfScoped: (className: string, hooks: readonly string[]) =>
-    `${className} is made for each job, itself or through something it injects, and Nest does not call ${list(hooks)} of such a class; ` +
+    `${className} is made for each job, itself or through something it injects, and Nest does not call ${listed(hooks)} of such a class; ` +
     `make it and what it injects singletons, or put the hook on its module`,
 };
-
-/** `queue 'a'`, `queues 'a' and 'b'`. */
-function namedQueues(queues: readonly string[]): string {
-  return `${queues.length === 1 ? 'queue' : 'queues'} ${list(queues.map((queue) => `'${queue}'`))}`;
-}
 
 function quotedKey(key: string | undefined): string {
   return key === undefined ? '' : `'${key}'`;
@@ -133,8 +130,4 @@ function quotedKey(key: string | undefined): string {
 
 function count(times: number): string {
   return times === 2 ? 'twice' : `${times} times`;
-}
-
-function list(words: readonly string[]): string {
-  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }

@@ -1,5 +1,6 @@
 import type { HandlerMark } from '../decorators/metadata.js';
 import { showHandle } from '../decorators/metadata.js';
+import { messageOf } from '../errors/thrown.js';
 import { checkDefinition } from '../job/define-job.js';
 import { checkJobName } from '../job/job-id.js';
 import { collectFaults } from '../options/check.js';
@@ -177,7 +178,7 @@ function attempt<T>(place: string, found: string[], check: () => T): T | undefin
   try {
     return check();
   } catch (error) {
-    found.push(faults.argument(place, error instanceof Error ? error.message : String(error)));
+    found.push(faults.argument(place, messageOf(error)));
     return undefined;
   }
 }

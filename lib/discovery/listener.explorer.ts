@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { readListenerMarks, showListener } from '../decorators/metadata.js';
 import type { FoundListener } from '../listeners/listener-plan.js';
-import { classOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
+import { classOf, declared, methodOf, moduleOf, type Class, type Wrapper } from './classes.js';
 import type { DrainTarget } from './drain-hook.js';
 import { faults, warnings } from './faults.js';
 
@@ -64,12 +64,10 @@ export class ListenerExplorer {
   /** Marks live on the function, so an override that is not marked itself silently loses those it hides. */
   private hiddenOverrides(type: Class): string[] {
     return this.scanner.getAllMethodNames(type.prototype).flatMap((name) => {
-      const [nearest, ...others] = prototypesOf(type)
-        .filter((prototype) => Object.hasOwn(prototype, name))
-        .map((prototype) => ({
-          place: `${prototype.constructor.name}.${name}`,
-          marks: readListenerMarks(methodOf(prototype, name)),
-        }));
+      const [nearest, ...others] = declared(type, name).map(({ place, method }) => ({
+        place,
+        marks: readListenerMarks(method),
+      }));
       const base = others.find(({ marks }) => marks.length > 0);
       if (!base || !nearest || nearest.marks.length > 0) return [];
       return [faults.hiddenOverride(nearest.place, base.place, showListener(base.marks[0]!))];
@@ -99,8 +97,4 @@ function scopeFault(wrapper: Wrapper, { name: className, prototype }: Class, met
   const [mark] = readListenerMarks(methodOf(prototype, method));
   const scope = wrapper.isTransient ? 'transient' : 'request-scoped';
   return faults.listenerScope(`${className}.${method}`, showListener(mark!), className, scope);
-}
-
-function methodOf(prototype: object, name: string): unknown {
-  return (prototype as Record<string, unknown>)[name];
 }

@@ -9,7 +9,7 @@ import {
   showHandle,
   showSchedule,
 } from '../decorators/metadata.js';
-import { classOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
+import { classOf, declared, methodOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
 import { faults, warnings } from './faults.js';
 
 /** A processor as it was found: one instance, its mark and its marked methods. */
@@ -132,7 +132,7 @@ export class ProcessorExplorer {
   private markedMethods(type: Class): FoundMethod[] {
     return this.scanner
       .getAllMethodNames(type.prototype)
-      .map((name) => ({ name, ...marksOf((type.prototype as Record<string, unknown>)[name]) }))
+      .map((name) => ({ name, ...marksOf(methodOf(type.prototype, name)) }))
       .filter(isMarked);
   }
 
@@ -140,10 +140,9 @@ export class ProcessorExplorer {
   private hiddenOverrides(type: Class): string[] {
     const hidden: string[] = [];
     for (const name of this.scanner.getAllMethodNames(type.prototype)) {
-      const owners = prototypesOf(type).filter((prototype) => Object.hasOwn(prototype, name));
-      const [nearest, ...others] = owners.map((prototype) => ({
-        place: `${prototype.constructor.name}.${name}`,
-        ...marksOf((prototype as Record<string, unknown>)[name]),
+      const [nearest, ...others] = declared(type, name).map(({ place, method }) => ({
+        place,
+        ...marksOf(method),
       }));
       const base = others.find(isMarked);
       if (base && !isMarked(nearest!)) {

@@ -1,5 +1,6 @@
 import { showSchedule, type ScheduleMark } from '../decorators/metadata.js';
 import { show } from '../errors.js';
+import { messageOf } from '../errors/thrown.js';
 import { checkDefinition, type AnyDefinition } from '../job/define-job.js';
 import { unknownField } from '../job/unknown-field.js';
 import { checkGiven } from '../job/validate.js';
@@ -163,7 +164,7 @@ class Planner {
   }
 
   private complain(label: string, error: unknown): void {
-    const said = error instanceof Error ? error.message : String(error);
+    const said = messageOf(error);
     // Errors of options name the place themselves; here the fields of rule and template stand side by side.
     const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));

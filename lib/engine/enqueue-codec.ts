@@ -1,5 +1,5 @@
 import type { EnqueueJob } from './engine.js';
-import { EventColumns } from './event-codec.js';
+import { writeGroup } from './event-codec.js';
 import type { Value } from './script.js';
 
 /**
@@ -40,16 +40,17 @@ function isLater(job: EnqueueJob): boolean {
 }
 
 function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {
-  const added = new EventColumns('added');
-  const delayed = new EventColumns('delayed');
+  const added = { ids: [] as string[], names: [] as string[] };
+  const delayed = { ids: [] as string[], names: [] as string[], delays: [] as number[] };
   for (const job of jobs) {
-    if (isLater(job)) {
-      const delayMs = job.delayMs ?? Math.max(0, Math.ceil(job.dueAt! - now));
-      delayed.add(job.id).with('name', job.name).with('delay', delayMs);
-    } else {
-      added.add(job.id).with('name', job.name);
-    }
+    const group = isLater(job) ? delayed : added;
+    group.ids.push(job.id);
+    group.names.push(job.name);
+    if (group === delayed) delayed.delays.push(job.delayMs ?? Math.max(0, Math.ceil(job.dueAt! - now)));
   }
-  added.writeTo(fields);
-  delayed.writeTo(fields);
+  writeGroup(fields, 'added', added.ids, [['name', added.names]]);
+  writeGroup(fields, 'delayed', delayed.ids, [
+    ['name', delayed.names],
+    ['delay', delayed.delays],
+  ]);
 }

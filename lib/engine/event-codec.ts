@@ -30,12 +30,22 @@ export class EventColumns {
     return this;
   }
 
-  /** Appends the fields of this group to a list of fields and values. */
-  writeTo(fields: Value[]): void {
-    if (this.ids.length === 0) return;
-    fields.push(this.type, this.ids.join('\n'));
-    for (const [column, values] of this.columns) fields.push(`${this.type}.${column}`, fold(values));
+  /** Appends the fields of this group to a list of fields and values; without ids where the script puts them in. */
+  writeTo(fields: Value[], withIds = true): void {
+    if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids : [''], this.columns);
   }
+}
+
+/** Appends the fields of a group whose columns are there already. */
+export function writeGroup(
+  fields: Value[],
+  type: EventType,
+  ids: readonly string[],
+  columns: Iterable<readonly [string, readonly Value[]]>,
+): void {
+  if (ids.length === 0) return;
+  fields.push(type, ids.join('\n'));
+  for (const [column, values] of columns) fields.push(`${type}.${column}`, fold(values));
 }
 
 /** One value where all are the same, a line for each otherwise. */

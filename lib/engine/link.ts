@@ -1,4 +1,4 @@
-import { Command, type Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import {
   RedisRefusedError,
   RedisUnavailableError,
@@ -6,6 +6,7 @@ import {
   UnsupportedRedisError,
   type GodwitError,
 } from '../errors.js';
+import { FlatCommand } from './command.js';
 import type { LinkEvent } from './engine.js';
 import type { Value } from './script.js';
 import { retryDelay } from './waiting.js';
@@ -113,8 +114,7 @@ export class Link {
     return new Promise((resolve, reject) => {
       const pending: Pending = { verb, deadline, reject };
       this.pending.add(pending);
-      const command = new Command(name, args as string[], { replyEncoding: 'utf8' });
-      (client.sendCommand(command) as Promise<unknown>).then(
+      (client.sendCommand(new FlatCommand(name, args)) as Promise<unknown>).then(
         (reply) => {
           this.settle(pending);
           resolve(reply);

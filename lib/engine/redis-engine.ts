@@ -36,6 +36,7 @@ import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
+import { SEPARATOR } from './replies.js';
 import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
@@ -167,7 +168,7 @@ export class RedisEngine implements QueueEngine {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
-    const { lists, whose } = encodeSettled(settled, maxEvents > 0);
+    const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
     return exchange.encode(
       {
         ...keys.fixed,
@@ -185,6 +186,8 @@ export class RedisEngine implements QueueEngine {
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
         whose,
+        completed,
+        separator: SEPARATOR,
         maxEvents,
         deadMax,
         deadAge: deadAgeMs,

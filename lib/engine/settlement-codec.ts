@@ -4,19 +4,15 @@ import { EventColumns } from './event-codec.js';
 import { countNames } from './name-counts.js';
 import type { Value } from './script.js';
 
-export type SettlementLists = Record<
-  'completed' | 'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said',
-  Value[]
->;
+export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said', Value[]>;
 
 /** The lists of one exchange: runs by outcome, how many there are of each name, and the events they make. */
 export function encodeSettled(
   runs: readonly SettledRun[],
   withEvents: boolean,
-): { readonly lists: SettlementLists; readonly whose: string } {
+): { readonly lists: SettlementLists; readonly completed: string; readonly whose: string } {
   const { names, whose } = countNames(runs);
   const lists: SettlementLists = {
-    completed: [],
     kept: [],
     retried: [],
     dead: [],
@@ -24,9 +20,13 @@ export function encodeSettled(
     names,
     said: [],
   };
-  for (const run of runs) place(run, lists);
-  if (withEvents && runs.length > 0) say(runs, lists.said);
-  return { lists, whose };
+  let completed = '';
+  for (const run of runs) {
+    if (run.outcome.kind !== 'completed' || run.outcome.keep) place(run, lists);
+    else completed += completed === '' ? run.id : `\n${run.id}`;
+  }
+  if (withEvents && runs.length > 0) say(runs, lists);
+  return { lists, completed, whose };
 }
 
 function place(run: SettledRun, lists: SettlementLists): void {
@@ -34,7 +34,6 @@ function place(run: SettledRun, lists: SettlementLists): void {
   switch (outcome.kind) {
     case 'completed':
       if (outcome.keep) lists.kept.push(id, outcome.keep.forMs, endRecord(run, outcome.keep.result));
-      else lists.completed.push(id);
       return;
     case 'retried': {
       const failure = outcome.failure ? JSON.stringify(outcome.failure) : '';
@@ -53,7 +52,7 @@ function endRecord(run: SettledRun, result: string | undefined): string {
   return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result });
 }
 
-function say(runs: readonly SettledRun[], fields: Value[]): void {
+function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void {
   const completed = new EventColumns('completed');
   const retrying = new EventColumns('retrying');
   const delayed = new EventColumns('delayed');
@@ -81,7 +80,9 @@ function say(runs: readonly SettledRun[], fields: Value[]): void {
         common(released, run);
     }
   }
-  for (const group of [completed, retrying, delayed, dead, released]) group.writeTo(fields);
+  // The script has the ids of these already.
+  completed.writeTo(said, kept.length > 0);
+  for (const group of [retrying, delayed, dead, released]) group.writeTo(said);
 }
 
 function common(group: EventColumns, run: SettledRun): EventColumns {

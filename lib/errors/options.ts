@@ -56,9 +56,7 @@ export class InvalidJobNameError extends GodwitError {
     /** What is wrong with it, as a phrase that follows it. */
     readonly why: string,
   ) {
-    super(
-      `a job name is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`,
-    );
+    super(badText('a job name', received, why));
   }
 }
 
@@ -77,10 +75,12 @@ export class InvalidJobIdError extends GodwitError {
     /** What is wrong with it, as a phrase that follows it. */
     readonly why: string,
   ) {
-    super(
-      `a job id is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`,
-    );
+    super(badText('a job id', received, why));
   }
+}
+
+function badText(what: string, received: unknown, why: string): string {
+  return `${what} is 1 to 255 bytes of well-formed text without control characters: ${show(received)} ${why}`;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { GodwitError } from './base.js';
 import { show } from './show.js';
+import { messageOf, stackOf } from './thrown.js';
 
 /**
  * An instance of a request-scoped or durable processor, or something that it injects, could not be made for a job. The attempt has
@@ -24,11 +25,7 @@ export class ProcessorScopeError extends GodwitError {
   ) {
     super(`${what} for job ${show(jobId)} of queue '${queue}': ${messageOf(cause)}`, { cause });
     // Where it was thrown says which class it was; where it was caught says nothing.
-    const frames = cause instanceof Error ? cause.stack?.match(/^ +at .*$/gm) : null;
+    const frames = stackOf(cause)?.match(/^ +at .*$/gm);
     if (frames) this.stack = [`${this.name}: ${this.message}`, ...frames].join('\n');
   }
-}
-
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : show(cause);
 }

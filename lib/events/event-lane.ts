@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { QueueEventBatch, RawEvent } from '../engine/engine.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
 import { toQueueEvent, type QueueEvent } from './queue-event.js';
 
 const logger = new Logger('QueueEvents');
@@ -184,6 +185,6 @@ function say(listener: Listener, raw: RawEvent, event: QueueEvent): void {
     listener.next(event);
   } catch (error) {
     // It must not keep the event from the others, nor end the reading.
-    logger.error('a listener to job events threw', error instanceof Error ? error.stack : String(error));
+    logger.error('a listener to job events threw', stackOf(error) ?? messageOf(error));
   }
 }

@@ -1,5 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { Observable, type Observer, type Operator, type Subscription } from 'rxjs';
+import { messageOf, stackOf } from '../errors/thrown.js';
+import { isThenable } from '../job/thenable.js';
 
 const logger = new Logger('QueueEvents');
 
@@ -77,15 +79,10 @@ function guard<T>(observer: Partial<Observer<T>>): Observer<T> {
   };
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
-}
-
 function reportThrown(error: unknown): void {
   report('a subscriber to events threw; it stays subscribed', error);
 }
 
 function report(what: string, error: unknown): void {
-  if (error instanceof Error) logger.error(`${what}: ${error.message}`, error.stack);
-  else logger.error(`${what}: ${String(error)}`);
+  logger.error(`${what}: ${messageOf(error)}`, stackOf(error));
 }

@@ -1,6 +1,8 @@
 import { skip, type Subscription } from 'rxjs';
 import type { AdminVerbs, StoredJob } from '../engine/admin-verbs.js';
+import { within } from '../engine/waiting.js';
 import { JobFailedError, JobNotFoundError, NotRunningError, WaitTimeoutError } from '../errors.js';
+import { MAX_TIMER_MS } from '../job/duration.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { EventsStatus } from './event-status.js';
 import type { QueueEvents } from './queue-events.js';
@@ -35,7 +37,6 @@ const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
 const GONE_MS = 1_500;
 /** What was cancelled longer before the wait was another job of the same id; the clock of Redis is known so exactly. */
 const CLOCKS_MS = 1_000;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 type Cancelled = Awaited<ReturnType<AdminVerbs['cancelled']>>;
 type Result = { readonly value: unknown } | { readonly error: Error };
@@ -67,7 +68,7 @@ export class JobWait implements PreparedWait {
     private readonly release: () => void,
   ) {
     this.leave = events.reader.listen(queue, { jobId: id }, (event) => this.onEvent(event));
-    this.ready = settledWithin(READY_MS, events.reader.ready(queue));
+    this.ready = within(READY_MS, events.reader.ready(queue) ?? Promise.resolve());
   }
 
   async outcome(timeoutMs: number, options: { readonly duplicate?: boolean } = {}): Promise<unknown> {
@@ -76,7 +77,7 @@ export class JobWait implements PreparedWait {
     const result = new Promise<Result>((resolve) => (this.finish = resolve));
     const deadline = setTimeout(
       () => this.settle({ error: new WaitTimeoutError(this.queue, this.id, timeoutMs) }),
-      Math.min(timeoutMs, LONGEST_TIMER_MS),
+      Math.min(timeoutMs, MAX_TIMER_MS),
     );
     this.watching = this.events.status$.pipe(skip(1)).subscribe((status) => this.onStatus(status));
     if (this.begun && this.end) this.onEnd(this.end);
@@ -184,9 +185,7 @@ export class JobWait implements PreparedWait {
   }
 
   private died(reason: string, failure: FailureRecord | null): Error {
-    const message = failure?.message ?? 'it was not run, or not to its end';
-    const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
-    return this.failed(reason, message, cause ? { cause } : undefined);
+    return deathOf(this.queue, this.id, reason, failure);
   }
 
   private removed(reason: string): Error {
@@ -196,15 +195,19 @@ export class JobWait implements PreparedWait {
     return this.failed('removed', message);
   }
 
-  private failed(reason: string, message: string, options?: { cause: unknown }): Error {
-    return new JobFailedError(this.queue, this.id, reason, message, options);
+  private failed(reason: string, message: string): Error {
+    return new JobFailedError(this.queue, this.id, reason, message);
   }
 }
 
-/** Never rejects, and does not wait longer than `ms`. */
-async function settledWithin(ms: number, promise: Promise<void> | undefined): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([promise?.catch(() => {}), late]);
-  clearTimeout(timer);
+/** What whoever waits for a job that died is told. */
+export function deathOf(
+  queue: string,
+  id: string,
+  reason: string,
+  failure: FailureRecord | null,
+): JobFailedError {
+  const message = failure?.message ?? 'it was not run, or not to its end';
+  const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
+  return new JobFailedError(queue, id, reason, message, cause ? { cause } : undefined);
 }

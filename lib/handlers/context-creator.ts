@@ -1,5 +1,6 @@
 import { ExternalContextCreator, type ApplicationConfig, type ModulesContainer } from '@nestjs/core';
 import type { Observable } from 'rxjs';
+import { isThenable } from '../job/thenable.js';
 import type { HandledJob } from '../worker/handler.js';
 import { Interception } from './interception.js';
 import type { QueueExecutionContext } from './queue-context.js';
@@ -100,7 +101,7 @@ function fillWithoutPipes(params: readonly Param[]): Fill | null {
       const value = extractValue(...given);
       args[index] = value;
       // What a decorator of the application answers may be a promise.
-      if (typeof (value as Partial<Promise<unknown>> | null | undefined)?.then === 'function')
+      if (isThenable(value))
         (waits ??= []).push(Promise.resolve(value).then((settled) => void (args[index] = settled)));
     }
     return waits && Promise.all(waits);

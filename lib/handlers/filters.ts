@@ -5,7 +5,7 @@ import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/cor
 import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external-exception-filter-context.js';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { catchError, from, isObservable, lastValueFrom, type Observable } from 'rxjs';
-import type { HandledJob } from '../worker/handler.js';
+import { obeys } from '../worker/handler.js';
 import { containerOf, type CallArgs } from './context-creator.js';
 import { QUEUE_CONTEXT } from './queue-context.js';
 import type { Method } from './target.js';
@@ -131,10 +131,4 @@ function newHost(
   const host = new ExecutionContextHost([...args], type as never, method);
   host.setType(QUEUE_CONTEXT);
   return host;
-}
-
-/** Whether the handler says no more than that it heard its signal, which is no failure of its own. */
-function obeys(job: HandledJob, error: unknown): boolean {
-  if (!job.aborted) return false;
-  return error === job.aborted || (error instanceof Error && error.name === 'AbortError');
 }

@@ -2,6 +2,7 @@ import { ContextIdFactory, ModuleRef, type ContextId, type DiscoveryService } fr
 import { Injector } from '@nestjs/core/injector/injector.js';
 import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
 import { ProcessorScopeError } from '../errors.js';
+import { read } from '../errors/thrown.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
 import type { HandlerMaker } from './handler-maker.js';
 import type { HandlerTarget } from './target.js';
@@ -105,7 +106,8 @@ class Trees {
 
   /** What the job fails with. A word of its own, such as `UnrecoverableError` or the reason of its signal, stays as it is. */
   private failure(job: HandledJob, what: string, error: unknown): unknown {
-    if (codeOf(error)?.startsWith('GODWIT_')) return error;
+    const code = read(error, 'code');
+    if (typeof code === 'string' && code.startsWith('GODWIT_')) return error;
     return new ProcessorScopeError(this.target.className, job.queue, job.id, what, error);
   }
 }
@@ -116,13 +118,4 @@ function injectorOptions(moduleRef: ModuleRef): ConstructorParameters<typeof Inj
   const { container } = moduleRef as unknown as { container?: Options };
   const instanceDecorator = container?.contextOptions?.instrument?.instanceDecorator;
   return { preview: false, ...(instanceDecorator && { instanceDecorator }) };
-}
-
-function codeOf(error: unknown): string | undefined {
-  try {
-    const { code } = error as { code?: unknown };
-    return typeof code === 'string' ? code : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,5 @@
 import { WrapHookError } from '../errors.js';
+import { isThenable } from '../job/thenable.js';
 import type { WrapHook } from '../options/wrap.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
 import { followStream, isObservable } from '../worker/stream.js';
@@ -66,9 +67,8 @@ function outcomeOf(job: HandledJob, handler: Handler): Promise<unknown> {
       else resolve(value);
     };
     const returned = handler(job);
-    if (typeof (returned as PromiseLike<unknown> | null | undefined)?.then === 'function') {
-      Promise.resolve(returned).then(follow, reject);
-    } else follow(returned);
+    if (isThenable(returned)) Promise.resolve(returned).then(follow, reject);
+    else follow(returned);
   });
 }
 

@@ -2,6 +2,18 @@ import { quoted } from './text.js';
 
 const MAX_KEY = 60;
 
+/** The place of a value, as errors call it. A function where many are checked: few are ever written. */
+export type Path = string | (() => string);
+
+export function pathText(path: Path): string {
+  return typeof path === 'string' ? path : path();
+}
+
+/** The place of something inside. */
+export function pathInside(path: Path, step: string): Path {
+  return typeof path === 'string' ? path + step : () => path() + step;
+}
+
 /** One step of a path as a person reads it: `.name`, `[3]`, or `["any text"]`, without anything that could forge a log line. */
 export function pathStep(key: string | number): string {
   if (typeof key === 'number') return `[${key}]`;

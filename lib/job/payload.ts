@@ -1,4 +1,5 @@
 import { GodwitError, InvalidPayloadError, PayloadTooLargeError, show } from '../errors.js';
+import { pathText, type Path } from './path.js';
 import { findPayloadFault } from './payload-fault.js';
 
 /** Default limit of data and results, in bytes. */
@@ -13,7 +14,7 @@ export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
  * @throws {InvalidPayloadError} naming the place, such as `data.items[3].at`.
  * @throws {PayloadTooLargeError} above `maxBytes` of UTF-8.
  */
-export function encodePayload(data: unknown, path: string, maxBytes: number, what?: string): string {
+export function encodePayload(data: unknown, path: Path, maxBytes: number, what?: string): string {
   const json = toJson(data, path, maxBytes, what);
   // No UTF-16 unit takes more than three bytes of UTF-8, so most texts need no counting.
   if (json.length * 3 > maxBytes) {
@@ -24,18 +25,18 @@ export function encodePayload(data: unknown, path: string, maxBytes: number, wha
 }
 
 /** Getters and `toJSON` are code of other people: they may throw, or answer something else when JSON asks again. */
-function toJson(data: unknown, path: string, maxBytes: number, what: string | undefined): string {
+function toJson(data: unknown, path: Path, maxBytes: number, what: string | undefined): string {
   let json: string | undefined;
   try {
     const fault = findPayloadFault(data, maxBytes);
     if (fault?.minBytes !== undefined) throw new PayloadTooLargeError(fault.minBytes, maxBytes, what, true);
-    if (fault !== undefined) throw new InvalidPayloadError(fault.pathFrom(path), fault.found);
+    if (fault !== undefined) throw new InvalidPayloadError(fault.pathFrom(pathText(path)), fault.found);
     json = JSON.stringify(data);
   } catch (error) {
     if (error instanceof GodwitError) throw error;
-    throw new InvalidPayloadError(path, `something that throws ${thrownText(error)} when it is read`);
+    throw new InvalidPayloadError(pathText(path), `something that throws ${thrownText(error)} when it is read`);
   }
-  if (json === undefined) throw new InvalidPayloadError(path, 'undefined when it is read again');
+  if (json === undefined) throw new InvalidPayloadError(pathText(path), 'undefined when it is read again');
   return json;
 }
 

@@ -56,3 +56,13 @@ export function quoted(text: string): string {
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
+
+/** `a`, `a and b`, `a, b and c`. */
+export function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
+
+/** `queue 'a'`, `queues 'a' and 'b'`. */
+export function namedQueues(queues: readonly string[]): string {
+  return `${queues.length === 1 ? 'queue' : 'queues'} ${listed(queues.map((queue) => `'${queue}'`))}`;
+}

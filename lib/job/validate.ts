@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { InvalidOptionError, type PayloadIssue, type SchemaSide, SchemaViolationError } from '../errors.js';
 import { schemaPath, type JobDefinition } from './define-job.js';
+import { isThenable } from './thenable.js';
 
 /**
  * The data as the schema gives it back, with defaults and coercions applied; the data itself where there is no schema.
@@ -16,7 +17,7 @@ export function validatePayload<Output>(
 ): Output | Promise<Output> {
   if (definition.schema === undefined) return data as Output;
   const result = definition.schema['~standard'].validate(data);
-  if (isPromise(result)) return result.then((settled) => valueOf(definition, settled, side));
+  if (isThenable(result)) return result.then((settled) => valueOf(definition, settled, side));
   return valueOf(definition, result, side);
 }
 
@@ -40,11 +41,6 @@ export async function checkGiven(
     await validatePayload(definition, data, 'add');
     throw error;
   }
-}
-
-/** A promise of another realm is one too. */
-function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
-  return typeof (value as Partial<Promise<T>> | undefined)?.then === 'function';
 }
 
 function valueOf<Output>(

@@ -6,6 +6,7 @@ import {
   collectFaults,
   field,
   integer,
+  oneOrSeveral,
   readable,
   rule,
   shape,
@@ -88,7 +89,7 @@ function isOptions(value: unknown, place: string): boolean {
 }
 
 const readTypes = rule((given, place): readonly EventType[] => {
-  const words = listOf(given, place);
+  const words = oneOrSeveral(given, place);
   const unknown = words.filter((word) => !EVENT_TYPES.includes(word as EventType));
   if (words.length > 0 && unknown.length === 0) return words as EventType[];
   const what = words.length === 0 ? 'it names no event' : `there is no event ${unknown.map(show).join(', ')}`;
@@ -107,7 +108,7 @@ function queuesRule(known: readonly string[], tellsEvents: TellsEvents): Rule<re
           `${path}: ${why}`,
         ),
       );
-    const names = listOf(given, path);
+    const names = oneOrSeveral(given, path);
     if (names.length === 0) wrong(given, 'it names no queue; name one or several, or leave it out for all');
     for (const name of names) {
       try {
@@ -124,8 +125,4 @@ function queuesRule(known: readonly string[], tellsEvents: TellsEvents): Rule<re
     }
     return names as string[];
   };
-}
-
-function listOf(given: unknown, path: string): readonly unknown[] {
-  return readable(given, path, () => (Array.isArray(given) ? [...(given as unknown[])] : [given]));
 }

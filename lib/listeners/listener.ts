@@ -1,8 +1,9 @@
 import type { Logger } from '@nestjs/common';
 import { isObservable, lastValueFrom } from 'rxjs';
-import { show } from '../errors.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
 import type { QueueEvent } from '../events/queue-event.js';
 import { quoted } from '../job/text.js';
+import { isThenable } from '../job/thenable.js';
 import { Backlog } from './backlog.js';
 import type { ListenerPlan } from './listener-plan.js';
 
@@ -119,17 +120,17 @@ export class Listener {
   }
 
   private complain(event: QueueEvent, error: unknown): void {
-    const { message, stack } = describeError(error);
-    this.logger.error(`${this.plan.label} failed for ${describe(event)}: ${message}`, stack);
+    this.logger.error(
+      `${this.plan.label} failed for ${describe(event)}: ${messageOf(error)}`,
+      stackOf(error),
+    );
   }
 }
 
-/** Undefined where the call is over. Throws what looking at the value throws. */
+/** Undefined where the call is over. */
 function outcomeOf(returned: unknown): Promise<unknown> | undefined {
-  if (typeof (returned as PromiseLike<unknown> | null | undefined)?.then === 'function') {
-    // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
-    return Promise.resolve(returned);
-  }
+  // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
+  if (isThenable(returned)) return Promise.resolve(returned);
   return isObservable(returned) ? lastValueFrom(returned, { defaultValue: undefined }) : undefined;
 }
 
@@ -137,14 +138,4 @@ function describe({ type, jobId, queue }: QueueEvent): string {
   return jobId === undefined
     ? `'${type}' of queue '${queue}'`
     : `'${type}' of job ${quoted(jobId)} of queue '${queue}'`;
-}
-
-/** Anything can be thrown, also what throws again when it is looked at. */
-function describeError(error: unknown): { message: string; stack?: string } {
-  try {
-    if (error instanceof Error) return { message: String(error.message), stack: error.stack };
-  } catch {
-    // Shown below.
-  }
-  return { message: show(error) };
 }

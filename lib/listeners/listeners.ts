@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Subscription } from 'rxjs';
 import type { EventType } from '../engine/engine.js';
+import { within } from '../engine/waiting.js';
 import type { QueueEvents } from '../events/queue-events.js';
 import { Listener } from './listener.js';
 import type { ListenerPlan } from './listener-plan.js';
@@ -89,12 +90,4 @@ export class Listeners {
     await within(FINISH_MS, this.idle());
     for (const listener of this.all) listener.stop();
   }
-}
-
-/** Waits for it, but no longer than this, and whatever becomes of it. */
-async function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([promise.catch(() => undefined), over]);
-  clearTimeout(timer);
 }

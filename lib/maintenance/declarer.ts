@@ -5,6 +5,7 @@ import type { QueueEngine } from '../engine/engine.js';
 import type { PutSchedule } from '../engine/schedule-verbs.js';
 import { isPassing, repeatDelay } from '../engine/waiting.js';
 import { NotRunningError } from '../errors.js';
+import { messageOf } from '../errors/thrown.js';
 import { quoted } from '../job/text.js';
 import { nextOf } from '../schedule/change.js';
 import { ownedRecord, ownerOf } from '../schedule/owner.js';
@@ -101,7 +102,7 @@ class Keeper {
     try {
       await this.engine.declarations.withdraw(this.given.queue, this.declaration);
     } catch (error) {
-      this.logger.debug(`withdrawing the schedules of queue '${this.given.queue}': ${String(error)}`);
+      this.logger.debug(`withdrawing the schedules of queue '${this.given.queue}': ${messageOf(error)}`);
     }
   }
 
@@ -220,7 +221,7 @@ class Keeper {
   private complain(error: unknown): void {
     // The engine was closed under it: the process is at its end.
     if (this.stopped || error instanceof NotRunningError) return;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const { queue, schedules } = this.given;
     if (schedules.length === 0 || (this.state === 'declared' && isPassing(error))) {
       this.logger.debug(`the schedules of queue '${queue}' were not looked at, trying on: ${message}`);

@@ -3,12 +3,12 @@ import type { QueueEngine } from '../engine/engine.js';
 import type { FireAnswer, FireSchedule, StoredSchedule } from '../engine/schedule-verbs.js';
 import { isPassing, repeatDelay } from '../engine/waiting.js';
 import { RedisUnavailableError } from '../errors.js';
+import { MAX_TIMER_MS } from '../job/duration.js';
 import { quoted } from '../job/text.js';
 import { occurrence } from '../schedule/occurrence.js';
 import { planFiring } from '../schedule/plan.js';
 import { readRecord } from '../schedule/record.js';
 
-const MAX_TIMER_MS = 2_147_483_647;
 const COMPLAIN_MS = 10_000;
 /** Before the next try where trying is of no use at once: Redis refuses, or what is due cannot be read. */
 const PATIENCE_MS = 1_000;

@@ -1,5 +1,6 @@
 import { GodwitError, InvalidOptionError } from '../errors.js';
 import { MAX_DURATION_MS, parseDuration } from '../job/duration.js';
+import { pathText, type Path } from '../job/path.js';
 import { unknownField } from '../job/unknown-field.js';
 
 /** Told of every fault: it throws where the first one ends the call, or collects where all are wanted. */
@@ -117,17 +118,22 @@ const readEntries = rule((value, path): [string, unknown][] => {
   return readable(value, path, () => Object.entries(value));
 });
 
+/** The items of a list, or the one that was given without a list around it. */
+export function oneOrSeveral(value: unknown, path: string): readonly unknown[] {
+  return readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : [value]));
+}
+
 /**
  * What `read` answers. Fields of the caller may be code: a getter, or a proxy that was revoked.
  *
  * @throws {InvalidOptionError} where reading it throws.
  */
-export function readable<T>(value: unknown, path: string, read: () => T): T {
+export function readable<T>(value: unknown, path: Path, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (error instanceof GodwitError) throw error;
-    throw new InvalidOptionError(path, 'something that can be read', value);
+    throw new InvalidOptionError(pathText(path), 'something that can be read', value);
   }
 }
 

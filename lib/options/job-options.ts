@@ -79,7 +79,7 @@ const readJobOptions = shape({
   durability: field('durability', readDurability),
 });
 
-const NO_OPTIONS: CheckedJobOptions = Object.freeze({});
+export const NO_OPTIONS: CheckedJobOptions = Object.freeze({});
 
 /**
  * Checks what was given to `add`. Without options the answer is one shared frozen object.

@@ -379,8 +379,12 @@ function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind
   throw new InvalidOptionError(path, `true, false, or a list out of ${kinds}`, value);
 }
 
-/** What may stand in a key. */
-function checkPlainName(value: unknown, path: string): string {
+/**
+ * What may stand in a key of Redis or of a configuration.
+ *
+ * @throws {InvalidOptionError}
+ */
+export function checkPlainName(value: unknown, path: string): string {
   if (isPlainName(value, 64)) return value;
   throw new InvalidOptionError(path, '1 to 64 characters out of A-Z a-z 0-9 . _ -', value);
 }

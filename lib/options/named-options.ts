@@ -1,5 +1,4 @@
 import { InvalidOptionError } from '../errors.js';
-import { isPlainName } from '../job/job-id.js';
 import { readable, type Report } from './check.js';
 import {
   resolveModuleOptions,
@@ -48,11 +47,6 @@ export function resolveNamedOptions(
   }
   const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
   return { ...main, connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability };
-}
-
-/** Whether it can be the key of a configuration: `[A-Za-z0-9._-]{1,64}`. */
-export function isConfigKey(key: unknown): key is string {
-  return isPlainName(key, 64);
 }
 
 function misplaced(path: string, value: unknown): InvalidOptionError {

@@ -1,3 +1,5 @@
+import type { MadeJob } from './job-maker.js';
+
 /** What became of an `add`. */
 export interface AddResult {
   /** Id of the job. */
@@ -8,4 +10,8 @@ export interface AddResult {
   readonly name: string;
   /** True where a job with this id was already in the queue, in whatever state; that one was left as it is. */
   readonly duplicate: boolean;
+}
+
+export function addResult(queue: string, { id, name }: MadeJob, duplicate: boolean): AddResult {
+  return { id, queue, name, duplicate };
 }

@@ -1,26 +1,27 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
 import { readable } from '../options/check.js';
+import { addResult, type AddResult } from './add-result.js';
 import { MAX_ATOMIC_JOBS, MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
 import type { MadeJob } from './job-maker.js';
 
 /** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
-export async function addInChunks<Result>(
+export async function addInChunks(
+  queue: string,
   jobs: readonly MadeJob[],
   enqueuer: Enqueuer,
-  toResult: (job: MadeJob, duplicate: boolean) => Result,
-): Promise<Result[]> {
-  const results: Result[] = [];
+): Promise<AddResult[]> {
+  const results: AddResult[] = [];
   for (let from = 0; from < jobs.length;) {
     const chunk = nextChunk(jobs, from);
-    const seen = new Set<string>();
-    const first = new Set<MadeJob>();
-    for (const job of chunk) {
-      if (!seen.has(job.id)) first.add(job);
-      seen.add(job.id);
-    }
+    const repeated = repetitions(chunk);
     try {
-      const there = await enqueuer.addAll(first.size === chunk.length ? chunk : [...first]);
-      for (const job of chunk) results.push(toResult(job, !first.has(job) || there.has(job.id)));
+      const there = await enqueuer.addAll(
+        repeated.size === 0 ? chunk : chunk.filter((job) => !repeated.has(job)),
+      );
+      for (const job of chunk) {
+        const duplicate = there.size + repeated.size > 0 && (repeated.has(job) || there.has(job.id));
+        results.push(addResult(queue, job, duplicate));
+      }
     } catch (error) {
       if (results.length === 0) throw error;
       throw new PartialBulkError(results, jobs.length, error);
@@ -34,7 +35,8 @@ export async function addInChunks<Result>(
 export function checkEntries<Entry>(entries: readonly Entry[]): readonly Entry[] {
   return readable(entries, 'addBulk()', () => {
     if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
-    for (const [i, entry] of entries.entries()) {
+    for (let i = 0; i < entries.length; i++) {
+      const entry: unknown = entries[i];
       if (typeof entry !== 'object' || entry === null)
         throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
     }
@@ -61,6 +63,18 @@ export function naming(index: number, error: unknown): unknown {
   if (error instanceof GodwitError && !error.message.startsWith(path))
     error.message = `${path}: ${error.message}`;
   return error;
+}
+
+/** Jobs whose id an earlier one has. */
+function repetitions(jobs: readonly MadeJob[]): ReadonlySet<MadeJob> {
+  const repeated = new Set<MadeJob>();
+  if (!jobs.some((job) => job.hasOwnId)) return repeated;
+  const seen = new Set<string>();
+  for (const job of jobs) {
+    if (seen.has(job.id)) repeated.add(job);
+    seen.add(job.id);
+  }
+  return repeated;
 }
 
 function nextChunk(jobs: readonly MadeJob[], from: number): readonly MadeJob[] {

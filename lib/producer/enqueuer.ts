@@ -1,6 +1,7 @@
 import type { QueueEngine } from '../engine/engine.js';
 import { RedisUnavailableError } from '../errors.js';
 import { isSame, strictest, type Replication } from '../options/durability.js';
+import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 import { Lane } from './lane.js';
 
@@ -18,7 +19,7 @@ const MAX_BUFFERED = 20_000;
 interface Waiting {
   readonly job: MadeJob;
   readonly deadline: number;
-  readonly resolve: (duplicate: boolean) => void;
+  readonly resolve: (result: AddResult) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -36,8 +37,7 @@ export class Enqueuer {
     this.replicated = new Batcher(engine, queue, timeoutMs);
   }
 
-  /** Answers whether the id was already there. */
-  add(job: MadeJob): Promise<boolean> {
+  add(job: MadeJob): Promise<AddResult> {
     return this.batcherFor(job.replication).add(job);
   }
 
@@ -69,7 +69,7 @@ class Batcher {
     this.free = [...this.lanes];
   }
 
-  add(job: MadeJob): Promise<boolean> {
+  add(job: MadeJob): Promise<AddResult> {
     if (this.buffer.length >= MAX_BUFFERED) {
       return Promise.reject(
         new RedisUnavailableError('add', 'no', `${MAX_BUFFERED} adds already wait for Redis in this process`),
@@ -115,7 +115,8 @@ class Batcher {
       .then(
         (duplicates) => {
           const there = duplicates.length > 0 ? new Set(duplicates) : null;
-          for (const waiting of batch) waiting.resolve(there !== null && there.has(waiting.job.id));
+          for (const { job, resolve } of batch)
+            resolve(addResult(this.queue, job, there !== null && there.has(job.id)));
         },
         (error: Error) => {
           for (const waiting of batch) waiting.reject(error);

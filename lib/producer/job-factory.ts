@@ -1,12 +1,13 @@
 import { InvalidOptionError } from '../errors.js';
 import { checkDefinition, type AnyDefinition } from '../job/define-job.js';
+import type { Path } from '../job/path.js';
 import { quoted } from '../job/text.js';
 import { readable } from '../options/check.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { BulkItem, BulkJob } from './add-arguments.js';
 import { checkEntries, entryPath, naming, namingEntry } from './bulk.js';
-import { makeDefinedJob, makeJob, type MadeJob } from './job-maker.js';
+import { makeDefinedJob, makeJob, type JobRequest, type MadeJob } from './job-maker.js';
 
 /** Makes the jobs of one queue of what its handle was given. */
 export class JobFactory {
@@ -45,15 +46,15 @@ export class JobFactory {
   /** Of any names. */
   ofEntries(jobs: readonly BulkJob[]): readonly MadeJob[] {
     const now = this.now();
-    return checkEntries(jobs).map((job, i) => {
-      try {
-        const path = entryPath(i);
-        const request = readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
-        return makeJob(this.options, request, now, path);
-      } catch (error) {
-        throw naming(i, error);
-      }
-    });
+    const entries = checkEntries(jobs);
+    const made: MadeJob[] = [];
+    const path = () => entryPath(made.length);
+    try {
+      for (const entry of entries) made.push(makeJob(this.options, readEntry(entry, path), now, path));
+    } catch (error) {
+      throw naming(made.length, error);
+    }
+    return made;
   }
 
   private ownDefinition(given: AnyDefinition, path: string): AnyDefinition {
@@ -68,4 +69,8 @@ export class JobFactory {
         'use the handle of that queue, or QueueProducer',
     );
   }
+}
+
+function readEntry(job: BulkJob, path: Path): JobRequest {
+  return readable(job, path, () => ({ name: job.name, data: job.data, options: job.options }));
 }

@@ -1,11 +1,12 @@
 import type { EnqueueJob } from '../engine/engine.js';
 import type { AnyDefinition } from '../job/define-job.js';
-import { checkJobId, checkJobName, generateId } from '../job/job-id.js';
+import { checkJobName, generateId } from '../job/job-id.js';
 import { encodeBody, NO_DATA } from '../job/job-record.js';
+import { pathInside, pathText, type Path } from '../job/path.js';
 import { encodePayload } from '../job/payload.js';
 import { checkGiven } from '../job/validate.js';
 import type { Replication } from '../options/durability.js';
-import { checkJobOptions, type JobOptions } from '../options/job-options.js';
+import { checkJobOptions, NO_OPTIONS, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** What the caller wants added, before anything is checked. */
@@ -17,6 +18,8 @@ export interface JobRequest {
 
 /** A job as the store takes it, and what must be known of it before its `add` resolves. */
 export interface MadeJob extends EnqueueJob {
+  /** Whether the caller gave its id. Those that are made here are never the same. */
+  readonly hasOwnId: boolean;
   /** Null: that the primary has it. */
   readonly replication: Replication | null;
   /** As the caller wrote them, for those who look on. */
@@ -32,23 +35,26 @@ export function makeJob(
   queue: ResolvedQueueOptions,
   request: JobRequest,
   now: number,
-  path: string,
+  path: Path,
   json?: string,
 ): MadeJob {
   const name = checkJobName(request.name);
-  const { id, delayMs, dueAt, priority, durability, ...policy } = checkJobOptions(
-    request.options,
-    `${path}.options`,
-  );
-  const data = json ?? encodePayload(request.data, `${path}.data`, queue.maxPayloadBytes);
+  const { options } = request;
+  const checked = options === undefined ? NO_OPTIONS : checkJobOptions(options, `${pathText(path)}.options`);
+  const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue.maxPayloadBytes);
   const createdAt = Math.floor(now);
-  const body = encodeBody(name, createdAt, { ...policy, delayMs, dueAt, priority }, data);
+  const body = encodeBody(name, createdAt, checked, data);
+  const { durability: replication } = queue;
+  if (options === undefined)
+    return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: undefined };
+  const { id, delayMs, dueAt, priority, durability } = checked;
   return {
-    id: id === undefined ? generateId(createdAt) : checkJobId(id),
+    id: id ?? generateId(createdAt),
     name,
     body,
-    replication: durability === undefined ? queue.durability : durability,
-    given: request.options,
+    hasOwnId: id !== undefined,
+    replication: durability === undefined ? replication : durability,
+    given: options,
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
@@ -66,10 +72,10 @@ export async function makeDefinedJob(
   definition: AnyDefinition,
   { data, options }: Omit<JobRequest, 'name'>,
   now: number,
-  path: string,
+  path: Path,
 ): Promise<MadeJob> {
   const isNone = data === undefined && definition.schema !== undefined;
-  const json = isNone ? NO_DATA : encodePayload(data, `${path}.data`, queue.maxPayloadBytes);
+  const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue.maxPayloadBytes);
   await checkGiven(definition, data, isNone ? undefined : json);
   return makeJob(queue, { name: definition.name, data, options }, now, path, json);
 }

@@ -39,9 +39,13 @@ export class QueueProducer {
     options?: JobOptions,
   ): Promise<AddResult>;
   add(queue: string, name: string, data: unknown, options?: JobOptions): Promise<AddResult>;
-  async add(job: string | AnyDefinition, ...rest: unknown[]): Promise<AddResult> {
-    const { queue, args } = this.read<JobOptions>(job, rest);
-    return queue.add(...args);
+  add(job: string | AnyDefinition, ...rest: unknown[]): Promise<AddResult> {
+    try {
+      const { queue, args } = this.read<JobOptions>(job, rest);
+      return queue.add(...args);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   /**

@@ -20,7 +20,7 @@ import { checkClean, type CleanOptions } from './clean-options.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
-import { makeJob, type MadeJob } from './job-maker.js';
+import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
 
@@ -104,16 +104,21 @@ export class Queue<Jobs = any> {
    * @throws {RedisRefusedError} where Redis is full, or the like
    * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
-  async add<Job extends JobIn<Jobs>>(
+  add<Job extends JobIn<Jobs>>(
     job: Job,
     data: InputIn<Jobs, Job>,
     options?: JobOptions,
   ): Promise<AddResult>;
-  async add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
-    const made = isDefinition(job)
-      ? await this.factory.ofDefinition(job, data, options, 'add()')
-      : makeJob(this.options, { name: job, data, options }, this.engine.now(), 'add()');
-    return this.result(made, await this.enqueuer.add(made));
+  // One promise, made where it is settled: an async function would make two more for every job.
+  add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
+    if (isDefinition(job)) return this.addDefined(job, data, options);
+    try {
+      return this.enqueuer.add(
+        makeJob(this.options, { name: job, data, options }, this.engine.now(), 'add()'),
+      );
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   /**
@@ -133,7 +138,7 @@ export class Queue<Jobs = any> {
     items?: readonly BulkItem<unknown>[],
   ): Promise<AddResult[]> {
     const made = isDefinition(jobs) ? await this.factory.ofItems(jobs, items!) : this.factory.ofEntries(jobs);
-    return addInChunks(made, this.enqueuer, (job, duplicate) => this.result(job, duplicate));
+    return addInChunks(this.name, made, this.enqueuer);
   }
 
   /**
@@ -173,7 +178,7 @@ export class Queue<Jobs = any> {
     const wait = this.prepareWait(this.name, made.id);
     try {
       await wait.ready;
-      const duplicate = await this.enqueuer.add(made);
+      const { duplicate } = await this.enqueuer.add(made);
       const leftMs = Math.max(0, Math.ceil(until - performance.now()));
       return await wait.outcome(leftMs, { duplicate, waitMs });
     } finally {
@@ -344,7 +349,7 @@ export class Queue<Jobs = any> {
     return this.engine.admin.repair(this.name, this.limits.maxStalls);
   }
 
-  private result(job: MadeJob, duplicate: boolean): AddResult {
-    return { id: job.id, queue: this.name, name: job.name, duplicate };
+  private async addDefined(job: AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
+    return this.enqueuer.add(await this.factory.ofDefinition(job, data, options, 'add()'));
   }
 }

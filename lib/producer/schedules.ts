@@ -1,10 +1,11 @@
 import type { QueueEngine } from '../engine/engine.js';
 import type { StoredSchedule } from '../engine/schedule-verbs.js';
-import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../errors.js';
+import { ScheduleNotFoundError, WrongStateError } from '../errors.js';
 import { generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
+import { integer, refuse } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleId } from '../schedule/check.js';
@@ -36,8 +37,9 @@ export type TemplateIn<Jobs = any> = {
 type TemplateOf<Name extends string, Data> = ScheduleTemplate<Data, Name> &
   (null extends Data ? unknown : { readonly data: Data });
 
-const MAX_PAGE = 1_000;
-const MAX_RUNS = 1_000;
+const checkOffset = integer(0, Number.MAX_SAFE_INTEGER);
+const checkLimit = integer(1, 1_000);
+const checkCount = integer(1, 1_000);
 
 /**
  * Rules that make jobs: `queue.schedules`. The times are those of Redis; each occurrence makes exactly one job, whose id is
@@ -53,8 +55,7 @@ export class Schedules<Jobs = any> {
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    /** Adds a job; answers whether its id was there. */
-    private readonly add: (job: MadeJob) => Promise<boolean>,
+    private readonly add: (job: MadeJob) => Promise<AddResult>,
   ) {}
 
   /**
@@ -106,8 +107,8 @@ export class Schedules<Jobs = any> {
    * @throws {InvalidOptionError}
    */
   async list(page: { readonly offset?: number; readonly limit?: number } = {}): Promise<ScheduleSnapshot[]> {
-    const offset = whole(page.offset ?? 0, 'schedules.list().offset', 0, Number.MAX_SAFE_INTEGER);
-    const limit = whole(page.limit ?? 100, 'schedules.list().limit', 1, MAX_PAGE);
+    const offset = checkOffset(page.offset ?? 0, 'schedules.list().offset', refuse)!;
+    const limit = checkLimit(page.limit ?? 100, 'schedules.list().limit', refuse)!;
     const found: StoredSchedule[] = [];
     for (;;) {
       const rest = { offset: offset + found.length, limit: limit - found.length };
@@ -168,11 +169,11 @@ export class Schedules<Jobs = any> {
       id: `${id}@${generateId(now)}`,
       name: template.name,
       body: encodeBody(template.name, now, options, JSON.stringify(template.data)),
+      hasOwnId: true,
       replication: this.options.durability,
       ...(options.priority !== undefined && { priority: options.priority }),
     };
-    const duplicate = await this.add(job);
-    return { id: job.id, queue: this.options.name, name: job.name, duplicate };
+    return this.add(job);
   }
 
   /**
@@ -183,7 +184,7 @@ export class Schedules<Jobs = any> {
    * @throws {ScheduleNotFoundError | InvalidOptionError}
    */
   async nextRuns(id: string, count: number): Promise<Date[]> {
-    whole(count, 'schedules.nextRuns().count', 1, MAX_RUNS);
+    checkCount(count, 'schedules.nextRuns().count', refuse);
     const { stored, schedule } = await this.read(id, 'schedules.nextRuns().id');
     const { nextAt, fired } = stored;
     if (nextAt === null) return [];
@@ -212,9 +213,4 @@ export class Schedules<Jobs = any> {
     }
     return { now, stored, schedule };
   }
-}
-
-function whole(value: unknown, path: string, min: number, max: number): number {
-  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  throw new InvalidOptionError(path, `an integer from ${min} to ${max}`, value);
 }

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
-import { boolean, duration, field, integer, readable, refuse, rule, shape } from '../options/check.js';
+import { boolean, duration, field, integer, oneOrSeveral, refuse, rule, shape } from '../options/check.js';
 
 /** What each of the queues is held to. */
 export interface QueueHealthLimits {
@@ -75,7 +75,7 @@ function refuseHigher(path: string, degraded: number | undefined, down: number |
 
 /** Whether they are registered is known where they are asked for. */
 function readQueues(value: unknown, path: string): readonly string[] {
-  const names = readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : [value]));
+  const names = oneOrSeveral(value, path);
   if (names.length > 0 && names.every((name) => typeof name === 'string')) return names;
   throw new InvalidOptionError(path, 'the name of a registered queue, or several', value);
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
 import { UnknownQueueError } from '../errors.js';
+import { messageOf } from '../errors/thrown.js';
 import { QueueInspector, type QueueInfo } from '../inspect/queue-inspector.js';
 import type { JobCounts } from '../job/job-state.js';
 import { QueueRuntime } from '../queue.runtime.js';
@@ -124,8 +125,4 @@ async function withinTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,17 +1,16 @@
+import { Logger } from '@nestjs/common';
 import type { ClaimedJob, ExchangeAnswer, QueueEngine } from '../engine/engine.js';
+import { MAX_DURATION_MS } from '../job/duration.js';
 import type { SettledRun } from '../job/outcome.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { FindHandler } from '../worker/handler.js';
 import { writeNote } from '../worker/notes.js';
 import { openClaim } from '../worker/opened-claim.js';
 import type { Run, RunVoice } from '../worker/run.js';
-import { Logger } from '@nestjs/common';
 import { QueueTestingError } from './errors.js';
 import type { JobRun, Records } from './records.js';
 import { WatchedExecutor, type Ending } from './watched-executor.js';
 
-/** Longer than any test: nobody renews it. */
-const LEASE_MS = 315_576_000_000;
 let hands = 0;
 
 /** Works on one queue by hand: one job at a time, when told, on the way that every worker goes. */
@@ -112,7 +111,8 @@ export class Hand implements RunVoice {
   private async send(settled: readonly SettledRun[], want: number): Promise<ExchangeAnswer> {
     this.seq += 1;
     const { worker, seq } = this;
-    const call = { worker, seq, leaseMs: LEASE_MS, want, maySuspect: true, settled };
+    // Nobody renews it.
+    const call = { worker, seq, leaseMs: MAX_DURATION_MS, want, maySuspect: true, settled };
     const answer = await this.engine.exchange(this.queue, call);
     if (answer.kind !== 'exchanged') {
       this.worker = newWorker();

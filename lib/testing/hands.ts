@@ -5,6 +5,7 @@ import type { QueueRuntime } from '../queue.runtime.js';
 import type { FindHandler } from '../worker/handler.js';
 import { QueueTestingError } from './errors.js';
 import { Hand } from './hand.js';
+import { promoteDue } from './promote-due.js';
 import type { JobRun } from './records.js';
 import type { TestBench } from './test-bench.js';
 
@@ -55,7 +56,7 @@ export class Hands {
     this.refuseWhileWorkersRun(what);
     const hand = this.handOf(queue);
     // What is due waits, only nobody has said so.
-    await this.bench.engine.promote(queue, 1000);
+    await promoteDue(this.bench.engine, queue);
     const next = matches && this.waiting(queue).find(matches);
     const first = next ? () => this.bringForward(queue, next.id) : undefined;
     const run = matches && !next ? null : await hand.runNext(first);

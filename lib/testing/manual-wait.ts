@@ -1,5 +1,5 @@
-import type { StoredJob } from '../engine/admin-verbs.js';
 import { JobFailedError, WaitTimeoutError } from '../errors.js';
+import { deathOf } from '../events/job-wait.js';
 import type { EndWait } from '../producer/queue.js';
 import { QueueTestingError } from './errors.js';
 import type { Hands } from './hands.js';
@@ -34,7 +34,7 @@ export class ManualWait implements EndWait {
       const job = await bench.engine.admin.get(queue, id);
       if (!job) throw await this.gone();
       if (job.state === 'completed') return job.result === null ? undefined : JSON.parse(job.result);
-      if (job.state === 'dead') throw this.died(job);
+      if (job.state === 'dead') throw deathOf(queue, id, job.failure?.reason ?? 'unknown', job.failure);
       if (job.state === 'active') await this.running();
       else if (job.state === 'waiting') await hands.runNext(queue, 'addAndWait()', (one) => one.id === id);
       else await this.delayed(job.dueAt ?? untilMs, untilMs, waitMs);
@@ -50,13 +50,6 @@ export class ManualWait implements EndWait {
   private async delayed(dueAt: number, untilMs: number, waitMs: number): Promise<void> {
     await this.walk.to(Math.min(dueAt, untilMs));
     if (dueAt > untilMs) throw new WaitTimeoutError(this.queue, this.id, waitMs);
-  }
-
-  private died({ failure }: StoredJob): JobFailedError {
-    const message = failure?.message ?? 'it was not run, or not to its end';
-    const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
-    const options = cause ? { cause } : undefined;
-    return new JobFailedError(this.queue, this.id, failure?.reason ?? 'unknown', message, options);
   }
 
   private async gone(): Promise<JobFailedError> {

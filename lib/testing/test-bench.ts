@@ -1,6 +1,7 @@
 import type { QueueEngine } from '../engine/engine.js';
 import type { QueueLimits } from '../engine/queue-limits.js';
 import { InvalidOptionError } from '../errors.js';
+import { MAX_DURATION_MS } from '../job/duration.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { MemoryStore } from '../memory/memory-store.js';
 import type { QueueModuleOptions } from '../options/module-options.js';
@@ -32,9 +33,6 @@ export interface BenchTools {
   waitFor(queue: string, id: string): EndWait | null;
   cancelled(queue: string, id: string, reason: string): void;
 }
-
-/** So that no worker is forgotten, however far the clock is moved in one step. */
-const FOREVER_MS = 315_576_000_000;
 
 /** The store of one test, with its clock, and all that is seen of it. */
 export class TestBench implements Substitute, EngineWatcher {
@@ -92,7 +90,8 @@ export class TestBench implements Substitute, EngineWatcher {
   }
 
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
-    const memory = new MemoryEngine({ store: this.store, leaseMs: FOREVER_MS, limitsOf });
+    // So that no worker is forgotten, however far the clock is moved in one step.
+    const memory = new MemoryEngine({ store: this.store, leaseMs: MAX_DURATION_MS, limitsOf });
     const watched = watchEngine(memory, this);
     this.made = { watched, memory };
     return watched;

@@ -1,9 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { ScheduleLine } from '../maintenance/schedule-line.js';
+import { promoteDue } from './promote-due.js';
 import type { TestBench } from './test-bench.js';
-
-/** Delayed jobs moved in one call. */
-const PROMOTE = 1000;
 
 /** Moves the clock from one moment at which something is due to the next. */
 export class TimeWalk {
@@ -41,18 +39,14 @@ export class TimeWalk {
   }
 
   private async settleOne(queue: string): Promise<number> {
-    const engine = this.bench.engine!;
     const occurrenceInMs = await this.lineOf(queue).fireAll();
-    for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- as many as there are
-      const { promoted, dueInMs } = await engine.promote(queue, PROMOTE);
-      if (promoted < PROMOTE) return Math.min(dueInMs ?? Infinity, occurrenceInMs ?? Infinity);
-    }
+    const dueInMs = await promoteDue(this.bench.engine, queue);
+    return Math.min(dueInMs ?? Infinity, occurrenceInMs ?? Infinity);
   }
 
   /** What was kept for a time, and that is over. */
   private async trim(): Promise<void> {
-    const { upkeep } = this.bench.engine!;
+    const { upkeep } = this.bench.engine;
     await Promise.all(
       this.queues().map(async (queue) => {
         // oxlint-disable-next-line no-await-in-loop -- each takes away a part

@@ -17,7 +17,7 @@ export interface Sleeper {
   readonly queue: string;
   readonly worker: string;
   readonly slots: { readonly isShared: boolean };
-  readonly exchanger: Pick<Exchanger, 'active' | 'isIdle' | 'leaveAtBell'>;
+  readonly exchanger: Pick<Exchanger, 'active' | 'isIdle' | 'leaveAtBell' | 'recall'>;
   /** Ask the line. Answers whether it will: a pool whose slots are full does not. */
   wake(): boolean;
   /** What a look at the queue has found. */
@@ -51,7 +51,7 @@ export class Doorbell {
     if (this.blocking) {
       if (!this.listened.has(sleeper.queue)) {
         this.wakeUp();
-      } else if (this.mayRest()) {
+      } else if (!this.refused && this.sleepsAlone()) {
         // Not at once: while jobs come one upon another, to begin anew after each of them would cost more than it saves.
         this.restTimer ??= setTimeout(() => this.rest(), REST_MS).unref();
       }
@@ -62,6 +62,7 @@ export class Doorbell {
 
   leave(sleeper: Sleeper): void {
     this.sleepers.delete(sleeper.queue);
+    sleeper.exchanger.recall();
   }
 
   /** The sleeper was woken and will not ask: another one is to. */
@@ -140,14 +141,10 @@ export class Doorbell {
     });
   }
 
-  /** Whether the one that sleeps could leave an exchange at the bell, and has not. */
-  private mayRest(): boolean {
-    return this.blocking && !this.refused && this.sleepsAlone()?.exchanger.isIdle === true;
-  }
-
+  /** The one that sleeps could leave an exchange at the bell by now, and has not. */
   private rest(): void {
     this.restTimer = undefined;
-    if (this.mayRest()) this.wakeUp();
+    if (this.blocking && !this.refused && this.sleepsAlone()?.exchanger.isIdle) this.wakeUp();
   }
 
   private wakeUp(): void {

@@ -25,7 +25,10 @@ export interface ExchangeSide {
   asking(want: number): void;
   /** An exchange was asked for, but there is nothing to settle and no slot any more. */
   nothingToAsk(): void;
+  /** Takes what was claimed; nothing of it starts before `start`. */
   exchanged(answer: Exchanged, asked: number): void;
+  /** Starts what was taken. */
+  startClaimed(): void;
   /** This worker has a new name. */
   renamed(): void;
   /** The lease is gone, and with it every job this worker held. */
@@ -232,7 +235,6 @@ export class Exchanger {
 
   private answered(call: ExchangeCall, answer: ExchangeAnswer): void {
     if (this.stopped) return;
-    this.inFlight = false;
     this.onItsWay = [];
     this.complainedAt = 0;
     this.answeredAt = performance.now();
@@ -245,9 +247,12 @@ export class Exchanger {
     } else {
       this.side.leaseLost([...call.settled, ...this.renew()]);
     }
+    this.inFlight = false;
     const wanted = this.again || this.settled.length > 0;
     this.again = false;
-    if (wanted) this.kick();
+    // Before anything starts: the store works on the next batch while handlers run through this one.
+    if (wanted) this.begin();
+    this.side.startClaimed();
     this.tellQuiet();
   }
 

@@ -1,12 +1,14 @@
 import type { Logger } from '@nestjs/common';
+import { messageOf } from '../errors/thrown.js';
 import { encodeResult } from '../job/payload.js';
+import { isThenable } from '../job/thenable.js';
 import { validatePayload } from '../job/validate.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { jobText } from './job-text.js';
-import type { HandlerEntry } from './handler.js';
+import { obeys, type HandlerEntry } from './handler.js';
 import type { Run } from './run.js';
 import { followStream, isObservable } from './stream.js';
-import { messageOf, read, verdictOf } from './verdict.js';
+import { verdictOf } from './verdict.js';
 
 /**
  * One run from start to outcome: time limit → schema → handler → what it returned or threw → outcome → `ended`, exactly once.
@@ -130,19 +132,9 @@ export class Executor {
 
 const COMPLETED = { kind: 'completed' } as const;
 
-/** Whether a run says no more than that it heard its signal: `fetch` rejects with its reason, Node's own APIs with an AbortError. */
-function obeys(run: Run, error: unknown): boolean {
-  return run.aborted !== undefined && (error === run.aborted || read(error, 'name') === 'AbortError');
-}
-
 /** Where the time was used up before the method was called. */
 function notCalled({ stage }: Run, { label }: HandlerEntry): string {
   if (stage !== 'before') return '';
   const what = 'what stands before it, such as its guards and interceptors, had not let the job through';
   return `; ${label} was not called by then: ${what}`;
-}
-
-/** Throws what a getter of it throws, as `await` does. */
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }

@@ -1,4 +1,5 @@
 import type { JobAbortedError } from '../errors.js';
+import { read } from '../errors/thrown.js';
 import type { AnyDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 
@@ -16,6 +17,14 @@ export interface HandledJob extends Job<any> {
   readonly closed?: boolean | undefined;
   /** Undefined where the method itself is what is called. */
   stage?: CallStage | undefined;
+}
+
+/**
+ * Whether a handler says no more than that it heard its signal, which is no failure of its own: `fetch` rejects with the reason of
+ * the signal, Node's own APIs with an AbortError.
+ */
+export function obeys({ aborted }: HandledJob, error: unknown): boolean {
+  return aborted !== undefined && (error === aborted || read(error, 'name') === 'AbortError');
 }
 
 /** Runs one job. It may return a value, a promise or an Observable, or throw. */

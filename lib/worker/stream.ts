@@ -1,5 +1,5 @@
+import { read } from '../errors/thrown.js';
 import type { HandledJob } from './handler.js';
-import { read } from './verdict.js';
 
 /** What RxJS gives, known by its shape: this room runs without RxJS. */
 export interface ObservableLike {

@@ -1,5 +1,6 @@
 import { types } from 'node:util';
 import { show } from '../errors.js';
+import { read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
@@ -78,21 +79,6 @@ function failureOf({ attempt }: Run, thrown: unknown): FailureRecord {
     ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_STACK) }),
     attempt,
   };
-}
-
-/** A sentence for the log about anything thrown. */
-export function messageOf(thrown: unknown): string {
-  const message = read(thrown, 'message');
-  return typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : show(thrown);
-}
-
-/** A field of anything thrown or returned, which may be no object at all, or one that throws when it is looked at. */
-export function read(value: unknown, field: string): unknown {
-  try {
-    return (value as Readonly<Record<string, unknown>> | null | undefined)?.[field];
-  } catch {
-    return undefined;
-  }
 }
 
 function text(value: unknown, otherwise: string): string {

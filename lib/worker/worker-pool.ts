@@ -120,7 +120,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'running') return;
     this.state = 'paused';
     this.parts.doorbell.leave(this);
-    this.exchanger.recall();
     this.releaseClaims();
     this.seat.changed();
   }
@@ -143,7 +142,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   stopClaiming(): void {
     this.state = 'stopping';
     this.parts.doorbell.leave(this);
-    this.exchanger.recall();
     this.dueTimer.clear();
     this.hoard.stop();
     this.releaseClaims();
@@ -289,7 +287,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       chars += job.body.length;
       if (isSuspect(job)) this.suspects += 1;
     }
-    if (claimed.length > 0) this.prefetch.received(claimed.length, chars);
+    this.prefetch.received(claimed.length, chars);
+  }
+
+  startClaimed(): void {
     this.fill();
   }
 

@@ -13,4 +13,8 @@ describe('in memory', () => {
   describe('progress and log', async () => void (await import('../features/progress-log.spec.js')));
   describe('concurrency', async () => void (await import('../features/concurrency.spec.js')));
   describe('several queues', async () => void (await import('../features/several-queues.spec.js')));
+  describe('results that are kept', async () => void (await import('../features/retention.spec.js')));
+  describe('the handle of a queue', async () => void (await import('../features/queue-handle.spec.js')));
+  describe('cleaning', async () => void (await import('../features/cleaning.spec.js')));
+  describe('handlers', async () => void (await import('../features/handlers.spec.js')));
 });

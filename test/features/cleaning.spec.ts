@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bootQueue, brief, keyOf, PATIENT } from '../support/queue-app.js';
+import { bootQueue, brief, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -24,7 +24,7 @@ describe('queue.clean', () => {
     gate.open();
   });
 
-  it('takes those that are old enough, at most as many as asked for', async () => {
+  itOnRedis('takes those that are old enough, at most as many as asked for', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const ids = ['a', 'b', 'c', 'd'];
     await queue.addBulk(ids.map((id) => ({ name: 'job', data: null, options: { id } })));

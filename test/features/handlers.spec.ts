@@ -7,7 +7,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { SchemaViolationError } from '#lib/errors.js';
 import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, keyOf, PATIENT, type Handlers } from '../support/queue-app.js';
+import { bootQueue, type Handlers, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch } from '../support/wait.js';
 
@@ -286,7 +286,7 @@ it('keeps a job that nobody handles as dead, and says so', async () => {
   await logs.complaint(new RegExp(`^job "${id}" of queue 'work' is dead: .*@Handle\\('unknown'\\)`));
 });
 
-it('buries what cannot be decoded or is gone, and runs the rest of its batch', async () => {
+itOnRedis('buries what cannot be decoded or is gone, and runs the rest of its batch', async () => {
   const ran: number[] = [];
   const handlers: Handlers = { job: (job: Job<number>) => void ran.push(job.data) };
   const { queue, ended } = await bootQueue(redis, { handlers, queue: { defaults: { attempts: 1 } } });

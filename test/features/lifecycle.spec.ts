@@ -287,12 +287,23 @@ describe('shutdown', () => {
       any() {}
       readonly onModuleDestroy = () => Promise.reject(new Error('flush failed too'));
     }
-    const { app, history, logs } = await startApp(['email', 'sms'], { providers: [Throwing, Rejecting] });
+    @Processor('sms')
+    class Strange {
+      @Handle('strange')
+      any() {}
+      onModuleDestroy() {
+        // No text can be made of it.
+        throw Object.create(null);
+      }
+    }
+    const providers = [Throwing, Rejecting, Strange];
+    const { app, history, logs } = await startApp(['email', 'sms'], { providers });
     await expect(app.close()).resolves.toBeUndefined();
     expect(history.at(-1)).toBe('engine closed');
     const errors = logs.filter((line) => line.level === 'error').map((line) => line.text);
     expect(errors.toSorted()).toEqual([
       'Rejecting.onModuleDestroy: flush failed too',
+      'Strange.onModuleDestroy: {} (object)',
       'Throwing.onModuleDestroy: flush failed',
     ]);
   });
@@ -313,7 +324,7 @@ describe('shutdown', () => {
     await expect(app.close()).resolves.toBeUndefined();
     expect(logs.filter((line) => line.level === 'error').map((line) => line.text)).toEqual([
       "draining queue 'sms': drain broke",
-      'closing the event streams: Error: events broke',
+      'closing the event streams: events broke',
       'closing the connections: close broke',
     ]);
   });

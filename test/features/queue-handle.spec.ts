@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, brief, PATIENT, type Handlers } from '../support/queue-app.js';
+import {
+  bootQueue,
+  brief,
+  describeOnRedis,
+  type Handlers,
+  itOnRedis,
+  PATIENT,
+} from '../support/queue-app.js';
 import { die, gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -203,28 +210,31 @@ describe('dead jobs', () => {
 });
 
 describe('obliterate', () => {
-  it('is refused while jobs run, unless forced, and then leaves only the number of the last event', async () => {
-    const { gate, handlers } = gated();
-    const { queue, logs } = await bootQueue(redis, { handlers });
-    await oneOfEach(queue);
-    expect(await refused(queue.obliterate())).toMatchObject({
-      code: 'GODWIT_WRONG_STATE',
-      message: `a job in queue 'work' is active; pause the queue and let its runs end, or use { force: true }`,
-    });
-    expect(await queue.counts()).toEqual({ waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 });
+  itOnRedis(
+    'is refused while jobs run, unless forced, and then leaves only the number of the last event',
+    async () => {
+      const { gate, handlers } = gated();
+      const { queue, logs } = await bootQueue(redis, { handlers });
+      await oneOfEach(queue);
+      expect(await refused(queue.obliterate())).toMatchObject({
+        code: 'GODWIT_WRONG_STATE',
+        message: `a job in queue 'work' is active; pause the queue and let its runs end, or use { force: true }`,
+      });
+      expect(await queue.counts()).toEqual({ waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 });
 
-    await queue.obliterate({ force: true });
-    expect(await queue.counts()).toEqual(EMPTY);
-    const left = (await redis.keys()).map((key) => key.replace(/^\{.*\}:/, '').replace(/:.*/, ''));
-    // What ends by itself: numbers of calls, and the bell of the worker that runs on.
-    expect(left.filter((kind) => !['lane', 'bell'].includes(kind))).toEqual(['meta']);
+      await queue.obliterate({ force: true });
+      expect(await queue.counts()).toEqual(EMPTY);
+      const left = (await redis.keys()).map((key) => key.replace(/^\{.*\}:/, '').replace(/:.*/, ''));
+      // What ends by itself: numbers of calls, and the bell of the worker that runs on.
+      expect(left.filter((kind) => !['lane', 'bell'].includes(kind))).toEqual(['meta']);
 
-    // What ran is not counted, and the worker goes on with what comes.
-    gate.open();
-    await logs.complaint(/the lease ended|given to another worker/);
-    const { id } = await queue.add('done', 1, { retention: '1h' });
-    await until(async () => (await queue.get(id))?.state === 'completed', PATIENT);
-  });
+      // What ran is not counted, and the worker goes on with what comes.
+      gate.open();
+      await logs.complaint(/the lease ended|given to another worker/);
+      const { id } = await queue.add('done', 1, { retention: '1h' });
+      await until(async () => (await queue.get(id))?.state === 'completed', PATIENT);
+    },
+  );
 
   it('removes a queue at rest without force', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
@@ -236,7 +246,7 @@ describe('obliterate', () => {
   });
 });
 
-describe('audit and repair', () => {
+describeOnRedis('audit and repair', () => {
   it('find nothing in a queue that was left alone, and mend one whose keys were deleted', async () => {
     const { gate, handlers } = gated();
     const { queue } = await bootQueue(redis, { handlers });

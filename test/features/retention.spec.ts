@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, keyOf, PATIENT } from '../support/queue-app.js';
+import { bootQueue, describeOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { die, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -9,7 +9,7 @@ import { until } from '../support/wait.js';
 const redis = useRedis({ leaves: ['janitor'] });
 const often = { upkeep: { interval: 100 } } as const;
 
-describe('handler results stored on request with a TTL per queue and per job', () => {
+describeOnRedis('handler results stored on request with a TTL per queue and per job', () => {
   it('are kept as long as the queue says, or the job itself, and then are gone', async () => {
     const { queue, ended } = await bootQueue(redis, {
       handlers: { job: (job: Job) => ({ got: job.data }) },
@@ -44,7 +44,9 @@ describe('handler results stored on request with a TTL per queue and per job', (
     const own = useRedis({ server: useServer() });
 
     it('nothing is stored, and a batch costs as many commands however many jobs are in it', async () => {
-      const { queue, said } = await bootQueue(own, { handlers: { job: () => ({ large: 'x'.repeat(100) }) } });
+      const { queue, said } = await bootQueue(own, {
+        handlers: { job: () => ({ large: 'x'.repeat(100) }) },
+      });
       const jobs = Array.from({ length: 200 }, (_, data) => ({ name: 'job', data }));
       await queue.addBulk(jobs);
       await said.take(200, (event) => event.type === 'completed', PATIENT);
@@ -82,7 +84,7 @@ describe('retention by number', () => {
   });
 });
 
-describe('the janitor', () => {
+describeOnRedis('the janitor', () => {
   describe('is', () => {
     const own = useRedis({ server: useServer(), leaves: ['janitor'] });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bootQueue, keyOf, PATIENT } from '../support/queue-app.js';
+import { bootQueue, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -56,31 +56,34 @@ describe('upsert', () => {
     expect(await queue.schedules.list()).toHaveLength(1);
   });
 
-  it('with another timing computes the next time from now, with another template or policy keeps it', async () => {
-    const { queue } = await boot();
-    const { nextAt: first } = await queue.schedules.upsert('s', { every: '1h' }, { name: 'x' });
-    // As a firing leaves it that nobody has made yet.
-    const overdue = first!.getTime() - 10 * HOUR;
-    await redis.admin.zadd(keyOf(redis, 'schedules'), overdue, 's');
-    const kept = await queue.schedules.upsert(
-      's',
-      { every: 3_600_000, overlap: 'skip' },
-      { name: 'x', data: 2 },
-    );
-    expect(kept).toMatchObject({ outcome: 'updated', nextAt: new Date(overdue) });
-    const changed = await queue.schedules.upsert(
-      's',
-      { every: '2h', overlap: 'skip' },
-      { name: 'x', data: 2 },
-    );
-    expect(changed.outcome).toBe('updated');
-    expect(changed.nextAt!.getTime()).toBeGreaterThanOrEqual(first!.getTime());
-    expect(await queue.schedules.get('s')).toMatchObject({
-      nextAt: changed.nextAt,
-      rule: { every: '2h', overlap: 'skip' },
-      template: { name: 'x', data: 2 },
-    });
-  });
+  itOnRedis(
+    'with another timing computes the next time from now, with another template or policy keeps it',
+    async () => {
+      const { queue } = await boot();
+      const { nextAt: first } = await queue.schedules.upsert('s', { every: '1h' }, { name: 'x' });
+      // As a firing leaves it that nobody has made yet.
+      const overdue = first!.getTime() - 10 * HOUR;
+      await redis.admin.zadd(keyOf(redis, 'schedules'), overdue, 's');
+      const kept = await queue.schedules.upsert(
+        's',
+        { every: 3_600_000, overlap: 'skip' },
+        { name: 'x', data: 2 },
+      );
+      expect(kept).toMatchObject({ outcome: 'updated', nextAt: new Date(overdue) });
+      const changed = await queue.schedules.upsert(
+        's',
+        { every: '2h', overlap: 'skip' },
+        { name: 'x', data: 2 },
+      );
+      expect(changed.outcome).toBe('updated');
+      expect(changed.nextAt!.getTime()).toBeGreaterThanOrEqual(first!.getTime());
+      expect(await queue.schedules.get('s')).toMatchObject({
+        nextAt: changed.nextAt,
+        rule: { every: '2h', overlap: 'skip' },
+        template: { name: 'x', data: 2 },
+      });
+    },
+  );
 
   it('lets one that has ended go on where there is time again', async () => {
     const { queue } = await boot();
@@ -117,7 +120,7 @@ describe('upsert', () => {
 });
 
 describe('list', () => {
-  it('answers pages in the order of making, also past what cannot be read', async () => {
+  itOnRedis('answers pages in the order of making, also past what cannot be read', async () => {
     const { queue } = await boot();
     for (const id of ['c', 'a', 'b']) await queue.schedules.upsert(id, { every: '1h' }, { name: id });
     for (const [i, id] of ['c', 'a', 'b'].entries()) await redis.admin.zadd(keyOf(redis, 'scheduled'), i, id);

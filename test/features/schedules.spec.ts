@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import type { ScheduleRule } from '#lib/options/schedule-options.js';
-import { bootQueue, keyOf, Logs, PATIENT, type QueueApp } from '../support/queue-app.js';
+import {
+  bootQueue,
+  describeOnRedis,
+  itOnRedis,
+  keyOf,
+  Logs,
+  PATIENT,
+  type QueueApp,
+} from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -95,7 +103,7 @@ describe('firing', () => {
     expect(delays[0]).not.toBe(delays[1]);
   });
 
-  it('goes on past a record that cannot be read, and says so once', async () => {
+  itOnRedis('goes on past a record that cannot be read, and says so once', async () => {
     const app = await bootQueue(redis, { handlers });
     const { nextAt } = await app.queue.schedules.upsert('beat', { every: '1s' }, { name: 'tick' });
     const records = keyOf(redis, 'schedule');
@@ -109,7 +117,7 @@ describe('firing', () => {
   });
 });
 
-describe('what was missed while no process was there', () => {
+describeOnRedis('what was missed while no process was there', () => {
   /** A schedule whose application was down for 5.5 hours, and comes back. */
   async function afterStop(more: Partial<ScheduleRule>) {
     const logs = new Logs();

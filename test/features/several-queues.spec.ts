@@ -229,7 +229,7 @@ describe('a pool of several queues', () => {
     await close();
     const said = logs.lines.map(({ text }) => text);
     expect(said).toContain('workers started: critical before low (concurrency 10)');
-    expect(said).toContain("queues 'critical', 'low' drained: 0 finished, 0 given back");
+    expect(said).toContain("queues 'critical' and 'low' drained: 0 finished, 0 given back");
   });
 
   itOnRedis('needs no further connections', async () => {
@@ -240,8 +240,6 @@ describe('a pool of several queues', () => {
     // The heartbeat's comes last, from its own thread; one of the application before may still be closing.
     const names = async () =>
       (await redis.clients()).map(({ name }) => name?.split(':').at(-1) ?? '').toSorted();
-    await until(async () => (await names()).join(' ') === 'blocking command heartbeat', {
-      what: 'the connections are blocking, command and heartbeat',
-    });
+    await expect.poll(names, PATIENT).toEqual(['blocking', 'command', 'heartbeat']);
   });
 });

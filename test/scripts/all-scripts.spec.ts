@@ -32,7 +32,12 @@ const luaIn = (folder: string) =>
   readdirSync(new URL(folder, SCRIPTS))
     .filter((file) => file.endsWith('.lua'))
     .map((file) => file.slice(0, -'.lua'.length));
-const fragment = (name: string) => readFileSync(new URL(`./shared/${name}.lua`, SCRIPTS), 'utf8').trimEnd();
+/** What it has of its own, behind the fragments that it uses. */
+const fragment = (name: string) =>
+  readFileSync(new URL(`./shared/${name}.lua`, SCRIPTS), 'utf8')
+    .split(/^ *--@use .+$/m)
+    .at(-1)!
+    .trim();
 const byName = (script: AnyScript) => script.name;
 const ofMemory = (memory: AnyScript['memory']) =>
   allScripts()

@@ -266,6 +266,26 @@ describe('the events', () => {
   });
 });
 
+it('keeps apart what is there already in each of its lists, also where its retention is over', async () => {
+  await q.hold('old');
+  await q.settle(kept('old', 60_000));
+  await q.admin.zadd(q.key('completed'), (await q.now()) - 1, 'old');
+  await q.add('a', job('p', { priority: 2 }), job('d', { delayMs: 60_000, priority: 3 }));
+  const again = ['a', job('p', { priority: 9 }), job('d', { delayMs: 1 })] as const;
+  const added = [
+    job('new'),
+    job('old', { priority: 5 }),
+    job('last', { priority: 7 }),
+    job('later', { delayMs: 90_000, priority: 4 }),
+  ];
+  expect(await q.add(...again, ...added)).toEqual(['a', 'p', 'd']);
+  expect(await q.list('wait')).toEqual(['a', 'new']);
+  expect(await q.zset('prioritized')).toEqual(['p', 'old', 'last']);
+  expect(await q.zset('delayed')).toEqual(['d', 'later']);
+  expect(await q.hash('priorities')).toEqual({ d: '3', later: '4' });
+  expect(await q.zset('completed')).toEqual([]);
+});
+
 it('takes an id again when its job has gone, or was only dead and removed', async () => {
   await q.hold('a');
   await q.settle(completed('a'));
@@ -284,6 +304,8 @@ describe('refused', () => {
       await q.add('x', job('y', { delayMs: 60_000, priority: 2 }), job('z', { priority: 1 }));
       const jobs = [
         job('a'),
+        // Only of a job that is there does it matter whether it is kept, and what it has left.
+        job('x'),
         job('b', { priority: 1 }),
         job('c', { delayMs: 1_000, priority: 4 }),
         job('d', { dueAt: 1 }),

@@ -116,7 +116,7 @@ export async function bootQueue(
   };
 }
 
-/** Whether applications run without Redis: some specs are run so too, by `test/conformance/features.spec.ts`. */
+/** Whether applications run without Redis: some specs are run so too, by `test/conformance/features*.spec.ts`. */
 function inMemory(): boolean {
   return process.env['GODWIT_ENGINE'] === 'memory';
 }
@@ -135,16 +135,7 @@ function sharingStore(module: TestingModuleBuilder, prefix: string): TestingModu
   stores.set(prefix, store);
   return module.overrideProvider(QUEUE_ENGINE).useFactory({
     factory: ({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry) => {
-      const limitsOf = (queue: string) => {
-        const { events, dead, completed } = registry.optionsOf(queue);
-        return {
-          maxEvents: events.max,
-          eventsAgeMs: events.ageMs,
-          deadMax: dead.max,
-          deadAgeMs: dead.ageMs,
-          completedMax: completed.max,
-        };
-      };
+      const limitsOf = (queue: string) => registry.limitsOf(queue);
       return new MemoryEngine({ store, leaseMs, limitsOf });
     },
     inject: [SETTINGS, QueueRegistry],

@@ -46,9 +46,12 @@ export function numberedSlots(scripts: readonly SourceFile[]): string[] {
 export function strayScripts(scripts: readonly SourceFile[], code: readonly SourceFile[]): string[] {
   const byPath = new Map(code.map((file) => [file.path, file.text]));
   const descriptors = code.filter(({ text }) => /^export const \w+ = defineScript\(/m.test(text));
-  const used = new Set(
-    descriptors.flatMap(({ text }) => wordsOf(/\buses: \[([^\]]*)\]/.exec(text)?.[1] ?? '')),
-  );
+  const used = new Set([
+    ...descriptors.flatMap(({ text }) => wordsOf(/\buses: \[([^\]]*)\]/.exec(text)?.[1] ?? '')),
+    ...scripts.flatMap(({ text }) =>
+      [...text.matchAll(/--@use (.+)$/gm)].flatMap(([, names]) => names!.split(', ')),
+    ),
+  ]);
   const alone = scripts.filter(({ path }) => {
     const name = posix.basename(path, '.lua');
     if (posix.basename(posix.dirname(path)) === 'shared') return !used.has(name);

@@ -157,6 +157,13 @@ describe('runNext', () => {
     expect((await work.drain()).map(({ result }) => result)).toEqual([1]);
   });
 
+  it('finds a job among all that are due, however many', async () => {
+    const { work, queue } = await setBench({ handlers: { work: { '*': (job) => job.data } } });
+    const due = Array.from({ length: 1_500 }, (_, data) => ({ name: 'due', data, options: { runAt: 0 } }));
+    await queue.addBulk(due);
+    expect(await work.runNext((job) => job.data === 1_499)).toMatchObject({ result: 1_499 });
+  });
+
   it('says what there is where it cannot', async () => {
     const { work, queue, queueOf, testing } = await setBench({
       queues: [{ name: 'other' }],

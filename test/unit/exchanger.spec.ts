@@ -23,6 +23,7 @@ it('says nothing under its new name that was settled under the old one', async (
     asking: () => {},
     nothingToAsk: () => {},
     exchanged: () => {},
+    startClaimed: () => {},
     renamed: () => {},
     leaseLost: (settled) => lost.push(...settled.map((run) => run.id)),
     trouble: () => {},

@@ -48,6 +48,16 @@ describe('GuardedObservable', () => {
     expect(log.mock.calls[0]?.[0]).toBe('a subscriber to events threw; it stays subscribed: mine');
   });
 
+  it('keeps one that throws what no text can be made of', () => {
+    const subscription = guarded.subscribe(() => {
+      throw Object.create(null);
+    });
+    source.next(1);
+    expect(subscription.closed).toBe(false);
+    subscription.unsubscribe();
+    expect(log.mock.calls[0]?.[0]).toBe('a subscriber to events threw; it stays subscribed: {} (object)');
+  });
+
   it('guards what pipe makes of it, through any number of operators', () => {
     const piped = guarded.pipe(
       map((value) => value * 2),

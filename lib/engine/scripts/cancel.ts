@@ -19,6 +19,6 @@ export const cancel = defineScript({
   ],
   args: { id: 'text', reason: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'tally', 'take-out', 'cancelled', 'cancel'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'tally', 'take-out', 'cancelled', 'cancel'],
   reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
 });

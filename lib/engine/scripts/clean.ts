@@ -23,6 +23,6 @@ export const clean = defineScript({
   args: { ...DEAD_WALK, kind: 'text', why: 'text', maxEvents: 'int' },
   /** ids: id, of dead jobs; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'walk', 'dead'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'walk', 'dead'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -10,70 +10,84 @@ if seen then
     return { 'stored', duplicates }
   end
 end
-redis.call('HMGET', key_meta, 'events')
-redis.call('LLEN', key_wait)
-redis.call('ZCARD', key_prioritized)
-redis.call('HLEN', key_priorities)
-redis.call('ZCARD', key_doorbell)
-redis.call('ZCARD', key_completed)
-for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HLEN', key) end
-local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
-local earliest = head[2] and tonumber(head[2]) or math.huge
-
+local has_plain, has_ranked, has_later =
+  plain_first <= plain_last, ranked_first <= ranked_last, later_first <= later_last
 local duplicates = {}
 local added = 0
 
--- The ids of one list that are new, now with their bodies stored; `stride` values make one job, id and body first. The
--- second answer says where in ARGV each of them stands.
-local function fresh(first, last, stride)
-  local ids, places = {}, {}
+-- First everything is read that may be written, and nothing else: a call costs by what it adds.
+if arg_maxEvents > 0 or has_ranked then redis.call('HMGET', key_meta, 'events') end
+if has_plain then redis.call('LLEN', key_wait) end
+if has_ranked then redis.call('ZCARD', key_prioritized) end
+if priorities_first <= priorities_last then redis.call('HLEN', key_priorities) end
+local rung = redis.call('ZSCORE', key_doorbell, 'work')
+local earliest = math.huge
+if has_later then
+  local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+  if head[2] then earliest = tonumber(head[2]) end
+end
+
+-- The ids of one list, and whether a job of that id is there, for each; `stride` values make one job, id and body first.
+local any_there = false
+local function look(first, last, stride)
+  local ids, count = {}, 0
   for at = first, last, stride do
-    ids[#ids + 1] = ARGV[at]
-    places[#places + 1] = at
+    count = count + 1
+    ids[count] = ARGV[at]
   end
-  if #ids == 0 then return ids, places end
+  if count == 0 then return ids, ids end
   local there = redis.call('HMGET', key_jobs, unpack(ids))
-  local new, new_places, fields = {}, {}, {}
+  for i = 1, count do
+    if there[i] then
+      any_there = true
+      break
+    end
+  end
+  return ids, there
+end
+
+local plain, plain_there = look(plain_first, plain_last, 2)
+local ranked, ranked_there = look(ranked_first, ranked_last, 3)
+local later, later_there = look(later_first, later_last, 2)
+if any_there then
+  redis.call('ZCARD', key_completed)
+  for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HLEN', key) end
+end
+
+-- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
+local function store(ids, there, first, last, stride)
+  if not any_there and stride == 2 then
+    if first <= last then redis.call('HSET', key_jobs, unpack(ARGV, first, last)) end
+    added = added + #ids
+    return ids
+  end
+  local new, places, fields = {}, {}, {}
   for i = 1, #ids do
+    local at = first + (i - 1) * stride
     if there[i] and not retired(ids[i]) then
       duplicates[#duplicates + 1] = ids[i]
     else
       new[#new + 1] = ids[i]
-      new_places[#new_places + 1] = places[i]
+      places[#places + 1] = at
       fields[#fields + 1] = ids[i]
-      fields[#fields + 1] = ARGV[places[i] + 1]
+      fields[#fields + 1] = ARGV[at + 1]
     end
   end
   if #new > 0 then redis.call('HSET', key_jobs, unpack(fields)) end
   added = added + #new
-  return new, new_places
+  return new, places
 end
 
--- The same of a list of ids and bodies alone. Mostly all are new: then it is the list of fields as it stands.
-local function fresh_pairs(first, last)
-  local count = (last - first + 1) / 2
-  if count == 0 then return {} end
-  local ids = {}
-  for i = 1, count do ids[i] = ARGV[first + 2 * i - 2] end
-  local there = redis.call('HMGET', key_jobs, unpack(ids))
-  for i = 1, count do
-    if there[i] then return fresh(first, last, 2) end
-  end
-  redis.call('HSET', key_jobs, unpack(ARGV, first, last))
-  added = added + count
-  return ids
-end
-
-local plain = fresh_pairs(plain_first, plain_last)
+plain = store(plain, plain_there, plain_first, plain_last, 2)
 if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
 
-local ranked, places = fresh(ranked_first, ranked_last, 3)
+local places
+ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
 for i = 1, #ranked do
   redis.call('ZADD', key_prioritized, rank(tonumber(ARGV[places[i] + 2])), ranked[i])
 end
 
-local later
-later, places = fresh_pairs(later_first, later_last)
+later, places = store(later, later_there, later_first, later_last, 2)
 local sooner = false
 -- Times stay text as they came: a number would be written anew for every job.
 local scores, from_now = {}, {}
@@ -101,7 +115,7 @@ if #scores > 0 then redis.call('ZADD', key_delayed, unpack(scores)) end
 
 if sooner then
   ring_sooner()
-elseif #plain > 0 or #ranked > 0 then
+elseif not rung and (#plain > 0 or #ranked > 0) then
   ring()
 end
 

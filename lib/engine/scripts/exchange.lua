@@ -7,37 +7,44 @@ if last_seq and arg_seq < last_seq then return { 'stale', now } end
 
 local paused = redis.call('HGET', key_meta, 'paused')
 local waiting = redis.call('LLEN', key_wait)
-local suspects = redis.call('LLEN', key_suspects)
-local prioritized = redis.call('ZCARD', key_prioritized)
 local delayed = redis.call('ZCARD', key_delayed)
 local held = redis.call('SCARD', key_active)
-local leases = redis.call('ZCARD', key_workers)
-local completed = redis.call('ZCARD', key_completed)
-redis.call('ZCARD', key_dead)
-redis.call('HLEN', key_results)
+local leases = redis.call('ZRANGE', key_workers, 0, 1, 'WITHSCORES')
 local scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
 redis.call('ZCARD', key_doorbell)
-
-local function lease_of_another()
-  local first = redis.call('ZRANGE', key_workers, 0, 1, 'WITHSCORES')
-  local at = first[1] == arg_worker and 4 or 2
-  return first[at] and math.max(0, math.ceil(tonumber(first[at]) - now)) or -1
+local suspects, prioritized, completed = 0, 0, 0
+if redis.call('EXISTS', key_suspects, key_prioritized, key_completed, key_results, key_dead) > 0 then
+  suspects = redis.call('LLEN', key_suspects)
+  prioritized = redis.call('ZCARD', key_prioritized)
+  completed = redis.call('ZCARD', key_completed)
+  redis.call('HLEN', key_results)
+  redis.call('ZCARD', key_dead)
 end
 
-local function answer(lost, ids, bodies)
-  local failed, stalled = {}, {}
-  if #ids > 0 then
-    if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
-    if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
-  end
-  return { 'exchanged', now, paused and 1 or 0, delayed > 0 and next_due() or -1, lease_of_another(),
-    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost, ids, bodies, failed, stalled }
-end
+-- Whether any job may have failed or stalled before.
+local has_traces = #trace_keys > 0
 
 local function split(text)
   local parts = {}
   for part in string.gmatch(text or '', '[^\n]+') do parts[#parts + 1] = part end
   return parts
+end
+
+local function answer(lost, gave, ids, bodies)
+  local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
+  if #ids > 0 and has_traces then
+    if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
+    if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
+  end
+  if delayed > 0 then
+    local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+    if first[2] then due_in = math.max(0, math.ceil(tonumber(first[2]) - now)) end
+  end
+  local lease = leases[leases[1] == arg_worker and 4 or 2]
+  if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
+  return { 'exchanged', now, paused and 1 or 0, due_in, lease_of_another,
+    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost,
+    gave, table.concat(bodies, arg_separator), failed, stalled }
 end
 
 if last_seq == arg_seq then
@@ -49,128 +56,55 @@ if last_seq == arg_seq then
       bodies[#bodies + 1] = body
     end
   end
-  return answer(split(record[3]), ids, bodies)
+  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies)
 end
 
 local events, said = {}, 0
 local lost = {}
-
--- Fence: only what this worker holds may be settled by it.
-local function is_held(id)
-  if redis.call('SREM', key_active, id) == 1 then return true end
-  lost[#lost + 1] = id
-  return false
-end
-
--- What did not complete goes on in some way, unless it was cancelled.
-local function goes_on(id)
-  return is_held(id) and not is_cancelled(id)
-end
+local soonest = math.huge
+local completed_ids = split(arg_completed)
 
 -- ------------------------------------------------------------------------------------------------------------ settle
-local done = 0
-if completed_last >= completed_first then
-  local count = completed_last - completed_first + 1
-  local member = redis.call('SMISMEMBER', key_active, unpack(ARGV, completed_first, completed_last))
-  local all = true
-  for i = 1, count do
-    if member[i] == 0 then all = false break end
-  end
-  if all then
-    -- Not `count`: what is said twice of one job counts once.
-    done = redis.call('SREM', key_active, unpack(ARGV, completed_first, completed_last))
-    forget(unpack(ARGV, completed_first, completed_last))
-  else
-    local mine = {}
-    for i = completed_first, completed_last do
-      if is_held(ARGV[i]) then mine[#mine + 1] = ARGV[i] end
-    end
-    if #mine > 0 then forget(unpack(mine)) end
-    done = #mine
+-- Mostly there is nothing but jobs of one name that have completed, and all are held.
+local is_plain = kept_last < kept_first and retried_last < retried_first and dead_last < dead_first
+  and released_last < released_first and completed == 0 and names_last - names_first <= 3 and names_today < 200
+if is_plain and #completed_ids > 0 then
+  local member = redis.call('SMISMEMBER', key_active, unpack(completed_ids))
+  for i = 1, #member do
+    if member[i] == 0 then is_plain = false break end
   end
 end
 
-for i = kept_first, kept_last, 3 do
-  local id = ARGV[i]
-  if is_held(id) then
-    redis.call('ZADD', key_completed, now + tonumber(ARGV[i + 1]), id)
-    redis.call('HSET', key_results, id, now .. '\n' .. ARGV[i + 2])
-    redis.call('HDEL', key_attempts, id)
-    redis.call('HDEL', key_stalls, id)
-    if has_cancels then redis.call('HDEL', key_cancels, id) end
-    done = done + 1
-    completed = completed + 1
-  end
-end
-if completed > 0 then trim_completed() end
-
-local failed = 0
-local soonest = math.huge
-for i = retried_first, retried_last, 5 do
-  local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
-  if goes_on(id) then
-    if ARGV[i + 3] == '1' then
-      redis.call('HINCRBY', key_attempts, id, 1)
-      failed = failed + 1
+if is_plain then
+  if #completed_ids > 0 then
+    -- What is said twice of one job counts once.
+    local done = redis.call('SREM', key_active, unpack(completed_ids))
+    redis.call('HDEL', key_jobs, unpack(completed_ids))
+    for i = 1, #trace_keys do redis.call('HDEL', trace_keys[i], unpack(completed_ids)) end
+    local name = ARGV[names_first]
+    if redis.call('HINCRBY', key_stats, 'processed:' .. name, done) == done then
+      --@use by-name
+      first_today(name)
     end
-    if ARGV[i + 2] ~= '' then redis.call('HSET', key_failures, id, now .. '\n' .. ARGV[i + 2]) end
-    if delay > 0 then
-      redis.call('ZADD', key_delayed, now + delay, id)
-      soonest = math.min(soonest, now + delay)
-      if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
-      delayed = delayed + 1
-    elseif priority > 0 then
-      redis.call('ZADD', key_prioritized, rank(priority), id)
-      prioritized = prioritized + 1
-    else
-      redis.call('RPUSH', key_wait, id)
-      waiting = waiting + 1
+    if arg_settledEvents > 0 then
+      for i = said_first, said_last do events[#events + 1] = ARGV[i] end
+      events[2] = arg_completed
+      said = arg_settledEvents
     end
   end
+else
+  has_traces = true
+  --@use by-name, settle
 end
-
-local died = 0
-for i = dead_first, dead_last, 3 do
-  local id = ARGV[i]
-  if goes_on(id) then
-    bury(id, ARGV[i + 1])
-    if ARGV[i + 2] == '1' then
-      redis.call('HINCRBY', key_attempts, id, 1)
-      failed = failed + 1
-    end
-    died = died + 1
-  end
-end
-local released = {}
-for i = released_first, released_last do
-  if goes_on(ARGV[i]) then released[#released + 1] = ARGV[i] end
-end
-if #released > 0 then
-  to_head(released)
-  waiting = redis.call('LLEN', key_wait)
-  suspects = redis.call('LLEN', key_suspects)
-end
-
-if names_last > names_first then tally_settled_names(done, failed, died, lost, cancelled) end
-
-if arg_settledEvents > #lost + #cancelled then
-  for i = said_first, said_last do events[#events + 1] = ARGV[i] end
-  said = arg_settledEvents
-  if #lost + #cancelled > 0 then
-    local vain = { unpack(lost) }
-    for i = 1, #cancelled do vain[#vain + 1] = cancelled[i] end
-    events[#events + 1] = 'lost'
-    events[#events + 1] = table.concat(vain, '\n')
-  end
-end
-if #cancelled > 0 then said = said + end_cancelled(cancelled, cancel_reasons, 1, events) end
-if died > 0 then said = said + trim_dead(events) end
 
 -- ----------------------------------------------------------------------------------------------------------- promote
-if delayed > 0 and promote_due(arg_promote) > 0 then
-  delayed = redis.call('ZCARD', key_delayed)
-  waiting = redis.call('LLEN', key_wait)
-  prioritized = redis.call('ZCARD', key_prioritized)
+if delayed > 0 then
+  --@use rank, due
+  if promote_due(arg_promote) > 0 then
+    delayed = redis.call('ZCARD', key_delayed)
+    waiting = redis.call('LLEN', key_wait)
+    prioritized = redis.call('ZCARD', key_prioritized)
+  end
 end
 
 -- ------------------------------------------------------------------------------------------------------------- claim
@@ -196,10 +130,13 @@ if want > 0 and left > 0 and not paused then
   left = left - #ids
 end
 
+local gave = ''
 if #ids > 0 then
   bodies = redis.call('HMGET', key_jobs, unpack(ids))
   local missing = false
-  local same = bodies[1] and name_of(bodies[1]) .. '\n' or '\n'
+  local stop = bodies[1] and string.find(bodies[1], '\n', 1, true)
+  -- The first line of a body is the job's name. Mostly all have the same.
+  local same = stop and string.sub(bodies[1], 1, stop) or '\n'
   for i = 1, #ids do
     if not bodies[i] then
       missing = true
@@ -209,6 +146,7 @@ if #ids > 0 then
   end
   if missing then
     -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
+    --@use by-name, bury
     local whole, whole_bodies, broken = {}, {}, {}
     for i = 1, #ids do
       if bodies[i] then
@@ -230,18 +168,20 @@ if #ids > 0 then
   end
   if #ids > 0 then
     redis.call('SADD', key_active, unpack(ids))
+    gave = table.concat(ids, '\n')
     if arg_maxEvents > 0 then
       events[#events + 1] = 'active'
-      events[#events + 1] = table.concat(ids, '\n')
+      events[#events + 1] = gave
       events[#events + 1] = 'active.name'
       if same then
         events[#events + 1] = string.sub(same, 1, -2)
       else
+        --@use names
         local names = {}
         for i = 1, #ids do names[i] = name_of(bodies[i]) end
         events[#events + 1] = table.concat(names, '\n')
       end
-      if redis.call('HLEN', key_attempts) > 0 then
+      if has_traces and redis.call('HLEN', key_attempts) > 0 then
         local before = redis.call('HMGET', key_attempts, unpack(ids))
         for i = 1, #ids do before[i] = (tonumber(before[i]) or 0) + 1 end
         events[#events + 1] = 'active.attempt'
@@ -253,19 +193,28 @@ if #ids > 0 then
 end
 
 -- Whoever claimed may have been woken by the only bell: if work remains, the next idle worker is woken.
-if left > 0 and not paused then ring() end
-if soonest < math.huge and not paused and next_due() >= soonest - now then ring_sooner() end
+if left > 0 and not paused then
+  --@use ring
+  ring()
+end
+if soonest < math.huge and not paused then
+  --@use sooner
+  local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+  if first[2] and tonumber(first[2]) >= soonest then ring_sooner() end
+end
 
 if #ids > 0 or held > 0 then
   if #ids > 0 or redis.call('SCARD', key_active) > 0 then
     redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
-  elseif leases > 0 then
+  elseif #leases > 0 then
     redis.call('ZREM', key_workers, arg_worker)
   end
 end
-redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', table.concat(ids, '\n'), 'lost', table.concat(lost, '\n'),
-  'lease', arg_leaseMs)
+redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', table.concat(lost, '\n'), 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
-say(said, events)
-return answer(lost, ids, bodies)
+if said > 0 then
+  --@use say
+  say(said, events)
+end
+return answer(lost, gave, ids, bodies)

@@ -1,10 +1,23 @@
 import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { claims, ms, type RawClaims } from '../replies.js';
+import { claims, lines, ms, SEPARATOR } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
 
 type Raw =
-  | ['exchanged', number, number, number, number, number, number, string[], ...RawClaims]
+  | [
+      'exchanged',
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      string[],
+      string,
+      string,
+      (string | null)[],
+      (string | null)[],
+    ]
   | ['stale', number]
   | ['unknown-worker', number];
 
@@ -41,6 +54,10 @@ export const exchange = defineScript({
     promote: 'int',
     settledEvents: 'int',
     whose: 'text',
+    /** Ids, one per line: most settlements are no more than that. */
+    completed: 'text',
+    /** What stands between bodies in the answer, and in none of them. */
+    separator: 'text',
     maxEvents: 'int',
     deadMax: 'int',
     deadAge: 'int',
@@ -48,31 +65,14 @@ export const exchange = defineScript({
     corrupt: 'text',
   },
   /**
-   * completed, released: id. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
+   * released: id. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
    * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
    */
-  lists: ['completed', 'kept', 'retried', 'dead', 'released', 'names', 'said'],
-  uses: [
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'traces',
-    'ring',
-    'sooner',
-    'head',
-    'rank',
-    'due',
-    'bury',
-    'completed',
-    'tally',
-    'by-name',
-    'settled-names',
-    'cancelled',
-  ],
+  lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
+  uses: ['clock', 'names-today', 'traces'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, paused, due, lease, schedule, held, lost, ...claimed] = raw;
+    const [, now, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
     return {
       kind: 'exchanged',
       now,
@@ -82,7 +82,7 @@ export const exchange = defineScript({
       scheduleInMs: ms(schedule),
       held,
       lost,
-      claimed: claims(claimed),
+      claimed: ids === '' ? [] : claims([lines(ids), bodies.split(SEPARATOR), failed, stalls]),
     };
   },
 });

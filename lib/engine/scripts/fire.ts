@@ -34,6 +34,7 @@ export const fire = defineScript({
     'steps',
     'names',
     'traces',
+    'forget',
     'ring',
     'rank',
     'retired',

@@ -34,7 +34,20 @@ export const recover = defineScript({
     deadAge: 'int',
     record: 'text',
   },
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'bury', 'tally', 'by-name', 'cancelled'],
+  uses: [
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'forget',
+    'ring',
+    'bury',
+    'tally',
+    'names-today',
+    'by-name',
+    'cancelled',
+  ],
   reply: (raw: Raw): RecoverAnswer => {
     switch (raw[0]) {
       case 'alive':

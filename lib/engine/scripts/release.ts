@@ -21,6 +21,6 @@ export const release = defineScript({
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'ring', 'head', 'tally', 'cancelled'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'ring', 'head', 'tally', 'cancelled'],
   reply: (raw: string[]) => ({ lost: raw }),
 });

@@ -20,6 +20,6 @@ export const remove = defineScript({
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'take-out'],
+  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'take-out'],
   reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
 });

@@ -1,7 +1,5 @@
 -- Daily counters by job name, as `kind:name`; the whole is their sum. Names may be made by users: beyond the first 200 of a day
--- all stand together under the empty name, as do jobs whose name is lost. Reading how many there are checks the key's type.
-local names_today = tonumber(redis.call('HGET', key_stats, 'names')) or 0
-
+-- all stand together under the empty name, as do jobs whose name is lost.
 local function kinds_of(name)
   local kinds = 0
   for _, count in ipairs(redis.call('HMGET', key_stats, 'processed:' .. name, 'failed:' .. name, 'dead:' .. name)) do
@@ -15,12 +13,16 @@ local function begin_day()
   redis.call('EXPIRE', key_stats, 7776000)
 end
 
+-- Its first count of the day has just been written.
+local function first_today(name)
+  if name ~= '' and kinds_of(name) == 1 then names_today = names_today + 1 end
+  begin_day()
+end
+
 local function tally_name(kind, name, count)
   if count == 0 then return end
   if name ~= '' and names_today >= 200 and kinds_of(name) == 0 then name = '' end
-  if redis.call('HINCRBY', key_stats, kind .. ':' .. name, count) > count then return end
-  if name ~= '' and kinds_of(name) == 1 then names_today = names_today + 1 end
-  begin_day()
+  if redis.call('HINCRBY', key_stats, kind .. ':' .. name, count) == count then first_today(name) end
 end
 
 -- Many at once, each a kind, a name and a count: one command reads and one writes them.

@@ -2,7 +2,7 @@
 -- accepted, was said twice, or was cancelled.
 local function each_settled(act)
   local number = string.gmatch(arg_whose, '%d+')
-  for i = completed_first, completed_last do act(ARGV[i], number(), 1, 0, 0) end
+  for _, id in ipairs(completed_ids) do act(id, number(), 1, 0, 0) end
   for i = kept_first, kept_last, 3 do act(ARGV[i], number(), 1, 0, 0) end
   for i = retried_first, retried_last, 5 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 3]), 0) end
   for i = dead_first, dead_last, 3 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 2]), 1) end
@@ -29,7 +29,7 @@ local function tally_settled_names(done, failed, died, lost, cancelled)
   for i = names_first, names_last, 4 do
     rows[#rows + 1] = { tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]) }
   end
-  local completions = completed_last - completed_first + 1 + (kept_last - kept_first + 1) / 3
+  local completions = #completed_ids + (kept_last - kept_first + 1) / 3
   if #rows == 1 then
     rows[1] = { done, failed, died }
   elseif #lost + #cancelled > 0 or done < completions then

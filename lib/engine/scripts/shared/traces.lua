@@ -1,17 +1,10 @@
 -- What a job may have left beside its body. Reading the lengths first checks the types before anything is written, and
--- spares the deletes where nothing is there.
+-- spares the deletes where nothing is there, which one command mostly tells.
 local trace_keys = {}
-for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels }) do
-  if redis.call('HLEN', key) > 0 then trace_keys[#trace_keys + 1] = key end
+if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels) > 0 then
+  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels }) do
+    if redis.call('HLEN', key) > 0 then trace_keys[#trace_keys + 1] = key end
+  end
 end
 redis.call('HLEN', key_jobs)
 local has_cancels = trace_keys[#trace_keys] == key_cancels
-
-local function forget_traces(...)
-  for i = 1, #trace_keys do redis.call('HDEL', trace_keys[i], ...) end
-end
-
-local function forget(...)
-  redis.call('HDEL', key_jobs, ...)
-  forget_traces(...)
-end

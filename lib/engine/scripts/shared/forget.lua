@@ -1,0 +1,8 @@
+local function forget_traces(...)
+  for i = 1, #trace_keys do redis.call('HDEL', trace_keys[i], ...) end
+end
+
+local function forget(...)
+  redis.call('HDEL', key_jobs, ...)
+  forget_traces(...)
+end

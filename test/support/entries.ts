@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './sources.js';
+
+/** Something users can import from: `godwit`, `godwit/testing`. */
+export interface Entry {
+  readonly name: string;
+  /** Its published types. */
+  readonly types: string;
+  readonly load: () => Promise<Record<string, unknown>>;
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+}
+
+const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
+
+/** All of them, as package.json has them. */
+export const ENTRIES: readonly Entry[] = Object.entries(exports).flatMap(([path, files]) => {
+  if (typeof files === 'string') return [];
+  return [
+    {
+      name: join(name, path),
+      types: join(ROOT, files.types),
+      load: () => import(join(ROOT, files.default)) as Promise<Record<string, unknown>>,
+    },
+  ];
+});

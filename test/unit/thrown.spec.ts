@@ -1,0 +1,49 @@
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import { messageOf, read, stackOf } from '#lib/errors/thrown.js';
+
+const revoked = () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+};
+const trap = {
+  get message(): string {
+    throw new Error('do not look');
+  },
+};
+
+describe('messageOf', () => {
+  it.each([
+    ['an error', new Error('it broke'), 'it broke'],
+    ['an error of another realm', runInNewContext('new Error("elsewhere")'), 'elsewhere'],
+    ['an error without a message', new Error(), ''],
+    ['what only looks like one', { message: 'as if' }, 'as if'],
+    ['a text', 'plain', '"plain" (string)'],
+    ['undefined', undefined, 'undefined'],
+    ['null', null, 'null (null)'],
+    ['what no text can be made of', Object.create(null), '{} (object)'],
+    ['what cannot be looked at', revoked(), 'something that cannot be shown (object)'],
+    ['a message that is no text', { message: 7 }, '{"message":7} (object)'],
+  ])('of %s', (_, thrown: unknown, message) => {
+    expect(messageOf(thrown)).toBe(message);
+  });
+
+  it('of what throws again is what it is', () => {
+    expect(messageOf(trap)).toContain('(object)');
+  });
+
+  it('is never longer than a log can bear', () => {
+    expect(messageOf(new Error('x'.repeat(100_000)))).toHaveLength(4096);
+  });
+});
+
+it('stackOf answers the stack where there is one', () => {
+  expect(stackOf(new Error('it broke'))).toContain('thrown.spec.ts');
+  for (const thrown of [undefined, 'text', { stack: 7 }, revoked()]) expect(stackOf(thrown)).toBeUndefined();
+});
+
+it('read answers a field of anything', () => {
+  expect(read({ code: 'A' }, 'code')).toBe('A');
+  for (const thrown of [undefined, null, 7, trap, revoked()]) expect(read(thrown, 'message')).toBeUndefined();
+});
