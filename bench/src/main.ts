@@ -1,13 +1,14 @@
 import { Redis } from 'ioredis';
 import { startRedis } from '../../tools/redis.mjs';
+import { check } from './check/check.js';
 import { contenders } from './contenders/index.js';
 import { CONTROL_NAME } from './measure/connections.js';
-import { HELP, UsageError, readOptions } from './options.js';
+import { HELP, UsageError, readOptions, type Request } from './options.js';
 import { render } from './report/text.js';
 import { rowsOf, save, type Result } from './report/result.js';
 import { surroundings } from './report/surroundings.js';
 import { Progress } from './run/progress.js';
-import { runTurns, turns, type Plan } from './run/runner.js';
+import { runTurns, turns } from './run/runner.js';
 
 const interrupt = new AbortController();
 process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
@@ -33,9 +34,10 @@ function explain(error: unknown): number {
   throw error;
 }
 
-/** The exit code: 1 when some measurement failed. */
-async function bench(plan: Plan, signal: AbortSignal): Promise<number> {
+/** The exit code: 1 when some measurement or proof failed. */
+async function bench(plan: Request, signal: AbortSignal): Promise<number> {
   const chosen = await Promise.all(plan.contenders.map((name) => contenders[name]!()));
+  if (plan.check) return (await check(chosen, signal)) ? 0 : 1;
   const startedAt = new Date().toISOString();
   // The suite empties the server between measurements, so it must be one that nobody else uses.
   const redis = await startRedis({ private: true });
@@ -54,7 +56,7 @@ async function bench(plan: Plan, signal: AbortSignal): Promise<number> {
       rounds: plan.rounds,
       surroundings: where,
       terms: Object.fromEntries(chosen.map((c) => [c.name, c.terms])),
-      rows: rowsOf(plan.scenarios, chosen, samples),
+      rows: rowsOf(plan.scenarios, chosen, samples, plan.jobs),
       samples,
     };
     process.stdout.write(`${render(result)}\n`);

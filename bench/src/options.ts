@@ -7,18 +7,25 @@ const MIN_JOBS = 1_000;
 
 export const HELP = `Measures Godwit beside its peers on a private Redis.
 
-  --jobs <n>            jobs per measurement, at least ${MIN_JOBS} (default 100000)
+  --jobs <n>            jobs per measurement, fewer where each takes long, at least ${MIN_JOBS} (default 100000)
   --rounds <n>          how often each measurement is taken (default 3)
   --only <a,b>          scenarios: ${scenarios.map((s) => s.name).join(', ')} (default all)
   --contenders <a,b>    ${Object.keys(contenders).join(', ')} (default all); the first is compared with the others
+  --check               measures nothing; shows of each contender that it does what it offers
   --help                this text
 `;
 
 /** A flag that cannot be followed; the message says why. */
 export class UsageError extends Error {}
 
-/** What to measure, or nothing when help was asked for. */
-export function readOptions(argv: readonly string[]): Plan | undefined {
+/** What was asked for. */
+export interface Request extends Plan {
+  /** To check the contenders instead of measuring them. */
+  readonly check: boolean;
+}
+
+/** What to do, or nothing when help was asked for. */
+export function readOptions(argv: readonly string[]): Request | undefined {
   const flags = parse(argv);
   if (flags.help) return undefined;
   const names = pick(
@@ -27,6 +34,7 @@ export function readOptions(argv: readonly string[]): Plan | undefined {
     scenarios.map((s) => s.name),
   );
   return {
+    check: flags.check,
     jobs: whole('--jobs', flags.jobs, MIN_JOBS),
     rounds: whole('--rounds', flags.rounds, 1),
     scenarios: scenarios.filter((s) => names.includes(s.name)),
@@ -43,6 +51,7 @@ function parse(argv: readonly string[]) {
         rounds: { type: 'string', default: '3' },
         only: { type: 'string' },
         contenders: { type: 'string' },
+        check: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     }).values;

@@ -19,7 +19,7 @@ export class FlatCommand extends Command {
     const text = encode(name, args, lengthOf);
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
     if (Buffer.byteLength(text) === text.length) return Buffer.from(text, 'latin1');
-    return encode(name, args, Buffer.byteLength);
+    return encode(name, args, (text) => Buffer.byteLength(text));
   }
 }
 

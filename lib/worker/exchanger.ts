@@ -40,8 +40,8 @@ export interface ExchangeSide {
 /** A worker that has not spoken for this long may have been forgotten; it begins anew before it asks for work. */
 const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
-/** Bounded, so that one script never takes long and fits what Lua can unpack. */
-const MAX_SETTLED = 250;
+/** What one script may have to settle, so that it never takes long: so many that completed, or half as many with other ends. */
+const MAX_COST = 500;
 
 const HOST = randomBytes(6).toString('base64url');
 let workers = 0;
@@ -200,7 +200,8 @@ export class Exchanger {
     }
     this.side.asking(want);
     if (!this.side.holdsAny() && this.isStale()) this.renew();
-    this.onItsWay = this.settled.length > MAX_SETTLED ? this.settled.splice(0, MAX_SETTLED) : this.settled;
+    const count = countWithin(MAX_COST, this.settled);
+    this.onItsWay = count < this.settled.length ? this.settled.splice(0, count) : this.settled;
     if (this.onItsWay === this.settled) this.settled = [];
     this.inFlight = true;
     this.send(this.callFor(want, this.onItsWay), 1);
@@ -273,6 +274,17 @@ export class Exchanger {
     this.quiet = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+/** How many of these runs, from the first, cost no more than so much. */
+function countWithin(most: number, runs: readonly SettledRun[]): number {
+  if (runs.length <= most / 2) return runs.length;
+  let cost = 0;
+  const beyond = runs.findIndex(({ outcome }) => {
+    cost += outcome.kind === 'completed' && !outcome.keep ? 1 : 2;
+    return cost > most;
+  });
+  return beyond < 0 ? runs.length : beyond;
 }
 
 function newIdentity(): string {

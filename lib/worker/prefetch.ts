@@ -1,7 +1,7 @@
 /** Work that a worker may hold without having started it, in ms of its own speed. */
 const AHEAD_MS = 5;
 /** Jobs per claim: one script must not take long. */
-const MAX_CLAIM = 250;
+const MAX_CLAIM = 500;
 /** What one claim may bring, going by the last ones: large bodies must not fill the memory of both sides. */
 const MAX_CLAIM_CHARS = 8 * 1024 * 1024;
 

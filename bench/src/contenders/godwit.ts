@@ -1,8 +1,18 @@
 import { Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Handle, Processor, QueueModule, QueueProducer, getQueueToken } from '../../../dist/index.js';
-import type { Job, JobDefaults, Queue } from '../../../dist/index.js';
-import type { Contender, OpenOptions, Payload, Retry, Work } from '../contender.js';
+import {
+  Handle,
+  Processor,
+  QueueEvents,
+  QueueModule,
+  QueueProducer,
+  getQueueToken,
+} from '../../../dist/index.js';
+import type { AddResult, Job, JobDefaults, JobOptions, Queue } from '../../../dist/index.js';
+import type { AddOptions, Contender, OpenOptions, Payload, Retry, Work } from '../contender.js';
+
+/** How many ended jobs stay where results are kept, and for how long at most. */
+const KEPT = { max: 1_000, retention: '1h' };
 
 export const godwit: Contender = {
   name: 'godwit',
@@ -11,19 +21,36 @@ export const godwit: Contender = {
     'QueueModule with a decorated handler: acknowledged, at-least-once (a lease per worker, renewed by a thread; stalled jobs are recovered)',
     'completed jobs leave nothing; 3 attempts with exponential backoff, its default, everywhere; its event stream is on, as by default; concurrency as stated, per queue',
   ],
-  offers: ['acknowledged', 'retries', 'replicas'],
+  offers: ['acknowledged', 'retries', 'delays', 'schedules', 'results', 'events', 'replicas'],
   async open(options: OpenOptions) {
+    const { queues, watch } = options;
     const app = await NestFactory.createApplicationContext(appModule(options), { logger: ['error', 'warn'] });
     const producer = app.get(QueueProducer);
+    const handle = (name: string) => app.get<Queue>(getQueueToken(name));
+    if (watch) {
+      const events = app.get(QueueEvents);
+      for (const name of queues) events.ofType(name, 'completed').subscribe(() => watch(name));
+      await events.ready();
+    }
     return {
-      add: (queue, data) => producer.add(queue, 'noop', data),
-      addBulk: (queue, batch) =>
-        producer.addBulk(
+      add: (queue, data, more) => producer.add(queue, 'noop', data, jobOptions(more)),
+      addBulk(queue, batch, more) {
+        const options = jobOptions(more);
+        return producer.addBulk(
           queue,
-          batch.map((data) => ({ name: 'noop', data })),
-        ),
+          batch.map((data) => ({ name: 'noop', data, options })),
+        );
+      },
+      async schedule(queue, id, every, data) {
+        const { nextAt } = await handle(queue).schedules.upsert(id, { every }, { name: 'noop', data });
+        return nextAt!.getTime();
+      },
+      async resultOf(queue, added) {
+        const job = await handle(queue).get((added as AddResult).id);
+        return job?.result;
+      },
       async outstanding(queue) {
-        const { waiting, active, delayed } = await app.get<Queue>(getQueueToken(queue)).counts();
+        const { waiting, active, delayed } = await handle(queue).counts();
         return waiting + active + delayed;
       },
       close: () => app.close(),
@@ -31,13 +58,25 @@ export const godwit: Contender = {
   },
 };
 
-function appModule({ url, queues, durability, retry, work }: OpenOptions): Type {
+function jobOptions({ delayMs: delay }: AddOptions = {}): JobOptions | undefined {
+  return delay ? { delay } : undefined;
+}
+
+function appModule({ url, queues, durability, retry, keepResults, leaseMs, work }: OpenOptions): Type {
+  const defaults: JobDefaults = {
+    ...(retry && retrying(retry)),
+    ...(keepResults && { retention: KEPT.retention }),
+  };
   @Module({
     imports: [
-      QueueModule.forRoot({ connection: { url }, prefix: 'bench', ...(durability && { durability }) }),
-      ...queues.map((name) =>
-        QueueModule.registerQueue({ name, ...(retry && { defaults: retrying(retry) }) }),
-      ),
+      QueueModule.forRoot({
+        connection: { url },
+        prefix: 'bench',
+        ...(durability && { durability }),
+        ...(keepResults && { completed: { max: KEPT.max } }),
+        ...(leaseMs && { lease: { duration: leaseMs } }),
+      }),
+      ...queues.map((name) => QueueModule.registerQueue({ name, defaults })),
     ],
     providers: work ? queues.map((name) => processorOf(name, work)) : [],
   })
@@ -45,8 +84,8 @@ function appModule({ url, queues, durability, retry, work }: OpenOptions): Type 
   return App;
 }
 
-function retrying({ attempts, backoff: type, delayMs: delay }: Retry) {
-  return { attempts, backoff: { type, delay } } satisfies JobDefaults;
+function retrying({ attempts, backoff: type, delayMs: delay }: Retry): JobDefaults {
+  return { attempts, backoff: { type, delay } };
 }
 
 function processorOf(queue: string, { concurrency, handle }: Work): Type {

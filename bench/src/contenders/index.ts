@@ -4,5 +4,8 @@ import type { Contender } from '../contender.js';
 export const contenders: Readonly<Record<string, () => Promise<Contender>>> = {
   godwit: async () => (await import('./godwit.js')).godwit,
   '@nestjs/bullmq': async () => (await import('./nestjs-bullmq.js')).nestjsBullmq,
+  bullmq: async () => (await import('./bullmq.js')).bullmq,
+  'bee-queue': async () => (await import('./bee-queue.js')).beeQueue,
+  groupmq: async () => (await import('./groupmq.js')).groupmq,
   floor: async () => (await import('./floor.js')).floor,
 };

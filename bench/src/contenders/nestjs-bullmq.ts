@@ -1,57 +1,71 @@
-import { BullModule, Processor, WorkerHost, getQueueToken } from '@nestjs/bullmq';
+import {
+  BullModule,
+  OnQueueEvent,
+  Processor,
+  QueueEventsHost,
+  QueueEventsListener,
+  WorkerHost,
+  getQueueToken,
+} from '@nestjs/bullmq';
 import { Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { DefaultJobOptions, Job, Queue } from 'bullmq';
-import type { Contender, OpenOptions, Payload, Retry, Work } from '../contender.js';
+import type { Job, Queue } from 'bullmq';
+import type { Contender, OpenOptions, Payload, Work } from '../contender.js';
+import { PREFIX, jobDefaults, sessionOf, untilHearing, workerSettings } from './bullmq-queues.js';
 
 export const nestjsBullmq: Contender = {
   name: '@nestjs/bullmq',
   packages: ['@nestjs/bullmq', 'bullmq', '@nestjs/core', 'ioredis'],
-  terms: [
-    'BullModule with a decorated WorkerHost: acknowledged, at-least-once (a lock per job, renewed; stalled jobs are recovered)',
-    'removeOnComplete: true; 1 attempt, its default, where retries are not mentioned; its event stream is on, as by default; concurrency as stated, per queue',
-  ],
-  offers: ['acknowledged', 'retries'],
+  terms: ['BullModule with a decorated WorkerHost; for the rest as bullmq'],
+  offers: ['acknowledged', 'retries', 'delays', 'schedules', 'results', 'events'],
   async open(options: OpenOptions) {
-    const app = await NestFactory.createApplicationContext(appModule(options), { logger: ['error', 'warn'] });
-    const queues = new Map(options.queues.map((name) => [name, app.get<Queue>(getQueueToken(name))]));
-    const queue = (name: string): Queue => queues.get(name)!;
-    await Promise.all([...queues.values()].map((q) => q.waitUntilReady()));
-    return {
-      add: (name, data) => queue(name).add('noop', data),
-      addBulk: (name, batch) => queue(name).addBulk(batch.map((data) => ({ name: 'noop', data }))),
-      async outstanding(name) {
-        const counts = await queue(name).getJobCounts('waiting', 'active', 'delayed', 'prioritized');
-        return Object.values(counts).reduce((sum, count) => sum + count, 0);
-      },
-      close: () => app.close(),
-    };
+    const { url, queues: names, watch } = options;
+    const listeners = watch ? names.map((name) => listenerOf(name, watch)) : [];
+    const app = await NestFactory.createApplicationContext(appModule(options, listeners), {
+      logger: ['error', 'warn'],
+    });
+    const queues = new Map(names.map((name) => [name, app.get<Queue>(getQueueToken(name))]));
+    await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
+    await Promise.all(
+      listeners.map((listener, i) => untilHearing(app.get(listener).queueEvents, names[i]!, url)),
+    );
+    return sessionOf(
+      (name) => queues.get(name)!,
+      () => app.close(),
+    );
   },
 };
 
-function retrying({ attempts, backoff: type, delayMs: delay }: Retry): DefaultJobOptions {
-  return { attempts, backoff: { type, delay, jitter: 0.2 } };
-}
-
-function appModule({ url, queues, retry, work }: OpenOptions): Type {
-  const defaultJobOptions = { removeOnComplete: true, ...(retry && retrying(retry)) };
+function appModule(options: OpenOptions, listeners: readonly Type[]): Type {
+  const { url, queues, work, leaseMs } = options;
   @Module({
     imports: [
-      BullModule.forRoot({ connection: { url }, prefix: 'bench', defaultJobOptions }),
+      BullModule.forRoot({ connection: { url }, prefix: PREFIX, defaultJobOptions: jobDefaults(options) }),
       ...queues.map((name) => BullModule.registerQueue({ name })),
     ],
-    providers: work ? queues.map((name) => processorOf(name, work)) : [],
+    providers: [...(work ? queues.map((name) => processorOf(name, work, leaseMs)) : []), ...listeners],
   })
   class App {}
   return App;
 }
 
-function processorOf(queue: string, { concurrency, handle }: Work): Type {
-  @Processor(queue, { concurrency })
+function processorOf(queue: string, work: Work, leaseMs?: number): Type {
+  @Processor(queue, workerSettings(work, leaseMs))
   class BenchProcessor extends WorkerHost {
     override async process(job: Job<Payload>): Promise<unknown> {
-      return handle(job.data);
+      return work.handle(job.data);
     }
   }
   return BenchProcessor;
+}
+
+function listenerOf(queue: string, watch: (queue: string) => void): Type<QueueEventsHost> {
+  @QueueEventsListener(queue)
+  class BenchListener extends QueueEventsHost {
+    @OnQueueEvent('completed')
+    onCompleted(): void {
+      watch(queue);
+    }
+  }
+  return BenchListener;
 }

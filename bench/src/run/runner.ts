@@ -1,10 +1,11 @@
 import { Redis } from 'ioredis';
 import type { Contender } from '../contender.js';
 import { CONTROL_NAME } from '../measure/connections.js';
-import { suits, type Scenario } from '../scenario.js';
+import { jobsOf, suits, type Scenario } from '../scenario.js';
 import type { Progress } from './progress.js';
 import { spawnOrder } from './spawn.js';
 import type { Turn } from './turn.js';
+import { wipe } from './wipe.js';
 
 export interface Plan {
   readonly scenarios: readonly Scenario[];
@@ -62,7 +63,7 @@ async function take(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Pick<Sample, 'figures' | 'error'>> {
-  const order = { contender, scenario: scenario.name, url, jobs };
+  const order = { contender, scenario: scenario.name, url, jobs: jobsOf(scenario, jobs) };
   try {
     if (scenario.prepare) {
       await spawnOrder({ ...order, phase: 'prepare' }, (share) => progress.step('filling', share), signal);
@@ -83,11 +84,4 @@ async function take(
 
 function name({ scenario, contender, round }: Turn): Pick<Sample, 'scenario' | 'contender' | 'round'> {
   return { scenario: scenario.name, contender, round };
-}
-
-/** Everyone starts from an empty server that knows no script. */
-async function wipe(control: Redis): Promise<void> {
-  await control.flushall('SYNC');
-  await control.script('FLUSH', 'SYNC');
-  await control.config('RESETSTAT');
 }

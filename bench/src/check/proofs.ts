@@ -1,0 +1,251 @@
+import { isDeepStrictEqual } from 'node:util';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startRedis } from '../../../tools/redis.mjs';
+import { payload, type OpenOptions, type Payload, type Session, type Work } from '../contender.js';
+import { settled } from '../measure/wait.js';
+import { QUEUE } from '../scenario.js';
+import { elements } from './elements.js';
+import { Helper } from './helper.js';
+import type { Proof, Stand } from './proof.js';
+import { Sightings } from './sightings.js';
+
+const CONCURRENCY = 10;
+
+/** Lets a killed worker be missed soon, where a contender can be told to. */
+const LEASE_MS = 2_000;
+
+/** Timers may fire up to a millisecond early, and clocks are read in whole ones. */
+const EARLY_MS = 3;
+
+function open({ contender, url }: Stand, more: Partial<OpenOptions> = {}): Promise<Session> {
+  return contender.open({ url, queues: [QUEUE], ...more });
+}
+
+function work(handle: Work['handle']): { work: Work } {
+  return { work: { concurrency: CONCURRENCY, handle } };
+}
+
+function range(from: number, count: number): Payload[] {
+  return Array.from({ length: count }, (_, i) => payload(from + i));
+}
+
+const once: Proof = {
+  name: 'once',
+  title: 'each job runs once, added singly or in bulk',
+  async prove(stand) {
+    const seen = new Sightings();
+    const session = await open(
+      stand,
+      work((data) => seen.add(data)),
+    );
+    await Promise.all(range(0, 100).map((job) => session.add(QUEUE, job)));
+    await session.addBulk(QUEUE, range(100, 1_000));
+    await seen.until('1,100 jobs run', () => seen.jobs === 1_100);
+    await settled(session);
+    await session.close();
+    seen.expectEach(1_100, 1);
+  },
+};
+
+const removed: Proof = {
+  name: 'removed',
+  title: 'completed jobs leave nothing in Redis',
+  async prove(stand) {
+    const seen = new Sightings();
+    const session = await open(
+      stand,
+      work((data) => seen.add(data)),
+    );
+    const round = async (from: number): Promise<number> => {
+      await session.addBulk(QUEUE, range(from, 1_000));
+      await seen.until('the jobs run', () => seen.jobs === from + 1_000);
+      await settled(session);
+      return elements(stand.control);
+    };
+    // What the first ones leave are the fixed keys of a queue.
+    const fixed = await round(0);
+    const left = (await round(1_000)) - fixed;
+    await session.close();
+    if (left > 20) throw new Error(`1,000 completed jobs left ${left} more elements in its keys`);
+  },
+};
+
+const acknowledged: Proof = {
+  name: 'acknowledged',
+  title: 'jobs of a worker that is killed run again',
+  needs: 'acknowledged',
+  async prove(stand) {
+    const seen = new Sightings();
+    const producer = await open(stand, { leaseMs: LEASE_MS });
+    const doomed = await Helper.start(
+      stand,
+      { concurrency: CONCURRENCY, leaseMs: LEASE_MS, does: 'hang' },
+      (data) => seen.add(data),
+    );
+    await producer.addBulk(QUEUE, range(0, CONCURRENCY));
+    await seen.until('the worker holds its jobs', () => seen.jobs === CONCURRENCY);
+    await doomed.kill();
+
+    const again = new Sightings();
+    const heir = await open(stand, { leaseMs: LEASE_MS, ...work((data) => again.add(data)) });
+    await again.until('they run again', () => again.jobs === CONCURRENCY, 40_000);
+    await settled(heir);
+    await heir.close();
+    await producer.close();
+  },
+};
+
+const retries: Proof = {
+  name: 'retries',
+  title: 'a job that throws runs again, later, and not beyond its attempts',
+  needs: 'retries',
+  async prove(stand) {
+    const delayMs = 300;
+    const hopeless = 5;
+    const seen = new Sightings();
+    const session = await open(stand, {
+      retry: { attempts: 3, backoff: 'fixed', delayMs },
+      ...work((data) => {
+        seen.add(data);
+        if (data.n === hopeless || seen.of(data.n).length === 1) throw new Error('as planned');
+      }),
+    });
+    await session.addBulk(QUEUE, range(0, 6));
+    await seen.until('each job runs again', () => seen.all.length >= 5 * 2 + 3);
+    await settled(session);
+    await session.close();
+    for (let n = 0; n < 6; n++) {
+      const runs = seen.of(n);
+      const expected = n === hopeless ? 3 : 2;
+      if (runs.length !== expected)
+        throw new Error(`job ${n} ran ${runs.length} times instead of ${expected}`);
+      const gap = runs[1]!.at - runs[0]!.at;
+      // The jitter of two contenders is a fifth.
+      if (gap < delayMs * 0.8 - EARLY_MS)
+        throw new Error(`it ran again after ${gap} ms instead of ${delayMs}`);
+    }
+  },
+};
+
+const delays: Proof = {
+  name: 'delays',
+  title: 'a delayed job does not start before its time, nor keeps others waiting',
+  needs: 'delays',
+  async prove(stand) {
+    const delayMs = 1_000;
+    const seen = new Sightings();
+    const session = await open(
+      stand,
+      work((data) => seen.add(data)),
+    );
+    const calledAt = performance.now();
+    await session.add(QUEUE, payload(0), { delayMs });
+    await session.addBulk(QUEUE, range(1, 20), { delayMs });
+    await session.addBulk(QUEUE, range(21, 20));
+    await seen.until('all jobs run', () => seen.jobs === 41);
+    await settled(session);
+    await session.close();
+    seen.expectEach(41, 1);
+    for (const { n, at } of seen.all) {
+      const after = at - calledAt;
+      if (n <= 20 && after < delayMs - EARLY_MS) throw new Error(`job ${n} started after ${after} ms`);
+      if (n > 20 && after > delayMs) throw new Error(`job ${n} had no delay and started after ${after} ms`);
+    }
+  },
+};
+
+const schedules: Proof = {
+  name: 'schedules',
+  title: 'a schedule makes jobs, once for two processes that both ask for it',
+  needs: 'schedules',
+  async prove(stand) {
+    const everyMs = 1_000;
+    const seen = new Sightings();
+    const sessions = [
+      await open(
+        stand,
+        work((data) => seen.add(data)),
+      ),
+      await open(
+        stand,
+        work((data) => seen.add(data)),
+      ),
+    ];
+    const askedAt = performance.now();
+    for (const session of sessions) await session.schedule!(QUEUE, 'clock', everyMs, payload(7));
+    const enough = 6;
+    await seen.until(`${enough} jobs are made`, () => seen.of(7).length >= enough, 30_000);
+    await Promise.all(sessions.map((session) => session.close()));
+    // The first may come at once, and the second at a time of the wall clock instead of an interval later.
+    const due = Math.floor((performance.now() - askedAt) / everyMs) + 2;
+    if (seen.all.length > due) throw new Error(`${seen.all.length} jobs were made where ${due} were due`);
+  },
+};
+
+const results: Proof = {
+  name: 'results',
+  title: 'the result of a job is kept where it is asked for',
+  needs: 'results',
+  async prove(stand) {
+    const session = await open(stand, { keepResults: true, ...work(({ n }) => ({ twice: n * 2 })) });
+    const added = await session.add(QUEUE, payload(21));
+    await settled(session);
+    const kept = await session.resultOf!(QUEUE, added);
+    await session.close();
+    if (!isDeepStrictEqual(kept, { twice: 42 })) throw new Error(`what is kept is ${JSON.stringify(kept)}`);
+  },
+};
+
+const events: Proof = {
+  name: 'events',
+  title: 'another process hears of every completed job',
+  needs: 'events',
+  async prove(stand) {
+    const heard = new Sightings();
+    const watcher = await open(stand, { watch: () => heard.add({ n: 0 }) });
+    await watcher.addBulk(QUEUE, range(0, 500));
+    const worker = await Helper.start(stand, { concurrency: CONCURRENCY, does: 'finish' });
+    await heard.until('500 jobs are heard of', () => heard.all.length >= 500);
+    await settled(watcher);
+    await watcher.close();
+    await worker.kill();
+    if (heard.all.length > 500) throw new Error(`${heard.all.length} jobs were heard of where 500 ran`);
+  },
+};
+
+const replicas: Proof = {
+  name: 'replicas',
+  title: 'an add does not resolve before a replica has the job',
+  needs: 'replicas',
+  async prove(stand) {
+    const session = await open(stand, { durability: 'replicated' });
+    const alone = session.add(QUEUE, payload(0)).then(
+      () => 'resolved',
+      () => 'rejected',
+    );
+    if ((await Promise.race([alone, sleep(500, 'waiting')])) === 'resolved')
+      throw new Error('it resolved without a replica');
+    const { hostname, port } = new URL(stand.url);
+    const replica = await startRedis({ private: true, args: ['--replicaof', `${hostname} ${port}`] });
+    try {
+      await alone;
+      await session.add(QUEUE, payload(1));
+      await session.close();
+    } finally {
+      await replica.stop();
+    }
+  },
+};
+
+/** In the order of the table. */
+export const proofs: readonly Proof[] = [
+  once,
+  removed,
+  acknowledged,
+  retries,
+  delays,
+  schedules,
+  results,
+  events,
+  replicas,
+];

@@ -1,0 +1,65 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { proofs } from '../../bench/src/check/proofs.js';
+import { readOptions } from '../../bench/src/options.js';
+import { useServer } from '../support/server.js';
+import { contenderThat, type Lie } from './liar.js';
+
+const server = useServer();
+let control: Redis;
+beforeAll(async () => {
+  control = new Redis(server.url);
+  // Connected before the first test, which would seem to have left the socket.
+  await control.ping();
+});
+beforeEach(() => control.flushall());
+afterAll(() => control.disconnect());
+
+function prove(name: string, lie?: Lie): Promise<void> {
+  const contender = contenderThat(lie, (id) => control.set(`left-${id}`, ''));
+  return proofs.find((one) => one.name === name)!.prove({ contender, url: server.url, control });
+}
+
+describe('the check of a contender', () => {
+  it.each(['once', 'removed', 'retries', 'delays', 'schedules', 'results'])(
+    'passes one that keeps its word: %s',
+    async (name) => {
+      await expect(prove(name)).resolves.toBeUndefined();
+    },
+  );
+
+  it.each<{ lie: Lie; proof: string; why: RegExp }>([
+    { lie: 'once', proof: 'once', why: /job 3 ran 2 times where 1 was expected/ },
+    { lie: 'removed', proof: 'removed', why: /1,000 completed jobs left 1000 more elements/ },
+    { lie: 'retries', proof: 'retries', why: /ran again after .* ms instead of 300/ },
+    { lie: 'attempts', proof: 'retries', why: /job 5 ran 4 times instead of 3/ },
+    { lie: 'delays', proof: 'delays', why: /job \d+ started after/ },
+    { lie: 'schedules', proof: 'schedules', why: /jobs were made where .* were due/ },
+    { lie: 'results', proof: 'results', why: /what is kept is undefined/ },
+  ])('finds out one that lies about $lie', async ({ proof, lie, why }) => {
+    await expect(prove(proof, lie)).rejects.toThrow(why);
+  });
+
+  it('has a proof for everything that can be offered', () => {
+    const shown = proofs.flatMap(({ needs }) => needs ?? []);
+    expect(shown.toSorted()).toEqual([
+      'acknowledged',
+      'delays',
+      'events',
+      'replicas',
+      'results',
+      'retries',
+      'schedules',
+    ]);
+  });
+});
+
+describe('the command line of the bench', () => {
+  it('checks instead of measuring where --check is given', () => {
+    expect(readOptions(['--check', '--contenders', 'bee-queue,groupmq'])).toMatchObject({
+      check: true,
+      contenders: ['bee-queue', 'groupmq'],
+    });
+    expect(readOptions([])).toMatchObject({ check: false });
+  });
+});
