@@ -2,11 +2,13 @@ import { BellPerQueue } from './bell-per-queue.js';
 import type { QueueKeyName } from './keys.js';
 import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
+import type { Value } from './script.js';
 import { SharedBell } from './shared-bell.js';
 
 /** How the bells of several queues are listened for at once. */
 export interface Listening {
   await(queues: readonly string[], maxMs: number): Promise<string | null>;
+  awaitAndCall?(queue: string, call: Value[], maxMs: number): Promise<[rung: boolean, raw: unknown]> | null;
   interrupt(): void;
   close(): Promise<void>;
 }
@@ -26,6 +28,11 @@ export class Bells {
 
   await(queues: readonly string[], maxMs: number): Promise<string | null> {
     return this.listening().await(queues, maxMs);
+  }
+
+  /** As `await`, with a script call that is made the moment the wait is over. Null where that cannot be done now. */
+  awaitAndCall(queue: string, call: Value[], maxMs: number): Promise<[rung: boolean, raw: unknown]> | null {
+    return this.listening().awaitAndCall?.(queue, call, maxMs) ?? null;
   }
 
   interrupt(): void {

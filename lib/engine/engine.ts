@@ -70,7 +70,12 @@ export interface QueueEngine {
 
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
-  /** Ends a running `awaitBell` with null. */
+  /**
+   * As `awaitBell` for one queue, with an exchange left at the store: it is made there the moment the wait is over, so that a job
+   * reaches an idle worker without its asking. Null, or absent, where that cannot be done now.
+   */
+  exchangeAtBell?(queue: string, call: ExchangeCall, maxMs: number): Promise<RungExchange> | null;
+  /** Ends a running `awaitBell` with null, or a running `exchangeAtBell`. */
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
@@ -173,6 +178,12 @@ export type ExchangeAnswer =
   | { readonly kind: 'stale' }
   /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */
   | { readonly kind: 'unknown-worker' };
+
+/** The answer to an exchange that was left at a bell, and whether it was the bell that ended the wait. */
+export interface RungExchange {
+  readonly rung: boolean;
+  readonly answer: ExchangeAnswer;
+}
 
 /** What a look at a queue has found. */
 export interface QueueLook {

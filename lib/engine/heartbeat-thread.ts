@@ -34,6 +34,8 @@ connections.onLink(({ state, error }) => {
 const link = connections.commands();
 const renewal = new ProcessRenewal(start.prefix, start.leaseMs, run);
 
+/** The event loop moves its number several times in this time, where it turns. */
+const stillMs = Math.max(start.beatMs * 0.9, 500);
 let lastTick = -1;
 let movedAt = performance.now();
 
@@ -67,8 +69,10 @@ function beatAll(): void {
   } else if (now - movedAt > start.maxBlockMs) {
     return;
   }
+  // While the loop stands still nobody can say what has come: a job may have been given to a worker that was idle.
+  const isStill = now - movedAt > stillMs;
   for (const [slot, { queue, worker, keys }] of followed) {
-    if (Atomics.load(shared, slot) === 1) void beatOnce(queue, worker, keys);
+    if (isStill || Atomics.load(shared, slot) === 1) void beatOnce(queue, worker, keys);
   }
   void renewal.renew();
 }

@@ -1,3 +1,4 @@
+import { RedisRefusedError } from '../errors.js';
 import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
   AdoptAnswer,
@@ -16,6 +17,7 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
+  RungExchange,
   ServerWarning,
 } from './engine.js';
 import { Bells } from './bells.js';
@@ -46,6 +48,7 @@ import { overdue } from './scripts/overdue.js';
 import { promote } from './scripts/promote.js';
 import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
+import type { Value } from './script.js';
 
 /** Due jobs that one call moves at most, so that no call holds Redis for long. */
 const PROMOTE_LIMIT = 250;
@@ -156,12 +159,17 @@ export class RedisEngine implements QueueEngine {
   }
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    const answer = await this.store.call(exchange, this.encodeExchange(queue, call), this.settings.callMs);
+    this.store.setClock(answer.now);
+    return answer;
+  }
+
+  private encodeExchange(queue: string, call: ExchangeCall): Value[] {
     const keys = this.store.keysOf(queue);
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, settled } = call;
     const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
-    const answer = await this.store.run(
-      exchange,
+    return exchange.encode(
       {
         ...keys.fixed,
         worker: keys.worker(worker),
@@ -188,8 +196,6 @@ export class RedisEngine implements QueueEngine {
       },
       lists,
     );
-    this.store.setClock(answer.now);
-    return answer;
   }
 
   beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
@@ -282,6 +288,29 @@ export class RedisEngine implements QueueEngine {
 
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
     return this.bells.await(queues, maxMs);
+  }
+
+  exchangeAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungExchange> | null {
+    const values = this.encodeExchange(queue, call);
+    const waiting = this.bells.awaitAndCall(queue, [exchange.sha, ...values], maxMs);
+    return waiting && this.rungExchange(waiting, values);
+  }
+
+  private async rungExchange(
+    waiting: Promise<[rung: boolean, raw: unknown]>,
+    values: readonly Value[],
+  ): Promise<RungExchange> {
+    try {
+      const [rung, raw] = await waiting;
+      const answer = exchange.reply(raw);
+      this.store.setClock(answer.now);
+      return { rung, answer };
+    } catch (error) {
+      if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
+      // The server was told to forget its scripts while this one waited.
+      const answer = await this.store.call(exchange, values, this.settings.callMs);
+      return { rung: false, answer };
+    }
   }
 
   interruptBell(): void {

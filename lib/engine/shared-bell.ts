@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { privateBell } from './keys.js';
 import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
+import type { Value } from './script.js';
 import { BLOCK_MARGIN_MS } from './waiting.js';
 
 /** A private bell that nobody hears any more goes by itself. */
@@ -27,6 +28,24 @@ export class SharedBell {
       .send('awaitBell', 'bzpopmin', [...bells, this.own, seconds], maxMs + BLOCK_MARGIN_MS)) as
       [string, string, string] | null;
     return rung === null || rung[0] === this.own ? null : (queues[bells.indexOf(rung[0])] ?? null);
+  }
+
+  /**
+   * The same for one queue, with a script call behind it on the same connection: Redis makes it the moment the wait is over. Null
+   * while there is no connection.
+   */
+  awaitAndCall(queue: string, call: Value[], maxMs: number): Promise<[rung: boolean, raw: unknown]> | null {
+    const link = this.links.of(queue);
+    if (!link.isUp) return null;
+    const { doorbell } = this.store.keysOf(queue).fixed;
+    const deadline = performance.now() + maxMs + BLOCK_MARGIN_MS;
+    const bells = [doorbell, this.own, Math.max(0.001, maxMs / 1000)];
+    // Where it cannot be waited for, the call has been made all the same, and its answer counts.
+    const rung = link.write('awaitBell', 'bzpopmin', bells, deadline).then(
+      (reply: [string, string, string] | null) => reply !== null && reply[0] === doorbell,
+      () => false,
+    );
+    return Promise.all([rung, link.write('exchangeAtBell', 'evalsha', call, deadline)]);
   }
 
   interrupt(): void {

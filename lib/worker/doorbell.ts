@@ -1,8 +1,11 @@
 import type { QueueEngine, QueueLook } from '../engine/engine.js';
 import { pause, repeatDelay, within } from '../engine/waiting.js';
+import type { Exchanger } from './exchanger.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
 const FAREWELL_MS = 1000;
+/** Idle for so long, a pool that sleeps since it held jobs begins its sleep anew, with its exchange left at the bell. */
+const REST_MS = 10;
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
 export const MAX_BLOCK_MS = 5000;
 
@@ -13,6 +16,8 @@ const QUIET = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null 
 export interface Sleeper {
   readonly queue: string;
   readonly worker: string;
+  readonly slots: { readonly isShared: boolean };
+  readonly exchanger: Pick<Exchanger, 'active' | 'isIdle' | 'leaveAtBell' | 'recall'>;
   /** Ask the line. Answers whether it will: a pool whose slots are full does not. */
   wake(): boolean;
   /** What a look at the queue has found. */
@@ -26,6 +31,9 @@ export interface Sleeper {
 export class Doorbell {
   private readonly sleepers = new Map<string, Sleeper>();
   private listened: ReadonlySet<string> = new Set();
+  private restTimer: NodeJS.Timeout | undefined;
+  /** The store could not keep an exchange when it was last asked to. */
+  private refused = false;
   private blocking = false;
   private stopped = false;
   private running: Promise<void> | null = null;
@@ -42,8 +50,10 @@ export class Doorbell {
     this.running ??= this.loop();
     if (this.blocking) {
       if (!this.listened.has(sleeper.queue)) {
-        this.blocking = false;
-        this.engine.interruptBell();
+        this.wakeUp();
+      } else if (!this.refused && this.sleepsAlone()) {
+        // Not at once: while jobs come one upon another, to begin anew after each of them would cost more than it saves.
+        this.restTimer ??= setTimeout(() => this.rest(), REST_MS).unref();
       }
     } else {
       this.signal?.();
@@ -52,6 +62,7 @@ export class Doorbell {
 
   leave(sleeper: Sleeper): void {
     this.sleepers.delete(sleeper.queue);
+    sleeper.exchanger.recall();
   }
 
   /** The sleeper was woken and will not ask: another one is to. */
@@ -68,6 +79,7 @@ export class Doorbell {
   async stop(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
+      clearTimeout(this.restTimer);
       this.sleepers.clear();
       this.signal?.();
       if (this.blocking) this.engine.interruptBell();
@@ -82,8 +94,17 @@ export class Doorbell {
         await this.someoneJoins();
         continue;
       }
+      // What a job claimed at the bell did within this tick is known behind it.
+      if (this.sleepsAlone()) await nextTurn();
+      const alone = this.sleepsAlone();
+      if (alone?.exchanger.active) {
+        // It falls asleep again behind that, unless it finds something; until then its bell is for others.
+        this.leave(alone);
+        continue;
+      }
+      if (this.sleepers.size === 0) continue;
       try {
-        await this.sleep();
+        await ((alone && this.sleepAlone(alone)) ?? this.sleep());
         failures = 0;
       } catch (error) {
         // The link says what happened; here it only means that bells may have been missed.
@@ -95,10 +116,50 @@ export class Doorbell {
     }
   }
 
-  private async sleep(): Promise<void> {
-    const queues = [...this.sleepers.keys()];
+  /** Who sleeps with nobody beside it, so that an exchange can wait for its bell alone. Those that share slots ask in turn. */
+  private sleepsAlone(): Sleeper | undefined {
+    if (this.sleepers.size > 1 || !this.engine.exchangeAtBell) return undefined;
+    const [sleeper] = this.sleepers.values();
+    return sleeper?.slots.isShared ? undefined : sleeper;
+  }
+
+  /** With its exchange left at the bell. It has to join again behind the answer. */
+  private sleepAlone(sleeper: Sleeper): Promise<void> | null {
+    const { queue } = sleeper;
+    const left = sleeper.exchanger.leaveAtBell((call) => {
+      const kept = this.engine.exchangeAtBell!(queue, call, this.maxBlockMs);
+      this.refused = kept === null;
+      return kept;
+    });
+    if (!left) return null;
+    this.sleepers.delete(queue);
+    this.begins([queue]);
+    return left.then((rung) => {
+      this.blocking = false;
+      if (!rung) return;
+      return this.stopped ? this.engine.ring(queue) : this.rang(queue);
+    });
+  }
+
+  /** The one that sleeps could leave an exchange at the bell by now, and has not. */
+  private rest(): void {
+    this.restTimer = undefined;
+    if (this.blocking && !this.refused && this.sleepsAlone()?.exchanger.isIdle) this.wakeUp();
+  }
+
+  private wakeUp(): void {
+    this.blocking = false;
+    this.engine.interruptBell();
+  }
+
+  private begins(queues: readonly string[]): void {
     this.listened = new Set(queues);
     this.blocking = true;
+  }
+
+  private async sleep(): Promise<void> {
+    const queues = [...this.sleepers.keys()];
+    this.begins(queues);
     const began = performance.now();
     const rung = await this.engine.awaitBell(queues, this.maxBlockMs);
     this.blocking = false;
@@ -137,4 +198,8 @@ export class Doorbell {
       };
     });
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,5 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '../engine/engine.js';
+import type {
+  ClaimedJob,
+  ExchangeAnswer,
+  ExchangeCall,
+  QueueEngine,
+  RungExchange,
+} from '../engine/engine.js';
 import { isPassing, repeatDelay } from '../engine/waiting.js';
 import type { SettledRun } from '../job/outcome.js';
 
@@ -42,7 +48,8 @@ let workers = 0;
 
 /**
  * The one line to the store for one queue: settlements of one tick travel together with the next claim; one exchange is on
- * its way at a time; a lost one is made again with the same number, so that nothing is settled or given out twice.
+ * its way at a time; a lost one is made again with the same number, so that nothing is settled or given out twice. With nothing
+ * to say, the next one may be left at the bell: it is on its way until the bell rings.
  */
 export class Exchanger {
   worker = newIdentity();
@@ -51,6 +58,8 @@ export class Exchanger {
   private settled: SettledRun[] = [];
   private scheduled = false;
   private inFlight = false;
+  /** The one on its way, while it waits at the bell. */
+  private atBell: ExchangeCall | null = null;
   private again = false;
   private answeredAt = 0;
   private complainedAt = 0;
@@ -65,6 +74,18 @@ export class Exchanger {
 
   get busy(): boolean {
     return this.inFlight;
+  }
+
+  /** Whether an exchange is on its way, or about to be. */
+  get active(): boolean {
+    return this.inFlight || this.scheduled;
+  }
+
+  /** Whether there is nothing to say but that it wants work. The first exchange of a worker is never a repetition, so it waits nowhere. */
+  get isIdle(): boolean {
+    if (this.stopped || this.active || this.seq === 0 || this.settled.length > 0 || this.isStale())
+      return false;
+    return !this.side.holdsAny() && this.side.maySuspect() && this.side.want() > 0;
   }
 
   settle(run: SettledRun): void {
@@ -84,6 +105,7 @@ export class Exchanger {
 
   /** An exchange soon: with whatever else ends in this tick. */
   kick(): void {
+    if (this.atBell) return this.recall();
     if (this.inFlight) {
       this.again = true;
       return;
@@ -94,6 +116,51 @@ export class Exchanger {
       this.scheduled = false;
       this.begin();
     });
+  }
+
+  /** An exchange now, where none is on its way: something waits, and nothing else ends in this tick that could join it. */
+  hurry(): void {
+    if (this.inFlight) this.kick();
+    else this.begin();
+  }
+
+  /**
+   * Leaves the next exchange at the bell. Resolves when it was answered, or when the bell has rung for one that was recalled:
+   * then `true`, the bell is still to be answered. Null where it cannot be left.
+   */
+  leaveAtBell(leave: (call: ExchangeCall) => Promise<RungExchange> | null): Promise<boolean> | null {
+    const { side } = this;
+    if (!this.isIdle) return null;
+    const want = side.want();
+    const call = this.callFor(want, []);
+    const left = leave(call);
+    if (!left) return null;
+    side.asking(want);
+    this.inFlight = true;
+    this.atBell = call;
+    return left.then(
+      ({ rung, answer }) => {
+        if (this.atBell !== call) return rung;
+        this.atBell = null;
+        this.answered(call, answer);
+        return false;
+      },
+      (error: unknown) => {
+        if (this.atBell === call) this.recall();
+        throw error;
+      },
+    );
+  }
+
+  /**
+   * An exchange that waits at the bell is made now, on the other connection. It has the same number: when the bell rings, it is a
+   * repetition there, and changes nothing.
+   */
+  recall(): void {
+    const call = this.atBell;
+    if (!call || this.stopped) return;
+    this.atBell = null;
+    this.send({ ...call, want: Math.max(0, this.side.want()) }, 1);
   }
 
   /** Resolves when everything settled so far is confirmed, or the exchanger is stopped. */
@@ -132,22 +199,27 @@ export class Exchanger {
       return this.tellQuiet();
     }
     this.side.asking(want);
-    if (!this.side.holdsAny() && performance.now() - this.answeredAt > FRESH_MS) this.renew();
+    if (!this.side.holdsAny() && this.isStale()) this.renew();
     const count = countWithin(MAX_COST, this.settled);
     this.onItsWay = count < this.settled.length ? this.settled.splice(0, count) : this.settled;
     if (this.onItsWay === this.settled) this.settled = [];
     this.inFlight = true;
-    this.send(
-      {
-        worker: this.worker,
-        seq: this.seq + 1,
-        leaseMs: this.side.leaseMs,
-        want,
-        maySuspect: this.side.maySuspect(),
-        settled: this.onItsWay,
-      },
-      1,
-    );
+    this.send(this.callFor(want, this.onItsWay), 1);
+  }
+
+  private callFor(want: number, settled: readonly SettledRun[]): ExchangeCall {
+    return {
+      worker: this.worker,
+      seq: this.seq + 1,
+      leaseMs: this.side.leaseMs,
+      want,
+      maySuspect: this.side.maySuspect(),
+      settled,
+    };
+  }
+
+  private isStale(): boolean {
+    return performance.now() - this.answeredAt > FRESH_MS;
   }
 
   private send(call: ExchangeCall, tries: number): void {

@@ -235,7 +235,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   wake(): boolean {
     if (!this.seat.rings()) return false;
     this.bell.take();
-    this.ask();
+    this.exchanger.hurry();
     return true;
   }
 

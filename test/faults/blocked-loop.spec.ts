@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
 import { setImmediate as nextImmediate } from 'node:timers/promises';
+import { atEnd } from '../support/cleanup.js';
+import { isBlocked } from '../support/blocked.js';
 import { useRedis } from '../support/redis.js';
-import { bootWorking } from './support/app.js';
+import { latch } from '../support/wait.js';
+import { bootWorking, drained } from './support/app.js';
 
 const redis = useRedis();
 /** Longer than a call may take. */
@@ -22,4 +25,25 @@ it('keeps its connections through a handler that blocks the event loop, whatever
   expect(counts).toMatchObject({ active: 1 });
   expect(app.runs.size).toBe(1);
   expect(app.links.filter(({ state, error }) => state === 'down' || error)).toEqual([]);
+});
+
+it('keeps the lease of a job that was given to it while its event loop was blocked and it was idle', async () => {
+  const gate = latch('the end of the job');
+  atEnd(() => gate.open());
+  const lease = { duration: 2_400 };
+  const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, lease }, () => gate.promise);
+  // The first sleep was without, for want of a connection.
+  await app.engine.ring('work');
+  await isBlocked(redis);
+  const added = app.queue.add('waits', null);
+  for (let turn = 0; turn < 3; turn++) await nextImmediate();
+  const end = performance.now() + lease.duration * 1.7;
+  while (performance.now() < end);
+  const leases = await app.engine.overdue('work', 60_000);
+  await added;
+  expect(leases).toHaveLength(1);
+  expect(leases[0]!.endsInMs).toBeGreaterThan(0);
+  gate.open();
+  await drained(app);
+  expect([...app.runs.values()]).toEqual([1]);
 });

@@ -3,6 +3,7 @@ import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
 import { until, within } from '../support/wait.js';
@@ -34,6 +35,19 @@ function call(
 it('runs a job once when the reply to its claim is lost', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(exchange));
+  await queue.add('one', null, { id: 'a' });
+  await lost.done;
+  await drained();
+  expect(runs).toEqual(onceEach(['a']));
+});
+
+it('runs a job once when the reply to its claim at the bell is lost', async () => {
+  const { cut, queue, engine, runs, drained } = await bootBehindCut();
+  let exchanges = 0;
+  // The first answers the bell, the second is left there.
+  const lost = cut.cutOnReply(call(exchange, () => ++exchanges === 2));
+  await engine.ring('work');
+  await isBlocked(redis);
   await queue.add('one', null, { id: 'a' });
   await lost.done;
   await drained();
