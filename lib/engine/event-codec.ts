@@ -32,18 +32,19 @@ export class EventColumns {
 
   /** Appends the fields of this group to a list of fields and values; without ids where the script puts them in. */
   writeTo(fields: Value[], withIds = true): void {
-    if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids.join('\n') : '', this.columns);
+    if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids : [''], this.columns);
   }
 }
 
-/** Appends the fields of a group: its ids, a line each, and its columns. */
+/** Appends the fields of a group whose columns are there already. */
 export function writeGroup(
   fields: Value[],
   type: EventType,
-  ids: string,
+  ids: readonly string[],
   columns: Iterable<readonly [string, readonly Value[]]>,
 ): void {
-  fields.push(type, ids);
+  if (ids.length === 0) return;
+  fields.push(type, ids.join('\n'));
   for (const [column, values] of columns) fields.push(`${type}.${column}`, fold(values));
 }
 
