@@ -10,10 +10,13 @@ export function payload(n: number): Payload {
   return { n, to: `user${n}@example.com`, template: 'welcome' };
 }
 
-/** The same with a note that makes its JSON `bytes` long. */
+/** Notes are cut from it, so that many long payloads share its memory. */
+const INK = 'x'.repeat(1_048_576);
+
+/** The same with a note that makes its JSON `bytes` long, at most 1 MiB. */
 export function payloadOf(bytes: number, n: number): Payload {
   const bare = { ...payload(n), note: '' };
-  return { ...bare, note: 'x'.repeat(bytes - JSON.stringify(bare).length) };
+  return { ...bare, note: INK.slice(0, bytes - JSON.stringify(bare).length) };
 }
 
 /**
@@ -49,7 +52,10 @@ export interface OpenOptions {
   readonly durability?: 'local' | 'replicated';
   /** Ended jobs and their results stay in Redis, the last 1,000 at least. @default they leave nothing */
   readonly keepResults?: boolean;
-  /** Called in this process for each job that completed, wherever it ran. Absent: nobody subscribes. */
+  /**
+   * Called in this process for each job that completes after `open` has resolved, wherever it ran. Absent: nobody
+   * subscribes.
+   */
   readonly watch?: (queue: string) => void;
   /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
   readonly leaseMs?: number;
@@ -83,8 +89,11 @@ export interface Session {
   addBulk(queue: string, data: readonly Payload[], options?: AddOptions): Promise<unknown>;
   /** The result kept of the job that `add` has answered so; undefined while there is none. Needs `results`. */
   resultOf?(queue: string, added: unknown): Promise<unknown>;
-  /** A job with this data every `everyMs`, under this id; needs `schedules`. */
-  schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<unknown>;
+  /**
+   * A job with this data every `everyMs`, under this id; needs `schedules`. Answers one of the moments at which it is due, ms since
+   * 1970; the others are whole intervals from it.
+   */
+  schedule?(queue: string, id: string, everyMs: number, data: Payload): Promise<number>;
   /** Jobs that have not ended: waiting, delayed and running. */
   outstanding(queue: string): Promise<number>;
   close(): Promise<void>;

@@ -56,7 +56,7 @@ async function bench(plan: Request, signal: AbortSignal): Promise<number> {
       rounds: plan.rounds,
       surroundings: where,
       terms: Object.fromEntries(chosen.map((c) => [c.name, c.terms])),
-      rows: rowsOf(plan.scenarios, chosen, samples),
+      rows: rowsOf(plan.scenarios, chosen, samples, plan.jobs),
       samples,
     };
     process.stdout.write(`${render(result)}\n`);

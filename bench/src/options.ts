@@ -7,7 +7,7 @@ const MIN_JOBS = 1_000;
 
 export const HELP = `Measures Godwit beside its peers on a private Redis.
 
-  --jobs <n>            jobs per measurement, at least ${MIN_JOBS} (default 100000)
+  --jobs <n>            jobs per measurement, fewer where each takes long, at least ${MIN_JOBS} (default 100000)
   --rounds <n>          how often each measurement is taken (default 3)
   --only <a,b>          scenarios: ${scenarios.map((s) => s.name).join(', ')} (default all)
   --contenders <a,b>    ${Object.keys(contenders).join(', ')} (default all); the first is compared with the others

@@ -33,8 +33,10 @@ export function sessionOf(queue: (name: string) => Queue, close: () => Promise<v
       queue(name).add('noop', data, delay ? { delay } : undefined),
     addBulk: (name, batch, { delayMs: delay } = {}) =>
       queue(name).addBulk(batch.map((data) => ({ name: 'noop', data, ...(delay && { opts: { delay } }) }))),
-    schedule: (name, id, every, data) =>
-      queue(name).upsertJobScheduler(id, { every }, { name: 'noop', data }),
+    async schedule(name, id, every, data) {
+      const next = await queue(name).upsertJobScheduler(id, { every }, { name: 'noop', data });
+      return next!.timestamp + next!.delay;
+    },
     async resultOf(name, added) {
       const job: Job | undefined = await queue(name).getJob((added as Job).id!);
       return job?.returnvalue ?? undefined;

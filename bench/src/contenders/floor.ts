@@ -8,7 +8,7 @@ export const floor: Contender = {
   name: 'floor',
   packages: ['ioredis'],
   terms: [
-    `raw RPUSH and LPOP ${CLAIM} with JSON.parse, BLPOP when empty: no acknowledgement (a crash loses jobs), no retries, no ids, no events`,
+    `raw RPUSH and LPOP ${CLAIM} with JSON.parse, the next LPOP once all of those have ended, BLPOP when empty: no acknowledgement (a crash loses jobs), no retries, no ids, no events`,
   ],
   offers: [],
   async open({ url, queues, work }: OpenOptions) {
@@ -26,6 +26,18 @@ export const floor: Contender = {
   },
 };
 
+/** So many at once as the work wants; what returns no promise is not waited for. */
+async function handleAll(bodies: readonly string[], { concurrency, handle }: Work): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < bodies.length) {
+      const ended = handle(JSON.parse(bodies[next++]!) as Payload);
+      if (ended instanceof Promise) await ended;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, bodies.length) }, lane));
+}
+
 function consume(commands: Redis, blocking: Redis, queues: readonly string[], work: Work) {
   const stop = new AbortController();
 
@@ -33,7 +45,7 @@ function consume(commands: Redis, blocking: Redis, queues: readonly string[], wo
     for (;;) {
       const bodies = await commands.lpop(queue, CLAIM);
       if (bodies === null) return;
-      for (const body of bodies) work.handle(JSON.parse(body) as Payload);
+      await handleAll(bodies, work);
     }
   };
 
@@ -42,7 +54,7 @@ function consume(commands: Redis, blocking: Redis, queues: readonly string[], wo
     while (!stop.signal.aborted) {
       const popped = await blocking.blpop([...queues], 0);
       if (popped === null) continue;
-      work.handle(JSON.parse(popped[1]) as Payload);
+      await handleAll([popped[1]], work);
       await drain(popped[0]);
     }
   };

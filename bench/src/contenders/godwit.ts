@@ -41,8 +41,10 @@ export const godwit: Contender = {
           batch.map((data) => ({ name: 'noop', data, options })),
         );
       },
-      schedule: (queue, id, every, data) =>
-        handle(queue).schedules.upsert(id, { every }, { name: 'noop', data }),
+      async schedule(queue, id, every, data) {
+        const { nextAt } = await handle(queue).schedules.upsert(id, { every }, { name: 'noop', data });
+        return nextAt!.getTime();
+      },
       async resultOf(queue, added) {
         const job = await handle(queue).get((added as AddResult).id);
         return job?.result;

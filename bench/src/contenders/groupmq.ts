@@ -54,7 +54,8 @@ export const groupmq: Contender = {
         const { queue } = line(name);
         // Asked for twice it would be made twice.
         await queue.removeRepeatingJob(groupId, { every });
-        await queue.add({ groupId, data, repeat: { every } });
+        const { timestamp } = await queue.add({ groupId, data, repeat: { every } });
+        return timestamp + every;
       },
       async resultOf(name, job) {
         const { status, returnvalue } = await line(name).queue.getJob((job as { id: string }).id);

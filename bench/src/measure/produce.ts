@@ -11,19 +11,23 @@ export const producedFigures: readonly Figure[] = [
 ];
 
 /** Sends jobs in some manner; resolves when all are acknowledged. */
-export type Send = (session: Session, jobs: readonly Payload[], progress: () => void) => Promise<void>;
+export type Send = (
+  session: Session,
+  jobs: readonly Payload[],
+  progress: (jobs?: number) => void,
+) => Promise<void>;
 
 /** A fifth as many jobs as are measured go first, since both V8 and the scripts of Redis start cold. */
 export async function measureProducing(
   lab: Lab,
   jobs: number,
   send: Send,
-  more: Pick<OpenOptions, 'durability'> = {},
+  { make, durability }: Pick<Filling, 'make'> & Pick<OpenOptions, 'durability'> = {},
 ): Promise<Record<string, number>> {
   const warmUp = warmUpFor(jobs);
-  const cold = range(0, warmUp);
-  const measured = range(warmUp, warmUp + jobs);
-  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], ...more });
+  const cold = range(0, warmUp, make);
+  const measured = range(warmUp, warmUp + jobs, make);
+  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], durability });
   await send(session, cold, () => {});
 
   const redis = await meterRedis(lab.control);
@@ -50,42 +54,47 @@ export interface Filling {
   readonly from?: number;
   readonly make?: (n: number) => Payload;
   readonly retry?: Retry;
+  /** Said to whoever adds, since some queues keep it with the job. */
+  readonly keepResults?: boolean;
 }
 
 /** Puts jobs into the queue in calls of 1,000, from an application that is closed again. */
-export async function fill(lab: Lab, { count, from = 0, make, retry }: Filling): Promise<void> {
-  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], retry });
-  await inBatches(session, range(from, from + count, make), reporter(lab, count, BATCH));
+export async function fill(lab: Lab, { count, from = 0, make, ...open }: Filling): Promise<void> {
+  const session = await lab.contender.open({ url: lab.url, queues: [QUEUE], ...open });
+  await inBatches(session, range(from, from + count, make), reporter(lab, count));
   await expectWaiting(session, from + count);
   await session.close();
 }
 
-export async function inBatches(
-  session: Session,
-  jobs: readonly Payload[],
-  progress: () => void,
-): Promise<void> {
-  for (let at = 0; at < jobs.length; at += BATCH) {
-    await session.addBulk(QUEUE, jobs.slice(at, at + BATCH));
-    progress();
-  }
+/** One call after the other. */
+export function inBatchesOf(size: number): Send {
+  return async (session, jobs, progress) => {
+    for (let at = 0; at < jobs.length; at += size) {
+      const batch = jobs.slice(at, at + size);
+      await session.addBulk(QUEUE, batch);
+      progress(batch.length);
+    }
+  };
 }
+
+export const inBatches = inBatchesOf(BATCH);
 
 export function warmUpFor(jobs: number): number {
   return Math.ceil(jobs / 5);
 }
 
-function range(from: number, to: number, make = payload): Payload[] {
+/** Payloads `from` to `to - 1`. */
+export function range(from: number, to: number, make = payload): Payload[] {
   return Array.from({ length: to - from }, (_, i) => make(from + i));
 }
 
-/** Counts steps of `size` jobs and says so twenty times in all, which costs nothing that could be measured. */
-function reporter(lab: Lab, total: number, size = 1): () => void {
-  const every = Math.max(size, Math.floor(total / 20));
+/** Counts jobs and says so twenty times in all, which costs nothing that could be measured. */
+function reporter(lab: Lab, total: number): (jobs?: number) => void {
+  const every = Math.max(1, Math.floor(total / 20));
   let done = 0;
   let said = 0;
-  return () => {
-    done += size;
+  return (jobs = 1) => {
+    done += jobs;
     if (done - said < every) return;
     said = done;
     lab.progress(done, total);

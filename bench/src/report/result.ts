@@ -4,13 +4,14 @@ import { fileURLToPath } from 'node:url';
 import type { Contender } from '../contender.js';
 import { summarize, type Summary } from '../measure/stats.js';
 import type { Sample } from '../run/runner.js';
-import { suits, type Figure, type Scenario } from '../scenario.js';
+import { jobsOf, suits, type Figure, type Scenario } from '../scenario.js';
 import type { Surroundings } from './surroundings.js';
 
 /** A whole run, as it is written to `bench/results/`. */
 export interface Result {
   /** ISO 8601, UTC. */
   readonly startedAt: string;
+  /** What `--jobs` asked for; each row says how many there were. */
   readonly jobs: number;
   readonly rounds: number;
   readonly surroundings: Surroundings;
@@ -25,6 +26,8 @@ export interface Result {
 export interface Row extends Figure {
   readonly scenario: string;
   readonly scenarioTitle: string;
+  /** How many were measured, those of a warm-up apart. */
+  readonly jobs: number;
   /** Who was measured, where that is not everybody. */
   readonly only?: readonly string[];
   /** Missing where every round of a contender failed. */
@@ -37,6 +40,7 @@ export function rowsOf(
   scenarios: readonly Scenario[],
   contenders: readonly Contender[],
   samples: readonly Sample[],
+  asked: number,
 ): Row[] {
   const names = contenders.map(({ name }) => name);
   return scenarios.flatMap((scenario) =>
@@ -51,6 +55,7 @@ export function rowsOf(
       return {
         scenario: scenario.name,
         scenarioTitle: scenario.title,
+        jobs: jobsOf(scenario, asked),
         ...figure,
         ...(scenario.needs && {
           only: contenders.filter((one) => suits(scenario, one)).map(({ name }) => name),

@@ -37,8 +37,7 @@ function table(rows: readonly Row[], [first, ...others]: readonly string[]): str
   });
   let scenario = '';
   for (const row of rows) {
-    if (row.scenario !== scenario)
-      grid.push([{ colSpan: names.length + 1, content: `\n${row.scenarioTitle}` }]);
+    if (row.scenario !== scenario) grid.push([{ colSpan: names.length + 1, content: `\n${titleOf(row)}` }]);
     scenario = row.scenario;
     grid.push([title(row), ...names.map((name) => cell(row, name))]);
   }
@@ -47,6 +46,10 @@ function table(rows: readonly Row[], [first, ...others]: readonly string[]): str
     .split('\n')
     .map((line) => line.trimEnd())
     .join('\n');
+}
+
+function titleOf({ scenarioTitle, jobs }: Row): string {
+  return `${scenarioTitle} · ${jobs.toLocaleString('en')} jobs`;
 }
 
 /** `throughput, jobs/s ↑`, in as many lines as it takes. */
@@ -109,19 +112,16 @@ function terms(all: Result['terms']): string[] {
   ];
 }
 
-function footer(
-  { jobs, rounds, surroundings, startedAt, samples }: Result,
-  names: readonly string[],
-): string[] {
+function footer({ rounds, surroundings, startedAt, samples }: Result, names: readonly string[]): string[] {
   const { machine, node, redis, packages, commit } = surroundings;
   const settings = Object.entries(redis.settings).map(
     ([key, value]) => `${key} ${value === '' ? "''" : value}`,
   );
   const failures = samples.filter((s) => s.error !== undefined);
   return [
-    `Medians of ${rounds} rounds ± half the range. ${jobs.toLocaleString('en')} jobs (a tenth of it in add-one; in add-replicated half of it in flight and a twentieth one by one), a fifth as many before as warm-up.`,
+    `Medians of ${rounds} rounds ± half the range. Each title says how many jobs were measured; others went before as warm-up, mostly a fifth as many.`,
     `${names.join(', ')} took turns in each round, each measurement in a process of its own, on one private Redis that was emptied between.`,
-    'Redis CPU, commands and script calls of consume are those of the whole run, its warm-up and start included; all other figures leave them out.',
+    'Redis CPU, commands and script calls of whatever consumes are those of the whole run, its warm-up and start included; all other figures leave them out.',
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}; load before ${machine.loadBefore.toFixed(2)}`,
     `Node ${node}, Redis ${redis.version} (${settings.join(', ')}), commit ${commit}, ${startedAt}`,
     Object.entries(packages)

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import type { Contender } from '../contender.js';
 import { CONTROL_NAME } from '../measure/connections.js';
-import { suits, type Scenario } from '../scenario.js';
+import { jobsOf, suits, type Scenario } from '../scenario.js';
 import type { Progress } from './progress.js';
 import { spawnOrder } from './spawn.js';
 import type { Turn } from './turn.js';
@@ -63,7 +63,7 @@ async function take(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Pick<Sample, 'figures' | 'error'>> {
-  const order = { contender, scenario: scenario.name, url, jobs };
+  const order = { contender, scenario: scenario.name, url, jobs: jobsOf(scenario, jobs) };
   try {
     if (scenario.prepare) {
       await spawnOrder({ ...order, phase: 'prepare' }, (share) => progress.step('filling', share), signal);

@@ -6,7 +6,8 @@ export const addOne: Scenario = {
   name: 'add-one',
   title: 'add, one call at a time',
   figures: producedFigures,
-  measure: (lab) => measureProducing(lab, Math.ceil(lab.jobs / 10), oneByOne),
+  jobs: (asked) => Math.ceil(asked / 10),
+  measure: (lab) => measureProducing(lab, lab.jobs, oneByOne),
 };
 
 export const oneByOne: Send = async (session, jobs, progress) => {

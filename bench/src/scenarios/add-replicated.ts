@@ -10,9 +10,9 @@ type Durability = NonNullable<OpenOptions['durability']>;
 
 /** Each manner of adding, and which part of the jobs is enough for it. */
 const MANNERS: readonly { key: string; title: string; send: Send; part: number }[] = [
-  { key: 'Bulk', title: 'in bulk', send: inBatches, part: 1 },
-  { key: 'InFlight', title: '100 calls in flight', send: inLanes, part: 2 },
-  { key: 'One', title: 'one call at a time', send: oneByOne, part: 20 },
+  { key: 'Bulk', title: 'in bulk, all jobs', send: inBatches, part: 1 },
+  { key: 'InFlight', title: '100 calls in flight, half of the jobs', send: inLanes, part: 2 },
+  { key: 'One', title: 'one call at a time, a twentieth', send: oneByOne, part: 20 },
 ];
 const DURABILITIES: readonly Durability[] = ['local', 'replicated'];
 

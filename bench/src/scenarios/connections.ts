@@ -12,6 +12,7 @@ export const connectionCount: Scenario = {
     { key: 'one', title: '1 queue, 1 processor', unit: '', better: 'less' },
     { key: 'many', title: `${MANY} queues, ${MANY} processors`, unit: '', better: 'less' },
   ],
+  jobs: () => 1 + MANY,
   async measure(lab) {
     return { one: await connectionsWith(lab, 1), many: await connectionsWith(lab, MANY) };
   },

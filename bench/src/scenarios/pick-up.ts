@@ -1,20 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payload } from '../contender.js';
 import { quantile } from '../measure/stats.js';
-import { QUEUE, type Scenario } from '../scenario.js';
+import { QUEUE, type Figure, type Scenario } from '../scenario.js';
 
-const WARM_UP = 200;
+export const WARM_UP = 200;
+
+export const pickUpFigures: readonly Figure[] = [
+  { key: 'p50', title: 'p50', unit: 'ms', better: 'less' },
+  { key: 'p99', title: 'p99', unit: 'ms', better: 'less' },
+  { key: 'p999', title: 'p99.9', unit: 'ms', better: 'less' },
+];
 
 /** From the call of `add` to the start of the handler in an idle worker of the same process, one job at a time. */
 export const pickUp: Scenario = {
   name: 'pick-up',
   title: 'pick-up by an idle worker, from the call of add to the start of the handler',
-  figures: [
-    { key: 'p50', title: 'p50', unit: 'ms', better: 'less' },
-    { key: 'p99', title: 'p99', unit: 'ms', better: 'less' },
-  ],
+  figures: pickUpFigures,
+  jobs: pickUpSamples,
   async measure(lab) {
-    const samples = Math.min(1_000, Math.max(200, Math.ceil(lab.jobs / 100)));
     let arrived!: (at: number) => void;
     const session = await lab.contender.open({
       url: lab.url,
@@ -23,7 +26,7 @@ export const pickUp: Scenario = {
     });
 
     const latencies: number[] = [];
-    for (let n = 0; n < WARM_UP + samples; n++) {
+    for (let n = 0; n < WARM_UP + lab.jobs; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
       await sleep(3 + (n % 5));
       const arrival = new Promise<number>((resolve) => (arrived = resolve));
@@ -32,9 +35,22 @@ export const pickUp: Scenario = {
       const latency = (await arrival) - calledAt;
       await added;
       if (n >= WARM_UP) latencies.push(latency);
-      if (n % 100 === 0) lab.progress(n, WARM_UP + samples);
+      if (n % 100 === 0) lab.progress(n, WARM_UP + lab.jobs);
     }
     await session.close();
-    return { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99) };
+    return pickUpOf(latencies);
   },
 };
+
+/** One in a thousand is beyond p99.9, so there must be more than a thousand. */
+export function pickUpSamples(asked: number): number {
+  return Math.min(1_200, Math.max(200, Math.ceil(asked / 50)));
+}
+
+export function pickUpOf(latencies: readonly number[]): Record<string, number> {
+  return {
+    p50: quantile(latencies, 0.5),
+    p99: quantile(latencies, 0.99),
+    p999: quantile(latencies, 0.999),
+  };
+}

@@ -1,8 +1,7 @@
 import { payload, payloadOf, type Payload, type Retry } from '../contender.js';
-import { connections } from '../measure/connections.js';
+import { memoryAlone } from '../measure/memory.js';
 import { fill } from '../measure/produce.js';
-import { usedMemory } from '../measure/redis-info.js';
-import type { Figure, Lab, Scenario } from '../scenario.js';
+import type { Figure, Scenario } from '../scenario.js';
 
 const WARM_UP = 1_000;
 const SMALL = JSON.stringify(payload(99_999)).length;
@@ -25,7 +24,7 @@ const cases: readonly Case[] = [
   { figure: bytes('medium', `payload of ${MEDIUM} bytes`), make: (n) => payloadOf(MEDIUM, n) },
 ];
 
-/** Growth of `used_memory` by a full queue, with nobody connected: socket buffers would count as memory of jobs. */
+/** Growth of memory by a full queue. */
 export const waitingMemory: Scenario = {
   name: 'waiting-memory',
   title: 'Redis memory per waiting job, its payload included',
@@ -46,10 +45,4 @@ export const waitingMemory: Scenario = {
 
 function bytes(key: string, title: string): Figure {
   return { key, title, unit: 'bytes', better: 'less' };
-}
-
-async function memoryAlone(lab: Lab): Promise<number> {
-  const open = await connections(lab.control);
-  if (open > 0) throw new Error(`${open} connections are still open after close()`);
-  return usedMemory(lab.control);
 }

@@ -1,0 +1,35 @@
+import { besides } from '../measure/besides.js';
+import type { Lab } from '../scenario.js';
+import { Companion } from './companion.js';
+import type { ProducerActs } from './producer.js';
+import type { ProxyActs } from './proxy.js';
+import type { WorkerActs } from './worker.js';
+
+const PRODUCER = besides(import.meta.url, 'producer');
+const PROXY = besides(import.meta.url, 'proxy');
+const WORKER = besides(import.meta.url, 'worker');
+
+/** Another process with an application of the contender that only adds. */
+export async function startProducer({ contender, url }: Lab): Promise<Companion<ProducerActs>> {
+  const producer = await Companion.start<ProducerActs>(PRODUCER);
+  await producer.ask('open', { contender: contender.name, url });
+  return producer;
+}
+
+/** So many processes that work off the queue, all of them ready, none of them through with a job. */
+export async function startWorkers(
+  { contender, url }: Lab,
+  count: number,
+  jobs: number,
+  concurrency: number,
+): Promise<Companion<WorkerActs>[]> {
+  const workers = await Promise.all(Array.from({ length: count }, () => Companion.start<WorkerActs>(WORKER)));
+  await Promise.all(
+    workers.map((worker) => worker.ask('open', { contender: contender.name, url, jobs, concurrency })),
+  );
+  return workers;
+}
+
+export function startProxy(): Promise<Companion<ProxyActs>> {
+  return Companion.start<ProxyActs>(PROXY);
+}

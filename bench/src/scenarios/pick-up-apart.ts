@@ -1,0 +1,28 @@
+import { startProducer } from '../beside/start.js';
+import { Arrivals } from '../measure/arrivals.js';
+import { QUEUE, type Scenario } from '../scenario.js';
+import { pickUpFigures, pickUpOf, pickUpSamples, WARM_UP } from './pick-up.js';
+
+/** The same with the call of `add` in another process, as where a web server adds and a worker works. */
+export const pickUpApart: Scenario = {
+  name: 'pick-up-apart',
+  title: 'pick-up by an idle worker of a job that another process adds',
+  figures: pickUpFigures,
+  jobs: pickUpSamples,
+  async measure(lab) {
+    const all = WARM_UP + lab.jobs;
+    const arrivals = new Arrivals(all, lab.progress);
+    const session = await lab.contender.open({
+      url: lab.url,
+      queues: [QUEUE],
+      work: { concurrency: 100, handle: arrivals.handle },
+    });
+    const producer = await startProducer(lab);
+    const called = await producer.ask('addWithPauses', { from: 0, to: all });
+    await arrivals.reached(all);
+    await producer.ask('close');
+    await producer.end();
+    await session.close();
+    return pickUpOf(Array.from(called, (at, n) => arrivals.at[n]! - at).slice(WARM_UP));
+  },
+};

@@ -1,0 +1,96 @@
+import { vi } from 'vitest';
+import type { JobOptions } from '#lib/options/job-options.js';
+import { atEnd } from '../support/cleanup.js';
+import { bootQueue, type QueueApp, type QueueAppOptions } from '../support/queue-app.js';
+import type { TestRedis } from '../support/redis.js';
+import type { Measured } from './ledger.js';
+import { Meter, type Spent } from './meter.js';
+
+const ROUNDS = 3;
+const NODE = 'promises and timers of Node per 1,000 jobs';
+/** The test runner lives in the same process, and reports now and then: so many promises and timers may be its own. */
+const OF_RUNNER = 6;
+/** Every number has as many digits, so every job as many bytes. */
+const FIRST = 100_000;
+
+export interface Payload {
+  readonly n: number;
+  readonly to: string;
+  readonly template: string;
+}
+
+let next = FIRST;
+
+/** What a job of the bench carries. */
+export function payload(): Payload {
+  const n = next++;
+  return { n, to: `user${n}@example.com`, template: 'welcome' };
+}
+
+/** What `addBulk` takes. */
+export function bulk(count: number, options?: JobOptions, data: () => object = payload) {
+  return Array.from({ length: count }, () => ({ name: 'noop', data: data(), ...(options && { options }) }));
+}
+
+/** An application without what comes at its own time: its beats and its upkeep are far away. */
+export async function bootQuiet(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
+  const root = { lease: { duration: '1h' }, upkeep: { interval: '20d' }, ...options.root } as const;
+  const app = await bootQueue(redis, { watch: false, ...options, root });
+  const isWorker = options.handlers !== undefined || options.providers !== undefined;
+  // The thread that beats connects and registers the process a moment after the start.
+  if (isWorker) await new Meter(redis.admin).atRest((keys) => keys.some((key) => key.endsWith(':processes')));
+  return app;
+}
+
+/** The same, and its clock stands still: whatever it decides by its own speed does not depend on that of the machine. */
+export async function bootStill(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  atEnd(() => clock.mockRestore());
+  return bootQuiet(redis, options);
+}
+
+export interface Rounds {
+  /** Of one round. */
+  readonly jobs: number;
+  readonly round: () => Promise<Spent>;
+  /** Whether Node does the same in each round: not where replies come in any order, or the test itself waits. @default true */
+  readonly countsNode?: boolean;
+  /** Of all counters. @default that of the ledger */
+  readonly tolerance?: number;
+  /** How many script calls more or less there may be in a round. @default 0 */
+  readonly spareCalls?: number;
+}
+
+/** Of each counter the least of several rounds: whatever comes in between only adds to it. */
+export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measured> {
+  const { jobs, round, countsNode = true, spareCalls = 0 } = rounds;
+  const all: Spent[] = [];
+  for (let i = 0; i < ROUNDS; i++) all.push(await round());
+  const least = (of: (spent: Spent) => number) => Math.min(...all.map((spent) => of(spent)));
+  const perJob = (of: (spent: Spent) => number) => least(of) / jobs;
+  // A call may be a little dearer than others.
+  const ofCalls = (1.25 * spareCalls) / least((spent) => spent.scriptCalls);
+  const tolerance = rounds.tolerance ?? (spareCalls > 0 ? ofCalls : undefined);
+  const promises = least((spent) => spent.promises);
+  const counters = {
+    'Redis commands per job': perJob((spent) => spent.commands),
+    'script calls per 1,000 jobs': perJob((spent) => spent.scriptCalls) * 1_000,
+    'bytes sent per job': perJob((spent) => spent.bytesSent),
+    'bytes received per job': perJob((spent) => spent.bytesReceived),
+    ...(countsNode && { [NODE]: (promises / jobs) * 1_000 }),
+  };
+  const tolerances =
+    tolerance === undefined ? {} : Object.fromEntries(Object.keys(counters).map((name) => [name, tolerance]));
+  return {
+    server: await new Meter(redis.admin).server(),
+    counters,
+    tolerances: { ...tolerances, [NODE]: OF_RUNNER / promises + 2 * (tolerance ?? 0) },
+    detail: `${jobs} jobs took ${inWords(all.at(-1)!)}`,
+  };
+}
+
+/** What was called how often. */
+export function inWords({ calls }: Spent): string {
+  const sorted = [...calls].toSorted(([, a], [, b]) => b - a);
+  return sorted.map(([name, count]) => `${name} ${count}`).join(', ');
+}

@@ -1,0 +1,117 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { atEnd } from '../support/cleanup.js';
+import { Ledger, UPDATE, type Counters, type Measured } from './ledger.js';
+
+const SERVER = 'redis 7.0';
+const COMMANDS = 'Redis commands per job';
+
+function fileWith(counters: Record<string, Counters>): URL {
+  const folder = mkdtempSync(join(tmpdir(), 'godwit-counters-'));
+  atEnd(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'counters.json');
+  writeFileSync(path, JSON.stringify({ server: SERVER, counters }));
+  return pathToFileURL(path);
+}
+
+const measured = (counters: Counters, more: Partial<Measured> = {}): Measured => ({
+  server: SERVER,
+  counters,
+  ...more,
+});
+
+/** What a measurement of `consume` is answered, where 0.2 commands are committed. */
+async function answerTo(one: Measured, committed: Counters = { [COMMANDS]: 0.2 }): Promise<string | null> {
+  const ledger = new Ledger(false, fileWith({ consume: committed }));
+  return ledger
+    .expectCommitted('consume', async () => one)
+    .then(
+      () => null,
+      (error: Error) => error.message,
+    );
+}
+
+describe('a counter', () => {
+  it('that is as committed, but for rounding, passes', async () => {
+    expect(await answerTo(measured({ [COMMANDS]: 0.2 }))).toBe(null);
+    expect(await answerTo(measured({ [COMMANDS]: 0.2009 }))).toBe(null);
+    expect(await answerTo(measured({ [COMMANDS]: 0 }), { [COMMANDS]: 0 })).toBe(null);
+  });
+
+  it('that is more fails, with its name, both values and what to do', async () => {
+    const said = await answerTo(
+      measured({ [COMMANDS]: 0.21 }, { detail: '100 jobs took evalsha 1, hget 20' }),
+    );
+    expect(said).toContain('consume: the counters are not those of test/counters/counters.json');
+    expect(said).toContain(`${COMMANDS}: committed 0.2, measured 0.21, MORE by 5.0 %: a regression`);
+    expect(said).toContain('100 jobs took evalsha 1, hget 20');
+    expect(said).toContain(UPDATE);
+  });
+
+  it('that is less fails too, so that the gain is committed', async () => {
+    const said = await answerTo(measured({ [COMMANDS]: 0.19 }));
+    expect(said).toContain(`${COMMANDS}: committed 0.2, measured 0.19, less by 5.0 %: a gain to be kept`);
+    expect(said).toContain(UPDATE);
+  });
+
+  it('that was nothing, and is something, fails', async () => {
+    expect(await answerTo(measured({ bytes: 0.01 }), { bytes: 0 })).toContain(
+      'bytes: committed 0, measured 0.01, MORE: a regression',
+    );
+  });
+
+  it('may differ by its own tolerance', async () => {
+    const tolerances = { [COMMANDS]: 0.1 };
+    expect(await answerTo(measured({ [COMMANDS]: 0.21 }, { tolerances }))).toBe(null);
+    expect(await answerTo(measured({ [COMMANDS]: 0.23 }, { tolerances }))).toContain('MORE by 15.0 %');
+  });
+
+  it('of which only one side knows fails', async () => {
+    expect(await answerTo(measured({}))).toContain(`${COMMANDS}: committed 0.2, measured nothing`);
+    expect(await answerTo(measured({ [COMMANDS]: 0.2, bytes: 3 }))).toContain(
+      'bytes: committed nothing, measured 3',
+    );
+  });
+
+  it('that depends on the server has a bound on another one', async () => {
+    const elsewhere = { server: 'valkey 9.1', isOfServer: true };
+    expect(await answerTo(measured({ [COMMANDS]: 0.15 }, elsewhere))).toBe(null);
+    expect(await answerTo(measured({ [COMMANDS]: 0.24 }, elsewhere))).toBe(null);
+    expect(await answerTo(measured({ [COMMANDS]: 0.26 }, elsewhere))).toContain(
+      'measured 0.26 on valkey 9.1',
+    );
+    expect(await answerTo(measured({ [COMMANDS]: 0.24 }, { server: 'valkey 9.1' }))).toContain('MORE');
+  });
+});
+
+describe('the committed values', () => {
+  it('that nothing measures any more are named', async () => {
+    const ledger = new Ledger(false, fileWith({ consume: { [COMMANDS]: 0.2 }, 'add by hand': {} }));
+    await ledger.expectCommitted('consume', async () => measured({ [COMMANDS]: 0.2 }));
+    expect(() => ledger.close()).toThrow(/not measured by any test: add by hand\. To leave it out: npm run/);
+  });
+
+  it('become what an update has measured', async () => {
+    const file = fileWith({ consume: { [COMMANDS]: 0.2 }, 'add by hand': {} });
+    const ledger = new Ledger(true, file);
+    await ledger.expectCommitted('consume', async () => measured({ [COMMANDS]: 0.123456 }));
+    ledger.close();
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      server: SERVER,
+      counters: { consume: { [COMMANDS]: 0.1235 } },
+    });
+  });
+
+  it('stay where a measurement of an update fails', async () => {
+    const file = fileWith({ consume: { [COMMANDS]: 0.2 } });
+    const before = readFileSync(file, 'utf8');
+    const ledger = new Ledger(true, file);
+    const failing = ledger.expectCommitted('consume', () => Promise.reject(new Error('no server')));
+    await expect(failing).rejects.toThrow('no server');
+    expect(() => ledger.close()).toThrow('consume could not be measured, so nothing is written');
+    expect(readFileSync(file, 'utf8')).toBe(before);
+  });
+});

@@ -1,0 +1,107 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+
+/** Counters of one measurement by their name, unit included. */
+export type Counters = Readonly<Record<string, number>>;
+
+export interface Measured {
+  /** On which it was: `redis 7.0`. */
+  readonly server: string;
+  readonly counters: Counters;
+  /** Share by which a counter may differ from what is committed. @default for each 0.005, a little more than rounding */
+  readonly tolerances?: Counters;
+  /** What a key takes is a matter of the server: on another one it may be less, and a quarter more. @default false */
+  readonly isOfServer?: boolean;
+  /** Of what the counters are made, to find what has changed. */
+  readonly detail?: string;
+}
+
+interface Book {
+  readonly server: string;
+  readonly counters: Readonly<Record<string, Counters>>;
+}
+
+export const UPDATE = 'npm run counters:update';
+const FILE = new URL('counters.json', import.meta.url);
+const TOLERANCE = 0.005;
+const OTHER_SERVER = 1.25;
+const DIGITS = 4;
+
+/** Holds what is measured against what is committed; where `GODWIT_COUNTERS` is `update`, what is measured is written there. */
+export class Ledger {
+  private readonly committed: Book;
+  private readonly measured = new Map<string, Measured | null>();
+
+  constructor(
+    private readonly isUpdate = process.env['GODWIT_COUNTERS'] === 'update',
+    private readonly file = FILE,
+  ) {
+    this.committed = JSON.parse(readFileSync(file, 'utf8')) as Book;
+  }
+
+  /** Rejects where a counter is not as committed: more is a regression, less a gain that would be lost unnoticed. */
+  async expectCommitted(what: string, measure: () => Promise<Measured>): Promise<void> {
+    this.measured.set(what, null);
+    const measured = await measure();
+    this.measured.set(what, measured);
+    if (this.isUpdate) return;
+    const faults = faultsOf(measured, this.committed.counters[what] ?? {}, this.committed.server);
+    if (faults.length > 0) throw new Error(failure(what, faults, measured.detail));
+  }
+
+  /** Once all is measured. Throws on what is committed and was not measured; an update leaves it out. */
+  close(): void {
+    if (!this.isUpdate) {
+      const stale = Object.keys(this.committed.counters).filter((what) => !this.measured.has(what));
+      if (stale.length === 0) return;
+      throw new Error(
+        `committed, and not measured by any test: ${stale.join('; ')}. To leave it out: ${UPDATE}`,
+      );
+    }
+    const entries = [...this.measured].map(([what, measured]) => {
+      if (measured === null) throw new Error(`${what} could not be measured, so nothing is written`);
+      return { what, ...measured };
+    });
+    const counters = Object.fromEntries(entries.map((entry) => [entry.what, rounded(entry.counters)]));
+    const book: Book = { server: entries[0]!.server, counters };
+    writeFileSync(this.file, `${JSON.stringify(book, null, 2)}\n`);
+  }
+}
+
+function faultsOf(measured: Measured, committed: Counters, committedServer: string): string[] {
+  const { server, tolerances = {}, isOfServer = false } = measured;
+  const counters = rounded(measured.counters);
+  const isElsewhere = isOfServer && server !== committedServer;
+  const faults: string[] = [];
+  for (const name of new Set([...Object.keys(committed), ...Object.keys(counters)])) {
+    const was = committed[name];
+    const is = counters[name];
+    const said = `${name}: committed ${was ?? 'nothing'}, measured ${is ?? 'nothing'}`;
+    if (was === undefined || is === undefined) faults.push(said);
+    else if (isElsewhere) {
+      if (is > was * OTHER_SERVER) faults.push(`${said} on ${server}, more than servers differ by`);
+    } else if (Math.abs(is - was) > was * (tolerances[name] ?? TOLERANCE))
+      faults.push(said + direction(was, is));
+  }
+  return faults;
+}
+
+function direction(was: number, is: number): string {
+  const share = was === 0 ? '' : ` by ${((Math.abs(is - was) / was) * 100).toFixed(1)} %`;
+  return is > was ? `, MORE${share}: a regression` : `, less${share}: a gain to be kept`;
+}
+
+function failure(what: string, faults: readonly string[], detail: string | undefined): string {
+  return [
+    `${what}: the counters are not those of test/counters/counters.json.`,
+    ...faults.map((fault) => `  ${fault}`),
+    ...(detail === undefined ? [] : [`  Measured: ${detail}`]),
+    'More: take away what your change has added. Less, or worth its price: commit the new values with the change, by',
+    `  ${UPDATE}`,
+  ].join('\n');
+}
+
+function rounded(counters: Counters): Counters {
+  return Object.fromEntries(
+    Object.entries(counters).map(([name, value]) => [name, Number(value.toPrecision(DIGITS))]),
+  );
+}

@@ -1,0 +1,161 @@
+import { createHook } from 'node:async_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { until } from '../support/wait.js';
+
+/** What some work has cost, by counters that have no time in them. */
+export interface Spent {
+  /** Calls by the name of the command, those inside scripts included. */
+  readonly calls: ReadonlyMap<string, number>;
+  readonly commands: number;
+  readonly scriptCalls: number;
+  /** Over the wire to Redis. */
+  readonly bytesSent: number;
+  /** And back. */
+  readonly bytesReceived: number;
+  /** Promises, timers and whatever else puts off work, made in this process. */
+  readonly promises: number;
+}
+
+interface Reading {
+  readonly calls: ReadonlyMap<string, number>;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+/** Commands of the meter itself; the library sends none of them while it is metered. */
+const OWN = new Set(['info', 'keys', 'client|list', 'client|unblock', 'memory|usage']);
+/** As Node calls them. What sockets make is left out: how a reply is cut into packets is up to the machine. */
+const PUT_OFF = new Set(['PROMISE', 'Timeout', 'Immediate', 'Microtask']);
+const SCRIPTS = ['eval', 'evalsha', 'fcall'];
+const PATIENT_MS = 15_000;
+
+/** Reads the counters of a server that nobody uses but the library, through a client that nobody else uses. */
+export class Meter {
+  constructor(private readonly admin: Redis) {}
+
+  /** What `work` costs. Node is counted until it resolves, the server until `settled` does too. */
+  async spend(
+    work: () => Promise<unknown>,
+    settled: () => Promise<unknown> = async () => {},
+  ): Promise<Spent> {
+    const before = await this.read();
+    const made = countPromises();
+    await work();
+    const promises = made();
+    await settled();
+    const after = await this.read();
+    const calls = new Map<string, number>();
+    for (const [name, count] of after.calls) {
+      const more = count - (before.calls.get(name) ?? 0);
+      if (more > 0) calls.set(name, more);
+    }
+    return {
+      calls,
+      commands: sum(calls.values()),
+      scriptCalls: sum(SCRIPTS.map((name) => calls.get(name) ?? 0)),
+      bytesSent: after.bytesIn - before.bytesIn,
+      bytesReceived: after.bytesOut - before.bytesOut,
+      promises,
+    };
+  }
+
+  /** Until the bell is all that the library waits for, no job waits or runs, and `also` holds of the keys. */
+  async atRest(also: (keys: readonly string[]) => boolean = () => true): Promise<void> {
+    let last = '';
+    let seen = '';
+    await until(
+      async () => {
+        const blocked = (await this.info('clients')).get('blocked_clients');
+        const keys = await this.keys();
+        const before = last;
+        last = JSON.stringify([...(await this.read()).calls]);
+        seen = `${blocked} blocked, keys ${keys.join(' ')}`;
+        if (blocked !== '1' || keys.some((key) => /:(wait|prioritized|active:.*)$/.test(key)) || !also(keys))
+          return false;
+        // What Redis has answered a moment ago may lead to one more call.
+        await pause(2);
+        return last === before;
+      },
+      { timeout: PATIENT_MS, what: () => `the library is at rest, got ${seen}` },
+    );
+  }
+
+  /** Until a command has been called so many times more. */
+  async calls(command: string, count: number): Promise<void> {
+    const called = async () => (await this.read()).calls.get(command) ?? 0;
+    const from = await called();
+    await until(async () => (await called()) >= from + count, {
+      timeout: PATIENT_MS,
+      what: `${count} ${command}`,
+    });
+  }
+
+  keys(): Promise<string[]> {
+    return this.admin.keys('*');
+  }
+
+  /** Bytes of all keys together, with what their data structures take. */
+  async bytesOfKeys(): Promise<number> {
+    const keys = await this.keys();
+    const sizes = keys.map((key) => this.admin.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) as Promise<number>);
+    return sum(await Promise.all(sizes));
+  }
+
+  /** Ends the block on the bell as its own time limit would; resolves once the library blocks again. */
+  async endBlock(): Promise<void> {
+    const list = String(await this.admin.client('LIST')).split('\n');
+    const blocked = list.find((line) => / flags=[A-Za-z]*b/.test(line));
+    await this.admin.client('UNBLOCK', /\bid=(\d+)/.exec(blocked!)![1]!, 'TIMEOUT');
+    await this.atRest();
+  }
+
+  async connectionsOpened(): Promise<number> {
+    return Number((await this.info('stats')).get('total_connections_received'));
+  }
+
+  /** `redis 7.0`: what a key takes depends on it. */
+  async server(): Promise<string> {
+    const info = await this.info('server');
+    const name = info.get('server_name') ?? 'redis';
+    return `${name} ${/^\d+\.\d+/.exec(info.get(`${name}_version`)!)![0]}`;
+  }
+
+  private async read(): Promise<Reading> {
+    const { stream } = this.admin as unknown as { stream: { bytesRead: number; bytesWritten: number } };
+    // The answer counts what was written before it.
+    const { bytesRead } = stream;
+    const info = await this.info('stats', 'commandstats');
+    const calls = new Map<string, number>();
+    for (const [name, value] of info) {
+      const [, command] = /^cmdstat_(.+)$/.exec(name) ?? [];
+      if (command && !OWN.has(command)) calls.set(command, Number(/^calls=(\d+)/.exec(value)![1]));
+    }
+    return {
+      calls,
+      bytesIn: Number(info.get('total_net_input_bytes')) - stream.bytesWritten,
+      bytesOut: Number(info.get('total_net_output_bytes')) - bytesRead,
+    };
+  }
+
+  private async info(...sections: string[]): Promise<ReadonlyMap<string, string>> {
+    const lines = String(await this.admin.call('INFO', ...sections)).split('\r\n');
+    return new Map(lines.map((line) => [line.split(':', 1)[0]!, line.slice(line.indexOf(':') + 1)]));
+  }
+}
+
+function countPromises(): () => number {
+  let made = 0;
+  const init = (_: number, type: string) => void (made += PUT_OFF.has(type) ? 1 : 0);
+  const hook = createHook({ init }).enable();
+  return () => {
+    hook.disable();
+    return made;
+  };
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const number of numbers) total += number;
+  return total;
+}
