@@ -19,7 +19,7 @@ export const godwit: Contender = {
   packages: ['godwit', '@nestjs/core', 'ioredis'],
   terms: [
     'QueueModule with a decorated handler: acknowledged, at-least-once (a lease per worker, renewed by a thread; stalled jobs are recovered)',
-    'completed jobs leave nothing; 3 attempts with exponential backoff, its default, everywhere; its event stream is on, as by default; concurrency as stated, per queue',
+    'completed jobs leave nothing, or the last 1,000 for an hour where results are kept; 3 attempts with exponential backoff, its default, everywhere; its event stream is on, as by default; concurrency as stated, per queue',
   ],
   offers: ['acknowledged', 'retries', 'delays', 'schedules', 'results', 'events', 'replicas'],
   async open(options: OpenOptions) {
