@@ -3,36 +3,15 @@ import { startRedis } from '../../tools/redis.mjs';
 import { check } from './check/check.js';
 import { contenders } from './contenders/index.js';
 import { CONTROL_NAME } from './measure/connections.js';
-import { HELP, UsageError, readOptions, type Request } from './options.js';
+import { HELP, readOptions, type Request } from './options.js';
 import { render } from './report/text.js';
 import { rowsOf, save, type Result } from './report/result.js';
 import { surroundings } from './report/surroundings.js';
+import { runCommand } from './run/command.js';
 import { Progress } from './run/progress.js';
 import { runTurns, turns } from './run/runner.js';
 
-const interrupt = new AbortController();
-process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
-process.once('SIGTERM', () => interrupt.abort(new Error('interrupted')));
-
-try {
-  const plan = readOptions(process.argv.slice(2));
-  if (plan === undefined) process.stdout.write(HELP);
-  else process.exitCode = await bench(plan, interrupt.signal);
-} catch (error) {
-  process.exitCode = explain(error);
-}
-
-function explain(error: unknown): number {
-  if (error instanceof UsageError) {
-    process.stderr.write(`${error.message}\n\n${HELP}`);
-    return 2;
-  }
-  if (interrupt.signal.aborted) {
-    process.stderr.write('\ninterrupted\n');
-    return 130;
-  }
-  throw error;
-}
+await runCommand({ read: readOptions, help: HELP, run: bench });
 
 /** The exit code: 1 when some measurement or proof failed. */
 async function bench(plan: Request, signal: AbortSignal): Promise<number> {

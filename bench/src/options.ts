@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { contenders } from './contenders/index.js';
+import { pick, UsageError, whole } from './flags.js';
 import type { Plan } from './run/runner.js';
 import { scenarios } from './scenarios/index.js';
 
@@ -14,9 +15,6 @@ export const HELP = `Measures Godwit beside its peers on a private Redis.
   --check               measures nothing; shows of each contender that it does what it offers
   --help                this text
 `;
-
-/** A flag that cannot be followed; the message says why. */
-export class UsageError extends Error {}
 
 /** What was asked for. */
 export interface Request extends Plan {
@@ -58,21 +56,4 @@ function parse(argv: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
-}
-
-function whole(flag: string, text: string, min: number): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < min) {
-    throw new UsageError(`${flag} must be a whole number of at least ${min}, got '${text}'`);
-  }
-  return value;
-}
-
-function pick(flag: string, text: string | undefined, known: readonly string[]): readonly string[] {
-  if (text === undefined) return known;
-  const names = [...new Set(text.split(',').map((name) => name.trim()))];
-  const unknown = names.filter((name) => !known.includes(name));
-  if (unknown.length > 0)
-    throw new UsageError(`${flag}: no '${unknown.join("', '")}'; there are ${known.join(', ')}`);
-  return names;
 }

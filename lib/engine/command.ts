@@ -19,12 +19,16 @@ export class FlatCommand extends Command {
     const text = encode(name, args, lengthOf);
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
     if (Buffer.byteLength(text) === text.length) return Buffer.from(text, 'latin1');
-    return encode(name, args, (text) => Buffer.byteLength(text));
+    return encode(name, args, bytesOf);
   }
 }
 
 function lengthOf(text: string): number {
   return text.length;
+}
+
+function bytesOf(text: string): number {
+  return Buffer.byteLength(text);
 }
 
 function encode(name: string, args: readonly unknown[], measure: (text: string) => number): string {

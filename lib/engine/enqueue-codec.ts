@@ -48,8 +48,9 @@ function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {
     group.names.push(job.name);
     if (group === delayed) delayed.delays.push(job.delayMs ?? Math.max(0, Math.ceil(job.dueAt! - now)));
   }
-  writeGroup(fields, 'added', added.ids, [['name', added.names]]);
-  writeGroup(fields, 'delayed', delayed.ids, [
+  if (added.ids.length > 0) writeGroup(fields, 'added', added.ids.join('\n'), [['name', added.names]]);
+  if (delayed.ids.length === 0) return;
+  writeGroup(fields, 'delayed', delayed.ids.join('\n'), [
     ['name', delayed.names],
     ['delay', delayed.delays],
   ]);

@@ -32,19 +32,18 @@ export class EventColumns {
 
   /** Appends the fields of this group to a list of fields and values; without ids where the script puts them in. */
   writeTo(fields: Value[], withIds = true): void {
-    if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids : [''], this.columns);
+    if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids.join('\n') : '', this.columns);
   }
 }
 
-/** Appends the fields of a group whose columns are there already. */
+/** Appends the fields of a group: its ids, a line each, and its columns. */
 export function writeGroup(
   fields: Value[],
   type: EventType,
-  ids: readonly string[],
+  ids: string,
   columns: Iterable<readonly [string, readonly Value[]]>,
 ): void {
-  if (ids.length === 0) return;
-  fields.push(type, ids.join('\n'));
+  fields.push(type, ids);
   for (const [column, values] of columns) fields.push(`${type}.${column}`, fold(values));
 }
 

@@ -57,17 +57,22 @@ export class IdGenerator {
   private readonly nonce = randomInt(36 ** 6)
     .toString(36)
     .padStart(6, '0');
+  /** What may follow the first eleven characters. */
+  private readonly tails = Array.from(DIGITS, (digit) => digit + this.nonce);
   private lastMs = 0;
   private lastMsText = '0'.repeat(9);
   private countInMs = -1;
+  /** Time and all of the count but its last digit. */
+  private head = '';
 
   /** Where the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
   next(nowMs: number): string {
     const ms = Math.floor(nowMs);
     if (ms > this.lastMs) this.startMs(ms);
     else if (++this.countInMs === IDS_PER_MS) this.startMs(this.lastMs + 1);
-    const count = this.countInMs;
-    return this.lastMsText + PAIRS[(count / 36) | 0] + DIGITS.charAt(count % 36) + this.nonce;
+    const digit = this.countInMs % 36;
+    if (digit === 0) this.head = this.lastMsText + PAIRS[(this.countInMs / 36) | 0]!;
+    return this.head + this.tails[digit]!;
   }
 
   private startMs(ms: number): void {

@@ -60,6 +60,9 @@ const NO_OPTIONS: StoredJobOptions = Object.freeze({});
 
 let lastCreatedAt = 0;
 let lastCreatedAtText = '0';
+let lastName = '';
+/** Name and time of the last body, which mostly are those of the next. */
+let lastHead = '\n0\n';
 
 /**
  * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered, or `NO_DATA`.
@@ -72,8 +75,13 @@ export function encodeBody(name: string, nowMs: number, options: RecordOptions, 
   if (createdAt !== lastCreatedAt) {
     lastCreatedAt = createdAt;
     lastCreatedAtText = createdAt.toString(36);
+    lastName = '';
   }
-  return `${name}\n${lastCreatedAtText}\n${encodeOptions(createdAt, options)}\n${dataJson}`;
+  if (name !== lastName) {
+    lastName = name;
+    lastHead = `${name}\n${lastCreatedAtText}\n`;
+  }
+  return `${lastHead}${encodeOptions(createdAt, options)}\n${dataJson}`;
 }
 
 function encodeOptions(createdAt: number, options: RecordOptions): string {

@@ -34,7 +34,10 @@ function toJson(data: unknown, path: Path, maxBytes: number, what: string | unde
     json = JSON.stringify(data);
   } catch (error) {
     if (error instanceof GodwitError) throw error;
-    throw new InvalidPayloadError(pathText(path), `something that throws ${thrownText(error)} when it is read`);
+    throw new InvalidPayloadError(
+      pathText(path),
+      `something that throws ${thrownText(error)} when it is read`,
+    );
   }
   if (json === undefined) throw new InvalidPayloadError(pathText(path), 'undefined when it is read again');
   return json;

@@ -59,6 +59,8 @@ class Batcher {
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
   private flushing = false;
+  /** Of the adds of this tick. */
+  private deadline = 0;
 
   constructor(
     private readonly engine: QueueEngine,
@@ -75,8 +77,10 @@ class Batcher {
         new RedisUnavailableError('add', 'no', `${MAX_BUFFERED} adds already wait for Redis in this process`),
       );
     }
+    // Within a tick time does not matter.
+    if (!this.flushing) this.deadline = performance.now() + this.timeoutMs;
     return new Promise((resolve, reject) => {
-      this.buffer.push({ job, deadline: performance.now() + this.timeoutMs, resolve, reject });
+      this.buffer.push({ job, deadline: this.deadline, resolve, reject });
       this.schedule();
     });
   }
@@ -142,14 +146,15 @@ class Batcher {
    */
   private take(): Waiting[] {
     const { replication } = this.buffer[0]!.job;
-    const ids = new Set<string>();
+    // Ids that were made here are never the same.
+    const ids = this.buffer.some(({ job }) => job.hasOwnId) ? new Set<string>() : null;
     let bytes = 0;
     let count = 0;
     for (const { job } of this.buffer) {
       bytes += job.body.length;
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
-      if (isFull || ids.has(job.id) || !isSame(job.replication, replication)) break;
-      ids.add(job.id);
+      if (isFull || ids?.has(job.id) || !isSame(job.replication, replication)) break;
+      ids?.add(job.id);
       count += 1;
     }
     if (count === this.buffer.length) {

@@ -104,11 +104,7 @@ export class Queue<Jobs = any> {
    * @throws {RedisRefusedError} where Redis is full, or the like
    * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
-  add<Job extends JobIn<Jobs>>(
-    job: Job,
-    data: InputIn<Jobs, Job>,
-    options?: JobOptions,
-  ): Promise<AddResult>;
+  add<Job extends JobIn<Jobs>>(job: Job, data: InputIn<Jobs, Job>, options?: JobOptions): Promise<AddResult>;
   // One promise, made where it is settled: an async function would make two more for every job.
   add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
     if (isDefinition(job)) return this.addDefined(job, data, options);

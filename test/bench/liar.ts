@@ -50,15 +50,16 @@ class FakeSession implements Session {
     for (const data of batch) await this.add(queue, data, options);
   }
 
-  schedule(queue: string, id: string, everyMs: number, data: Payload): Promise<void> {
-    if (this.schedules.has(id) && this.lie !== 'schedules') return Promise.resolve();
+  schedule(queue: string, id: string, everyMs: number, data: Payload): Promise<number> {
+    const dueAt = Date.now() + everyMs;
+    if (this.schedules.has(id) && this.lie !== 'schedules') return Promise.resolve(dueAt);
     this.schedules.add(id);
     const next = (): void => {
       void this.add(queue, data);
       this.later(everyMs, next);
     };
     this.later(everyMs, next);
-    return Promise.resolve();
+    return Promise.resolve(dueAt);
   }
 
   resultOf(_queue: string, added: unknown): Promise<unknown> {

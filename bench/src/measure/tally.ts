@@ -6,6 +6,8 @@ export interface Counted {
   readonly warmUp: number;
   /** Those that are measured. */
   readonly jobs: number;
+  /** Those that wait behind them; some of them may run before everything stops. @default none */
+  readonly behind?: number;
   /** How often job `n` runs, all runs but the last one failing. @default once */
   readonly runs?: (n: number) => number;
 }
@@ -19,10 +21,12 @@ export class Tally {
   /** Takes a run of a job that runs once. */
   readonly handle = (data: Payload): void => void this.ran(data.n);
 
+  /** Jobs so far, those of the warm-up and those after the last measured one too. */
+  handled = 0;
+
   private readonly seen: Uint8Array;
   private readonly all: number;
   private readonly reportEvery: number;
-  private handled = 0;
   private startedAt = 0;
   private startedCpu: NodeJS.CpuUsage | undefined;
   private endedAt = Number.NaN;
@@ -36,7 +40,7 @@ export class Tally {
     private readonly progress: (done: number, total: number) => void,
   ) {
     this.all = counted.warmUp + counted.jobs;
-    this.seen = new Uint8Array(this.all);
+    this.seen = new Uint8Array(this.all + (counted.behind ?? 0));
     this.reportEvery = Math.max(1, Math.floor(this.all / 20));
     this.finished = new Promise((resolve, reject) => {
       this.resolve = resolve;

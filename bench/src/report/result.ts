@@ -80,11 +80,11 @@ function ratiosOf(
   return ratios;
 }
 
-/** Writes the result and answers where. */
-export function save(result: Result): string {
+/** Writes the result and answers where; its name begins with `prefix`. */
+export function save(result: Result, prefix = ''): string {
   const folder = fileURLToPath(new URL('../../results/', import.meta.url));
   mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${result.startedAt.slice(0, 19).replaceAll(':', '-')}.json`);
+  const file = join(folder, `${prefix}${result.startedAt.slice(0, 19).replaceAll(':', '-')}.json`);
   writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
   return file;
 }

@@ -1,6 +1,7 @@
 import Table from 'cli-table3';
 import type { Summary } from '../measure/stats.js';
 import type { Result, Row } from './result.js';
+import type { Surroundings } from './surroundings.js';
 
 /** The whole report as plain text: table, what differs between the contenders, and where it was measured. */
 export function render(result: Result): string {
@@ -91,7 +92,7 @@ function short(value: number): string {
 }
 
 /** Three significant digits, and all digits before the point. */
-function number(value: number): string {
+export function number(value: number): string {
   if (value === 0) return '0';
   const before = Math.floor(Math.log10(Math.abs(value))) + 1;
   const digits = Math.min(4, Math.max(0, 3 - before));
@@ -105,7 +106,7 @@ function legend([first, ...others]: readonly string[]): string[] {
   return ['', `↑ more is better, ↓ less is${others.length === 0 ? '' : ratio}; –: not offered`];
 }
 
-function terms(all: Result['terms']): string[] {
+export function terms(all: Result['terms']): string[] {
   return [
     'What differs:',
     ...Object.entries(all).flatMap(([name, lines]) => lines.map((line) => `  ${name}: ${line}`)),
@@ -113,20 +114,34 @@ function terms(all: Result['terms']): string[] {
 }
 
 function footer({ rounds, surroundings, startedAt, samples }: Result, names: readonly string[]): string[] {
-  const { machine, node, redis, packages, commit } = surroundings;
-  const settings = Object.entries(redis.settings).map(
-    ([key, value]) => `${key} ${value === '' ? "''" : value}`,
-  );
-  const failures = samples.filter((s) => s.error !== undefined);
   return [
     `Medians of ${rounds} rounds ± half the range. Each title says how many jobs were measured; others went before as warm-up, mostly a fifth as many.`,
     `${names.join(', ')} took turns in each round, each measurement in a process of its own, on one private Redis that was emptied between.`,
     'Redis CPU, commands and script calls of whatever consumes are those of the whole run, its warm-up and start included; all other figures leave them out.',
+    ...whereOf(surroundings, startedAt),
+    ...failuresOf(samples),
+  ];
+}
+
+/** Machine, versions and settings. */
+export function whereOf(
+  { machine, node, redis, packages, commit }: Surroundings,
+  startedAt: string,
+): string[] {
+  const settings = Object.entries(redis.settings).map(
+    ([key, value]) => `${key} ${value === '' ? "''" : value}`,
+  );
+  return [
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}; load before ${machine.loadBefore.toFixed(2)}`,
     `Node ${node}, Redis ${redis.version} (${settings.join(', ')}), commit ${commit}, ${startedAt}`,
     Object.entries(packages)
       .map(([name, version]) => `${name} ${version}`)
       .join(', '),
-    ...failures.map((s) => `FAILED ${s.scenario} · ${s.contender} · round ${s.round}: ${s.error}`),
   ];
+}
+
+export function failuresOf(samples: Result['samples']): string[] {
+  return samples
+    .filter((s) => s.error !== undefined)
+    .map((s) => `FAILED ${s.scenario} · ${s.contender} · round ${s.round}: ${s.error}`);
 }

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { contenders } from '../contenders/index.js';
+import { growthScenario } from '../growth/index.js';
 import { CONTROL_NAME } from '../measure/connections.js';
 import type { Lab, Scenario } from '../scenario.js';
 import { scenarios } from '../scenarios/index.js';
@@ -21,7 +22,7 @@ async function execute({
   url,
   jobs,
 }: Order): Promise<Record<string, number>> {
-  const scenario = scenarios.find((s) => s.name === name)!;
+  const scenario = scenarios.find((s) => s.name === name) ?? growthScenario(name);
   const control = new Redis(url, { connectionName: CONTROL_NAME });
   const lab: Lab = {
     contender: await contenders[contender]!(),

@@ -13,23 +13,61 @@ local function goes_on(id)
   return is_held(id) and not is_cancelled(id)
 end
 
-local mine = {}
-for _, id in ipairs(completed_ids) do
-  if is_held(id) then mine[#mine + 1] = id end
+-- Mostly a batch is held as a whole, and each id in it once: then one command does for all what else is done one by one.
+local function are_held(ids)
+  if #ids == 0 then return false end
+  local member, seen = redis.call('SMISMEMBER', key_active, unpack(ids)), {}
+  for i = 1, #ids do
+    if member[i] == 0 or seen[ids[i]] then return false end
+    seen[ids[i]] = true
+  end
+  return true
 end
-if #mine > 0 then forget(unpack(mine)) end
-local done = #mine
 
+local done = 0
+if are_held(completed_ids) then
+  done = redis.call('SREM', key_active, unpack(completed_ids))
+  forget(unpack(completed_ids))
+else
+  local mine = {}
+  for _, id in ipairs(completed_ids) do
+    if is_held(id) then mine[#mine + 1] = id end
+  end
+  if #mine > 0 then forget(unpack(mine)) end
+  done = #mine
+end
+
+local function forget_failures(...)
+  if #trace_keys == 0 then return end
+  redis.call('HDEL', key_attempts, ...)
+  redis.call('HDEL', key_stalls, ...)
+  if has_cancels then redis.call('HDEL', key_cancels, ...) end
+end
+
+local kept, until_when, results = {}, {}, {}
 for i = kept_first, kept_last, 3 do
-  local id = ARGV[i]
-  if is_held(id) then
-    redis.call('ZADD', key_completed, now + tonumber(ARGV[i + 1]), id)
-    redis.call('HSET', key_results, id, now .. '\n' .. ARGV[i + 2])
-    redis.call('HDEL', key_attempts, id)
-    redis.call('HDEL', key_stalls, id)
-    if has_cancels then redis.call('HDEL', key_cancels, id) end
-    done = done + 1
-    completed = completed + 1
+  kept[#kept + 1] = ARGV[i]
+  until_when[#until_when + 1] = now + tonumber(ARGV[i + 1])
+  until_when[#until_when + 1] = ARGV[i]
+  results[#results + 1] = ARGV[i]
+  results[#results + 1] = now .. '\n' .. ARGV[i + 2]
+end
+if are_held(kept) then
+  redis.call('SREM', key_active, unpack(kept))
+  redis.call('ZADD', key_completed, unpack(until_when))
+  redis.call('HSET', key_results, unpack(results))
+  forget_failures(unpack(kept))
+  done = done + #kept
+  completed = completed + #kept
+else
+  for i, id in ipairs(kept) do
+    if is_held(id) then
+      redis.call('ZADD', key_completed, until_when[2 * i - 1], id)
+      redis.call('HSET', key_results, id, results[2 * i])
+      forget_failures(id)
+      done = done + 1
+      completed = completed + 1
+    end
   end
 end
 if completed > 0 then trim_completed() end

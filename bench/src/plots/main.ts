@@ -1,0 +1,67 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Result } from '../report/result.js';
+import { drawBars } from './bars.js';
+import { comparisonPanels, ratioPanel } from './comparison.js';
+import { curvePanels } from './curves.js';
+import { newest } from './inputs.js';
+import { drawCurves } from './lines.js';
+import { drawRatios } from './ratios.js';
+import { figuresTable, fillMarked, sourceLine } from './table.js';
+import { themes, type Theme } from './theme.js';
+
+const OWN = 'godwit';
+const BENCH = fileURLToPath(new URL('../../', import.meta.url));
+const README = join(BENCH, '../README.md');
+
+const HELP = `Draws bench/plots/*.svg and writes the figures of README.md, from the newest results in bench/results,
+or from those that are named:
+
+  node bench/dist/plots/main.js [file.json …]
+`;
+
+const files = process.argv.slice(2);
+if (files.includes('--help')) process.stdout.write(HELP);
+else paint(newest((files.length > 0 ? files : stored()).map(read)));
+
+function paint({ comparison, growths }: ReturnType<typeof newest>): void {
+  if (comparison) {
+    const panels = comparisonPanels(comparison.rows, OWN);
+    if (panels.length > 0) write('comparison', (theme) => drawBars(panels, theme));
+    const ratios = ratioPanel(comparison.rows, OWN);
+    if (ratios.lines.length > 0) write('ratios', (theme) => drawRatios(ratios, theme));
+    const text = `${figuresTable(comparison, OWN)}\n\n${sourceLine(comparison)}`;
+    writeFileSync(README, fillMarked(readFileSync(README, 'utf8'), 'figures', text));
+    process.stderr.write(`the figures of README.md are of the run of ${comparison.startedAt}\n`);
+  }
+  for (const result of growths) {
+    const panels = curvePanels(result, OWN);
+    if (panels.length > 0) write(`growth-${result.growth.name}`, (theme) => drawCurves(panels, theme));
+  }
+  if (!comparison && growths.length === 0) {
+    process.stderr.write('there are no results: npm run bench, npm run bench:growth\n');
+    process.exitCode = 1;
+  }
+}
+
+function write(name: string, plot: (theme: Theme) => string): void {
+  mkdirSync(join(BENCH, 'plots'), { recursive: true });
+  for (const theme of themes) {
+    const file = join(BENCH, 'plots', `${name}-${theme.name}.svg`);
+    writeFileSync(file, plot(theme));
+    process.stderr.write(`${relative(process.cwd(), file)}\n`);
+  }
+}
+
+function stored(): string[] {
+  const folder = join(BENCH, 'results');
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => join(folder, name));
+}
+
+function read(file: string): Result {
+  return JSON.parse(readFileSync(file, 'utf8')) as Result;
+}

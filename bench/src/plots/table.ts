@@ -1,0 +1,88 @@
+import { brief } from '../report/words.js';
+import type { Result } from '../report/result.js';
+import { find, timesAsGood } from './comparison.js';
+
+/** One line of the table. */
+interface Line {
+  readonly title: string;
+  readonly scenario: string;
+  readonly key: string;
+  /** Stands behind the first one, after a slash. */
+  readonly and?: string;
+  readonly unit?: string;
+}
+
+const LINES: readonly Line[] = [
+  { title: 'work off no-op jobs, concurrency 100, jobs/s', scenario: 'consume', key: 'perSecond' },
+  { title: 'add in bulk, 1,000 jobs a call, jobs/s', scenario: 'add-bulk', key: 'perSecond' },
+  { title: 'add, 100 calls in flight, jobs/s', scenario: 'add-in-flight', key: 'perSecond' },
+  { title: 'CPU of Redis per job worked off', scenario: 'consume', key: 'redisCpu', unit: 'µs' },
+  { title: 'CPU of the worker per job', scenario: 'consume', key: 'processCpu', unit: 'µs' },
+  { title: 'script calls per 1,000 jobs', scenario: 'consume', key: 'scriptCalls' },
+  {
+    title: 'idle worker, from `add` to the handler, p50 / p99',
+    scenario: 'pick-up',
+    key: 'p50',
+    and: 'p99',
+    unit: 'ms',
+  },
+  {
+    title: 'memory of Redis per waiting job, with retries',
+    scenario: 'waiting-memory',
+    key: 'retrying',
+    unit: 'B',
+  },
+  { title: 'connections with 100 queues and 100 processors', scenario: 'connections', key: 'many' },
+];
+
+/** The figures as Markdown, a column per system; behind those of peers, how many times as good the own one is. */
+export function figuresTable({ rows, terms }: Pick<Result, 'rows' | 'terms'>, own: string): string {
+  const peers = Object.keys(terms).filter((name) => name !== own);
+  const lines = LINES.flatMap((line) => {
+    const row = find(rows, line.scenario, line.key);
+    if (row?.contenders[own] === undefined) return [];
+    const and = line.and === undefined ? undefined : find(rows, line.scenario, line.and);
+    const times = timesAsGood(row, own);
+    const cells = [own, ...peers].map((name) => {
+      const values = [row, ...(and ? [and] : [])].flatMap((r) => r.contenders[name]?.median ?? []);
+      if (values.length === 0) return '–';
+      const text = `${values.map(brief).join(' / ')}${line.unit ? ` ${line.unit}` : ''}`;
+      return times[name] === undefined ? text : `${text} (${ratio(times[name])})`;
+    });
+    return [`| ${[line.title, ...cells].join(' | ')} |`];
+  });
+  return [`| | ${[own, ...peers].join(' | ')} |`, `|---${'|---'.repeat(1 + peers.length)}|`, ...lines].join(
+    '\n',
+  );
+}
+
+/** Machine, versions and how often, in one sentence. */
+export function sourceLine({
+  surroundings,
+  rounds,
+  jobs,
+  startedAt,
+}: Omit<Result, 'rows' | 'terms' | 'samples'>): string {
+  const { machine, node, redis, packages, commit } = surroundings;
+  const versions = Object.entries(packages)
+    .filter(([name]) => name !== 'godwit')
+    .map(([name, version]) => `${name} ${version}`);
+  return [
+    `Medians of ${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${jobs.toLocaleString('en')} jobs, ${startedAt.slice(0, 10)}, commit ${commit};`,
+    `${machine.cpu}, ${machine.cores} cores; Redis ${redis.version}, Node ${node.replace(/^v/, '')}, ${versions.join(', ')}.`,
+  ].join('\n');
+}
+
+/** The text with what stands between two markers replaced. Throws where the page has no such markers. */
+export function fillMarked(page: string, name: string, text: string): string {
+  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+  const from = page.indexOf(begin);
+  const to = page.indexOf(end);
+  if (from === -1 || to < from)
+    throw new Error(`the page has no lines '${begin}' and '${end}' in this order`);
+  return `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`;
+}
+
+function ratio(times: number): string {
+  return `${times >= 10 ? Math.round(times).toLocaleString('en') : times.toFixed(1)} ×`;
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { comparisonPanels, ratioPanel } from '../../bench/src/plots/comparison.js';
+import { fillMarked, figuresTable } from '../../bench/src/plots/table.js';
+import { row } from './rows.js';
+
+const less = { unit: 'µs', better: 'less' } as const;
+const rows = [
+  row('consume', 'perSecond', { godwit: 190_123, other: 19_012.3, floor: 950_000 }),
+  row('consume', 'redisCpu', { godwit: 2.04, other: 51, floor: 0.4 }, less),
+  row('pick-up', 'p50', { godwit: 0.16, other: 0.12 }, { unit: 'ms', better: 'less' }),
+  row('pick-up', 'p99', { godwit: 0.35, other: 0.29 }, { unit: 'ms', better: 'less' }),
+];
+
+describe('the plot of the comparison', () => {
+  it('has a panel for each figure that was measured, and a bar for each system but the floor', () => {
+    const panels = comparisonPanels(rows, 'godwit');
+    expect(panels.map(({ subtitle }) => subtitle)).toEqual([
+      'jobs per second, more is better',
+      'µs, less is better',
+      'median / p99 in ms, less is better',
+    ]);
+    expect(panels[0]!.bars).toEqual([
+      { name: 'godwit', value: 190_123, label: '190,123', own: true },
+      { name: 'other', value: 19_012.3, label: '19,012', own: false },
+    ]);
+    expect(panels[2]!.bars[1]).toEqual({
+      name: 'other',
+      value: 0.12,
+      tail: 0.29,
+      label: '0.12 / 0.29',
+      own: false,
+    });
+  });
+
+  it('leaves out who has no figure there, and panels without any', () => {
+    const panels = comparisonPanels(
+      [row('add-bulk', 'perSecond', { godwit: 5 }), row('consume', 'redisCpu', {})],
+      'godwit',
+    );
+    expect(panels.map(({ bars }) => bars.map(({ name }) => name))).toEqual([['godwit']]);
+  });
+
+  it('counts how many times as good, whichever way is better, once per scenario', () => {
+    const connections = [
+      row('connections', 'one', { godwit: 3, other: 3 }, { unit: '', better: 'less' }),
+      row('connections', 'many', { godwit: 3, other: 300 }, { unit: '', better: 'less' }),
+    ];
+    const { peers, lines } = ratioPanel([...rows, ...connections], 'godwit');
+    expect(peers).toEqual(['other']);
+    expect(lines).toEqual([
+      { name: 'all of consume', ratios: { other: 10 } },
+      { name: 'all of pick-up', ratios: { other: 0.12 / 0.16 } },
+      { name: 'all of connections', ratios: { other: 100 } },
+    ]);
+    expect(ratioPanel([row('consume', 'perSecond', { other: 5 })], 'godwit').lines).toEqual([]);
+  });
+});
+
+describe('the figures of the README', () => {
+  const terms = { godwit: [], other: [], floor: [] };
+
+  it('are a row per figure that was measured, with a dash for who has none', () => {
+    expect(figuresTable({ rows, terms }, 'godwit').split('\n')).toEqual([
+      '| | godwit | other | floor |',
+      '|---|---|---|---|',
+      '| work off no-op jobs, concurrency 100, jobs/s | 190,123 | 19,012 (10 ×) | 950,000 |',
+      '| CPU of Redis per job worked off | 2.0 µs | 51 µs (25 ×) | 0.40 µs |',
+      '| idle worker, from `add` to the handler, p50 / p99 | 0.16 / 0.35 ms | 0.12 / 0.29 ms (0.8 ×) | – |',
+    ]);
+  });
+
+  it('stand between their markers, and nothing else of the page changes', () => {
+    const page = 'before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter';
+    const filled = fillMarked(page, 'figures', 'new');
+    expect(filled).toBe('before\n<!-- figures: begin -->\n\nnew\n\n<!-- figures: end -->\nafter');
+    expect(fillMarked(filled, 'figures', 'new')).toBe(filled);
+  });
+
+  it('are refused a page without markers', () => {
+    expect(() => fillMarked('nothing', 'figures', 'new')).toThrow('the page has no lines');
+  });
+});
