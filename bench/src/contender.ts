@@ -40,6 +40,8 @@ export interface Contender {
   /** Its guarantees and settings, printed under the table. */
   readonly terms: readonly string[];
   readonly offers: readonly Feature[];
+  /** By how much its retries may come sooner than asked; belongs into its terms too. @default 0 */
+  readonly retriesEarlyMs?: number;
   open(options: OpenOptions): Promise<Session>;
 }
 

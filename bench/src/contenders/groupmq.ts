@@ -32,9 +32,11 @@ export const groupmq: Contender = {
     `jobs are spread over ${GROUPS.toLocaleString('en')} groups in turn; those with a delay have a group of their own, since it runs a delayed job early when others of its group are there`,
     `addBulk is its autoBatch (${BATCH.size.toLocaleString('en')} jobs or ${BATCH.maxWaitMs} ms) with all calls at once; add is without it, as by default`,
     `schedulerIntervalMs ${SCHEDULER.intervalMs}, schedulerLockTtlMs ${SCHEDULER.lockMs}, as it documents for short intervals: at most 32 due jobs are moved each ${SCHEDULER.lockMs} ms (1.5 s by default)`,
+    'the delay of a retry counts from the whole second before it failed, so it comes up to 1 s early',
     'keepCompleted: 0, its default; 3 attempts with exponential backoff, its default, everywhere. No events for other processes',
   ],
   offers: ['acknowledged', 'retries', 'delays', 'schedules', 'results'],
+  retriesEarlyMs: 1_000,
   async open(options: OpenOptions) {
     const lines = new Map(options.queues.map((name) => [name, lineOf(name, options)]));
     const line = (name: string): Line => lines.get(name)!;
