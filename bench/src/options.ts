@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { contenders } from './contenders/index.js';
+import { CONTENDERS } from './contenders/names.js';
 import { pick, UsageError, whole } from './flags.js';
 import type { Plan } from './run/runner.js';
 import { scenarios } from './scenarios/index.js';
@@ -11,7 +11,7 @@ export const HELP = `Measures Godwit beside its peers on a private Redis.
   --jobs <n>            jobs per measurement, fewer where each takes long, at least ${MIN_JOBS} (default 100000)
   --rounds <n>          how often each measurement is taken (default 3)
   --only <a,b>          scenarios: ${scenarios.map((s) => s.name).join(', ')} (default all)
-  --contenders <a,b>    ${Object.keys(contenders).join(', ')} (default all); the first is compared with the others
+  --contenders <a,b>    ${CONTENDERS.join(', ')} (default all); the first is compared with the others
   --check               measures nothing; shows of each contender that it does what it offers
   --help                this text
 `;
@@ -36,7 +36,7 @@ export function readOptions(argv: readonly string[]): Request | undefined {
     jobs: whole('--jobs', flags.jobs, MIN_JOBS),
     rounds: whole('--rounds', flags.rounds, 1),
     scenarios: scenarios.filter((s) => names.includes(s.name)),
-    contenders: pick('--contenders', flags.contenders, Object.keys(contenders)),
+    contenders: pick('--contenders', flags.contenders, CONTENDERS),
   };
 }
 

@@ -5,20 +5,18 @@ import { now } from '../measure/clock.js';
 import { BATCH, range } from '../measure/produce.js';
 import { timetable } from '../measure/timetable.js';
 import { QUEUE } from '../scenario.js';
+import type { ProducerActs } from './acts.js';
 import { serve } from './serve.js';
-
-/** An application of a contender that only adds, in a process of its own. */
-export type ProducerActs = typeof acts;
 
 let session: Session;
 
-const acts = {
-  async open({ contender, url }: { contender: string; url: string }): Promise<void> {
+/** In a process of its own. */
+const acts: ProducerActs = {
+  async open({ contender, url }) {
     session = await (await contenders[contender]!()).open({ url, queues: [QUEUE] });
   },
 
-  /** Adds jobs `from` to `to - 1` so that all become due at one moment of `now()`; answers when the last was added. */
-  async addDueAt({ from, to, dueAt }: { from: number; to: number; dueAt: number }): Promise<number> {
+  async addDueAt({ from, to, dueAt }) {
     for (let at = from; at < to; at += BATCH) {
       const delayMs = Math.ceil(dueAt - now());
       if (delayMs < 1) throw new Error(`jobs were due before job ${at} was added`);
@@ -27,8 +25,7 @@ const acts = {
     return now();
   },
 
-  /** Adds jobs `from` to `to - 1` one by one with pauses of 3 to 7 ms; answers when each call was made. */
-  async addWithPauses({ from, to }: { from: number; to: number }): Promise<Float64Array<ArrayBuffer>> {
+  async addWithPauses({ from, to }) {
     const called = new Float64Array(to - from);
     for (let n = from; n < to; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
@@ -39,18 +36,7 @@ const acts = {
     return called;
   },
 
-  /** Adds job `from + i` at `startAt + i · everyMs`, whether or not those before are through; answers when each call was made. */
-  async addOnTime({
-    from,
-    to,
-    startAt,
-    everyMs,
-  }: {
-    from: number;
-    to: number;
-    startAt: number;
-    everyMs: number;
-  }): Promise<Float64Array<ArrayBuffer>> {
+  async addOnTime({ from, to, startAt, everyMs }) {
     const called = new Float64Array(to - from);
     const added: Promise<unknown>[] = [];
     await timetable(to - from, startAt, everyMs, (i) => {

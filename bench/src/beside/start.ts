@@ -1,9 +1,8 @@
 import { besides } from '../measure/besides.js';
 import type { Lab } from '../scenario.js';
 import { Companion } from './companion.js';
-import type { ProducerActs } from './producer.js';
+import type { ProducerActs, WorkerActs } from './acts.js';
 import type { ProxyActs } from './proxy.js';
-import type { WorkerActs } from './worker.js';
 
 const PRODUCER = besides(import.meta.url, 'producer');
 const PROXY = besides(import.meta.url, 'proxy');

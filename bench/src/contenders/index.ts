@@ -1,7 +1,8 @@
 import type { Contender } from '../contender.js';
+import type { CONTENDERS } from './names.js';
 
-/** In the order of the columns. Loaded on demand, so that a run without one does not need it installed. */
-export const contenders: Readonly<Record<string, () => Promise<Contender>>> = {
+/** Loaded on demand, so that a run without one does not need it installed. */
+const loaders: Readonly<Record<(typeof CONTENDERS)[number], () => Promise<Contender>>> = {
   godwit: async () => (await import('./godwit.js')).godwit,
   '@nestjs/bullmq': async () => (await import('./nestjs-bullmq.js')).nestjsBullmq,
   bullmq: async () => (await import('./bullmq.js')).bullmq,
@@ -9,3 +10,5 @@ export const contenders: Readonly<Record<string, () => Promise<Contender>>> = {
   groupmq: async () => (await import('./groupmq.js')).groupmq,
   floor: async () => (await import('./floor.js')).floor,
 };
+
+export const contenders: Readonly<Record<string, () => Promise<Contender>>> = loaders;

@@ -1,4 +1,4 @@
-import { contenders } from '../contenders/index.js';
+import { CONTENDERS } from '../contenders/names.js';
 import { pick, UsageError, whole } from '../flags.js';
 import type { Growth } from './growth.js';
 import { growths } from './index.js';
@@ -9,7 +9,7 @@ const MIN_JOBS = 5_000;
 export const HELP = `Measures how Godwit and a peer behave as one thing grows.
 
   --only <a,b>          ${growths.map((g) => g.name).join(', ')} (default all)
-  --contenders <a,b>    ${Object.keys(contenders).join(', ')} (default godwit,@nestjs/bullmq); only the first goes to the largest sizes
+  --contenders <a,b>    ${CONTENDERS.join(', ')} (default godwit,@nestjs/bullmq); only the first goes to the largest sizes
   --jobs <n>            measured jobs at each size, at least ${MIN_JOBS} (default 50000)
   --rounds <n>          how often each size is measured at most (default 3)
   --minutes <n>         no further round of a growth begins that would not end within this time (default 10); one round is always taken
@@ -37,7 +37,7 @@ export function readOptions(argv: readonly string[]): GrowthPlan | undefined {
   );
   return {
     growths: growths.filter((g) => names.includes(g.name)),
-    contenders: pick('--contenders', flags.contenders, Object.keys(contenders)),
+    contenders: pick('--contenders', flags.contenders, CONTENDERS),
     jobs: whole('--jobs', flags.jobs, MIN_JOBS),
     rounds: whole('--rounds', flags.rounds, 1),
     minutes: whole('--minutes', flags.minutes, 1),

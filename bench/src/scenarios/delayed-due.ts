@@ -1,5 +1,5 @@
 import type { Companion } from '../beside/companion.js';
-import type { ProducerActs } from '../beside/producer.js';
+import type { ProducerActs } from '../beside/acts.js';
 import { startProducer } from '../beside/start.js';
 import type { Session } from '../contender.js';
 import { Arrivals } from '../measure/arrivals.js';
