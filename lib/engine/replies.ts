@@ -22,6 +22,11 @@ export function lines(text: string): string[] {
  */
 export const SEPARATOR = `\u0000${randomBytes(3).toString('base64url')}`;
 
+/** Bodies in one string, or each by itself where they are large. */
+export function bodiesOf(bodies: string | string[]): string[] {
+  return typeof bodies === 'string' ? bodies.split(SEPARATOR) : bodies;
+}
+
 /** Ids, bodies, failed attempts, stalls; the last two may be empty where nothing has failed or stalled. */
 export type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
 

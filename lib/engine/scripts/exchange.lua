@@ -40,11 +40,13 @@ local function answer(lost, gave, ids, bodies)
     local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
     if first[2] then due_in = math.max(0, math.ceil(tonumber(first[2]) - now)) end
   end
+  -- Large ones are not copied once more.
+  local large = #bodies > 0 and #bodies[1] > 2048
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, paused and 1 or 0, due_in, lease_of_another,
     scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost,
-    gave, table.concat(bodies, arg_separator), failed, stalled }
+    gave, large and bodies or table.concat(bodies, arg_separator), failed, stalled }
 end
 
 if last_seq == arg_seq then

@@ -1,6 +1,6 @@
 import { TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { claims, lines, ms, SEPARATOR } from '../replies.js';
+import { bodiesOf, claims, lines, ms } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
 
 type Raw =
@@ -82,7 +82,7 @@ export const exchange = defineScript({
       scheduleInMs: ms(schedule),
       held,
       lost,
-      claimed: ids === '' ? [] : claims([lines(ids), bodies.split(SEPARATOR), failed, stalls]),
+      claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
   },
 });
