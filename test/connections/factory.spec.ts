@@ -59,7 +59,7 @@ it('takes a factory that makes clients of one server', async () => {
     },
   });
   await app.queue.add('one', null);
-  await until(() => app.runs.size === 1);
+  await until(() => app.runs.size === 1 && made.length === 2);
   await app.close();
   await server.stop();
   expect(made.toSorted()).toEqual(['blocking', 'command']);

@@ -82,6 +82,10 @@ it('notices sooner that the heartbeat connection went silent where the lease is 
   atEnd(() => end.open());
   await queue.add('long', null);
   await until(async () => (await engine.overdue('work', 60_000)).length > 0);
+  // It is open, and has beaten: a connection that is still set up is given more time.
+  await until(async () =>
+    (await redis.clients()).some(({ name, cmd }) => name?.endsWith(':heartbeat') && cmd === 'evalsha'),
+  );
   connections.heartbeat.blackhole();
   const since = performance.now();
   await until(() => troubles('heartbeat').length > 0);

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
@@ -138,8 +139,10 @@ it('keeps the priority of a job over its delay and over its retries', async () =
   const gate = latch('the gate');
   const handlers: Handlers = {
     gate: () => gate.promise,
-    job: (job: Job<string>) => {
+    job: async (job: Job<string>) => {
       began.push(`${job.data} ${job.attempt}`);
+      // So slow that nothing is claimed ahead of it.
+      await pause(20);
       if (job.data.endsWith('retry') && job.attempt === 1) throw new Error('again');
     },
   };

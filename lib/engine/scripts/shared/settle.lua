@@ -13,13 +13,12 @@ local function goes_on(id)
   return is_held(id) and not is_cancelled(id)
 end
 
--- Mostly a batch is held as a whole, and each id in it once: then one command does for all what else is done one by one.
+-- Mostly all of a list are held: then one command does for all what else is done one by one.
 local function are_held(ids)
   if #ids == 0 then return false end
-  local member, seen = redis.call('SMISMEMBER', key_active, unpack(ids)), {}
+  local member = redis.call('SMISMEMBER', key_active, unpack(ids))
   for i = 1, #ids do
-    if member[i] == 0 or seen[ids[i]] then return false end
-    seen[ids[i]] = true
+    if member[i] == 0 then return false end
   end
   return true
 end
@@ -44,15 +43,18 @@ local function forget_failures(...)
   if has_cancels then redis.call('HDEL', key_cancels, ...) end
 end
 
-local kept, until_when, results = {}, {}, {}
+-- Of what is kept under one id twice, the first counts.
+local kept, until_when, results, seen, is_repeated = {}, {}, {}, {}, false
 for i = kept_first, kept_last, 3 do
+  if seen[ARGV[i]] then is_repeated = true end
+  seen[ARGV[i]] = true
   kept[#kept + 1] = ARGV[i]
   until_when[#until_when + 1] = now + tonumber(ARGV[i + 1])
   until_when[#until_when + 1] = ARGV[i]
   results[#results + 1] = ARGV[i]
   results[#results + 1] = now .. '\n' .. ARGV[i + 2]
 end
-if are_held(kept) then
+if not is_repeated and are_held(kept) then
   redis.call('SREM', key_active, unpack(kept))
   redis.call('ZADD', key_completed, unpack(until_when))
   redis.call('HSET', key_results, unpack(results))
