@@ -137,12 +137,13 @@ it('runs a thousand jobs without priorities in the order in which they were adde
 it('keeps the priority of a job over its delay and over its retries', async () => {
   const began: string[] = [];
   const gate = latch('the gate');
+  // So slow that nothing is claimed ahead.
+  const slow = () => pause(20);
   const handlers: Handlers = {
-    gate: () => gate.promise,
+    gate: () => gate.promise.then(slow),
     job: async (job: Job<string>) => {
       began.push(`${job.data} ${job.attempt}`);
-      // So slow that nothing is claimed ahead of it.
-      await pause(20);
+      await slow();
       if (job.data.endsWith('retry') && job.attempt === 1) throw new Error('again');
     },
   };
