@@ -38,7 +38,7 @@ export function sessionOf(queue: (name: string) => Queue, close: () => Promise<v
       return next!.timestamp + next!.delay;
     },
     async resultOf(name, added) {
-      const job: Job | undefined = await queue(name).getJob((added as Job).id!);
+      const job = await queue(name).getJob((added as Job).id!);
       return job?.returnvalue ?? undefined;
     },
     async outstanding(name) {
