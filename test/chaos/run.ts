@@ -39,11 +39,11 @@ export interface Result {
 /** The longest that nothing may move, once all faults are healed, before what is left is called stuck. */
 const STUCK_MS = 60_000;
 /**
- * Trims that follow the last job: an empty queue keeps these keys and no others. The private bell of a process that was killed
- * goes by itself, ten seconds after it last rang.
+ * Trims that follow the last job: an empty queue keeps these keys and no others. What has a time to live goes by itself: the claim
+ * of whoever looks after the queues for a while, and the private bell of a process that was killed.
  */
 const KEPT =
-  /:(jobs|dead|failures|attempts|stalls|events|meta|doorbell|stats:[\d-]+|worker:.+|lane:.+|processes(:info)?|bell:[\da-f]+)$/;
+  /:(jobs|dead|failures|attempts|stalls|events|meta|doorbell|stats:[\d-]+|worker:.+|lane:.+|processes(:info)?|janitor:[\da-f]+|bell:[\da-f]+)$/;
 
 /** One run from start to verdict. */
 export async function run(options: Options, interrupt: AbortSignal): Promise<Result> {
