@@ -1,11 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { RedisRefusedError } from '../errors.js';
 import { Connections } from './connections.js';
 import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
 import { ProcessRenewal } from './process-renewal.js';
 import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/beat.js';
-import { within } from './waiting.js';
+import { isForgotten, within } from './waiting.js';
 
 /*
  * The thread that beats. It has its own event loop and its own connection, so it goes on while a handler blocks the other
@@ -96,7 +95,7 @@ async function run(script: Pick<AnyScript, 'name' | 'sha' | 'text'>, values: Val
   try {
     return await link.send(script.name, 'evalsha', [script.sha, ...values], callMs);
   } catch (error) {
-    if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
+    if (!isForgotten(error)) throw error;
     return link.send(script.name, 'eval', [script.text, ...values], callMs);
   }
 }

@@ -1,4 +1,3 @@
-import { RedisRefusedError } from '../errors.js';
 import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
   AdoptAnswer,
@@ -49,6 +48,7 @@ import { promote } from './scripts/promote.js';
 import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
 import type { Value } from './script.js';
+import { isForgotten } from './waiting.js';
 
 /** Due jobs that one call moves at most, so that no call holds Redis for long. */
 const PROMOTE_LIMIT = 250;
@@ -306,9 +306,10 @@ export class RedisEngine implements QueueEngine {
       this.store.setClock(answer.now);
       return { rung, answer };
     } catch (error) {
-      if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
+      if (!isForgotten(error)) throw error;
       // The server was told to forget its scripts while this one waited.
       const answer = await this.store.call(exchange, values, this.settings.callMs);
+      this.store.setClock(answer.now);
       return { rung: false, answer };
     }
   }

@@ -1,9 +1,9 @@
-import { NotRunningError, RedisRefusedError } from '../errors.js';
+import { NotRunningError } from '../errors.js';
 import { QueueKeys } from './keys.js';
 import type { CommandLink } from './connections.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
-import { isPassing } from './waiting.js';
+import { isForgotten, isPassing } from './waiting.js';
 
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;
@@ -74,7 +74,7 @@ export class RedisStore {
     try {
       raw = await this.commands.send(script.name, 'evalsha', [script.sha, ...values], withinMs);
     } catch (error) {
-      if (!(error instanceof RedisRefusedError && error.reply === 'NOSCRIPT')) throw error;
+      if (!isForgotten(error)) throw error;
       const leftMs = Math.max(1, deadline - performance.now());
       raw = await this.commands.send(script.name, 'eval', [script.text, ...values], leftMs);
     }

@@ -2,6 +2,7 @@ import { RedisRefusedError, RedisUnavailableError } from '../errors.js';
 import { isSame, type Replication } from '../options/durability.js';
 import type { Link } from './link.js';
 import type { Value } from './script.js';
+import { isForgotten } from './waiting.js';
 
 /** What `WAIT` may take beyond its time before its connection counts as silent. */
 const MARGIN_MS = 1000;
@@ -148,8 +149,4 @@ export class Replicator {
     this.link.drop(message);
     return new RedisUnavailableError(verb, 'unknown', message, { cause: error });
   }
-}
-
-function isForgotten(error: unknown): boolean {
-  return error instanceof RedisRefusedError && error.reply === 'NOSCRIPT';
 }

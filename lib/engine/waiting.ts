@@ -24,6 +24,11 @@ export function isPassing(error: unknown): boolean {
   return error instanceof RedisRefusedError && PASSING.has(error.reply);
 }
 
+/** Whether the server does not know the script that was called: it was restarted, or told to forget. */
+export function isForgotten(error: unknown): boolean {
+  return error instanceof RedisRefusedError && error.reply === 'NOSCRIPT';
+}
+
 /** Ms before the nth repetition: soon at first, never more than a second, and not all processes at once. */
 export function retryDelay(tries: number): number {
   return Math.min(25 * 2 ** Math.min(tries, 6), 1000) * (0.75 + Math.random() / 4);

@@ -9,7 +9,6 @@ const NO_FENCING: readonly (readonly [string, string])[] = [
     `if redis.call('SREM', key_active, id) == 1 then return true end`,
     `redis.call('SREM', key_active, id) do return true end`,
   ],
-  [`if member[i] == 0 then is_plain = false break end`, ''],
   [`if member[i] == 0 then return false end`, ''],
 ];
 

@@ -8,7 +8,7 @@ import { bootApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { collect, until, type Collected } from '../support/wait.js';
+import { collect, type Collected } from '../support/wait.js';
 import { Ledger } from './support/ledger.js';
 import { spawnApp } from './support/spawn.js';
 
@@ -50,7 +50,7 @@ it('a cancelled job whose worker is killed ends once the lease is over, and runs
   expect(await cancelled(id)).toMatchObject({ name: 'hold', attempt: 1, reason: 'not wanted' });
   expect(await queue.get(id)).toBeNull();
   const { id: next } = await queue.add('quick', null);
-  await second.first('ended', (one) => one.id === next);
+  await said.first((event) => event.type === 'completed' && event.jobId === next, PATIENT);
   expect(ledger.times('S')).toEqual(
     new Map([
       [id, 1],
@@ -75,8 +75,9 @@ it('a worker that was stopped for longer than its lease cannot bring a cancelled
   await zombie.call('release');
   await zombie.first('ended', (one) => one.id === id);
   const { id: next } = await queue.add('quick', null);
-  await until(() => ledger.times('E').get(next) === 1, PATIENT);
+  await said.first((event) => event.type === 'completed' && event.jobId === next, PATIENT);
   expect(await queue.counts()).toEqual(NOTHING);
+  expect(ledger.times('E').get(next)).toBe(1);
   expect(ledger.times('S').get(id)).toBe(1);
   const ends = said.values.filter((event) => event.jobId === id).map(({ type }) => type);
   expect(ends).toEqual(['added', 'active', 'cancelled']);

@@ -33,7 +33,6 @@ const WORSE: Record<string, Patch> = {
       `if redis.call('SREM', key_active, id) == 1 then return true end`,
       `redis.call('SREM', key_active, id) do return true end`,
     ],
-    ['if member[i] == 0 then is_plain = false break end', ''],
     ['if member[i] == 0 then return false end', ''],
     ["if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end", ''],
   ),

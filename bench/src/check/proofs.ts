@@ -25,6 +25,14 @@ function work(handle: Work['handle']): { work: Work } {
   return { work: { concurrency: CONCURRENCY, handle } };
 }
 
+/** Works, and does nothing but see what comes. */
+function openSeeing(stand: Stand, seen: Sightings): Promise<Session> {
+  return open(
+    stand,
+    work((data) => seen.add(data)),
+  );
+}
+
 function range(from: number, count: number): Payload[] {
   return Array.from({ length: count }, (_, i) => payload(from + i));
 }
@@ -34,10 +42,7 @@ const once: Proof = {
   title: 'each job runs once, added singly or in bulk',
   async prove(stand) {
     const seen = new Sightings();
-    const session = await open(
-      stand,
-      work((data) => seen.add(data)),
-    );
+    const session = await openSeeing(stand, seen);
     await Promise.all(range(0, 100).map((job) => session.add(QUEUE, job)));
     await session.addBulk(QUEUE, range(100, 1_000));
     await seen.until('1,100 jobs run', () => seen.jobs === 1_100);
@@ -52,10 +57,7 @@ const removed: Proof = {
   title: 'completed jobs leave nothing in Redis',
   async prove(stand) {
     const seen = new Sightings();
-    const session = await open(
-      stand,
-      work((data) => seen.add(data)),
-    );
+    const session = await openSeeing(stand, seen);
     const round = async (from: number): Promise<number> => {
       await session.addBulk(QUEUE, range(from, 1_000));
       await seen.until('the jobs run', () => seen.jobs === from + 1_000);
@@ -134,10 +136,7 @@ const delays: Proof = {
   async prove(stand) {
     const delayMs = 1_000;
     const seen = new Sightings();
-    const session = await open(
-      stand,
-      work((data) => seen.add(data)),
-    );
+    const session = await openSeeing(stand, seen);
     const calledAt = performance.now();
     await session.add(QUEUE, payload(0), { delayMs });
     await session.addBulk(QUEUE, range(1, 20), { delayMs });
@@ -161,16 +160,7 @@ const schedules: Proof = {
   async prove(stand) {
     const everyMs = 1_000;
     const seen = new Sightings();
-    const sessions = [
-      await open(
-        stand,
-        work((data) => seen.add(data)),
-      ),
-      await open(
-        stand,
-        work((data) => seen.add(data)),
-      ),
-    ];
+    const sessions = [await openSeeing(stand, seen), await openSeeing(stand, seen)];
     const askedAt = performance.now();
     for (const session of sessions) await session.schedule!(QUEUE, 'clock', everyMs, payload(7));
     const enough = 6;

@@ -1,9 +1,7 @@
-import { payload, type Session } from '../contender.js';
 import { connections } from '../measure/connections.js';
-import { BATCH, warmUpFor } from '../measure/produce.js';
-import { meterRedis } from '../measure/redis-info.js';
+import { consumeQueues, fillQueues } from '../measure/many-queues.js';
+import { warmUpFor } from '../measure/produce.js';
 import { Tally } from '../measure/tally.js';
-import { settled } from '../measure/wait.js';
 import type { Lab } from '../scenario.js';
 import type { Growth } from './growth.js';
 
@@ -34,10 +32,14 @@ export const queues: Growth = {
 };
 
 async function start(lab: Lab, names: readonly string[]): Promise<Record<string, number>> {
-  await fillAll(lab, names, names.length);
+  await fillQueues(lab, names, names.length);
   const tally = new Tally({ warmUp: 0, jobs: names.length }, lab.progress);
   const startedAt = performance.now();
-  const session = await open(lab, names, tally);
+  const session = await lab.contender.open({
+    url: lab.url,
+    queues: names,
+    work: { concurrency: CONCURRENCY, handle: tally.handle },
+  });
   await tally.finished;
   const ms = performance.now() - startedAt;
   const count = await connections(lab.control);
@@ -46,37 +48,7 @@ async function start(lab: Lab, names: readonly string[]): Promise<Record<string,
 }
 
 async function work(lab: Lab, names: readonly string[]): Promise<Record<string, number>> {
-  const warmUp = warmUpFor(lab.jobs);
-  const all = warmUp + lab.jobs;
-  await fillAll(lab, names, all);
-  const tally = new Tally({ warmUp, jobs: lab.jobs }, lab.progress);
-  const redis = await meterRedis(lab.control);
-  const session = await open(lab, names, tally);
-  await tally.finished;
-  for (const name of names) await settled(session, name);
-  const { cpuUs } = await redis();
-  await session.close();
-  return { perSecond: tally.perSecond, redisCpu: cpuUs / all };
-}
-
-function open({ contender, url }: Lab, names: readonly string[], { handle }: Tally): Promise<Session> {
-  return contender.open({ url, queues: names, work: { concurrency: CONCURRENCY, handle } });
-}
-
-/** Every queue gets its share, and of the same numbers each a different one. */
-async function fillAll(
-  { contender, url, progress }: Lab,
-  names: readonly string[],
-  count: number,
-): Promise<void> {
-  const session = await contender.open({ url, queues: names });
-  for (const [at, name] of names.entries()) {
-    const share = Array.from({ length: Math.ceil((count - at) / names.length) }, (_, i) =>
-      payload(at + i * names.length),
-    );
-    for (let from = 0; from < share.length; from += BATCH)
-      await session.addBulk(name, share.slice(from, from + BATCH));
-    progress(at, names.length);
-  }
-  await session.close();
+  await fillQueues(lab, names, warmUpFor(lab.jobs) + lab.jobs);
+  const { perSecond, redisCpu } = await consumeQueues(lab, names, CONCURRENCY);
+  return { perSecond, redisCpu };
 }

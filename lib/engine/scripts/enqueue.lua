@@ -41,7 +41,8 @@ if is_plain then
   redis.call('HSET', key_jobs, unpack(ARGV, plain_first, plain_last))
   redis.call('RPUSH', key_wait, unpack(ids))
   added = #ids
-  if not rung then redis.call('ZADD', key_doorbell, 0, 'work') end
+  --@use ring
+  if not rung then ring() end
 else
   --@use enqueue-mixed
 end

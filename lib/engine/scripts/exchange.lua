@@ -37,8 +37,8 @@ local function answer(lost, gave, ids, bodies)
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
   if delayed > 0 then
-    local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
-    if first[2] then due_in = math.max(0, math.ceil(tonumber(first[2]) - now)) end
+    --@use next-due
+    due_in = next_due()
   end
   -- Large ones are not copied once more.
   local large = #bodies > 0 and #bodies[1] > 2048
@@ -67,22 +67,27 @@ local soonest = math.huge
 local completed_ids = split(arg_completed)
 
 -- ------------------------------------------------------------------------------------------------------------ settle
+-- Where all of a list are held, one command does for all what else is done one by one.
+local function are_held(ids)
+  if #ids == 0 then return false end
+  local member = redis.call('SMISMEMBER', key_active, unpack(ids))
+  for i = 1, #ids do
+    if member[i] == 0 then return false end
+  end
+  return true
+end
+
 -- Mostly there is nothing but jobs of one name that have completed, and all are held.
 local is_plain = kept_last < kept_first and retried_last < retried_first and dead_last < dead_first
   and released_last < released_first and completed == 0 and names_last - names_first <= 3 and names_today < 200
-if is_plain and #completed_ids > 0 then
-  local member = redis.call('SMISMEMBER', key_active, unpack(completed_ids))
-  for i = 1, #member do
-    if member[i] == 0 then is_plain = false break end
-  end
-end
+if is_plain and #completed_ids > 0 then is_plain = are_held(completed_ids) end
 
 if is_plain then
   if #completed_ids > 0 then
     -- What is said twice of one job counts once.
     local done = redis.call('SREM', key_active, unpack(completed_ids))
-    redis.call('HDEL', key_jobs, unpack(completed_ids))
-    for i = 1, #trace_keys do redis.call('HDEL', trace_keys[i], unpack(completed_ids)) end
+    --@use forget
+    forget(unpack(completed_ids))
     local name = ARGV[names_first]
     if redis.call('HINCRBY', key_stats, 'processed:' .. name, done) == done then
       --@use by-name
@@ -200,9 +205,8 @@ if left > 0 and not paused then
   ring()
 end
 if soonest < math.huge and not paused then
-  --@use sooner
-  local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
-  if first[2] and tonumber(first[2]) >= soonest then ring_sooner() end
+  --@use sooner, next-due
+  if next_due() >= soonest - now then ring_sooner() end
 end
 
 if #ids > 0 or held > 0 then

@@ -20,8 +20,3 @@ local function promote_due(limit)
   if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
   return #due
 end
-
-local function next_due()
-  local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
-  return first[2] and math.max(0, math.ceil(tonumber(first[2]) - now)) or -1
-end

@@ -13,16 +13,6 @@ local function goes_on(id)
   return is_held(id) and not is_cancelled(id)
 end
 
--- Mostly all of a list are held: then one command does for all what else is done one by one.
-local function are_held(ids)
-  if #ids == 0 then return false end
-  local member = redis.call('SMISMEMBER', key_active, unpack(ids))
-  for i = 1, #ids do
-    if member[i] == 0 then return false end
-  end
-  return true
-end
-
 local done = 0
 if are_held(completed_ids) then
   done = redis.call('SREM', key_active, unpack(completed_ids))
