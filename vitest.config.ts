@@ -11,7 +11,7 @@ export default defineConfig({
     pool: 'forks',
     // Most specs wait for something; left to itself Vitest would leave the second core of two idle.
     maxWorkers: 2,
-    testTimeout: 20_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     // dist is loaded by Node itself and not transformed: what is tested is what is published.
     server: { deps: { external: [/\/dist\//] } },

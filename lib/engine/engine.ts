@@ -71,11 +71,11 @@ export interface QueueEngine {
   /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
   /**
-   * As `awaitBell` for one queue, with an exchange left at the store: it is made there the moment the wait is over, so that a job
-   * reaches an idle worker without its asking. Null, or absent, where that cannot be done now.
+   * As `awaitBell` for one queue, with the next exchange of a worker left at the store, of which nothing but a claim is made there
+   * the moment the wait is over: so a job reaches an idle worker without its asking. Null, or absent, where that cannot be done now.
    */
-  exchangeAtBell?(queue: string, call: ExchangeCall, maxMs: number): Promise<RungExchange> | null;
-  /** Ends a running `awaitBell` with null, or a running `exchangeAtBell`. */
+  claimAtBell?(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
+  /** Ends a running `awaitBell` with null, or a running `claimAtBell`. */
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
@@ -132,8 +132,8 @@ export interface EnqueueCall {
   readonly rememberMs: number;
   /** How long this attempt may take. */
   readonly withinMs: number;
-  /** The answer waits until so many replicas confirm to have it too, at most so long. Absent: it waits for none. */
-  readonly replication?: Replication;
+  /** The answer waits until so many replicas confirm to have it too, at most so long. Absent or null: it waits for none. */
+  readonly replication?: Replication | null;
   /** No id twice, at most 1,000. */
   readonly jobs: readonly EnqueueJob[];
 }
@@ -179,10 +179,22 @@ export type ExchangeAnswer =
   /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */
   | { readonly kind: 'unknown-worker' };
 
-/** The answer to an exchange that was left at a bell, and whether it was the bell that ended the wait. */
-export interface RungExchange {
+/** What a worker that had nothing to settle was given; of the queue it says nothing else. */
+export interface ClaimAnswer {
+  readonly kind: 'claimed';
+  readonly claimed: readonly ClaimedJob[];
+  /** Jobs under this worker from now on, as the store counts them. */
+  readonly held: number;
+}
+
+/** What became of a call that was left at a bell. */
+export interface RungClaim {
+  /** Whether it was the bell that ended the wait. */
   readonly rung: boolean;
-  readonly answer: ExchangeAnswer;
+  /** Whether the bell may have told of more than work: of a time before those that workers know. */
+  readonly isOfTime: boolean;
+  /** Null: nothing was done, since there is more to do than to claim: the exchange is to be made. */
+  readonly answer: ClaimAnswer | null;
 }
 
 /** What a look at a queue has found. */

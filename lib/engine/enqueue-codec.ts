@@ -1,5 +1,5 @@
 import type { EnqueueJob } from './engine.js';
-import { writeGroup } from './event-codec.js';
+import { fold, writeGroup } from './event-codec.js';
 import type { Value } from './script.js';
 
 /**
@@ -33,6 +33,17 @@ export function encodeJobs(
   }
   if (withEvents) say(jobs, lists.said, now);
   return lists;
+}
+
+/** Ids and bodies one after the other, and the names as an event has them, of jobs without an order or a time of their own; null where one has. */
+export function encodePlain(jobs: readonly EnqueueJob[]): { jobs: Value[]; names: string } | null {
+  const values: Value[] = [];
+  for (const job of jobs) {
+    if (job.priority || isLater(job)) return null;
+    values.push(job.id, job.body);
+  }
+  const names = jobs.length === 1 ? jobs[0]!.name : fold(jobs.map(({ name }) => name));
+  return { jobs: values, names: names as string };
 }
 
 function isLater(job: EnqueueJob): boolean {

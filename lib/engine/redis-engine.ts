@@ -16,14 +16,14 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
-  RungExchange,
+  RungClaim,
   ServerWarning,
 } from './engine.js';
 import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
 import { CORRUPT, STALLED } from './dead-records.js';
-import { encodeJobs } from './enqueue-codec.js';
+import { encodeJobs, encodePlain } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Lookout } from './lookout.js';
@@ -40,7 +40,9 @@ import { nameOfServer, ServerWarnings } from './server-check.js';
 import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
+import { claim } from './scripts/claim.js';
 import { enqueue } from './scripts/enqueue.js';
+import { enqueuePlain } from './scripts/enqueue-plain.js';
 import { exchange } from './scripts/exchange.js';
 import { note } from './scripts/note.js';
 import { overdue } from './scripts/overdue.js';
@@ -48,6 +50,7 @@ import { promote } from './scripts/promote.js';
 import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
 import type { Value } from './script.js';
+import type { RungCall } from './shared-bell.js';
 import { isForgotten } from './waiting.js';
 
 /** Due jobs that one call moves at most, so that no call holds Redis for long. */
@@ -79,6 +82,7 @@ export class RedisEngine implements QueueEngine {
   private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
+  private claimIsKnown = false;
 
   constructor(private readonly settings: EngineSettings) {
     const { connection = DEFAULT_CONNECTION, prefix, callMs, leaseMs } = settings;
@@ -137,16 +141,19 @@ export class RedisEngine implements QueueEngine {
   // -------------------------------------------------------------------------------------------------------- the work
 
   async enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+    const { replication } = call;
+    const deadline = performance.now() + call.withinMs;
+    // A call that waits for replicas counts them on a connection of its own.
+    if (!replication && (await this.enqueuePlain(queue, call))) return { kind: 'stored', duplicates: [] };
     const keys = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
-    const { replication, withinMs } = call;
+    const withinMs = Math.max(1, deadline - performance.now());
     const values = enqueue.encode(
       { ...keys.fixed, lane: keys.lane(call.lane) },
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
     );
-    if (replication === undefined)
-      return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
+    if (!replication) return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
     const { raw, replicas } = await this.replicators.of(queue).run({
       verb: enqueue.name,
       script: enqueue,
@@ -156,6 +163,22 @@ export class RedisEngine implements QueueEngine {
     });
     const answer = enqueue.reply(raw);
     return answer.kind === 'stored' ? { ...answer, replicas } : answer;
+  }
+
+  /** Whether that was all: the jobs are plain, new, and stored. */
+  private enqueuePlain(queue: string, call: EnqueueCall): Promise<boolean> | false {
+    const plain = encodePlain(call.jobs);
+    if (!plain) return false;
+    const keys = this.store.keysOf(queue);
+    const { meta, jobs, wait, events, doorbell } = keys.fixed;
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const { seq, rememberMs, withinMs } = call;
+    const values = enqueuePlain.encode(
+      { meta, jobs, wait, lane: keys.lane(call.lane), events, doorbell },
+      { seq, rememberMs, maxEvents, names: maxEvents > 0 ? plain.names : '' },
+      { jobs: plain.jobs },
+    );
+    return this.store.call(enqueuePlain, values, Math.min(withinMs, this.settings.callMs));
   }
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
@@ -290,28 +313,49 @@ export class RedisEngine implements QueueEngine {
     return this.bells.await(queues, maxMs);
   }
 
-  exchangeAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungExchange> | null {
-    const values = this.encodeExchange(queue, call);
-    const waiting = this.bells.awaitAndCall(queue, [exchange.sha, ...values], maxMs);
-    return waiting && this.rungExchange(waiting, values);
+  claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
+    const { worker, seq, leaseMs, want } = call;
+    const keys = this.store.keysOf(queue);
+    const { meta, jobs, wait, suspects, prioritized, attempts, stalls, workers, events, doorbell } =
+      keys.fixed;
+    const values = claim.encode(
+      {
+        ...{ meta, jobs, wait, suspects, prioritized, attempts, stalls, workers, events, doorbell },
+        worker: keys.worker(worker),
+        active: keys.active(worker),
+      },
+      {
+        worker,
+        seq,
+        leaseMs,
+        recordMs: this.recordMs,
+        want,
+        separator: SEPARATOR,
+        maxEvents: this.settings.limitsOf(queue).maxEvents,
+      },
+      {},
+    );
+    // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
+    const made: [string, Value[]] = this.claimIsKnown
+      ? ['evalsha', [claim.sha, ...values]]
+      : ['eval', [claim.text, ...values]];
+    const waiting = this.bells.awaitAndCall(queue, made, maxMs);
+    return waiting && this.rungClaim(waiting, values);
   }
 
-  private async rungExchange(
-    waiting: Promise<[rung: boolean, raw: unknown]>,
-    values: readonly Value[],
-  ): Promise<RungExchange> {
-    try {
-      const [rung, raw] = await waiting;
-      const answer = exchange.reply(raw);
-      this.store.setClock(answer.now);
-      return { rung, answer };
-    } catch (error) {
-      if (!isForgotten(error)) throw error;
-      // The server was told to forget its scripts while this one waited.
-      const answer = await this.store.call(exchange, values, this.settings.callMs);
-      this.store.setClock(answer.now);
-      return { rung: false, answer };
+  private async rungClaim(waiting: Promise<RungCall>, values: readonly Value[]): Promise<RungClaim> {
+    const { member, reply } = await waiting;
+    let answer;
+    this.claimIsKnown = !(reply instanceof Error);
+    if (reply instanceof Error) {
+      if (!isForgotten(reply)) throw reply;
+      // It was restarted, or told to forget its scripts.
+      answer = await this.store.call(claim, values, this.settings.callMs);
+    } else {
+      answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
     }
+    if (answer) this.store.setClock(answer.now);
+    return { rung: member !== null, isOfTime: member !== null && member !== 'work', answer };
   }
 
   interruptBell(): void {

@@ -8,6 +8,14 @@ import { BLOCK_MARGIN_MS } from './waiting.js';
 /** A private bell that nobody hears any more goes by itself. */
 const PRIVATE_BELL_MS = 10_000;
 
+/** How a wait with a script call behind it ended. */
+export interface RungCall {
+  /** What the bell told; null where it did not ring, or nobody knows. */
+  readonly member: string | null;
+  /** What the script answered, or how it failed. */
+  readonly reply: unknown;
+}
+
 /** One blocking call on one connection for all idle queues of the process, and for a private bell that ends it. */
 export class SharedBell {
   private readonly own: string;
@@ -34,7 +42,7 @@ export class SharedBell {
    * The same for one queue, with a script call behind it on the same connection: Redis makes it the moment the wait is over. Null
    * while there is no connection.
    */
-  awaitAndCall(queue: string, call: Value[], maxMs: number): Promise<[rung: boolean, raw: unknown]> | null {
+  awaitAndCall(queue: string, call: [name: string, args: Value[]], maxMs: number): Promise<RungCall> | null {
     const link = this.links.of(queue);
     if (!link.isUp) return null;
     const { doorbell } = this.store.keysOf(queue).fixed;
@@ -42,10 +50,11 @@ export class SharedBell {
     const bells = [doorbell, this.own, Math.max(0.001, maxMs / 1000)];
     // Where it cannot be waited for, the call has been made all the same, and its answer counts.
     const rung = link.write('awaitBell', 'bzpopmin', bells, deadline).then(
-      (reply: [string, string, string] | null) => reply !== null && reply[0] === doorbell,
-      () => false,
+      (answer: [string, string, string] | null) => (answer?.[0] === doorbell ? answer[1] : null),
+      () => null,
     );
-    return Promise.all([rung, link.write('exchangeAtBell', 'evalsha', call, deadline)]);
+    const made = link.write('claimAtBell', ...call, deadline).catch((error: Error) => error);
+    return Promise.all([rung, made]).then(([member, reply]) => ({ member, reply }));
   }
 
   interrupt(): void {

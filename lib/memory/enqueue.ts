@@ -9,7 +9,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const before = laneAt(queue, lane);
   if (before && before.seq > seq) return { kind: 'stale' };
   // There is nobody else to have it too.
-  const replicas = replication === undefined ? {} : { replicas: replication.replicas };
+  const replicas = replication ? { replicas: replication.replicas } : {};
   if (before?.seq === seq) return { kind: 'stored', duplicates: before.duplicates, ...replicas };
 
   const earliest = queue.delayed.first?.score ?? Infinity;

@@ -24,20 +24,16 @@ export class Lane {
     deadline: number,
     replication: Replication | null,
   ): Promise<readonly string[]> {
-    const call = {
-      lane: this.name,
-      seq: ++this.seq,
-      rememberMs: this.timeoutMs * 2,
-      jobs,
-      ...(replication && { replication }),
-    };
+    const { name: lane, timeoutMs } = this;
+    const seq = ++this.seq;
     const since = performance.now();
     let applied: Applied = 'no';
     let shortage: NotReplicatedError | undefined;
     for (let tries = 1; ; tries++) {
       try {
         const withinMs = Math.max(1, deadline - performance.now());
-        const answer = await this.engine.enqueue(this.queue, { ...call, withinMs });
+        const call = { lane, seq, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
+        const answer = await this.engine.enqueue(this.queue, call);
         if (answer.kind !== 'stored')
           throw new RedisUnavailableError('add', 'unknown', 'a later call overtook it');
         const { replicas = 0 } = answer;

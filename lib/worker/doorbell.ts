@@ -118,7 +118,7 @@ export class Doorbell {
 
   /** Who sleeps with nobody beside it, so that an exchange can wait for its bell alone. Those that share slots ask in turn. */
   private sleepsAlone(): Sleeper | undefined {
-    if (this.sleepers.size > 1 || !this.engine.exchangeAtBell) return undefined;
+    if (this.sleepers.size > 1 || !this.engine.claimAtBell) return undefined;
     const [sleeper] = this.sleepers.values();
     return sleeper?.slots.isShared ? undefined : sleeper;
   }
@@ -127,17 +127,18 @@ export class Doorbell {
   private sleepAlone(sleeper: Sleeper): Promise<void> | null {
     const { queue } = sleeper;
     const left = sleeper.exchanger.leaveAtBell((call) => {
-      const kept = this.engine.exchangeAtBell!(queue, call, this.maxBlockMs);
+      const kept = this.engine.claimAtBell!(queue, call, this.maxBlockMs);
       this.refused = kept === null;
       return kept;
     });
     if (!left) return null;
     this.sleepers.delete(queue);
+    const began = performance.now();
     this.begins([queue]);
     return left.then((rung) => {
       this.blocking = false;
-      if (!rung) return;
-      return this.stopped ? this.engine.ring(queue) : this.rang(queue);
+      if (rung) return this.stopped ? this.engine.ring(queue) : this.rang(queue);
+      return this.lookSince(began);
     });
   }
 
@@ -167,12 +168,18 @@ export class Doorbell {
       if (rung !== null) await this.engine.ring(rung);
     } else if (rung !== null) {
       await this.rang(rung);
-    } else if (performance.now() - began >= this.maxBlockMs - 1) {
-      const asked = [...this.sleepers.values()];
-      const looks = new Map((await this.engine.look(asked)).map((look) => [look.queue, look]));
-      for (const { queue } of asked)
-        this.sleepers.get(queue)?.looked(looks.get(queue) ?? { ...QUIET, queue });
+    } else {
+      await this.lookSince(began);
     }
+  }
+
+  /** No bell has rung: a sleep that lasted to its end is followed by a look. */
+  private async lookSince(began: number): Promise<void> {
+    if (this.stopped || performance.now() - began < this.maxBlockMs - 1) return;
+    const asked = [...this.sleepers.values()];
+    if (asked.length === 0) return;
+    const looks = new Map((await this.engine.look(asked)).map((look) => [look.queue, look]));
+    for (const { queue } of asked) this.sleepers.get(queue)?.looked(looks.get(queue) ?? { ...QUIET, queue });
   }
 
   /**

@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type {
+  ClaimAnswer,
   ClaimedJob,
   ExchangeAnswer,
   ExchangeCall,
   QueueEngine,
-  RungExchange,
+  RungClaim,
 } from '../engine/engine.js';
 import { isPassing, repeatDelay } from '../engine/waiting.js';
 import type { SettledRun } from '../job/outcome.js';
 
-type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+/** What tells of a claim. */
+export type Answered = Extract<ExchangeAnswer, { kind: 'exchanged' }> | ClaimAnswer;
 
 /** What a pool tells its exchanger, and is told by it. */
 export interface ExchangeSide {
@@ -25,8 +27,8 @@ export interface ExchangeSide {
   asking(want: number): void;
   /** An exchange was asked for, but there is nothing to settle and no slot any more. */
   nothingToAsk(): void;
-  /** Takes what was claimed; nothing of it starts before `start`. */
-  exchanged(answer: Exchanged, asked: number): void;
+  /** Takes what was claimed; nothing of it starts before `startClaimed`. */
+  exchanged(answer: Answered, asked: number): void;
   /** Starts what was taken. */
   startClaimed(): void;
   /** This worker has a new name. */
@@ -128,7 +130,7 @@ export class Exchanger {
    * Leaves the next exchange at the bell. Resolves when it was answered, or when the bell has rung for one that was recalled:
    * then `true`, the bell is still to be answered. Null where it cannot be left.
    */
-  leaveAtBell(leave: (call: ExchangeCall) => Promise<RungExchange> | null): Promise<boolean> | null {
+  leaveAtBell(leave: (call: ExchangeCall) => Promise<RungClaim> | null): Promise<boolean> | null {
     const { side } = this;
     if (!this.isIdle) return null;
     const want = side.want();
@@ -139,9 +141,14 @@ export class Exchanger {
     this.inFlight = true;
     this.atBell = call;
     return left.then(
-      ({ rung, answer }) => {
+      ({ rung, isOfTime, answer }) => {
         if (this.atBell !== call) return rung;
+        if (!answer) {
+          this.recall();
+          return false;
+        }
         this.atBell = null;
+        if (isOfTime) this.again = true;
         this.answered(call, answer);
         return false;
       },
@@ -234,12 +241,12 @@ export class Exchanger {
     );
   }
 
-  private answered(call: ExchangeCall, answer: ExchangeAnswer): void {
+  private answered(call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
     if (this.stopped) return;
     this.onItsWay = [];
     this.complainedAt = 0;
     this.answeredAt = performance.now();
-    if (answer.kind === 'exchanged') {
+    if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
       // A beat may have learnt meanwhile that the lease is gone; what an old name was given is not ours.
       if (call.worker === this.worker) {
         this.seq = call.seq;

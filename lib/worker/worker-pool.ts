@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { BeatAnswer, ClaimedJob, ExchangeAnswer, QueueEngine, QueueLook } from '../engine/engine.js';
+import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../engine/engine.js';
 import { RedisUnavailableError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 import type { SettledRun } from '../job/outcome.js';
@@ -8,7 +8,7 @@ import { Claims } from './claims.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
 import { drainPool } from './drain.js';
 import { DueTimer } from './due-timer.js';
-import { Exchanger, type ExchangeSide } from './exchanger.js';
+import { Exchanger, type Answered, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
 import { HeldBell } from './held-bell.js';
@@ -42,8 +42,6 @@ export interface WorkerPoolParts {
     told: Pick<QueueLook, 'leaseInMs' | 'scheduleInMs'>,
   ) => void;
 }
-
-type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 
 /** Due jobs moved at once by one that cannot run them. */
 const PROMOTE = 250;
@@ -182,18 +180,20 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.holding() > 0;
   }
 
-  exchanged(answer: Exchanged, asked: number): void {
-    const { claimed, dueInMs } = answer;
-    for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
+  exchanged(answer: Answered, asked: number): void {
+    const { claimed } = answer;
     const saturated = claimed.length === asked;
     if (asked > 0) this.prefetch.measured(saturated);
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.seat.answered(asked, claimed.length);
-    this.parts.heard(this.queue, this.worker, answer);
     this.strays.compare(answer.held);
-    this.planDue(dueInMs);
+    if (answer.kind === 'exchanged') {
+      for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
+      this.parts.heard(this.queue, this.worker, answer);
+      this.planDue(answer.dueInMs);
+    }
     if (this.state !== 'running') this.releaseClaims();
     else if (asked > 0 && !saturated) this.sleep();
     else if (asked > 0 && this.want() > 0) this.exchanger.kick();

@@ -61,7 +61,7 @@ it('every shared fragment is used', () => {
 });
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
-  expect(ofMemory('refuse')).toEqual(['declare', 'enqueue', 'fire', 'note', 'put-schedule']);
+  expect(ofMemory('refuse')).toEqual(['declare', 'enqueue', 'enqueue-plain', 'fire', 'note', 'put-schedule']);
   expect(ofMemory('read')).toEqual([
     'adopt',
     'audit',
@@ -186,8 +186,21 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
     ['list-workers', () => engine.processes.list()],
     ['unregister', () => engine.processes.unregister('p1')],
+    ['enqueue-plain', () => engine.enqueue(QUEUE, callOf(['plain'], 2, 'life'))],
+    ['claim', () => claimAtBell(engine)],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
+}
+
+/** By a worker that has spoken once, and at a bell that rings. */
+async function claimAtBell(engine: RedisEngine): Promise<unknown> {
+  const idle = { worker: 'idle', leaseMs: LEASE_MS, want: 10, maySuspect: true, settled: [] };
+  await engine.exchange(QUEUE, { ...idle, seq: 1, want: 0 });
+  await engine.awaitBell([QUEUE], 1);
+  await engine.ring(QUEUE);
+  const { answer } = await engine.claimAtBell(QUEUE, { ...idle, seq: 2 }, 5_000)!;
+  expect(answer).toMatchObject({ kind: 'claimed', claimed: expect.arrayContaining([]) });
+  return answer;
 }
 
 /** Jobs of every kind, then one in the place of the last. */

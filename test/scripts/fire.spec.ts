@@ -51,11 +51,12 @@ describe('an occurrence', () => {
 
   it('that is made already counts as made', async () => {
     await q.add('a@1');
-    const before = await q.dump();
     await put(q, 'a');
+    const ofSchedules = ['schedules', 'schedule', 'firings', 'scheduled'];
+    const before = without(await q.dump(), ...ofSchedules);
     expect(await firesNow('a', [tick('a@1', { body: 'other\n' })])).toBe(1);
     expect(await seen(q, 'a')).toMatchObject({ fired: 1, lastJob: 'a@1', nextAt: 2_000 });
-    expect(without(await q.dump(), 'schedules', 'schedule', 'firings', 'scheduled')).toEqual(before);
+    expect(without(await q.dump(), ...ofSchedules)).toEqual(before);
   });
 
   it('is made where the job of its name is over, with its retention', async () => {

@@ -10,48 +10,117 @@ if seen then
     return { 'stored', duplicates }
   end
 end
-local has_plain, has_ranked, has_later =
-  plain_first <= plain_last, ranked_first <= ranked_last, later_first <= later_last
 local duplicates = {}
 local added = 0
 
 -- First everything is read that may be written, and nothing else: a call costs by what it adds.
-if arg_maxEvents > 0 or has_ranked then redis.call('HMGET', key_meta, 'events') end
-if has_plain then redis.call('LLEN', key_wait) end
-if has_ranked then redis.call('ZCARD', key_prioritized) end
+if arg_maxEvents > 0 or ranked_first <= ranked_last then redis.call('HMGET', key_meta, 'events') end
+if plain_first <= plain_last then redis.call('LLEN', key_wait) end
+if ranked_first <= ranked_last then redis.call('ZCARD', key_prioritized) end
 if priorities_first <= priorities_last then redis.call('HLEN', key_priorities) end
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = math.huge
-if has_later then
+if later_first <= later_last then
   local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
   if head[2] then earliest = tonumber(head[2]) end
 end
 
--- Mostly there is nothing but new jobs without an order or a time of their own.
-local is_plain = has_plain and not has_ranked and not has_later
-local ids = {}
-if is_plain then
-  for at = plain_first, plain_last, 2 do ids[#ids + 1] = ARGV[at] end
+-- The ids of one list, and whether a job of that id is there, for each; `stride` values make one job, id and body first.
+local any_there = false
+local function look(first, last, stride)
+  local ids, count = {}, 0
+  for at = first, last, stride do
+    count = count + 1
+    ids[count] = ARGV[at]
+  end
+  if count == 0 then return ids, ids end
   local there = redis.call('HMGET', key_jobs, unpack(ids))
+  for i = 1, count do
+    if there[i] then
+      any_there = true
+      break
+    end
+  end
+  return ids, there
+end
+
+local plain, plain_there = look(plain_first, plain_last, 2)
+local ranked, ranked_there = look(ranked_first, ranked_last, 3)
+local later, later_there = look(later_first, later_last, 2)
+if any_there then
+  redis.call('ZCARD', key_completed)
+  for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HLEN', key) end
+end
+
+-- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
+local function store(ids, there, first, last, stride)
+  if not any_there and stride == 2 then
+    if first <= last then redis.call('HSET', key_jobs, unpack(ARGV, first, last)) end
+    added = added + #ids
+    return ids
+  end
+  local new, places, fields = {}, {}, {}
   for i = 1, #ids do
-    if there[i] then is_plain = false break end
+    local at = first + (i - 1) * stride
+    if there[i] and not retired(ids[i]) then
+      duplicates[#duplicates + 1] = ids[i]
+    else
+      new[#new + 1] = ids[i]
+      places[#places + 1] = at
+      fields[#fields + 1] = ids[i]
+      fields[#fields + 1] = ARGV[at + 1]
+    end
+  end
+  if #new > 0 then redis.call('HSET', key_jobs, unpack(fields)) end
+  added = added + #new
+  return new, places
+end
+
+plain = store(plain, plain_there, plain_first, plain_last, 2)
+if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
+
+local places
+ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
+for i = 1, #ranked do
+  redis.call('ZADD', key_prioritized, rank(tonumber(ARGV[places[i] + 2])), ranked[i])
+end
+
+later, places = store(later, later_there, later_first, later_last, 2)
+local sooner = false
+-- Times stay text as they came: a number would be written anew for every job.
+local scores, from_now = {}, {}
+for i = 1, #later do
+  local nth = places and (places[i] - later_first) / 2 or i - 1
+  local due = ARGV[times_first + nth]
+  if string.byte(due) == 43 then
+    local sum = from_now[due] or string.format('%.0f', now + tonumber(due))
+    from_now[due] = sum
+    due = sum
+  end
+  scores[2 * i - 1] = due
+  scores[2 * i] = later[i]
+  if not sooner and tonumber(due) < earliest then sooner = true end
+end
+if priorities_first <= priorities_last then
+  local is_new = {}
+  for i = 1, #later do is_new[later[i]] = true end
+  for i = priorities_first, priorities_last, 2 do
+    if is_new[ARGV[i]] then redis.call('HSET', key_priorities, ARGV[i], ARGV[i + 1]) end
   end
 end
-if is_plain then
-  redis.call('HSET', key_jobs, unpack(ARGV, plain_first, plain_last))
-  redis.call('RPUSH', key_wait, unpack(ids))
-  added = #ids
-  --@use ring
-  if not rung then ring() end
-else
-  --@use enqueue-mixed
+
+if #scores > 0 then redis.call('ZADD', key_delayed, unpack(scores)) end
+
+if sooner then
+  ring_sooner()
+elseif not rung and (#plain > 0 or #ranked > 0) then
+  ring()
 end
 
 local repeated = table.concat(duplicates, '\n')
 redis.call('SET', key_lane, arg_seq .. '\n' .. repeated, 'PX', math.max(arg_rememberMs, 1))
 
 if added > 0 then
-  --@use say
   local fields = {}
   for i = said_first, said_last do fields[#fields + 1] = ARGV[i] end
   if #duplicates > 0 then

@@ -40,13 +40,11 @@ local function answer(lost, gave, ids, bodies)
     --@use next-due
     due_in = next_due()
   end
-  -- Large ones are not copied once more.
-  local large = #bodies > 0 and #bodies[1] > 2048
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, paused and 1 or 0, due_in, lease_of_another,
     scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost,
-    gave, large and bodies or table.concat(bodies, arg_separator), failed, stalled }
+    gave, bodies_in(bodies), failed, stalled }
 end
 
 if last_seq == arg_seq then
@@ -140,17 +138,8 @@ end
 local gave = ''
 if #ids > 0 then
   bodies = redis.call('HMGET', key_jobs, unpack(ids))
-  local missing = false
-  local stop = bodies[1] and string.find(bodies[1], '\n', 1, true)
-  -- The first line of a body is the job's name. Mostly all have the same.
-  local same = stop and string.sub(bodies[1], 1, stop) or '\n'
-  for i = 1, #ids do
-    if not bodies[i] then
-      missing = true
-    elseif same and string.find(bodies[i], same, 1, true) ~= 1 then
-      same = nil
-    end
-  end
+  --@use claimed
+  local name, missing = look_through(bodies, #ids)
   if missing then
     -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
     --@use by-name, bury
@@ -171,29 +160,15 @@ if #ids > 0 then
     events[#events + 1] = 'dead.reason'
     events[#events + 1] = 'corrupt'
     said = said + #broken
-    ids, bodies, same = whole, whole_bodies, nil
+    ids, bodies, name = whole, whole_bodies, nil
   end
   if #ids > 0 then
     redis.call('SADD', key_active, unpack(ids))
     gave = table.concat(ids, '\n')
     if arg_maxEvents > 0 then
-      events[#events + 1] = 'active'
-      events[#events + 1] = gave
-      events[#events + 1] = 'active.name'
-      if same then
-        events[#events + 1] = string.sub(same, 1, -2)
-      else
-        --@use names
-        local names = {}
-        for i = 1, #ids do names[i] = name_of(bodies[i]) end
-        events[#events + 1] = table.concat(names, '\n')
-      end
-      if has_traces and redis.call('HLEN', key_attempts) > 0 then
-        local before = redis.call('HMGET', key_attempts, unpack(ids))
-        for i = 1, #ids do before[i] = (tonumber(before[i]) or 0) + 1 end
-        events[#events + 1] = 'active.attempt'
-        events[#events + 1] = table.concat(before, '\n')
-      end
+      local failed = has_traces and redis.call('HLEN', key_attempts) > 0
+        and redis.call('HMGET', key_attempts, unpack(ids)) or {}
+      add_active(events, gave, name, bodies, failed)
       said = said + #ids
     end
   end

@@ -9,9 +9,14 @@ local function say(count, fields)
     last = count
     redis.call('HSET', key_meta, 'events', last)
   end
-  local oldest = string.format('%.0f', math.max(last - arg_maxEvents, 0))
-  local written = redis.pcall('XADD', key_events, 'MINID', '~', oldest,
-    string.format('%.0f-0', last), 'at', now, 'n', count, unpack(fields))
+  local number, written = string.format('%.0f-0', last), nil
+  -- Small entries do not look each time whether something is to be trimmed.
+  if last % 64 < count then
+    local oldest = string.format('%.0f', math.max(last - arg_maxEvents, 0))
+    written = redis.pcall('XADD', key_events, 'MINID', '~', oldest, number, 'at', now, 'n', count, unpack(fields))
+  else
+    written = redis.pcall('XADD', key_events, number, 'at', now, 'n', count, unpack(fields))
+  end
   if type(written) == 'table' and written.err and string.find(written.err, 'equal or smaller', 1, true) then
     -- Somebody deleted, restored or changed one of the two keys: the stream's own last number decides.
     local top = redis.pcall('XINFO', 'STREAM', key_events)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ExchangeAnswer, ExchangeCall, QueueEngine, RungExchange } from '#lib/engine/engine.js';
+import type { ExchangeAnswer, ExchangeCall, QueueEngine, RungClaim } from '#lib/engine/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';
@@ -12,7 +12,7 @@ import { latch, until, type Latch } from '../support/wait.js';
 /** An engine whose answers come when the test says so, and at whose bell an exchange can be left. */
 class SlowEngine {
   readonly exchanges: { readonly call: ExchangeCall; readonly answer: Latch<ExchangeAnswer> }[] = [];
-  readonly left: { readonly call: ExchangeCall; readonly end: Latch<RungExchange | Error> }[] = [];
+  readonly left: { readonly call: ExchangeCall; readonly end: Latch<RungClaim | Error> }[] = [];
   readonly blocks: Latch<string | null>[] = [];
   readonly rings: string[] = [];
   interrupts = 0;
@@ -24,9 +24,9 @@ class SlowEngine {
     return answer.promise;
   }
 
-  exchangeAtBell(_: string, call: ExchangeCall): Promise<RungExchange> | null {
+  claimAtBell(_: string, call: ExchangeCall): Promise<RungClaim> | null {
     if (this.cannot) return null;
-    const end = latch<RungExchange | Error>();
+    const end = latch<RungClaim | Error>();
     this.left.push({ call, end });
     return end.promise.then((ended) => {
       if (ended instanceof Error) throw ended;
@@ -43,7 +43,7 @@ class SlowEngine {
   interruptBell(): void {
     this.interrupts += 1;
     this.blocks.at(-1)?.open(null);
-    this.left.at(-1)?.end.open({ rung: false, answer: claimed() });
+    this.left.at(-1)?.end.open(given());
   }
 
   async ring(queue: string): Promise<void> {
@@ -69,6 +69,14 @@ function claimed(...ids: string[]): ExchangeAnswer {
     held: ids.length,
   };
 }
+
+/** What became of a call at the bell, which was rung where jobs were claimed. */
+function given(...ids: string[]): RungClaim {
+  const { claimed: jobs, held } = claimed(...ids) as Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+  return { rung: ids.length > 0, isOfTime: false, answer: { kind: 'claimed', claimed: jobs, held } };
+}
+
+const RUNG = { rung: true, isOfTime: false, answer: null };
 
 type RunJob = (job: { readonly id: string }) => unknown;
 
@@ -113,12 +121,12 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
 }
 
-it('leaves its next exchange at the bell and runs what it claims there, without asking', async () => {
+it('leaves its next call at the bell and runs what it claims there, without asking', async () => {
   const runs: string[] = [];
   const { engine } = await idle({ run: (job: { id: string }) => void runs.push(job.id) });
   await until(() => engine.left.length === 1);
   expect(engine.left[0]!.call).toMatchObject({ seq: 2, want: 10, settled: [], maySuspect: true });
-  engine.left[0]!.end.open({ rung: true, answer: claimed('a') });
+  engine.left[0]!.end.open(given('a'));
   await until(() => engine.exchanges.length === 2);
   expect(runs).toEqual(['a']);
   expect(engine.exchanges[1]!.call).toMatchObject({ seq: 3, settled: [{ id: 'a' }] });
@@ -138,10 +146,31 @@ it('makes it now, with the same number, when it is asked for more; the bell that
   expect(engine.exchanges[1]!.call).toEqual(engine.left[0]!.call);
   engine.exchanges[1]!.answer.open(claimed());
   await turns();
-  engine.left[0]!.end.open({ rung: true, answer: { kind: 'stale' } });
+  engine.left[0]!.end.open(RUNG);
   await until(() => engine.exchanges.length === 3);
   expect(engine.exchanges[2]!.call.seq).toBe(3);
   expect(engine.rings).toEqual([]);
+});
+
+it('makes it again with the same number where more is to be done than to claim', async () => {
+  const { engine } = await idle();
+  await until(() => engine.left.length === 1);
+  engine.left[0]!.end.open(RUNG);
+  await until(() => engine.exchanges.length === 2);
+  expect(engine.exchanges[1]!.call).toEqual(engine.left[0]!.call);
+  engine.exchanges[1]!.answer.open(claimed());
+  await until(() => engine.left.length === 2);
+  expect([engine.left[1]!.call.seq, engine.rings.length]).toEqual([3, 0]);
+});
+
+it('asks for times too where the bell told of one, beside the jobs', async () => {
+  const gate = latch('the end of the job');
+  const { engine } = await idle({ run: () => gate.promise });
+  await until(() => engine.left.length === 1);
+  engine.left[0]!.end.open({ ...given('slow'), isOfTime: true });
+  await until(() => engine.exchanges.length === 2);
+  expect(engine.exchanges[1]!.call).toMatchObject({ seq: 3, want: 9, settled: [] });
+  gate.open();
 });
 
 it('runs what it claimed once, where it was claimed at the bell and the answer to its repetition came first', async () => {
@@ -152,7 +181,7 @@ it('runs what it claimed once, where it was claimed at the bell and the answer t
   await until(() => engine.exchanges.length === 2);
   engine.exchanges[1]!.answer.open(claimed('a'));
   await until(() => engine.exchanges.length === 3);
-  engine.left[0]!.end.open({ rung: true, answer: claimed('a') });
+  engine.left[0]!.end.open(given('a'));
   engine.exchanges[2]!.answer.open(claimed());
   await turns();
   expect(runs).toEqual(['a']);
@@ -177,7 +206,7 @@ it.each(['pause', 'stopClaiming'] as const)(
     engine.exchanges[1]!.answer.open(claimed());
     await turns();
     // It has not taken what the bell told of: that is for others.
-    engine.left[0]!.end.open({ rung: true, answer: claimed() });
+    engine.left[0]!.end.open(RUNG);
     await until(() => engine.rings.length === 1);
     expect(engine.exchanges).toHaveLength(2);
   },
@@ -187,7 +216,7 @@ it('leaves none while it holds jobs, and does again once it has been idle for a 
   const gate = latch('the end of the job');
   const { engine } = await idle({ run: () => gate.promise });
   await until(() => engine.left.length === 1);
-  engine.left[0]!.end.open({ rung: true, answer: claimed('slow') });
+  engine.left[0]!.end.open(given('slow'));
   await until(() => engine.blocks.length === 1);
   expect(engine.left).toHaveLength(1);
   gate.open();

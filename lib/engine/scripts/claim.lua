@@ -1,0 +1,56 @@
+-- What an idle worker leaves at the bell: an exchange that settles and promotes nothing, with the few keys and arguments that
+-- takes, since a call of one job costs by those. Where there is more to it, it changes nothing, and the worker exchanges.
+local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
+if not last_seq or last_seq >= arg_seq then return 0 end
+if redis.call('HGET', key_meta, 'paused') then return 0 end
+
+-- First everything is read that is written later; the first write looks at its key itself.
+local prioritized, has_traces = 0, false
+if redis.call('EXISTS', key_suspects, key_prioritized, key_attempts, key_stalls) > 0 then
+  if redis.call('LLEN', key_suspects) > 0 then return 0 end
+  prioritized = redis.call('ZCARD', key_prioritized)
+  has_traces = redis.call('HLEN', key_attempts) + redis.call('HLEN', key_stalls) > 0
+end
+local want = math.min(arg_want, 1000)
+local ids = redis.call('LRANGE', key_wait, 0, want - 1)
+local plain = #ids
+if prioritized > 0 and plain < want then
+  for _, id in ipairs(redis.call('ZRANGE', key_prioritized, 0, want - plain - 1)) do ids[#ids + 1] = id end
+end
+local held = redis.call('SCARD', key_active)
+--@use clock, bodies
+if #ids == 0 then
+  redis.call('PEXPIRE', key_worker, arg_recordMs)
+  return { now, '', '', held, {}, {} }
+end
+local bodies = redis.call('HMGET', key_jobs, unpack(ids))
+--@use claimed
+local name, missing = look_through(bodies, #ids)
+if missing then return 0 end
+local is_more = #ids == want
+if is_more then redis.call('ZCARD', key_doorbell) end
+
+redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
+if plain > 0 then redis.call('LPOP', key_wait, plain) end
+if plain < #ids then redis.call('ZREM', key_prioritized, unpack(ids, plain + 1)) end
+redis.call('SADD', key_active, unpack(ids))
+local gave = table.concat(ids, '\n')
+redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', '', 'lease', arg_leaseMs)
+-- The bell that woke this worker may have been the only one.
+if is_more and redis.call('EXISTS', key_wait, key_prioritized) > 0 then
+  --@use ring
+  ring()
+end
+
+local failed, stalled = {}, {}
+if has_traces then
+  failed = redis.call('HMGET', key_attempts, unpack(ids))
+  stalled = redis.call('HMGET', key_stalls, unpack(ids))
+end
+if arg_maxEvents > 0 then
+  --@use say
+  local events = {}
+  add_active(events, gave, name, bodies, { unpack(failed) })
+  say(#ids, events)
+end
+return { now, gave, bodies_in(bodies), held + #ids, failed, stalled }

@@ -1,0 +1,44 @@
+import { defineScript } from '../script.js';
+import { bodiesOf, claims, lines } from '../replies.js';
+import type { ClaimAnswer } from '../engine.js';
+
+type Raw = 0 | [number, string, string | string[], number, (string | null)[], (string | null)[]];
+
+export const claim = defineScript({
+  name: 'claim',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'attempts',
+    'stalls',
+    'workers',
+    'worker',
+    'active',
+    'events',
+    'doorbell',
+  ],
+  args: {
+    worker: 'text',
+    seq: 'int',
+    leaseMs: 'int',
+    recordMs: 'int',
+    want: 'int',
+    separator: 'text',
+    maxEvents: 'int',
+  },
+  /** Null: there is more to do than to claim. */
+  reply: (raw: Raw): (ClaimAnswer & { now: number }) | null => {
+    if (raw === 0) return null;
+    const [now, ids, bodies, held, failed, stalls] = raw;
+    return {
+      kind: 'claimed',
+      now,
+      held,
+      claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
+    };
+  },
+});

@@ -1,0 +1,30 @@
+-- The name that all of these jobs have, nil where they differ, and whether a body is missing. The first line of a body is the
+-- job's name; mostly all have the same.
+local function look_through(bodies, count)
+  local stop = bodies[1] and string.find(bodies[1], '\n', 1, true)
+  local same, missing = stop and string.sub(bodies[1], 1, stop), false
+  for i = 1, count do
+    if not bodies[i] then
+      missing = true
+    elseif same and string.find(bodies[i], same, 1, true) ~= 1 then
+      same = nil
+    end
+  end
+  return same and string.sub(same, 1, -2), missing
+end
+
+-- `failed`: attempts of each before this one; empty where none has failed.
+local function add_active(events, gave, name, bodies, failed)
+  if not name then
+    --@use names
+    local names = {}
+    for i = 1, #bodies do names[i] = name_of(bodies[i]) end
+    name = table.concat(names, '\n')
+  end
+  for _, value in ipairs({ 'active', gave, 'active.name', name }) do events[#events + 1] = value end
+  if #failed > 0 then
+    for i = 1, #failed do failed[i] = (tonumber(failed[i]) or 0) + 1 end
+    events[#events + 1] = 'active.attempt'
+    events[#events + 1] = table.concat(failed, '\n')
+  end
+end

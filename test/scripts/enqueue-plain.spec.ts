@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
+import { completed, job, kept, LANE, QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+// What `enqueue` promises is tested with it: plain new jobs come here, everything else goes on to there.
+const q = useQueue();
+
+function plain(ids: readonly string[], { seq = 1, maxEvents = 100, names = 'work' } = {}): Promise<boolean> {
+  const values = enqueuePlain.encode(
+    { ...q.keys.fixed, lane: q.key('lane') },
+    { seq, rememberMs: 10_000, maxEvents, names },
+    { jobs: ids.flatMap((id) => [id, job(id).body]) },
+  );
+  return q.engine['store'].call(enqueuePlain, values, 5_000);
+}
+
+it.each([[['a']], [['a', 'b', 'c']]])('stores %j at the end of the line, rings, and says so', async (ids) => {
+  await q.add('before');
+  await q.wasRung();
+  expect(await plain(ids, { seq: 2 })).toBe(true);
+  expect(await q.list('wait')).toEqual(['before', ...ids]);
+  expect(await q.admin.hmget(q.key('jobs'), ...ids)).toEqual(ids.map((id) => job(id).body));
+  expect(await q.zset('doorbell')).toEqual(['work']);
+  const said = (await q.events()).slice(1);
+  expect(said.map(({ type, id, name }) => [type, id, name])).toEqual(ids.map((id) => ['added', id, 'work']));
+  expect(await q.admin.get(q.key('lane'))).toBe('2\n');
+  expect(await q.admin.pttl(q.key('lane'))).toBeGreaterThan(5_000);
+});
+
+it('says the name of each where they differ, and nothing where no events are kept', async () => {
+  await plain(['a', 'b'], { names: 'one\nother' });
+  expect((await q.events()).map(({ id, name }) => [id, name])).toEqual([
+    ['a', 'one'],
+    ['b', 'other'],
+  ]);
+  await plain(['c'], { seq: 2, maxEvents: 0, names: '' });
+  expect(await q.admin.xlen(q.key('events'))).toBe(1);
+});
+
+it('takes 1,000 jobs', async () => {
+  expect(await plain(Array.from({ length: 1_000 }, (_, i) => `j${i}`))).toBe(true);
+  expect(await q.admin.llen(q.key('wait'))).toBe(1_000);
+});
+
+describe('leaves it to `enqueue`, and changes nothing,', () => {
+  it.each([1, 2])('where the call of this number, or a later one, was made: %i', async (seq) => {
+    await q.add('a');
+    await q.add('b');
+    expect(await changingNothing(q, () => plain(['c'], { seq }))).toBe(false);
+  });
+
+  const states: Record<string, () => Promise<unknown>> = {
+    waits: () => q.add('x'),
+    runs: () => q.hold('x'),
+    'is delayed': () => q.add(job('x', { delayMs: 60_000 })),
+    'is dead': () => q.bury('x'),
+    'is kept': async () => {
+      await q.hold('x');
+      await q.settle(kept('x', 60_000));
+    },
+  };
+  it.each(Object.keys(states))('where a job of that id %s', async (state) => {
+    await states[state]!();
+    const seq = 2;
+    expect(await changingNothing(q, () => plain(['x'], { seq }))).toBe(false);
+    expect(await changingNothing(q, () => plain(['new', 'x', 'newer'], { seq }))).toBe(false);
+  });
+});
+
+it('stores it again where the job of that id has gone', async () => {
+  await q.hold('x');
+  await q.settle(completed('x'));
+  expect(await plain(['x'], { seq: 2 })).toBe(true);
+});
+
+it('is one call of the engine for plain new jobs, and two where there is more to it', async () => {
+  const { store } = q.engine as unknown as { store: { call: (script: { name: string }) => unknown } };
+  const calls: string[] = [];
+  const call = store.call.bind(store);
+  store.call = (...args) => {
+    calls.push(args[0].name);
+    return call(...args);
+  };
+  await q.add('a', 'b');
+  await q.add('a', 'c');
+  await q.add(job('d', { priority: 1 }));
+  await q.add(job('e', { delayMs: 1_000 }));
+  expect(calls).toEqual(['enqueue-plain', 'enqueue-plain', 'enqueue', 'enqueue', 'enqueue']);
+  expect(await q.admin.get(q.key('lane'))).toBe('4\n');
+  expect(q.key('lane')).toContain(LANE);
+});
+
+itRefusesWrongTypes(q, {
+  keys: enqueuePlain.keys,
+  except: ['events'],
+  prepare: async () => {
+    await q.add('x');
+    return () => plain(['a', 'b'], { seq: 2 });
+  },
+});
+
+itRefusesWrongTypes(q, {
+  keys: ['jobs', 'wait', 'meta', 'doorbell', 'lane'],
+  prepare: async () => {
+    await q.add('x');
+    return () =>
+      q.engine.enqueue(QUEUE, { lane: LANE, seq: 2, rememberMs: 1000, withinMs: 5_000, jobs: [job('a')] });
+  },
+});
