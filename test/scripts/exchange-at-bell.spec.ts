@@ -1,9 +1,11 @@
 import { beforeEach, expect, it } from 'vitest';
 import type { RungExchange } from '#lib/engine/engine.js';
 import { isBlocked } from '../support/blocked.js';
+import { useServer } from '../support/server.js';
 import { LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
 
-const q = useQueue();
+// A server of its own, since its scripts are forgotten here.
+const q = useQueue({ server: useServer() });
 
 /** The worker has spoken once, and its bell has a connection. */
 beforeEach(async () => {
