@@ -340,7 +340,7 @@ it('settles 500 runs of every kind in one call', async () => {
   const ids = Array.from({ length: 500 }, (_, i) => `j${i}`);
   const kinds = [
     completed,
-    (id: string) => kept(id, 1_000, '1'),
+    (id: string) => kept(id, 60_000, '1'),
     (id: string) => retried(id),
     dead,
     released,

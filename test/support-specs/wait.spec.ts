@@ -16,6 +16,15 @@ describe('waiting', () => {
     await expect(until(() => false, { timeout: 1 })).rejects.toThrow('() => false');
   });
 
+  it('until: asks once more where an answer came behind the time', async () => {
+    let asked = 0;
+    const late = () => new Promise<boolean>((resolve) => setTimeout(resolve, 20, ++asked === 2));
+    expect(await until(late, { timeout: 10 })).toBe(true);
+    asked = 2;
+    await expect(until(late, { timeout: 1 })).rejects.toThrow('waited 1 ms');
+    expect(asked).toBe(4);
+  });
+
   it('latch: opens once, for those who wait and those who come', async () => {
     const gate = latch<number>('the gate');
     await expect(gate.wait({ timeout: 5 })).rejects.toThrow('the gate is opened');

@@ -13,6 +13,7 @@ import { QueueModule } from '#lib/queue.module.js';
 import { QueueRuntime } from '#lib/queue.runtime.js';
 import { QueueTesting, QueueTestingModule, type QueueTestingOptions } from '#lib/testing.js';
 import { atEnd } from '../support/cleanup.js';
+import { latch } from '../support/wait.js';
 
 let touched = 0;
 
@@ -235,8 +236,14 @@ describe('workers that run by themselves', () => {
 
   it('that never end are named', async () => {
     const { app, testing } = await start(AppModule, { autoStart: true, shutdown: { timeout: 0, grace: 0 } });
-    Object.assign(app.get(EmailProcessor), { send: () => new Promise(() => {}) });
+    const entered = latch('the handler runs');
+    const send = () => {
+      entered.open();
+      return new Promise(() => {});
+    };
+    Object.assign(app.get(EmailProcessor), { send });
     await app.get(QueueProducer).add('email', 'x', {});
+    await entered.wait();
     await expect(testing.idle({ timeout: 50 })).rejects.toThrow(
       "idle(): after 50 ms there is still work: 1 running and 0 waiting in queue 'email'",
     );

@@ -32,14 +32,20 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
 
 /** With `tls` the nodes know each other by a second port, and the first is for those who do not speak TLS. */
 async function startNode(args, tls) {
-  if (!tls) return startRedis({ private: true, args });
   for (let tries = 1; ; tries++) {
-    const tlsPort = await freePort();
-    const more = ['--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls];
+    // Left alone the bus would listen 10,000 above the port, among those of outgoing connections: a node that looks for
+    // one that is down would come upon itself there now and then, and not notice that the other is gone.
+    const busPort = await freePort();
+    const more = ['--cluster-port', String(busPort)];
+    const tlsPort = tls && (await freePort());
+    if (tls)
+      more.push('--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls);
     try {
-      return Object.assign(await startRedis({ private: true, args: [...args, ...more] }), { tlsPort });
+      return Object.assign(await startRedis({ private: true, args: [...args, ...more] }), {
+        busPort,
+        tlsPort,
+      });
     } catch (error) {
-      // The bus between the nodes listens 10,000 above it, where anybody's connection may be.
       if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
     }
   }
@@ -63,8 +69,8 @@ class RunningCluster {
       // Else two nodes that have never met may hold the same epoch for a while.
       await ask(this.nodes[i].port, `CLUSTER SET-CONFIG-EPOCH ${i + 1}`);
     }
-    for (const { port, tlsPort = port } of this.nodes.slice(1)) {
-      await ask(first.port, `CLUSTER MEET 127.0.0.1 ${tlsPort}`);
+    for (const { port, tlsPort = port, busPort } of this.nodes.slice(1)) {
+      await ask(first.port, `CLUSTER MEET 127.0.0.1 ${tlsPort} ${busPort}`);
     }
     await this.agreed((info) => info.includes(`cluster_known_nodes:${this.nodes.length}\r\n`));
     for (let i = masters; i < this.nodes.length; i++) {

@@ -5,10 +5,12 @@ import { freePort } from '../free-port.mjs';
 import { startRedis } from '../redis.mjs';
 import { ask, until } from './ask.mjs';
 import { findServer } from './binary.mjs';
-import { launch } from './process.mjs';
+import { PortTakenError, launch } from './process.mjs';
 
 const NAME = 'mymaster';
 const SENTINELS = 3;
+/** A port that was free a moment ago may be taken. */
+const PORT_TRIES = 5;
 
 /**
  * A primary with a replica, and three sentinels that watch them, on loopback. A primary that is silent for `downAfterMs` is
@@ -34,8 +36,17 @@ export async function startSentinel({ downAfterMs = 1_000, args = [] } = {}) {
 }
 
 async function startOne(primary, downAfterMs) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await startAt(await freePort(), primary, downAfterMs);
+    } catch (error) {
+      if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
+    }
+  }
+}
+
+async function startAt(port, primary, downAfterMs) {
   const dir = mkdtempSync(join(tmpdir(), 'godwit-sentinel-'));
-  const port = await freePort();
   // Sentinels keep what they know in their configuration.
   const conf = join(dir, 'sentinel.conf');
   const lines = [
