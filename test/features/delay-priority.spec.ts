@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
+import { isBlocked } from '../support/blocked.js';
 import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -250,11 +251,12 @@ itOnRedis(
     expect(ran).toEqual([]);
     await queue.resume();
     await until(() => ran.length === 1, PATIENT);
-    await queue.add('job', 'paused here', { delay: 500 });
-    // So that it knows of the job before it is paused.
+    await queue.add('job', 'paused here', { delay: 2_000 });
+    // So that it knows of the job before it is paused: the bell has woken it, and it sleeps again.
     await until(async () => (await redis.admin.zcard(`{${redis.prefix}:work}:doorbell`)) === 0, PATIENT);
+    await isBlocked(redis);
     runtime.pause();
-    await until(async () => (await queue.counts()).waiting === 1, { timeout: 4_000 });
+    await until(async () => (await queue.counts()).waiting === 1, { timeout: 6_000 });
     runtime.resume();
     await until(() => ran.length === 2, PATIENT);
   },
