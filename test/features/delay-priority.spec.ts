@@ -228,12 +228,14 @@ it.each(['is paused in its process', 'is stopped'] as const)(
     for (let round = 0; round < 3; round++) {
       const before = ran.length;
       const { id } = await first!.queue.add('job', round, { delay: 400 });
-      const began = performance.now();
+      const dueAt = performance.now() + 400;
       const gone = others[round]!;
       if (how === 'is stopped') await gone.close();
       else gone.runtime.pause();
+      // How long it takes to close is not the time of the job.
+      const since = Math.max(dueAt, performance.now());
       await until(() => ran.length > before, PATIENT);
-      times.push(performance.now() - began - 400);
+      times.push(performance.now() - since);
       await until(async () => (await first!.queue.get(id)) === null, PATIENT);
     }
     expect(times.filter((ms) => ms > 750).length, times.map(Math.round).join(' ')).toBeLessThan(2);
