@@ -40,10 +40,15 @@ function rows(command: Command): number[][] {
     .map((line) => line.trim().split(/ +/).map(Number));
 }
 
-async function expectEnd(command: Command, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+async function expectEnd(command: Command, signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
   const { code, ms } = await command.end(signal);
   expect(code).toBe(0);
-  expect(ms).toBeLessThan(1_000);
+  return ms;
+}
+
+/** It promises a second, of which a busy machine may take some more; whatever it could wait for takes two at least. */
+async function expectQuickEnd(command: Command, signal?: NodeJS.Signals): Promise<void> {
+  expect(await expectEnd(command, signal)).toBeLessThan(1_800);
 }
 
 describe('tasks', () => {
@@ -134,8 +139,10 @@ describe('--verbose', () => {
       [0, 1, 25, 2],
     ]);
     await put([1, 'due']);
-    await until(() => rows(command).length >= 10, PATIENT);
-    expect(rows(command).slice(7, 10)).toEqual([
+    // It may have looked in vain once more before.
+    const found = () => rows(command).findIndex(([dispatched], i) => i >= 7 && dispatched! > 0);
+    await until(() => found() > 0 && rows(command).length >= found() + 3, PATIENT);
+    expect(rows(command).slice(found(), found() + 3)).toEqual([
       [1, 1, 26, 0],
       [0, 1, 26, 0],
       [0, 1, 26, 1],
@@ -170,7 +177,7 @@ describe('--verbose', () => {
     command.stdout.pause();
     await put(...numbered(20_000));
     await listed(20_000);
-    await expectEnd(command);
+    await expectQuickEnd(command);
   });
 });
 
@@ -284,7 +291,7 @@ $`),
   it('a name that nobody knows is said, and waited for', async () => {
     const command = godwit(['dispatch', '-u', 'redis://nowhere.invalid:6379']);
     await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); trying again/, 'err');
-    await expectEnd(command);
+    await expectQuickEnd(command);
   });
 });
 
@@ -292,23 +299,25 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)('%s while it backs off', async (signal) => {
     const command = dispatch('-v');
     await until(() => rows(command).some(([, , , seconds]) => seconds === 2), PATIENT);
-    await expectEnd(command, signal);
+    await expectQuickEnd(command, signal);
   });
 
   it('while it moves', async () => {
     await put(...numbered(50_000));
     const command = dispatch('-n', '1');
     await until(() => redis.admin.llen(LIST), PATIENT);
-    await expectEnd(command);
-    const left = await redis.admin.zcard(SET);
+    await expectQuickEnd(command);
+    // At one moment: a call that has outlived the command may still move one.
+    const found = (await redis.admin.multi().zcard(SET).llen(LIST).exec())!;
+    const [left, moved] = found.map(([, count]) => Number(count));
     expect(left).toBeGreaterThan(0);
-    expect(await redis.admin.llen(LIST)).toBe(50_000 - left);
+    expect(moved).toBe(50_000 - left!);
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)('%s while Redis is away', async (signal) => {
     const command = godwit(['dispatch', '-u', `redis://127.0.0.1:${await freePort()}`]);
     await command.said(/cannot reach/, 'err');
-    await expectEnd(command, signal);
+    await expectQuickEnd(command, signal);
   });
 
   it('while a call hangs, also when it is told twice', async () => {
@@ -318,6 +327,6 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
     process.kill(server.pid!, 'SIGSTOP');
     atEnd(() => process.kill(server.pid!, 'SIGCONT'));
     command.kill('SIGINT');
-    await expectEnd(command, 'SIGINT');
+    await expectQuickEnd(command, 'SIGINT');
   });
 });

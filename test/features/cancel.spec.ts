@@ -11,7 +11,7 @@ import { latch, until } from '../support/wait.js';
 const redis = useRedis();
 
 /** A beat is a quarter of a lease. */
-const LEASE_MS = 1_000;
+const LEASE_MS = 2_000;
 const root = { lease: { duration: LEASE_MS } };
 const WHY = 'the customer changed her mind';
 
@@ -90,6 +90,7 @@ describe('a job that runs', () => {
     '%s hears of it within a beat, from any process, and is never tried again',
     async (how) => {
       const started = latch('the run');
+      const asked = latch('asked twice');
       let reason: unknown;
       let heardAt = 0;
       const working = await bootQueue(redis, {
@@ -100,6 +101,8 @@ describe('a job that runs', () => {
             await aborted(job);
             heardAt = performance.now();
             reason = job.signal.reason;
+            // Until then it is there to be cancelled, however soon it heard.
+            await asked.promise;
             throw job.signal.reason;
           },
         },
@@ -110,6 +113,7 @@ describe('a job that runs', () => {
       const askedAt = performance.now();
       expect(await other.queue.cancel(id, WHY)).toBe('signalled');
       expect(await other.queue.cancel(id, 'another reason')).toBe('signalled');
+      asked.open();
       const end = await working.ended(id);
       expect(brief(end)).toEqual({ type: 'cancelled', jobId: id, name: 'slow', attempt: 1, reason: WHY });
       expect(reason).toMatchObject({

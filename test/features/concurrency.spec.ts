@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, Logs, PATIENT, processorOf, type Handlers, itOnRedis } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -254,7 +255,7 @@ describe('a full worker', () => {
   it('asks Redis for nothing, although jobs wait', async () => {
     const gate = latch('the end of the slow job');
     const began = latch('the slow job');
-    const { queue, ended } = await bootQueue(redis, {
+    const { queue, ended, get } = await bootQueue(redis, {
       handlers: {
         slow: async () => {
           began.open();
@@ -263,7 +264,11 @@ describe('a full worker', () => {
         job: () => undefined,
       },
       concurrency: 1,
+      // Its beats are calls too, more of them where the pause below takes longer.
+      root: { lease: { duration: '1h' } },
     });
+    // The thread has started, and has said what it says at its start.
+    await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
     await queue.add('slow', 0);
     await began.wait(PATIENT);
     const added = await queue.addBulk(jobs(10));

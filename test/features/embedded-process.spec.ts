@@ -8,7 +8,7 @@ import ts from 'typescript';
 import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
 import { atEnd } from '../support/cleanup.js';
-import { until } from '../support/wait.js';
+import { until, within } from '../support/wait.js';
 
 /** Starting a program that is compiled on its way takes long on a busy machine. */
 const PATIENT = { timeout: 60_000 } as const;
@@ -28,9 +28,13 @@ interface Program {
   readonly text: () => string;
   /** Resolves once it has printed that. */
   readonly said: (match: RegExp) => Promise<unknown>;
+  /** Resolves once it answers requests; Nest says that it has started before that. */
+  readonly listens: () => Promise<unknown>;
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Ends it with SIGTERM; resolves with its exit code or the signal. */
   readonly end: () => Promise<number | NodeJS.Signals>;
+  /** The same of one that ends by itself. */
+  readonly ended: () => Promise<number | NodeJS.Signals>;
 }
 
 /** A program of this repository where no Redis is named and none is on PATH. */
@@ -58,20 +62,29 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
   // oxlint-disable-next-line no-control-regex
   const text = () => printed.replaceAll(/\u001b\[\d+m/g, '');
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  const url = `http://127.0.0.1:${port}`;
+  const ended = async () => {
+    const [code, signal] = await within(closed, {
+      ...PATIENT,
+      what: () => `it ends, and it printed:\n${text()}`,
+    });
+    return code ?? signal!;
+  };
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     text,
     said: (match) =>
       until(() => match.test(text()), {
         ...PATIENT,
         what: () => `it prints ${match.source}, and it printed:\n${text()}`,
       }),
+    listens: () => until(async () => (await fetch(url)).text().then(() => true), { ...PATIENT, what: text }),
     signal: (signal) => void child.kill(signal),
-    end: async () => {
+    end: () => {
       child.kill('SIGTERM');
-      const [code, signal] = await closed;
-      return code ?? signal!;
+      return ended();
     },
+    ended,
   };
 }
 
@@ -97,8 +110,9 @@ describe('the first example of the README', { timeout: 120_000 }, () => {
     startProgram([...NO_IOREDIS, compiled('example', code!)], env);
 
   it('answers a request and handles the job, without a Redis and without ioredis', async () => {
-    const { url, said, text, end } = await start();
+    const { url, said, text, listens, end } = await start();
     await said(/Nest application successfully started/);
+    await listens();
     const email = 'ada@example.com';
     const response = await post(`${url}/signup`, { email });
     expect(response.status).toBe(201);
@@ -111,9 +125,9 @@ describe('the first example of the README', { timeout: 120_000 }, () => {
   });
 
   it('does not start in production', async () => {
-    const { said, end } = await start({ NODE_ENV: 'production' });
+    const { said, ended } = await start({ NODE_ENV: 'production' });
     await said(/connection is 'memory' and NODE_ENV is 'production'/);
-    expect(await end()).toBe(1);
+    expect(await ended()).toBe(1);
   });
 
   it('shows the request that is made here', () => {
@@ -188,8 +202,9 @@ describe('where no Redis can be had', { timeout: 120_000 }, () => {
   });
 
   it('the sample that came from BullMQ runs in memory, and says so', async () => {
-    const { url, said, text, end } = await start('03-from-bullmq/after');
+    const { url, said, text, listens, end } = await start('03-from-bullmq/after');
     await said(/Nest application successfully started/);
+    await listens();
     expect(text()).toContain(SAID);
     const { id } = (await (await post(`${url}/audio/transcode`, {})).json()) as { id: string };
     // It leaves nothing once it has completed.

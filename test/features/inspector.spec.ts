@@ -136,15 +136,16 @@ describe('QueueInspector.workers()', () => {
   });
 
   it('shows a stopping process as draining while its jobs end, and no more once they have', async () => {
+    const began = latch('the job');
     const end = latch('the end of the job');
     const watcher = await bootQueue(redis, { root: { role: 'producer' }, watch: false });
     const app = await bootQueue(redis, {
-      handlers: { slow: () => end.promise },
+      handlers: { slow: () => (began.open(), end.promise) },
       root: { ...LONG_LEASE, shutdown: { timeout: '30s' } },
       watch: false,
     });
     await app.queue.add('slow', null, { id: 'a' });
-    await until(async () => (await app.queue.counts()).active === 1);
+    await began.wait(PATIENT);
     const first = await only(watcher);
     const stopped = app.runtime.stop();
     const draining = await only(watcher, ({ state }) => state === 'draining');
