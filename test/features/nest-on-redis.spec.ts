@@ -14,6 +14,7 @@ import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
 import { QueueRuntime } from '#lib/queue.runtime.js';
 import { bootApp } from '../support/app.js';
+import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { collect, latch } from '../support/wait.js';
 
@@ -56,8 +57,12 @@ it('takes a job from the producer through both processors, with schema, result a
   const said = collect(get(QueueEvents).of('email'));
   await get(QueueEvents).ready('email');
   await expect(get(QueueProducer).addAndWait(welcome, { to: 'ada' })).resolves.toEqual({ sent: 2 });
-  await expect(get(SmsProcessor).followed.wait()).resolves.toBe('follow-up ada');
-  expect((await said.take(3)).map((event) => event.type)).toEqual(['added', 'active', 'completed']);
+  await expect(get(SmsProcessor).followed.wait(PATIENT)).resolves.toBe('follow-up ada');
+  expect((await said.take(3, () => true, PATIENT)).map((event) => event.type)).toEqual([
+    'added',
+    'active',
+    'completed',
+  ]);
   await expect(get(QueueProducer).add(welcome, { to: 7 as never })).rejects.toThrow(SchemaViolationError);
 });
 
@@ -70,7 +75,7 @@ it('lets providers add jobs while they are initialised', async () => {
     }
   }
   const { get } = await bootApp({ imports: root(), providers: [Greeter, SmsProcessor, EmailProcessor] });
-  await expect(get(SmsProcessor).followed.wait()).resolves.toBe('hello from the start');
+  await expect(get(SmsProcessor).followed.wait(PATIENT)).resolves.toBe('hello from the start');
 });
 
 it('stops and starts by hand, and adds in between', async () => {
@@ -79,7 +84,7 @@ it('stops and starts by hand, and adds in between', async () => {
   const { id } = await get<Queue>(getQueueToken('sms')).add('later', 'on');
   expect((await get<Queue>(getQueueToken('sms')).get(id))?.state).toBe('waiting');
   await get(QueueRuntime).start();
-  await expect(get(SmsProcessor).followed.wait()).resolves.toBe('later on');
+  await expect(get(SmsProcessor).followed.wait(PATIENT)).resolves.toBe('later on');
 });
 
 it('finishes what runs when the application closes, and keeps the rest', async () => {
@@ -97,7 +102,7 @@ it('finishes what runs when the application closes, and keeps the rest', async (
   }
   const first = await bootApp({ imports: root(), providers: [OneByOne] });
   await first.get<Queue>(getQueueToken('sms')).addBulk([1, 2, 3].map((data) => ({ name: 'job', data })));
-  await started.wait();
+  await started.wait(PATIENT);
   const closing = first.close();
   release.open();
   await closing;
@@ -124,10 +129,10 @@ it('looks after other workers no more once it is closed', async () => {
   const one = await bootApp({ imports: root(), providers: [OneByOne] });
   const sms = one.get<Queue>(getQueueToken('sms'));
   await sms.add('job', 1);
-  await busy[0].wait();
+  await busy[0].wait(PATIENT);
   const other = await bootApp({ imports: root(), providers: [OneByOne] });
   await sms.add('job', 2);
-  await busy[1].wait();
+  await busy[1].wait(PATIENT);
   // Each has claimed while the other held a lease, so each has a look planned; the end of the test finds what stays.
   release.open();
   await one.close();

@@ -146,7 +146,8 @@ it('survives a backoff function that throws or answers nonsense, and says so', a
     await said.first((event) => event.type === 'retrying' && event.jobId === id, PATIENT);
     expect(waitsOf(said.values, id)).toEqual([1000]);
     await logs.complaint(new RegExp(`job "${id}" of queue 'work': .*backoff.*1000 ms`));
-    await queue.promote(id);
+    // Unless its second has passed by now, and it has gone on by itself.
+    await queue.promote(id).catch(() => undefined);
     expect(await ended(id)).toMatchObject({ type: 'completed', attempt: 2 });
   }
   expect(logs.complaints.filter((text) => text.includes('backoff is broken'))).toHaveLength(1);

@@ -90,7 +90,8 @@ describe('firing', () => {
 
   it('spreads jobs by jitter, each by what its id says', async () => {
     const app = await bootQueue(redis, { handlers });
-    const rule = { every: '1s', jitter: '1h' } as const;
+    // So long that neither of two jobs is due before it has been looked at.
+    const rule = { every: '1s', jitter: '24h' } as const;
     await app.queue.schedules.upsert('spread', rule, { name: 'tick' });
     const [first, second] = await app.said.take(2, ({ type }) => type === 'delayed', PATIENT);
     await app.queue.schedules.remove('spread');
@@ -99,7 +100,7 @@ describe('firing', () => {
       return dueAt!.getTime() - Date.parse(id.split('@')[1]!);
     };
     const delays = [await delay(first!.jobId!), await delay(second!.jobId!)];
-    for (const one of delays) expect(one).toBeLessThan(HOUR);
+    for (const one of delays) expect(one).toBeLessThan(24 * HOUR);
     expect(delays[0]).not.toBe(delays[1]);
   });
 
@@ -192,9 +193,12 @@ describe('a run that is not over when the next occurrence comes', () => {
 
     await app.queue.pause();
     await app.queue.schedules.upsert('waits', { every: '1s', overlap: 'replace' }, { name: 'hold' });
-    const removed = await app.said.first(({ type }) => type === 'removed', PATIENT);
+    // One of the schedule before may have waited too, while the run that it replaced was about to end.
+    const removed = await app.said.first(
+      ({ type, jobId }) => type === 'removed' && jobId!.startsWith('waits@'),
+      PATIENT,
+    );
     expect(removed).toMatchObject({ reason: 'replaced', name: 'hold' });
-    expect(removed.jobId).toMatch(/^waits@/);
     await app.queue.schedules.remove('waits');
   });
 });

@@ -92,9 +92,13 @@ it.each([
 it('takes the limit from the job, else from its queue, and has none by default', async () => {
   const release = latch('the end of the run that is over');
   const others = latch('the end of the others');
+  let long = 0;
   const handlers: Handlers = {
     stuck: () => release.promise,
-    long: () => others.promise,
+    long: () => {
+      long += 1;
+      return others.promise;
+    },
   };
   const { queue, ended, queueOf } = await bootQueue(redis, {
     handlers,
@@ -104,6 +108,7 @@ it('takes the limit from the job, else from its queue, and has none by default',
   });
   const unlimited = await queueOf('other').add('long', 1);
   const byJob = await queue.add('long', 1, { timeout: '1m' });
+  await until(() => long === 2, PATIENT);
   const byQueue = await queue.add('stuck', 1);
   expect((await ended(byQueue.id)).type).toBe('dead');
   expect(await queue.get(byJob.id)).toMatchObject({ state: 'active' });
@@ -214,7 +219,8 @@ it('buries a job that was not started in time as expired, without running it', a
 });
 
 it('does not let a job expire between its attempts', async () => {
-  const expiresIn = 1500;
+  // Long enough for the first attempt to begin in time, also on a machine that stalls.
+  const expiresIn = 3_000;
   const handlers: Handlers = {
     flaky: async (job: Job) => {
       if (job.attempt > 1) return;

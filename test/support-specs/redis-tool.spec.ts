@@ -19,6 +19,8 @@ import { startRedis, type StartRedisOptions } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 
+/** How long a test waits for another process: a busy machine must not fail it. */
+const PATIENT = { timeout: 15_000 } as const;
 const TOOL = fileURLToPath(new URL('../../tools/redis.mjs', import.meta.url));
 const SAY_WHAT_RUNS = `import { startRedis } from ${JSON.stringify(pathToFileURL(TOOL).href)};
   const { pid, dir, url } = await startRedis({ private: true });
@@ -179,6 +181,7 @@ describe('startRedis', () => {
     const dir = tempFolder();
     const second = started({ port, dir });
     await until(() => readFileSync(join(dir, 'redis.log'), 'utf8').includes('in use'), {
+      ...PATIENT,
       what: 'a first try fails',
     });
     await first.stop();
@@ -201,8 +204,8 @@ describe('the server ends with its parent', () => {
   ])('that %s', async (_, ending) => {
     const { stdout } = await node(['--input-type=module', '-e', `${SAY_WHAT_RUNS}\n${ending}`]);
     const { pid, dir } = JSON.parse(stdout) as { pid: number; dir: string };
-    expect(await until(() => !isRunning(pid), { what: 'the server is gone' })).toBe(true);
-    expect(await until(() => !existsSync(dir), { what: 'its folder is gone' })).toBe(true);
+    expect(await until(() => !isRunning(pid), { ...PATIENT, what: 'the server is gone' })).toBe(true);
+    expect(await until(() => !existsSync(dir), { ...PATIENT, what: 'its folder is gone' })).toBe(true);
   });
 });
 
