@@ -1,10 +1,15 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { ask } from '../../tools/redis/ask.mjs';
 import { useCluster } from '../support/cluster.js';
 import { atEnd } from '../support/cleanup.js';
 import { startCut } from '../support/cut.js';
 import { bootWorking } from '../faults/support/app.js';
+import { renewed } from '../faults/support/beating.js';
+import { PATIENT } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';
+
+// Silence is noticed in several seconds, and a busy machine adds its own.
+vi.setConfig({ testTimeout: 60_000 });
 
 const cluster = useCluster();
 /** From the moment connections go silent until work goes on. */
@@ -23,7 +28,7 @@ async function bootBehindCut() {
   const app = await bootWorking(root, (job) => pinged[Number(job.data)]!.open(), { queue });
   const [command, blocking, heartbeat] = await finding;
   await app.queue.add('ping', 0);
-  await pinged[0]!.wait();
+  await pinged[0]!.wait(PATIENT);
   // All it knows of is done, so it sleeps, and only its blocking connection can wake it.
   await until(async () => (await ask(master!.port, 'CLIENT LIST')).includes('cmd=bzpopmin'));
   const secondsToRun = async () => {
@@ -70,7 +75,7 @@ it('keeps the lease of a running job from the thread, at whatever master owns it
     const { engine, queue: handle, close } = await bootWorking(root, () => end.promise, { queue });
     const leaseMs = async () => (await engine.overdue(queue, 60_000))[0]?.endsInMs;
     await handle.add('long', null);
-    await until(leaseMs);
+    await renewed(leaseMs);
     // The event loop stands still: only the thread can renew it.
     for (const until = performance.now() + 2_500; performance.now() < until;);
     expect(await leaseMs()).toBeGreaterThan(0);

@@ -174,7 +174,7 @@ it('says what to do to whoever connects to one node as if it were alone', async 
   const [, elsewhere] = cluster.queuePerMaster();
   const { queueOf } = await bootQueue(
     { url: cluster.running.urls[0]!, prefix: cluster.prefix },
-    { root: { enqueueTimeout: '300ms' }, queues: [{ name: elsewhere! }], watch: false },
+    { root: { enqueueTimeout: '2s' }, queues: [{ name: elsewhere! }], watch: false },
   );
   await expect(queueOf(elsewhere!).add('one', null)).rejects.toMatchObject({
     reply: 'MOVED',

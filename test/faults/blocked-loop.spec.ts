@@ -2,8 +2,9 @@ import { expect, it } from 'vitest';
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { atEnd } from '../support/cleanup.js';
 import { isBlocked } from '../support/blocked.js';
+import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { latch } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 
 const redis = useRedis();
@@ -32,6 +33,12 @@ it('keeps the lease of a job that was given to it while its event loop was block
   atEnd(() => gate.open());
   const lease = { duration: 2_400 };
   const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, lease }, () => gate.promise);
+  // Only the thread can keep the lease, and it takes its time to start: it has once it keeps the process in the registry.
+  await until(
+    async () =>
+      (await redis.clients()).some(({ name, cmd }) => name?.endsWith(':heartbeat') && cmd === 'evalsha'),
+    PATIENT,
+  );
   // The first sleep was without, for want of a connection.
   await app.engine.ring('work');
   await isBlocked(redis);

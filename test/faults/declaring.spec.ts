@@ -55,6 +55,7 @@ it('stops while Redis is away, before they were registered and after', async () 
   const late = await startRedis({ private: true, port });
   atEnd(() => app.close().then(() => late.stop()));
   await until(() => app.runtime.start().then(() => app.queue.schedules.list()), PATIENT);
+  await isRegistered(app);
   await late.stop();
   await app.runtime.stop();
   expect(said(app, "withdrawing the schedules of queue 'work'")).toBe(1);
@@ -71,7 +72,7 @@ it('at maxmemory they are refused in words, and registered when there is room', 
   expect(await app.queue.schedules.list()).toEqual([]);
   await redis.admin.config('SET', 'maxmemory', 0);
   await isRegistered(app);
-  expect(said(app, "schedule 'report' of queue 'work' created")).toBe(1);
+  await until(() => said(app, "schedule 'report' of queue 'work' created") === 1, PATIENT);
 });
 
 it('a key of another type is told, stops nothing, and is no harm once it is gone', async () => {

@@ -22,9 +22,9 @@ async function refusedMidway(): Promise<RedisRefusedError> {
   await admin.flushall();
   const connection = { port: server.port, username: 'half', password: 'pass' };
   const limitsOf = () => ({ maxEvents: 0, deadMax: 1, deadAgeMs: 1, eventsAgeMs: null, completedMax: 1 });
-  const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 1_000, limitsOf });
+  const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 10_000, limitsOf });
   const jobs = [{ id: 'a', name: 'job', body: `job\n0\n\n"${SECRET}"` }];
-  const call = { lane: 'lane', seq: 1, rememberMs: 1_000, withinMs: 1_000, jobs };
+  const call = { lane: 'lane', seq: 1, rememberMs: 1_000, withinMs: 10_000, jobs };
   try {
     return await engine.enqueue('work', call).then(
       () => expect.fail('it was stored'),

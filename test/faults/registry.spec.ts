@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { processKeys } from '#lib/engine/keys.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { WorkerInfo } from '#lib/inspect/worker-info.js';
@@ -10,9 +10,13 @@ import { useServer } from '../support/server.js';
 import { until, within } from '../support/wait.js';
 import { spawnApp, type AppProcess } from './support/spawn.js';
 
-const LEASE_MS = 1_000;
+// Tests that start processes take as long as the machine does.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** Long enough that a living process is not late with its beats while others start. */
+const LEASE_MS = 2_000;
 /** From the end of a lease until a test has noticed, on a busy machine. */
-const NOTICE_MS = 1_000;
+const NOTICE_MS = 3_000;
 const lease = { duration: LEASE_MS };
 
 /** An application that looks, and works on nothing. */
@@ -79,9 +83,10 @@ describe('a process', () => {
     const { workers, queue } = await bootWatcher(redis);
     const worker = await startWorker({ maxBlock });
     await until(async () => (await workers()).length === 1, PATIENT);
+    // What it says of its start may be heard late.
+    const since = performance.now();
     await queue.add('stuck', null, { id: 'a' });
     await worker.first('started');
-    const since = performance.now();
     await until(async () => (await workers()).length === 0, PATIENT);
     expect(performance.now() - since).toBeGreaterThan(maxBlock);
     worker.kill('SIGKILL');

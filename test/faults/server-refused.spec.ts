@@ -7,6 +7,7 @@ import { RedisRefusedError, UnsupportedRedisError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
+import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
@@ -160,6 +161,11 @@ describe('rights that are taken away while it works, and given back', () => {
     const change = (...rules: string[]) => redis.admin.call('ACL', 'SETUSER', username, ...rules);
     await app.queue.add('slow', CANARY, { id: 'running' });
     await until(() => app.runs.has('running'));
+    // The thread takes its time to connect.
+    await until(
+      async () => (await redis.clients()).some(({ name }) => name?.endsWith(':heartbeat')),
+      PATIENT,
+    );
     /** How often the server has said no to this user. */
     const refused = async () => {
       const log = (await redis.admin.call('ACL', 'LOG', 128)) as (string | number)[][];
@@ -214,11 +220,12 @@ describe('rights that are taken away while it works, and given back', () => {
       timeout: 15_000,
       what: 'it has tried again and again',
     });
-    const lost = complaints().filter((text) => text.endsWith('reconnecting'));
-    expect(new Set(lost.map((text) => text.split(' ')[1]))).toEqual(
+    const lost = () => complaints().filter((text) => text.endsWith('reconnecting'));
+    await until(() => lost().length >= 3, PATIENT);
+    expect(new Set(lost().map((text) => text.split(' ')[1]))).toEqual(
       new Set(['blocking', 'command', 'heartbeat']),
     );
-    expect(lost).toHaveLength(3);
+    expect(lost()).toHaveLength(3);
     expect(links.filter(({ error }) => error?.message.startsWith('WRONGPASS')).length).toBeGreaterThan(3);
     await change(`>${password}`);
     await goesOn();

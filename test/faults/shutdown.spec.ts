@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/queue.module.js';
@@ -7,6 +7,9 @@ import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { Ledger, onceEach } from './support/ledger.js';
 import { spawnApp } from './support/spawn.js';
+
+// Tests that start processes take as long as the machine does.
+vi.setConfig({ testTimeout: 120_000 });
 
 const redis = useRedis();
 let queue: Queue;
