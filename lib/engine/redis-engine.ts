@@ -320,7 +320,16 @@ export class RedisEngine implements QueueEngine {
       keys.fixed;
     const values = claim.encode(
       {
-        ...{ meta, jobs, wait, suspects, prioritized, attempts, stalls, workers, events, doorbell },
+        meta,
+        jobs,
+        wait,
+        suspects,
+        prioritized,
+        attempts,
+        stalls,
+        workers,
+        events,
+        doorbell,
         worker: keys.worker(worker),
         active: keys.active(worker),
       },

@@ -145,7 +145,7 @@ async function expectNoClients(redis: TestRedis): Promise<void> {
   const describe = (client: ClientInfo) =>
     `${client['addr']} name=${client['name']} last command=${client['cmd']}`;
   await until(async () => (left = await redis.clients()).length === 0, {
-    timeout: 2_000,
+    timeout: 5_000,
     what: () => `the test closes its connections to Redis, but it left ${left.map(describe).join('; ')}`,
   });
 }

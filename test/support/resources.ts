@@ -46,7 +46,7 @@ function handlesInUse(): Record<Handle, number> {
 }
 
 /** Waits until nothing is open that was not open before; closing a socket or ending a thread takes a moment. */
-export async function expectNothingLeft(before: Usage, timeout = 2_000): Promise<void> {
+export async function expectNothingLeft(before: Usage, timeout = 5_000): Promise<void> {
   let left: string[] = [];
   await until(() => (left = leftSince(before)).length === 0, {
     timeout,
