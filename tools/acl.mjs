@@ -27,6 +27,7 @@ const OF_WORKERS = new Set([
   'audit',
   'audit-page',
   'beat',
+  'claim',
   'declare',
   'dispatch',
   'due-schedules',

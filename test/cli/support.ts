@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { vi } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
 import { ROOT } from '../support/sources.js';
 import { until, within } from '../support/wait.js';
@@ -9,9 +8,6 @@ import { until, within } from '../support/wait.js';
 const CLI = join(ROOT, 'dist/cli.js');
 /** A process that must start Node, perhaps beside many others. */
 const PATIENCE_MS = 30_000;
-
-// A test waits for several things one after another, each for so long at most.
-vi.setConfig({ testTimeout: 3 * PATIENCE_MS });
 
 /** Runs the built command; killed at the end of the test where it still runs then. */
 export function godwit(args: readonly string[], stdio: StdioOptions = ['ignore', 'pipe', 'pipe']): Command {

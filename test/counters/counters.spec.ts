@@ -79,8 +79,8 @@ describe('what it costs to add', () => {
 
 describe('what it costs to work off', () => {
   // At the end the bell may wake the worker once more, or come while it asks anyway.
-  const expectWork = (what: string, work: Work) =>
-    expectCommitted(what, () => measureWork(redis, work, { spareCalls: 1 }));
+  const expectWork = (what: string, work: Work, spareCalls = 1) =>
+    expectCommitted(what, () => measureWork(redis, work, { spareCalls }));
   const JOBS = { jobs: 10_000, concurrency: 100 } as const;
 
   it.each([1, 10, 100])('a full queue, concurrency %i', async (concurrency) => {
@@ -112,7 +112,9 @@ describe('what it costs to work off', () => {
       const added = await now();
       await until(async () => (await now()) > added + 2, PATIENT);
     };
-    await expectWork('consume delayed jobs, all due', { ...JOBS, jobOptions: { delay: 1 }, filled });
+    // Whether the worker had fallen asleep when the first of them was due, costs a call too.
+    const work = { ...JOBS, jobOptions: { delay: 1 }, filled } as const;
+    await expectWork('consume delayed jobs, all due', work, 3);
   });
 
   // Several queues settle and claim beside each other: which of them falls asleep first, and which of them shares a turn of

@@ -128,7 +128,7 @@ it.each([
       await until(() => queue.counts(), { what: 'the line is whole' });
       const direction = trial % 2 === 0 ? 'up' : 'down';
       // About as much as a trial sends, so that any request or reply of it is hit, and those of a new connection.
-      cut.cutAfterBytes(direction, 1 + Math.floor(Math.random() * (direction === 'up' ? 2_000 : 500)));
+      cut.cutAfterBytes(direction, 1 + Math.floor(Math.random() * (direction === 'up' ? 1_200 : 300)));
       const singles = [0, 1, 2].map((i) => `${trial}-single-${i}`);
       const bulk = [0, 1, 2, 3, 4].map((i) => ({
         name: 'many',

@@ -17,6 +17,8 @@ interface Place {
 /** From where to where a script may move jobs; `gone` is nowhere. What has ended stays so, whoever says what. */
 const MOVES: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['gone waiting', 'gone delayed', 'completed waiting', 'completed delayed'],
+  'enqueue-plain': ['gone waiting'],
+  claim: ['waiting active'],
   exchange: [
     'active gone',
     'active completed',
