@@ -314,11 +314,21 @@ export class RedisEngine implements QueueEngine {
   }
 
   claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
-    const { worker, seq, leaseMs, want } = call;
+    const values = this.encodeClaim(queue, call);
+    // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
+    const made: [string, Value[]] = this.claimIsKnown
+      ? ['evalsha', [claim.sha, ...values]]
+      : ['eval', [claim.text, ...values]];
+    const waiting = this.bells.awaitAndCall(queue, made, maxMs);
+    return waiting && this.rungClaim(waiting, values);
+  }
+
+  private encodeClaim(queue: string, { worker, seq, leaseMs, want }: ExchangeCall): Value[] {
     const keys = this.store.keysOf(queue);
     const { meta, jobs, wait, suspects, prioritized, attempts, stalls, workers, events, doorbell } =
       keys.fixed;
-    const values = claim.encode(
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return claim.encode(
       {
         meta,
         jobs,
@@ -328,28 +338,14 @@ export class RedisEngine implements QueueEngine {
         attempts,
         stalls,
         workers,
-        events,
-        doorbell,
         worker: keys.worker(worker),
         active: keys.active(worker),
+        events,
+        doorbell,
       },
-      {
-        worker,
-        seq,
-        leaseMs,
-        recordMs: this.recordMs,
-        want,
-        separator: SEPARATOR,
-        maxEvents: this.settings.limitsOf(queue).maxEvents,
-      },
+      { worker, seq, leaseMs, recordMs: this.recordMs, want, separator: SEPARATOR, maxEvents },
       {},
     );
-    // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
-    const made: [string, Value[]] = this.claimIsKnown
-      ? ['evalsha', [claim.sha, ...values]]
-      : ['eval', [claim.text, ...values]];
-    const waiting = this.bells.awaitAndCall(queue, made, maxMs);
-    return waiting && this.rungClaim(waiting, values);
   }
 
   private async rungClaim(waiting: Promise<RungCall>, values: readonly Value[]): Promise<RungClaim> {

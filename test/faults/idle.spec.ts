@@ -84,7 +84,7 @@ async function occupy({ observer }: Pick<Awaited<ReturnType<typeof bootIdle>>, '
 
 /**
  * With the default lease of 8 s: a block of 5 s and a look behind it, and each 4 s a word to the registry of workers: 0.2 + 0.2 +
- * 0.25 a second, also where jobs are due at some time.
+ * 0.25 a second, also where jobs are due at some time; a single queue has a claim beside each block.
  */
 it('sends hardly more than half a command a second while there is nothing to do, with one queue and with a hundred', async () => {
   const idle = await Promise.all([bootIdle(1), bootIdle(100), bootIdle(1), bootIdle(100)]);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import { claimNow } from './claim.js';
 import { run, type OutcomeChoice } from './outcomes.js';
 import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Stage } from './stage.js';
@@ -57,6 +58,7 @@ const producer = fc
 
 type WorkerStep =
   | { readonly kind: 'exchange'; readonly want: number; readonly settle: readonly OutcomeChoice[] }
+  | { readonly kind: 'claim'; readonly want: number }
   | { readonly kind: 'beat' | 'release' | 'adopt' | 'note' };
 
 const outcome = fc.constantFrom<OutcomeChoice>(
@@ -78,6 +80,10 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
       want: fc.nat({ max: 3 }),
       settle: fc.array(outcome, { maxLength: 3 }),
     }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('claim' as const), want: fc.integer({ min: 1, max: 3 }) }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('beat', 'release', 'adopt', 'note') }) },
 );
@@ -124,6 +130,16 @@ class Worker {
     this.held.push(...answer.claimed.map((one) => one.id));
   }
 
+  /** At the bell, and where that does not do by an exchange with the same number. */
+  async claim(want: number): Promise<void> {
+    const { leaseMs } = LIMITS;
+    const call = { worker: this.name, seq: this.seq + 1, leaseMs, want, maySuspect: true, settled: [] };
+    const answer = await this.stage.insist(() => claimNow(this.engine, call));
+    if (!answer) return this.exchange(want, []);
+    this.seq += 1;
+    this.held.push(...answer.claimed.map((one) => one.id));
+  }
+
   async beat(): Promise<void> {
     const answer = await this.stage.insist(() => this.engine.beat(QUEUE, this.name, LIMITS.leaseMs));
     if (answer.kind === 'unknown-worker') this.begin();
@@ -159,6 +175,7 @@ const worker = fc.array(workerStep, { minLength: 1, maxLength: 8, size: 'max' })
     const self = new Worker(engine, stage, ledger);
     for (const step of steps) {
       if (step.kind === 'exchange') await self.exchange(step.want, step.settle);
+      else if (step.kind === 'claim') await self.claim(step.want);
       else await self[step.kind]();
     }
   },

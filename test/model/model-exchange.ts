@@ -1,4 +1,4 @@
-import type { ClaimedJob, ExchangeAnswer, ExchangeCall } from '#lib/engine/engine.js';
+import type { ClaimAnswer, ClaimedJob, ExchangeAnswer, ExchangeCall } from '#lib/engine/engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { CORRUPT } from './model-verbs.js';
 import { sorted, type QueueModel, type Saying } from './queue-model.js';
@@ -46,6 +46,41 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
   return answer(model, call, lost, ids);
 }
 
+/** What a claim at the bell should do and answer: an exchange of nothing but new jobs, or nothing at all. */
+export function claimed(
+  model: QueueModel,
+  call: ExchangeCall,
+): (ClaimAnswer & { readonly now: number }) | null {
+  const { worker, want, leaseMs } = call;
+  const { now } = model;
+  const record = model.records.get(worker);
+  if (record?.seq === undefined || record.seq >= call.seq) return null;
+  if (want < 1 || model.pausedAt !== null || model.suspects.length > 0) return null;
+  const line = [...model.wait, ...sorted(model.prioritized).map(([id]) => id)].slice(0, want);
+  if (line.some((id) => !model.jobs.has(id))) return null;
+  if (line.length === 0) {
+    record.until = now + model.limits.recordMs;
+  } else {
+    const says: Saying[] = [];
+    claim(model, call, says);
+    model.leases.set(worker, now + leaseMs);
+    model.records.set(worker, { ...record, seq: call.seq, gave: line, lost: [], leaseMs });
+    model.say(says);
+  }
+  return { kind: 'claimed', now, claimed: claimedOf(model, line), held: model.held(worker).size };
+}
+
+function claimedOf(model: QueueModel, ids: readonly string[]): ClaimedJob[] {
+  return ids
+    .filter((id) => model.jobs.has(id))
+    .map((id) => ({
+      id,
+      body: model.jobs.get(id)!,
+      failed: model.attempts.get(id) ?? 0,
+      stalls: model.stalls.get(id) ?? 0,
+    }));
+}
+
 function answer(
   model: QueueModel,
   call: ExchangeCall,
@@ -53,18 +88,10 @@ function answer(
   ids: readonly string[],
 ): ExchangeAnswer {
   const others = sorted(model.leases).filter(([worker]) => worker !== call.worker);
-  const claimed = ids
-    .filter((id) => model.jobs.has(id))
-    .map((id): ClaimedJob => ({
-      id,
-      body: model.jobs.get(id)!,
-      failed: model.attempts.get(id) ?? 0,
-      stalls: model.stalls.get(id) ?? 0,
-    }));
   return {
     kind: 'exchanged',
     lost,
-    claimed,
+    claimed: claimedOf(model, ids),
     paused: model.pausedAt !== null,
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall } from '#lib/engine/engine.js';
 import { command, fate, id, IDS, speaker } from './command.js';
-import { exchange } from './model-exchange.js';
+import { claimNow } from './claim.js';
+import { claimed, exchange } from './model-exchange.js';
 import * as verbs from './model-verbs.js';
 import { run as settled, type OutcomeChoice } from './outcomes.js';
 import { LIMITS, QUEUE } from './rig.js';
@@ -151,6 +152,23 @@ export const exchanged = (name: string, wantMax: number, runsMax: number) =>
       else if (answer.kind === 'unknown-worker') scene.rename(worker);
     },
   );
+
+/** At the bell; for an engine that has one. */
+export const claimAtBell = command(
+  'claim at the bell',
+  fc.record({ worker: speaker, want: fc.nat({ max: 5 }), older: fc.nat({ max: 10 }).map((n) => n === 10) }),
+  async (scene, drawn) => {
+    const worker = scene.workers[drawn.worker]!;
+    const { leaseMs } = LIMITS;
+    const seq = drawn.older ? Math.max(1, worker.seq) : worker.seq + 1;
+    const call = { worker: worker.name, seq, leaseMs, want: drawn.want, maySuspect: true, settled: [] };
+    const answer = await scene.both(
+      (engine) => claimNow(engine, call),
+      (model) => claimed(model, call),
+    );
+    if (answer) worker.seq = seq;
+  },
+);
 
 export const beat = command('beat', fc.record({ worker: speaker, fate }), async (scene, drawn) => {
   const worker = scene.workers[drawn.worker]!;

@@ -153,6 +153,12 @@ it('changes nothing where nothing waits, but that the worker has been heard of',
   expect(claimed(await leave({ seq: 3 }))).toEqual(['a']);
 });
 
+it.each([0, -1])('claims nothing where it wants %i', async (want) => {
+  await q.add('a');
+  expect(await leave({ want })).toMatchObject({ rung: true, answer: null });
+  expect(await q.list('wait')).toEqual(['a']);
+});
+
 it('claims in order: those without a priority, then by priority, as many as it may', async () => {
   await q.add(job('p9', { priority: 9 }), 'a', job('p1', { priority: 1 }), 'b');
   const first = await leave({ want: 3 });

@@ -2,7 +2,8 @@
 -- takes, since a call of one job costs by those. Where there is more to it, it changes nothing, and the worker exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
 if not last_seq or last_seq >= arg_seq then return 0 end
-if redis.call('HGET', key_meta, 'paused') then return 0 end
+local want = math.min(arg_want, 1000)
+if want < 1 or redis.call('HGET', key_meta, 'paused') then return 0 end
 
 -- First everything is read that is written later; the first write looks at its key itself.
 local prioritized, has_traces = 0, false
@@ -11,7 +12,6 @@ if redis.call('EXISTS', key_suspects, key_prioritized, key_attempts, key_stalls)
   prioritized = redis.call('ZCARD', key_prioritized)
   has_traces = redis.call('HLEN', key_attempts) + redis.call('HLEN', key_stalls) > 0
 end
-local want = math.min(arg_want, 1000)
 local ids = redis.call('LRANGE', key_wait, 0, want - 1)
 local plain = #ids
 if prioritized > 0 and plain < want then
