@@ -1,5 +1,7 @@
-/** Work that a worker may hold without having started it, in ms of its own speed. */
+/** Work that a worker may hold without having started it, in ms of its own speed: so much, and what it does during a round trip. */
 const AHEAD_MS = 5;
+/** A network slower than this is not made up for. */
+const MAX_ROUND_TRIP_MS = 25;
 /** Jobs per claim: one script must not take long. */
 const MAX_CLAIM = 500;
 /** What one claim may bring, going by the last ones: large bodies must not fill the memory of both sides. */
@@ -13,6 +15,8 @@ export class Prefetch {
   private perMs = 0;
   private ended = 0;
   private since = performance.now();
+  private askedAt = 0;
+  private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
 
   /** A run ended. */
@@ -20,9 +24,18 @@ export class Prefetch {
     this.ended += 1;
   }
 
-  /** An exchange was answered; `saturated`: it gave all that was asked for. */
+  /** An exchange goes out. */
+  asking(): void {
+    this.askedAt = performance.now();
+  }
+
+  /**
+   * An exchange was answered; `saturated`: it gave all that was asked for. The shortest round trip of late counts: in the others
+   * the answer may have waited for a handler.
+   */
   measured(saturated: boolean): void {
     const now = performance.now();
+    this.roundTripMs = Math.min(now - this.askedAt, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
     const elapsed = Math.max(now - this.since, 0.05);
     this.perMs = saturated ? (this.perMs + this.ended / elapsed) / 2 : this.perMs / 2;
     this.since = now;
@@ -45,6 +58,6 @@ export class Prefetch {
   }
 
   get jobs(): number {
-    return Math.floor(this.perMs * AHEAD_MS);
+    return Math.floor(this.perMs * (AHEAD_MS + this.roundTripMs));
   }
 }

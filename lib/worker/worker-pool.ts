@@ -47,10 +47,7 @@ export interface WorkerPoolParts {
 const PROMOTE = 250;
 const PROMOTE_AGAIN_MS = 1000;
 
-/**
- * The running side of one queue in this process: claims through its exchanger for the slots it has, runs through its executor,
- * sleeps at the doorbell when the line is empty.
- */
+/** The running side of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell. */
 export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, StraysSide {
   readonly queue: string;
   readonly leaseMs: number;
@@ -246,6 +243,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   asking(want: number): void {
+    this.prefetch.asking();
     this.seat.asks(want);
     this.bell.asking(this.maySuspect());
   }
