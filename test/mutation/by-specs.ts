@@ -10,18 +10,23 @@ const [shard, shards] = MUTATION_SHARD.split('/').map(Number) as [number, number
 const NOT_FOR_MUTANTS = 'all-scripts';
 /** For what several scripts share: the specs that look at it most closely. */
 const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
+  bodies: ['claim', 'exchange-claim'],
   'by-name': ['stats'],
   bury: ['recover', 'exchange-settle', 'repair', 'events'],
   cancel: ['cancel'],
   cancelled: ['cancel'],
+  claimed: ['claim', 'exchange-claim', 'events'],
   clock: ['beat'],
   due: ['promote', 'exchange'],
   head: ['release', 'exchange-settle'],
+  'next-due': ['promote', 'exchange', 'exchange-settle'],
+  'next-time': ['put-schedule', 'fire'],
   names: ['events', 'remove', 'recover'],
   rank: ['enqueue', 'promote-now'],
   ring: ['pause', 'release'],
   say: ['events'],
   'settled-names': ['stats'],
+  sooner: ['enqueue', 'exchange-settle'],
   'take-out': ['cancel', 'remove'],
   tally: ['exchange-settle'],
   walk: ['dead-page', 'clean'],
