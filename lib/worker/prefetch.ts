@@ -4,8 +4,11 @@ const AHEAD_MS = 5;
 const MAX_ROUND_TRIP_MS = 25;
 /** Jobs per claim: one script must not take long. */
 const MAX_CLAIM = 500;
-/** What one claim may bring, going by the last ones: large bodies must not fill the memory of both sides. */
-const MAX_CLAIM_CHARS = 8 * 1024 * 1024;
+/**
+ * What one claim may bring, going by the last ones: Redis takes some 2 ms to hand out so much, and large bodies must not fill the
+ * memory of both sides.
+ */
+const MAX_CLAIM_CHARS = 1024 * 1024;
 
 /**
  * How many jobs to claim beyond the free slots: so many that fast handlers need not wait for the network, so few that slow

@@ -57,8 +57,8 @@ it('holds nothing ahead where jobs are slow, or where there is not always more t
 
 it('asks for no more than 500 at once, and for less where bodies are large', () => {
   expect(prefetch.most).toBe(500);
-  for (let i = 0; i < 30; i++) prefetch.received(10, 10 * 1024 * 1024);
-  expect(prefetch.most).toBe(8);
+  for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024);
+  expect(prefetch.most).toBe(10);
   for (let i = 0; i < 30; i++) prefetch.received(1, 1024 * 1024 * 1024);
   expect(prefetch.most).toBe(1);
 });
