@@ -148,7 +148,8 @@ export class Exchanger {
           return false;
         }
         this.atBell = null;
-        if (isOfTime) this.again = true;
+        // A bell for nothing told of a time too, or of a job that others were given: what is to come is asked for.
+        if (isOfTime || (rung && answer.claimed.length === 0)) this.again = true;
         this.answered(call, answer);
         return false;
       },

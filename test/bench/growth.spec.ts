@@ -109,7 +109,7 @@ describe('a growth', () => {
 
 describe('what is drawn', () => {
   const result = (startedAt: string, more: object) =>
-    ({ startedAt, terms: { godwit: [] }, ...more }) as unknown as Result;
+    ({ startedAt, terms: { godwit: [] }, rows: [], ...more }) as unknown as Result;
 
   it('is the newest run that compares, and the newest of each growth', () => {
     const compares = { terms: { godwit: [], peer: [] } };
@@ -128,7 +128,31 @@ describe('what is drawn', () => {
     ]);
   });
 
+  it('has every scenario beside every peer, each from the newest run that has it', () => {
+    const run = (startedAt: string, ...scenarios: string[]) =>
+      result(startedAt, {
+        terms: { godwit: [], peer: [] },
+        rows: scenarios.flatMap((scenario) => ['a', 'b'].map((key) => ({ scenario, key, of: startedAt }))),
+      });
+    const { everyRow } = newest([
+      run('2026-01-02', 'adding', 'working', 'waiting'),
+      run('2026-01-03', 'working'),
+      run('2026-01-01', 'working', 'other'),
+      result('2026-01-04', { rows: [{ scenario: 'alone' }] }),
+    ]);
+    expect(everyRow.map((row) => Object.values(row).join(' '))).toEqual([
+      'adding a 2026-01-02',
+      'adding b 2026-01-02',
+      'working a 2026-01-03',
+      'working b 2026-01-03',
+      'waiting a 2026-01-02',
+      'waiting b 2026-01-02',
+      'other a 2026-01-01',
+      'other b 2026-01-01',
+    ]);
+  });
+
   it('is nothing where nothing was measured', () => {
-    expect(newest([])).toEqual({ growths: [] });
+    expect(newest([])).toEqual({ everyRow: [], growths: [] });
   });
 });

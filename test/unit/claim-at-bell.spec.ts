@@ -173,6 +173,17 @@ it('asks for times too where the bell told of one, beside the jobs', async () =>
   gate.open();
 });
 
+it('asks for times too where the bell rang and nothing was there, but not where nothing rang', async () => {
+  const { engine } = await idle();
+  await until(() => engine.left.length === 1);
+  engine.left[0]!.end.open(given());
+  await until(() => engine.left.length === 2);
+  expect(engine.exchanges).toHaveLength(1);
+  engine.left[1]!.end.open({ ...given(), rung: true });
+  await until(() => engine.exchanges.length === 2);
+  expect(engine.exchanges[1]!.call).toMatchObject({ want: 10, settled: [] });
+});
+
 it('runs what it claimed once, where it was claimed at the bell and the answer to its repetition came first', async () => {
   const runs: string[] = [];
   const { engine, pool } = await idle({ run: (job: { id: string }) => void runs.push(job.id) });

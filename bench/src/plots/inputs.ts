@@ -1,9 +1,11 @@
 import type { GrowthResult } from '../growth/result.js';
-import type { Result } from '../report/result.js';
+import type { Result, Row } from '../report/result.js';
 
 export interface Inputs {
   /** Absent where nobody has measured it. */
   readonly comparison?: Result;
+  /** Of each scenario those of the newest run that compares it, in the order of the run with most scenarios. */
+  readonly everyRow: readonly Row[];
   readonly growths: readonly GrowthResult[];
 }
 
@@ -14,11 +16,23 @@ export function newest(results: readonly Result[]): Inputs {
   for (const one of latestFirst.filter(isGrowth)) {
     if (!growths.has(one.growth.name)) growths.set(one.growth.name, one);
   }
-  const comparison = latestFirst.find((one) => !isGrowth(one) && Object.keys(one.terms).length > 1);
+  const comparisons = latestFirst.filter((one) => !isGrowth(one) && Object.keys(one.terms).length > 1);
+  const [comparison] = comparisons;
   return {
     ...(comparison && { comparison }),
+    everyRow: newestRows(comparisons),
     growths: [...growths.values()].toSorted((a, b) => a.growth.name.localeCompare(b.growth.name)),
   };
+}
+
+function newestRows(latestFirst: readonly Result[]): Row[] {
+  const scenariosOf = ({ rows }: Result) => [...new Set(rows.map(({ scenario }) => scenario))];
+  const longestFirst = latestFirst.map(scenariosOf).toSorted((a, b) => b.length - a.length);
+  const names = [...new Set(longestFirst.flat())];
+  return names.flatMap((name) => {
+    const { rows } = latestFirst.find((one) => scenariosOf(one).includes(name))!;
+    return rows.filter(({ scenario }) => scenario === name);
+  });
 }
 
 function isGrowth(result: Result): result is GrowthResult {

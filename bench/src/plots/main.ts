@@ -25,11 +25,11 @@ const files = process.argv.slice(2);
 if (files.includes('--help')) process.stdout.write(HELP);
 else paint(newest((files.length > 0 ? files : stored()).map(read)));
 
-function paint({ comparison, growths }: ReturnType<typeof newest>): void {
+function paint({ comparison, everyRow, growths }: ReturnType<typeof newest>): void {
   if (comparison) {
     const panels = comparisonPanels(comparison.rows, OWN);
     if (panels.length > 0) write('comparison', (theme) => drawBars(panels, theme));
-    const ratios = ratioPanel(comparison.rows, OWN);
+    const ratios = ratioPanel(everyRow, OWN);
     if (ratios.lines.length > 0) write('ratios', (theme) => drawRatios(ratios, theme));
     const text = `${figuresTable(comparison, OWN)}\n\n${sourceLine(comparison)}`;
     writeFileSync(README, fillMarked(readFileSync(README, 'utf8'), 'figures', text));
