@@ -13,27 +13,25 @@ const NO_FENCING: readonly (readonly [string, string])[] = [
 ];
 
 /** Gives a job out and keeps no note of it. */
-const POP_AND_FORGET: readonly (readonly [string, string])[] = [
-  ...NO_FENCING,
-  [`redis.call('SADD', key_active, unpack(ids))`, ''],
-];
+const FORGET: readonly (readonly [string, string])[] = [[`redis.call('SADD', key_active, unpack(ids))`, '']];
 
-const PATCHES: Record<Broken, readonly (readonly [string, string])[]> = {
-  'no-fencing': NO_FENCING,
-  'pop-and-forget': POP_AND_FORGET,
+/** By the scripts they are in. */
+const PATCHES: Record<Broken, Readonly<Record<string, readonly (readonly [string, string])[]>>> = {
+  'no-fencing': { exchange: NO_FENCING },
+  'pop-and-forget': { exchange: [...NO_FENCING, ...FORGET], claim: FORGET },
 };
 
 /** The connection of the library under test; for a run that must be found out, one that makes its engine a worse one. */
 export function connectionOf({ url, broken }: ChildPlan): ConnectionOption {
   if (!broken) return url;
   return patchedClient(url, {
-    patch: (name, text) => (name === 'exchange' ? replaceAll(text, PATCHES[broken]) : text),
+    patch: (name, text) => replaceAll(name, text, PATCHES[broken][name] ?? []),
   });
 }
 
-function replaceAll(text: string, patches: readonly (readonly [string, string])[]): string {
+function replaceAll(script: string, text: string, patches: readonly (readonly [string, string])[]): string {
   for (const [good, bad] of patches) {
-    if (!text.includes(good)) throw new Error(`exchange.lua does not say '${good}' any more`);
+    if (!text.includes(good)) throw new Error(`${script}.lua does not say '${good}' any more`);
     text = text.replace(good, () => bad);
   }
   return text;

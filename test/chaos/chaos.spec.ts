@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROOT } from '../support/sources.js';
 import { FAULTS, type FaultKind } from './faults.js';
+import type { Broken } from './plan.js';
 import type { Result } from './run.js';
 
 /*
@@ -108,12 +109,20 @@ describe('an engine that breaks its promise', () => {
   // Pauses and kills that meet running jobs; a short lease makes them matter soon.
   const short = '--jobs 6000 --seconds 8 --lease 1000 --worker-stops 4 --worker-kills 3'.split(' ');
 
+  /** Whether a fault meets the mistake is up to chance, so it has three runs to show: the first that does, or the last. */
+  async function untilItShows(broken: Broken, shows: (run: Run) => boolean): Promise<Run> {
+    for (let nth = 1; ; nth++) {
+      const run = await chaos(`${broken}-${nth}`, ...short, '--broken', broken);
+      if (shows(run) || nth === 3) return run;
+    }
+  }
+
   it(
     'is found out when it settles for a worker that has lost its lease',
     async () => {
-      const { account, code } = await chaos('no-fencing', ...short, '--broken', 'no-fencing');
-      expect(account.doubleSettled).toBeGreaterThan(0);
-      expect(code).toBe(1);
+      const run = await untilItShows('no-fencing', ({ account }) => account.doubleSettled > 0);
+      expect(run.account.doubleSettled).toBeGreaterThan(0);
+      expect(run.code).toBe(1);
     },
     RUN_MS,
   );
@@ -121,9 +130,9 @@ describe('an engine that breaks its promise', () => {
   it(
     'is found out when it forgets what it has given out',
     async () => {
-      const { account, code } = await chaos('pop-and-forget', ...short, '--broken', 'pop-and-forget');
-      expect(account.lost).toBeGreaterThan(0);
-      expect(code).toBe(1);
+      const run = await untilItShows('pop-and-forget', ({ account }) => account.lost > 0);
+      expect(run.account.lost).toBeGreaterThan(0);
+      expect(run.code).toBe(1);
     },
     RUN_MS,
   );
