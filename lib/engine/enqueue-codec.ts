@@ -35,7 +35,10 @@ export function encodeJobs(
   return lists;
 }
 
-/** Ids and bodies one after the other, and the names as an event has them, of jobs without an order or a time of their own; null where one has. */
+/**
+ * Ids and bodies one after the other, and the names as an event has them, of jobs without an order or a time of their own; null
+ * where one has.
+ */
 export function encodePlain(jobs: readonly EnqueueJob[]): { jobs: Value[]; names: string } | null {
   const values: Value[] = [];
   for (const job of jobs) {

@@ -53,7 +53,10 @@ const SUFFIXES = {
   events: 'events',
   /** HASH: paused, number of the last event, sequence of the priorities. */
   meta: 'meta',
-  /** ZSET with one member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes exactly one blocked worker. */
+  /**
+   * ZSET with one member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes
+   * exactly one blocked worker.
+   */
   doorbell: 'doorbell',
 } as const;
 

@@ -325,24 +325,9 @@ export class RedisEngine implements QueueEngine {
 
   private encodeClaim(queue: string, { worker, seq, leaseMs, want }: ExchangeCall): Value[] {
     const keys = this.store.keysOf(queue);
-    const { meta, jobs, wait, suspects, prioritized, attempts, stalls, workers, events, doorbell } =
-      keys.fixed;
     const { maxEvents } = this.settings.limitsOf(queue);
     return claim.encode(
-      {
-        meta,
-        jobs,
-        wait,
-        suspects,
-        prioritized,
-        attempts,
-        stalls,
-        workers,
-        worker: keys.worker(worker),
-        active: keys.active(worker),
-        events,
-        doorbell,
-      },
+      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
       { worker, seq, leaseMs, recordMs: this.recordMs, want, separator: SEPARATOR, maxEvents },
       {},
     );

@@ -128,8 +128,11 @@ function fragments(names: readonly string[]): string {
   return names.map((name) => readLua(`./scripts/shared/${name}.lua`)).join('');
 }
 
-/** With `--@use name, name` where fragments are needed: in a branch they cost nothing on the way past it, not even their closures. */
 function readLua(path: string): string {
-  const text = readFileSync(new URL(path, import.meta.url), 'utf8').trimEnd();
-  return `${text.replaceAll(/^ *--@use (.+)$/gm, (_, names: string) => fragments(names.split(', ')).trimEnd())}\n`;
+  return `${withFragments(readFileSync(new URL(path, import.meta.url), 'utf8').trimEnd())}\n`;
+}
+
+/** With `--@use name, name` where fragments are needed: in a branch they cost nothing on the way past it, not even their closures. */
+export function withFragments(text: string): string {
+  return text.replaceAll(/^ *--@use (.+)$/gm, (_, names: string) => fragments(names.split(', ')).trimEnd());
 }

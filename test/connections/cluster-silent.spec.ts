@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { ask } from '../../tools/redis/ask.mjs';
 import { useCluster } from '../support/cluster.js';
 import { atEnd } from '../support/cleanup.js';
@@ -7,9 +7,6 @@ import { bootWorking } from '../faults/support/app.js';
 import { renewed } from '../faults/support/beating.js';
 import { PATIENT } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';
-
-// Silence is noticed in several seconds, and a busy machine adds its own.
-vi.setConfig({ testTimeout: 60_000 });
 
 const cluster = useCluster();
 /** From the moment connections go silent until work goes on. */

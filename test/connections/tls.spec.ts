@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ConnectionOption } from '#lib/options/connection.js';
 import { freePort } from '../../tools/free-port.mjs';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
@@ -11,9 +11,6 @@ import { bootWorking } from '../faults/support/app.js';
 import { renewed } from '../faults/support/beating.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
-
-// Servers and a whole cluster start in tests, on a machine that may be busy.
-vi.setConfig({ testTimeout: 60_000 });
 
 let dir: string;
 let ca: string;

@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import { latch, until } from '../support/wait.js';
 import { isBlocked } from '../support/blocked.js';
@@ -7,9 +7,6 @@ import { startCut } from '../support/cut.js';
 import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { bootWorking, drained } from './support/app.js';
-
-// Silence is noticed in several seconds, and a busy machine adds its own.
-vi.setConfig({ testTimeout: 60_000 });
 
 const redis = useRedis();
 /** From the moment a connection goes silent until work goes on. */

@@ -118,7 +118,7 @@ it('nothing that goes wrong on the way to Redis shows the password or what is in
   expect(said).not.toContain(PAYLOAD);
   await app.close();
   await redis.flush();
-}, 60_000);
+});
 
 it('data that is refused is not shown, only where it is wrong', async () => {
   const app = await bootQueue(redis, { watch: false, queue: { maxPayloadBytes: 100 } });

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { withFragments } from '#lib/engine/script.js';
 import type { Patch } from '../support/patched-client.js';
 
 /** One small mistake in one script. */
@@ -119,15 +120,6 @@ function luaIn(folder: string): string[] {
     .map((name) => name.slice(0, -'.lua'.length));
 }
 
-/** As it stands in a script: with the fragments that it uses in its branches. */
-function expand(text: string): string {
-  const fragment = (name: string) =>
-    expand(readFileSync(new URL(`shared/${name}.lua`, SCRIPTS), 'utf8').trimEnd());
-  return text.replaceAll(/^ *--@use (.+)$/gm, (_, names: string) =>
-    names.split(', ').map(fragment).join('\n'),
-  );
-}
-
 function mutantsOf(file: string, text: string): Mutant[] {
   const mutants: Mutant[] = [];
   const seen = new Map<number, number>();
@@ -144,7 +136,7 @@ function mutantsOf(file: string, text: string): Mutant[] {
     for (const kind of kinds) {
       const helper = kind === 'drop' ? 'dropped_' : 'swapped_';
       const mutated = text.slice(0, at) + helper + text.slice(at + opening);
-      const [right, wrong] = [expand(text), expand(mutated)];
+      const [right, wrong] = [withFragments(text), withFragments(mutated)];
       const patch: Patch = (_, whole) =>
         whole.includes(right)
           ? whole.replaceAll(right, () => wrong).replace('\n', () => `\n${HELPERS}`)

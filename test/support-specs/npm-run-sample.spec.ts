@@ -74,18 +74,13 @@ it.each([
   ...SAMPLES.map((name) => [name, 'SIGTERM', 'npm alone'] as const),
   ['sample', 'SIGINT', 'npm alone'],
   ['sample', 'SIGINT', 'the process group'],
-] as const)(
-  'npm run %s, %s to %s: it ends when the application and its Redis have',
-  async (...given) => {
-    const [name, signal, whom] = given;
-    const { pid, lines, closed } = await run(name);
-    const url = lines[0]!;
-    expect(await isThere(url)).toBe(true);
-    process.kill(whom === 'npm alone' ? pid : -pid, signal);
-    expect((await closed)[0]).toBe(5);
-    expect(lines).toContain(`ended by ${signal}`);
-    expect(await isThere(url)).toBe(false);
-  },
-  // npm, the tool, the server and the application start one after another.
-  60_000,
-);
+] as const)('npm run %s, %s to %s: it ends when the application and its Redis have', async (...given) => {
+  const [name, signal, whom] = given;
+  const { pid, lines, closed } = await run(name);
+  const url = lines[0]!;
+  expect(await isThere(url)).toBe(true);
+  process.kill(whom === 'npm alone' ? pid : -pid, signal);
+  expect((await closed)[0]).toBe(5);
+  expect(lines).toContain(`ended by ${signal}`);
+  expect(await isThere(url)).toBe(false);
+});

@@ -1,11 +1,9 @@
 import { freePort } from '../free-port.mjs';
 import { startRedis } from '../redis.mjs';
 import { ask, until } from './ask.mjs';
-import { PortTakenError } from './process.mjs';
+import { onFreePorts } from './process.mjs';
 
 const SLOTS = 16_384;
-/** A port that was free a moment ago may be taken. */
-const PORT_TRIES = 5;
 
 /**
  * A Redis Cluster on loopback: `masters` masters with one replica each, all slots served. Failover takes about
@@ -15,7 +13,9 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
   // A replica that has been cut off for a moment may be promoted all the same: there is no other.
   settings.push('--cluster-replica-validity-factor', '0');
-  const starts = Array.from({ length: masters * 2 }, () => startNode([...settings, ...args], tls));
+  const starts = Array.from({ length: masters * 2 }, () =>
+    onFreePorts(() => startNode([...settings, ...args], tls)),
+  );
   const started = await Promise.allSettled(starts);
   const nodes = started.filter(({ status }) => status === 'fulfilled').map(({ value }) => value);
   const cluster = new RunningCluster(nodes);
@@ -32,23 +32,15 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
 
 /** With `tls` the nodes know each other by a second port, and the first is for those who do not speak TLS. */
 async function startNode(args, tls) {
-  for (let tries = 1; ; tries++) {
-    // Left alone the bus would listen 10,000 above the port, among those of outgoing connections: a node that looks for
-    // one that is down would come upon itself there now and then, and not notice that the other is gone.
-    const busPort = await freePort();
-    const more = ['--cluster-port', String(busPort)];
-    const tlsPort = tls && (await freePort());
-    if (tls)
-      more.push('--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls);
-    try {
-      return Object.assign(await startRedis({ private: true, args: [...args, ...more] }), {
-        busPort,
-        tlsPort,
-      });
-    } catch (error) {
-      if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
-    }
-  }
+  // Left alone the bus would listen 10,000 above the port, among those of outgoing connections: a node that looks for
+  // one that is down would come upon itself there now and then, and not notice that the other is gone.
+  const busPort = await freePort();
+  const more = ['--cluster-port', String(busPort)];
+  const tlsPort = tls && (await freePort());
+  if (tls)
+    more.push('--tls-port', String(tlsPort), '--tls-cluster', 'yes', '--tls-replication', 'yes', ...tls);
+  const node = await startRedis({ private: true, args: [...args, ...more] });
+  return Object.assign(node, { busPort, tlsPort });
 }
 
 class RunningCluster {

@@ -10,9 +10,23 @@ const GUARD = fileURLToPath(new URL('guard.sh', import.meta.url));
 const START_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 15_000;
 
+/** A port that was free a moment ago may be taken. */
+const PORT_TRIES = 5;
+
 /** The port was taken between choosing it and listening on it. */
 export class PortTakenError extends Error {
   name = 'PortTakenError';
+}
+
+/** Starts again what chooses its ports anew each time, where one of them was taken. */
+export async function onFreePorts(start) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await start();
+    } catch (error) {
+      if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
+    }
+  }
 }
 
 /**

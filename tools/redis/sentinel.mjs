@@ -5,12 +5,10 @@ import { freePort } from '../free-port.mjs';
 import { startRedis } from '../redis.mjs';
 import { ask, until } from './ask.mjs';
 import { findServer } from './binary.mjs';
-import { PortTakenError, launch } from './process.mjs';
+import { launch, onFreePorts } from './process.mjs';
 
 const NAME = 'mymaster';
 const SENTINELS = 3;
-/** A port that was free a moment ago may be taken. */
-const PORT_TRIES = 5;
 
 /**
  * A primary with a replica, and three sentinels that watch them, on loopback. A primary that is silent for `downAfterMs` is
@@ -25,7 +23,7 @@ export async function startSentinel({ downAfterMs = 1_000, args = [] } = {}) {
     const follow = ['--replicaof', '127.0.0.1', String(servers[0].port)];
     servers.push(await startRedis({ private: true, args: [...args, ...follow] }));
     for (let i = 0; i < SENTINELS; i++) {
-      sentinels.push(await startOne(servers[0].port, downAfterMs));
+      sentinels.push(await onFreePorts(() => startOne(servers[0].port, downAfterMs)));
     }
     await running.healthy();
     return running;
@@ -36,16 +34,7 @@ export async function startSentinel({ downAfterMs = 1_000, args = [] } = {}) {
 }
 
 async function startOne(primary, downAfterMs) {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await startAt(await freePort(), primary, downAfterMs);
-    } catch (error) {
-      if (!(error instanceof PortTakenError) || tries === PORT_TRIES) throw error;
-    }
-  }
-}
-
-async function startAt(port, primary, downAfterMs) {
+  const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'godwit-sentinel-'));
   // Sentinels keep what they know in their configuration.
   const conf = join(dir, 'sentinel.conf');

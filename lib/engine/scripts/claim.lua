@@ -50,7 +50,7 @@ end
 if arg_maxEvents > 0 then
   --@use say
   local events = {}
-  add_active(events, gave, name, bodies, { unpack(failed) })
+  add_active(events, gave, name, bodies, failed)
   say(#ids, events)
 end
 return { now, gave, bodies_in(bodies), held + #ids, failed, stalled }

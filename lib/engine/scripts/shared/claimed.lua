@@ -23,8 +23,9 @@ local function add_active(events, gave, name, bodies, failed)
   end
   for _, value in ipairs({ 'active', gave, 'active.name', name }) do events[#events + 1] = value end
   if #failed > 0 then
-    for i = 1, #failed do failed[i] = (tonumber(failed[i]) or 0) + 1 end
+    local attempts = {}
+    for i = 1, #failed do attempts[i] = (tonumber(failed[i]) or 0) + 1 end
     events[#events + 1] = 'active.attempt'
-    events[#events + 1] = table.concat(failed, '\n')
+    events[#events + 1] = table.concat(attempts, '\n')
   end
 end
