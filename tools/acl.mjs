@@ -31,6 +31,7 @@ const OF_WORKERS = new Set([
   'declare',
   'dispatch',
   'due-schedules',
+  'enqueue-claimed',
   'exchange',
   'fire',
   'look',

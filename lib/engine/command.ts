@@ -1,49 +1,41 @@
 import { Command } from 'ioredis';
-import type { Value } from './script.js';
-
-/** Between two arguments stands the length of the second: most are short, so these texts are made once. */
-const HEADS = Array.from({ length: 1024 }, (_, length) => headOf(length));
+import { argText, bytesOf, FixedArgs, flat, type Arg, type Value } from './fixed-args.js';
 
 /**
  * A command of few or of thousands of arguments. Its own encoding takes a quarter of the time of the one that ioredis has: the
- * arguments are not copied and not measured one by one.
+ * arguments are not copied and not measured one by one, and those that are the same at every call not even written.
  */
 export class FlatCommand extends Command {
-  constructor(name: string, args: readonly Value[]) {
+  private readonly fixed: FixedArgs | undefined;
+
+  constructor(name: string, args: readonly Arg[]) {
     super(name, [], { replyEncoding: 'utf8' });
-    this.args = args as string[];
+    this.fixed = args[0] instanceof FixedArgs ? args[0] : undefined;
+    this.args = (this.fixed ? flat(args) : args) as string[];
   }
 
   override toWritable(): string | Buffer {
-    const { name, args } = this;
-    const text = encode(name, args, lengthOf);
+    const text = this.encode(lengthOf);
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
     if (Buffer.byteLength(text) === text.length) return Buffer.from(text, 'latin1');
-    return encode(name, args, bytesOf);
+    return this.encode(bytesOf);
+  }
+
+  private encode(measure: (text: string) => number): string {
+    const { name, fixed } = this;
+    const args: readonly Value[] = this.args as string[];
+    let text = `*${args.length + 1}\r\n$${name.length}\r\n${name}`;
+    let at = 0;
+    // Whoever stands between may have put another script in its place.
+    if (fixed && fixed.values[0] === args[0]) {
+      text += fixed.text;
+      at = fixed.values.length;
+    }
+    for (; at < args.length; at++) text += argText(String(args[at]), measure);
+    return `${text}\r\n`;
   }
 }
 
 function lengthOf(text: string): number {
   return text.length;
-}
-
-function bytesOf(text: string): number {
-  return Buffer.byteLength(text);
-}
-
-function encode(name: string, args: readonly unknown[], measure: (text: string) => number): string {
-  let text = `*${args.length + 1}\r\n$${name.length}\r\n${name}`;
-  for (let i = 0; i < args.length; i++) {
-    const arg = String(args[i]);
-    text += head(measure(arg)) + arg;
-  }
-  return `${text}\r\n`;
-}
-
-function head(length: number): string {
-  return length < HEADS.length ? HEADS[length]! : headOf(length);
-}
-
-function headOf(length: number): string {
-  return `\r\n$${length}\r\n`;
 }

@@ -5,7 +5,7 @@ import { Clients, type ClientRole } from './clients.js';
 import type { LinkEvent } from './engine.js';
 import { Link } from './link.js';
 import { QueueLinks } from './queue-links.js';
-import type { Value } from './script.js';
+import type { Arg } from './fixed-args.js';
 
 /** What commands are sent over: one connection, or on Redis Cluster one to each master. */
 export interface CommandLink {
@@ -13,8 +13,8 @@ export interface CommandLink {
   readonly isUp: boolean;
   open(): void;
   /** `near`: a key on whose server to run a command that names none. */
-  send(verb: string, name: string, args: Value[], withinMs: number, near?: string): Promise<any>;
-  write(verb: string, name: string, args: Value[], deadline: number): Promise<any>;
+  send(verb: string, name: string, args: Arg[], withinMs: number, near?: string): Promise<any>;
+  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any>;
   close(): Promise<void>;
 }
 

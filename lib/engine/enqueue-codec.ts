@@ -42,11 +42,16 @@ export function encodeJobs(
 export function encodePlain(jobs: readonly EnqueueJob[]): { jobs: Value[]; names: string } | null {
   const values: Value[] = [];
   for (const job of jobs) {
-    if (job.priority || isLater(job)) return null;
+    if (!isPlain(job)) return null;
     values.push(job.id, job.body);
   }
   const names = jobs.length === 1 ? jobs[0]!.name : fold(jobs.map(({ name }) => name));
   return { jobs: values, names: names as string };
+}
+
+/** Whether it has neither an order nor a time of its own. */
+export function isPlain(job: EnqueueJob): boolean {
+  return !job.priority && !isLater(job);
 }
 
 function isLater(job: EnqueueJob): boolean {

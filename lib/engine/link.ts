@@ -8,7 +8,7 @@ import {
 } from '../errors.js';
 import { FlatCommand } from './command.js';
 import type { LinkEvent } from './engine.js';
-import type { Value } from './script.js';
+import type { Arg } from './fixed-args.js';
 import { retryDelay } from './waiting.js';
 
 /** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
@@ -89,14 +89,14 @@ export class Link {
   }
 
   /** Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`, at the latest `withinMs` from now. */
-  async send(verb: string, name: string, args: Value[], withinMs: number): Promise<any> {
+  send(verb: string, name: string, args: Arg[], withinMs: number): Promise<any> {
     const deadline = performance.now() + withinMs;
-    if (!this.up) await this.whenUp(verb, deadline);
-    return this.write(verb, name, args, deadline);
+    if (this.up) return this.write(verb, name, args, deadline);
+    return this.whenUp(verb, deadline).then(() => this.write(verb, name, args, deadline));
   }
 
   /** As `send`, to a node of a cluster that is about to own the slot: it serves such calls one at a time. */
-  async sendAsking(verb: string, name: string, args: Value[], withinMs: number): Promise<any> {
+  async sendAsking(verb: string, name: string, args: Arg[], withinMs: number): Promise<any> {
     const deadline = performance.now() + withinMs;
     if (!this.up) await this.whenUp(verb, deadline);
     // The two leave in one go, so nothing comes between them.
@@ -108,7 +108,7 @@ export class Link {
   }
 
   /** As `send`, on whatever state the connection is in. */
-  write(verb: string, name: string, args: Value[], deadline: number): Promise<any> {
+  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any> {
     const client = this.client;
     if (!client) return Promise.reject(new NotRunningError(verb));
     return new Promise((resolve, reject) => {

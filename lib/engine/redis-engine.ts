@@ -8,6 +8,7 @@ import type {
   ExchangeCall,
   Heartbeat,
   HeartbeatPlan,
+  IdleClaimer,
   LinkEvent,
   NoteCall,
   QueueEngine,
@@ -23,10 +24,10 @@ import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
 import { CORRUPT, STALLED } from './dead-records.js';
-import { encodeJobs, encodePlain } from './enqueue-codec.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Lookout } from './lookout.js';
+import { RedisAdds } from './redis-adds.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-declarations.js';
 import { RedisUpkeep } from './redis-upkeep.js';
@@ -41,8 +42,6 @@ import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
 import { claim } from './scripts/claim.js';
-import { enqueue } from './scripts/enqueue.js';
-import { enqueuePlain } from './scripts/enqueue-plain.js';
 import { exchange } from './scripts/exchange.js';
 import { note } from './scripts/note.js';
 import { overdue } from './scripts/overdue.js';
@@ -76,6 +75,7 @@ export class RedisEngine implements QueueEngine {
   readonly tasks: RedisTasks;
   private readonly connections: Connections;
   private readonly store: RedisStore;
+  private readonly adds: RedisAdds;
   private readonly bells: Bells;
   private readonly lookout: Lookout;
   private readonly streams: EventStreams;
@@ -111,6 +111,7 @@ export class RedisEngine implements QueueEngine {
     );
     this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
+    this.adds = new RedisAdds(this.store, this.replicators, settings);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
 
@@ -140,45 +141,12 @@ export class RedisEngine implements QueueEngine {
 
   // -------------------------------------------------------------------------------------------------------- the work
 
-  async enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
-    const { replication } = call;
-    const deadline = performance.now() + call.withinMs;
-    // A call that waits for replicas counts them on a connection of its own.
-    if (!replication && (await this.enqueuePlain(queue, call))) return { kind: 'stored', duplicates: [] };
-    const keys = this.store.keysOf(queue);
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const withinMs = Math.max(1, deadline - performance.now());
-    const values = enqueue.encode(
-      { ...keys.fixed, lane: keys.lane(call.lane) },
-      { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
-      encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
-    );
-    if (!replication) return this.store.call(enqueue, values, Math.min(withinMs, this.settings.callMs));
-    const { raw, replicas } = await this.replicators.of(queue).run({
-      verb: enqueue.name,
-      script: enqueue,
-      values,
-      replication,
-      withinMs,
-    });
-    const answer = enqueue.reply(raw);
-    return answer.kind === 'stored' ? { ...answer, replicas } : answer;
+  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+    return this.adds.enqueue(queue, call);
   }
 
-  /** Whether that was all: the jobs are plain, new, and stored. */
-  private enqueuePlain(queue: string, call: EnqueueCall): Promise<boolean> | false {
-    const plain = encodePlain(call.jobs);
-    if (!plain) return false;
-    const keys = this.store.keysOf(queue);
-    const { meta, jobs, wait, events, doorbell } = keys.fixed;
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const { seq, rememberMs, withinMs } = call;
-    const values = enqueuePlain.encode(
-      { meta, jobs, wait, lane: keys.lane(call.lane), events, doorbell },
-      { seq, rememberMs, maxEvents, names: maxEvents > 0 ? plain.names : '' },
-      { jobs: plain.jobs },
-    );
-    return this.store.call(enqueuePlain, values, Math.min(withinMs, this.settings.callMs));
+  claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
+    this.adds.claimAtAdd(queue, claimer);
   }
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {

@@ -1,6 +1,7 @@
 import { NotRunningError } from '../errors.js';
 import { QueueKeys } from './keys.js';
 import type { CommandLink } from './connections.js';
+import type { FixedArgs } from './fixed-args.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
 import { isForgotten, isPassing } from './waiting.js';
@@ -63,20 +64,30 @@ export class RedisStore {
     return this.call(script, script.encode(keys, args, lists, more), withinMs);
   }
 
-  /** The same with values that are encoded already. */
+  /**
+   * The same with values that are encoded already.
+   *
+   * @param fixed the script and what stands before the values.
+   */
   async call<Reply>(
     script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
     values: readonly Value[],
     withinMs: number,
+    fixed?: FixedArgs,
   ): Promise<Reply> {
     const deadline = performance.now() + withinMs;
     let raw: unknown;
     try {
-      raw = await this.commands.send(script.name, 'evalsha', [script.sha, ...values], withinMs);
+      raw = await this.commands.send(script.name, 'evalsha', [fixed ?? script.sha, ...values], withinMs);
     } catch (error) {
       if (!isForgotten(error)) throw error;
       const leftMs = Math.max(1, deadline - performance.now());
-      raw = await this.commands.send(script.name, 'eval', [script.text, ...values], leftMs);
+      raw = await this.commands.send(
+        script.name,
+        'eval',
+        [script.text, ...(fixed?.values.slice(1) ?? []), ...values],
+        leftMs,
+      );
     }
     return script.reply(raw);
   }

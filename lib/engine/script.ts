@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { FixedArgs, type Value } from './fixed-args.js';
 import type { KeyName, TaskKeyName } from './keys.js';
 
 export type ScriptKeyName = KeyName | TaskKeyName;
@@ -35,7 +36,7 @@ export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L exte
 
 export type ArgTypes = Readonly<Record<string, 'int' | 'text'>>;
 export type ArgValues<A extends ArgTypes> = { readonly [N in keyof A]: A[N] extends 'int' ? number : string };
-export type Value = string | number;
+export type { Value };
 export type KeyValues<K extends ScriptKeyName> = { readonly [N in K]: string };
 export type ListValues<L extends string> = { readonly [N in L]: readonly Value[] };
 
@@ -49,6 +50,10 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   readonly reply: (raw: any) => Reply;
   /** Everything behind `EVALSHA sha`: number of keys, keys, arguments, lists. */
   encode(keys: KeyValues<K>, args: ArgValues<A>, lists: ListValues<L>, more?: readonly string[]): Value[];
+  /** The script and the first of its keys, for calls that all begin so. */
+  fix(keys: Partial<KeyValues<K>>): FixedArgs;
+  /** What follows those: the other keys in their order, arguments, lists. */
+  encodeBehind(keys: readonly string[], args: ArgValues<A>, lists: ListValues<L>): Value[];
 }
 
 export type AnyScript = Script<any, any, any, unknown>;
@@ -69,6 +74,15 @@ export function defineScript<
   const text = prologue(shape) + fragments(shape.uses ?? []) + readLua(`./scripts/${shape.name}.lua`);
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
+  const append = (out: Value[], args: ArgValues<A>, lists: ListValues<L>) => {
+    for (const name of argNames) out.push(args[name as keyof A]);
+    for (const name of listNames) out.push(lists[name].length);
+    for (const name of listNames) {
+      const values = lists[name];
+      for (let i = 0; i < values.length; i++) out.push(values[i]!);
+    }
+    return out;
+  };
   const script: Script<K, A, L, Reply> = {
     name: shape.name,
     memory: shape.memory,
@@ -81,14 +95,14 @@ export function defineScript<
       const out: Value[] = [shape.keys.length + (more?.length ?? 0)];
       for (const name of shape.keys) out.push(keys[name]);
       if (more) for (const key of more) out.push(key);
-      for (const name of argNames) out.push(args[name as keyof A]);
-      for (const name of listNames) out.push(lists[name].length);
-      for (const name of listNames) {
-        const values = lists[name];
-        for (let i = 0; i < values.length; i++) out.push(values[i]!);
-      }
-      return out;
+      return append(out, args, lists);
     },
+    fix(keys) {
+      const known = shape.keys.filter((name) => keys[name] !== undefined);
+      if (known.some((name, i) => name !== shape.keys[i])) throw new Error(`not the first of ${shape.name}`);
+      return new FixedArgs([script.sha, shape.keys.length, ...known.map((name) => keys[name]!)]);
+    },
+    encodeBehind: (keys, args, lists) => append([...keys], args, lists),
   };
   if (registry.has(script.name)) throw new Error(`script ${script.name} is defined twice`);
   registry.set(script.name, script);

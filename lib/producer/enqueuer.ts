@@ -121,18 +121,21 @@ class Batcher {
           const there = duplicates.length > 0 ? new Set(duplicates) : null;
           for (const { job, resolve } of batch)
             resolve(addResult(this.queue, job, there !== null && there.has(job.id)));
+          this.giveBack(lane);
         },
         (error: Error) => {
           for (const waiting of batch) waiting.reject(error);
+          this.giveBack(lane);
         },
-      )
-      .then(() => this.giveBack(lane));
+      );
     if (this.buffer.length > 0) this.schedule();
   }
 
   /** What has waited here until its time was over has never been sent, so it can be said to be nowhere. */
   private refuseLate(): void {
     const now = performance.now();
+    // They are in the order in which their time is over.
+    if (this.buffer.length === 0 || this.buffer[0]!.deadline > now) return;
     const late = this.buffer.findIndex(({ deadline }) => deadline > now);
     const count = late < 0 ? this.buffer.length : late;
     for (const { reject } of this.buffer.splice(0, count)) {
@@ -145,6 +148,7 @@ class Batcher {
    * finds the first.
    */
   private take(): Waiting[] {
+    if (this.buffer.length === 1) return this.takeAll();
     const { replication } = this.buffer[0]!.job;
     // Ids that were made here are never the same.
     const ids = this.buffer.some(({ job }) => job.hasOwnId) ? new Set<string>() : null;
@@ -157,12 +161,13 @@ class Batcher {
       ids?.add(job.id);
       count += 1;
     }
-    if (count === this.buffer.length) {
-      const all = this.buffer;
-      this.buffer = [];
-      return all;
-    }
-    return this.buffer.splice(0, count);
+    return count === this.buffer.length ? this.takeAll() : this.buffer.splice(0, count);
+  }
+
+  private takeAll(): Waiting[] {
+    const all = this.buffer;
+    this.buffer = [];
+    return all;
   }
 
   private giveBack(lane: Lane): void {

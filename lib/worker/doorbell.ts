@@ -53,7 +53,8 @@ export class Doorbell {
         this.wakeUp();
       } else if (!this.refused && this.sleepsAlone()) {
         // Not at once: while jobs come one upon another, to begin anew after each of them would cost more than it saves.
-        this.restTimer ??= setTimeout(() => this.rest(), REST_MS).unref();
+        if (this.restTimer) this.restTimer.refresh();
+        else this.restTimer = setTimeout(() => this.rest(), REST_MS).unref();
       }
     } else {
       this.signal?.();

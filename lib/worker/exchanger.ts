@@ -4,6 +4,7 @@ import type {
   ClaimedJob,
   ExchangeAnswer,
   ExchangeCall,
+  IdleClaimer,
   QueueEngine,
   RungClaim,
 } from '../engine/engine.js';
@@ -53,7 +54,7 @@ let workers = 0;
  * its way at a time; a lost one is made again with the same number, so that nothing is settled or given out twice. With nothing
  * to say, the next one may be left at the bell: it is on its way until the bell rings.
  */
-export class Exchanger {
+export class Exchanger implements IdleClaimer {
   worker = newIdentity();
   /** The number of the last exchange that was answered. */
   seq = 0;
@@ -63,6 +64,8 @@ export class Exchanger {
   /** The one on its way, while it waits at the bell. */
   private atBell: ExchangeCall | null = null;
   private again = false;
+  /** Whatever the reason, such as a queue that is paused, it is likely to last: until something is claimed again no add is tried. */
+  private refused = false;
   private answeredAt = 0;
   private complainedAt = 0;
   private stopped = false;
@@ -116,14 +119,14 @@ export class Exchanger {
     this.scheduled = true;
     setImmediate(() => {
       this.scheduled = false;
-      this.begin();
+      this.exchange();
     });
   }
 
   /** An exchange now, where none is on its way: something waits, and nothing else ends in this tick that could join it. */
   hurry(): void {
     if (this.inFlight) this.kick();
-    else this.begin();
+    else this.exchange();
   }
 
   /**
@@ -158,6 +161,26 @@ export class Exchanger {
         throw error;
       },
     );
+  }
+
+  /**
+   * The next exchange is made together with an add of this process: the one that waits at the bell, which with its number being
+   * used does nothing there any more, or a new one. Null while it has more to say, or where the last such was refused.
+   */
+  begin(): ExchangeCall | null {
+    const { side } = this;
+    const call = this.atBell ?? (this.isIdle ? this.callFor(side.want(), []) : null);
+    if (!call || this.stopped || this.refused) return null;
+    this.atBell = null;
+    this.inFlight = true;
+    side.asking(call.want);
+    return call;
+  }
+
+  end(call: ExchangeCall, answer: ClaimAnswer | null): void {
+    if (answer) return this.answered(call, answer);
+    this.refused = true;
+    if (!this.stopped) this.send({ ...call, want: Math.max(0, this.side.want()) }, 1);
   }
 
   /**
@@ -199,7 +222,7 @@ export class Exchanger {
 
   private onItsWay: readonly SettledRun[] = [];
 
-  private begin(): void {
+  private exchange(): void {
     if (this.stopped || this.inFlight) return;
     const want = Math.max(0, this.side.want());
     if (want === 0 && this.settled.length === 0) {
@@ -251,6 +274,7 @@ export class Exchanger {
       // A beat may have learnt meanwhile that the lease is gone; what an old name was given is not ours.
       if (call.worker === this.worker) {
         this.seq = call.seq;
+        if (answer.claimed.length > 0) this.refused = false;
         this.side.exchanged(answer, call.want);
       }
     } else {
@@ -260,7 +284,7 @@ export class Exchanger {
     const wanted = this.again || this.settled.length > 0;
     this.again = false;
     // Before anything starts: the store works on the next batch while handlers run through this one.
-    if (wanted) this.begin();
+    if (wanted) this.exchange();
     this.side.startClaimed();
     this.tellQuiet();
   }

@@ -107,6 +107,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'new') return;
     this.state = 'running';
     this.parts.leases.add(this);
+    if (!this.slots.isShared) this.parts.engine.claimAtAdd?.(this.queue, this.exchanger);
     this.seat.changed();
     this.exchanger.kick();
   }
@@ -136,6 +137,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   /** Claims nothing more and gives back what has not started. */
   stopClaiming(): void {
     this.state = 'stopping';
+    this.parts.engine.claimAtAdd?.(this.queue, null);
     this.parts.doorbell.leave(this);
     this.dueTimer.clear();
     this.hoard.stop();
@@ -185,7 +187,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.seat.answered(asked, claimed.length);
-    this.strays.compare(answer.held);
+    if (answer.held !== null) this.strays.compare(answer.held);
     if (answer.kind === 'exchanged') {
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
       this.parts.heard(this.queue, this.worker, answer);

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
 import type { AnyScript } from '#lib/engine/script.js';
 import { claim } from '#lib/engine/scripts/claim.js';
+import { enqueueClaimed } from '#lib/engine/scripts/enqueue-claimed.js';
 import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import type { AddResult } from '#lib/producer/queue.js';
 import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
@@ -84,15 +86,34 @@ it('runs jobs once when many replies in a row are lost, to claims and settlement
 it('stores a job once when the reply to its add is lost, also twice, and says so to whoever added it', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(enqueuePlain), 2);
-  const single = await queue.add('one', null);
-  expect(single.duplicate).toBe(false);
+  const pair = await Promise.all([queue.add('one', null), queue.add('one', null)]);
+  expect(pair.map(({ duplicate }) => duplicate)).toEqual([false, false]);
   await lost.done;
   const again = cut.cutOnReply(call(enqueuePlain), 2);
   const bulk = await queue.addBulk(Array.from({ length: 100 }, () => ({ name: 'many', data: null })));
   expect(bulk.every((result) => !result.duplicate)).toBe(true);
   await again.done;
   await drained();
-  expect(runs).toEqual(onceEach([single, ...bulk].map(({ id }) => id)));
+  expect(runs).toEqual(onceEach([...pair, ...bulk].map(({ id }) => id)));
+});
+
+it('stores and runs a job once when the reply to the add that claimed it is lost', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  const lost = cut.cutOnReply(call(enqueueClaimed));
+  let isLost = false;
+  void lost.done.then(() => (isLost = true));
+  // The worker is idle before the first, or by the next.
+  const added: AddResult[] = [];
+  await until(
+    async () => {
+      added.push(await queue.add('one', null));
+      await drained();
+      return isLost;
+    },
+    { what: 'a job was claimed as it was added' },
+  );
+  expect(added.map(({ duplicate }) => duplicate)).toEqual(added.map(() => false));
+  expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
 });
 
 /** Adds whose outcome is known, and what it was; each is decided in its time. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
-import { claimNow } from './claim.js';
+import { RedisUnavailableError } from '#lib/errors.js';
+import { addClaimed, claimNow } from './claim.js';
 import { run, type OutcomeChoice } from './outcomes.js';
 import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Stage } from './stage.js';
@@ -59,6 +60,7 @@ const producer = fc
 type WorkerStep =
   | { readonly kind: 'exchange'; readonly want: number; readonly settle: readonly OutcomeChoice[] }
   | { readonly kind: 'claim'; readonly want: number }
+  | { readonly kind: 'add'; readonly id: string }
   | { readonly kind: 'beat' | 'release' | 'adopt' | 'note' };
 
 const outcome = fc.constantFrom<OutcomeChoice>(
@@ -85,6 +87,7 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('claim' as const), want: fc.integer({ min: 1, max: 3 }) }),
   },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('add' as const), id }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('beat', 'release', 'adopt', 'note') }) },
 );
 
@@ -93,6 +96,8 @@ class Worker {
   name: string;
   seq = 0;
   held: string[] = [];
+  private readonly lane: string;
+  private laneSeq = 0;
 
   constructor(
     private readonly engine: QueueEngine,
@@ -100,6 +105,7 @@ class Worker {
     private readonly ledger: Ledger,
   ) {
     this.name = `w${ledger.names++}`;
+    this.lane = `l${ledger.names++}`;
   }
 
   async exchange(want: number, choices: readonly OutcomeChoice[]): Promise<void> {
@@ -140,6 +146,31 @@ class Worker {
     this.held.push(...answer.claimed.map((one) => one.id));
   }
 
+  /** A job of its own process, claimed as it is added; where that has not been answered so, both are done as ever. */
+  async add(jobId: string): Promise<void> {
+    const { leaseMs } = LIMITS;
+    const jobs = [{ id: jobId, body: `job\nof ${this.lane}`, name: 'job' }];
+    const call = { lane: this.lane, seq: ++this.laneSeq, rememberMs: 600_000, withinMs: 5_000, jobs };
+    const own = { worker: this.name, seq: this.seq + 1, leaseMs, want: 1, maySuspect: true, settled: [] };
+    const now = await addClaimed(this.engine, call, own).catch((error: unknown) => {
+      if (error instanceof RedisUnavailableError) return null;
+      throw error;
+    });
+    this.stage.expectFine();
+    if (now !== null) {
+      this.seq += 1;
+      this.held.push(jobId);
+      this.ledger.stored += 1;
+      return;
+    }
+    const [answer] = await Promise.all([
+      this.stage.insist(() => this.engine.enqueue(QUEUE, call)),
+      this.exchange(1, []),
+    ]);
+    assert(answer.kind === 'stored', answer.kind);
+    this.ledger.stored += 1 - answer.duplicates.length;
+  }
+
   async beat(): Promise<void> {
     const answer = await this.stage.insist(() => this.engine.beat(QUEUE, this.name, LIMITS.leaseMs));
     if (answer.kind === 'unknown-worker') this.begin();
@@ -176,6 +207,7 @@ const worker = fc.array(workerStep, { minLength: 1, maxLength: 8, size: 'max' })
     for (const step of steps) {
       if (step.kind === 'exchange') await self.exchange(step.want, step.settle);
       else if (step.kind === 'claim') await self.claim(step.want);
+      else if (step.kind === 'add') await self.add(step.id);
       else await self[step.kind]();
     }
   },

@@ -18,6 +18,7 @@ interface Place {
 const MOVES: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['gone waiting', 'gone delayed', 'completed waiting', 'completed delayed'],
   'enqueue-plain': ['gone waiting'],
+  'enqueue-claimed': ['gone active'],
   claim: ['waiting active'],
   exchange: [
     'active gone',

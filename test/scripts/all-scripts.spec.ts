@@ -61,7 +61,15 @@ it('every shared fragment is used', () => {
 });
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
-  expect(ofMemory('refuse')).toEqual(['declare', 'enqueue', 'enqueue-plain', 'fire', 'note', 'put-schedule']);
+  expect(ofMemory('refuse')).toEqual([
+    'declare',
+    'enqueue',
+    'enqueue-claimed',
+    'enqueue-plain',
+    'fire',
+    'note',
+    'put-schedule',
+  ]);
   expect(ofMemory('read')).toEqual([
     'adopt',
     'audit',
@@ -188,6 +196,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['unregister', () => engine.processes.unregister('p1')],
     ['enqueue-plain', () => engine.enqueue(QUEUE, callOf(['plain'], 2, 'life'))],
     ['claim', () => claimAtBell(engine)],
+    ['enqueue-claimed', () => addClaimed(engine)],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }
@@ -201,6 +210,18 @@ async function claimAtBell(engine: RedisEngine): Promise<unknown> {
   const { answer } = await engine.claimAtBell(QUEUE, { ...idle, seq: 2 }, 5_000)!;
   expect(answer).toMatchObject({ kind: 'claimed', claimed: expect.arrayContaining([]) });
   return answer;
+}
+
+/** By a worker that has spoken once, of a queue in which nothing waits. */
+async function addClaimed(engine: RedisEngine): Promise<unknown> {
+  await engine.upkeep.clean(QUEUE, { state: 'waiting', olderThanMs: 0, limit: 100 });
+  const call = { worker: 'idle', seq: 3, leaseMs: LEASE_MS, want: 10, maySuspect: true, settled: [] };
+  const answers: unknown[] = [];
+  engine.claimAtAdd(QUEUE, { begin: () => call, end: (_, answer) => void answers.push(answer) });
+  await engine.enqueue(QUEUE, callOf(['claimed'], 3, 'life'));
+  engine.claimAtAdd(QUEUE, null);
+  expect(answers).toMatchObject([{ kind: 'claimed', claimed: [{ id: 'claimed' }] }]);
+  return answers;
 }
 
 /** Jobs of every kind, then one in the place of the last. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 import { completed, job, kept, LANE, QUEUE, useQueue } from './support.js';
-import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+import { changingNothing, itRefusesWrongTypes, rememberingLonger } from './unchanged.js';
 
 // What `enqueue` promises is tested with it: plain new jobs come here, everything else goes on to there.
 const q = useQueue();
@@ -44,10 +44,16 @@ it('takes 1,000 jobs', async () => {
 });
 
 describe('leaves it to `enqueue`, and changes nothing,', () => {
+  it('where what the lane remembers cannot be read', async () => {
+    await q.admin.set(q.key('lane'), 'not ours', 'PX', 10_000);
+    expect(await rememberingLonger(q, () => plain(['a']))).toBe(false);
+  });
+
   it.each([1, 2])('where the call of this number, or a later one, was made: %i', async (seq) => {
     await q.add('a');
     await q.add('b');
-    expect(await changingNothing(q, () => plain(['c'], { seq }))).toBe(false);
+    expect(await rememberingLonger(q, () => plain(['c'], { seq }))).toBe(false);
+    expect(await rememberingLonger(q, () => plain(['c', 'd'], { seq }))).toBe(false);
   });
 
   const states: Record<string, () => Promise<unknown>> = {

@@ -3,7 +3,7 @@ import type { EnqueueJob } from '#lib/engine/engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { until } from '../support/wait.js';
 import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';
-import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
+import { changingNothing, itRefusesWrongTypes, without, rememberingLonger } from './unchanged.js';
 
 const q = useQueue();
 
@@ -166,14 +166,14 @@ describe('a call that is made again', () => {
     await q.hold('a');
     await q.settle(completed('a'));
     expect(await q.redis.keys()).not.toContain(q.key('jobs'));
-    const again = await changingNothing(q, () => q.engine.enqueue(QUEUE, callOf(['a'], 1)));
+    const again = await rememberingLonger(q, () => q.engine.enqueue(QUEUE, callOf(['a'], 1)));
     expect(again).toEqual({ kind: 'stored', duplicates: [] });
   });
 
   it('is stale when a later one of its lane has been made', async () => {
     await q.add('a');
     await q.add('b');
-    const late = await changingNothing(q, () => q.engine.enqueue(QUEUE, callOf(['c'], 1)));
+    const late = await rememberingLonger(q, () => q.engine.enqueue(QUEUE, callOf(['c'], 1)));
     expect(late).toEqual({ kind: 'stale' });
   });
 

@@ -51,6 +51,17 @@ export async function changingNothing<T>(q: TestQueue, act: () => Promise<T>): P
   return answer;
 }
 
+/** As `changingNothing`, but that a call of this lane is remembered for as long as if it had been made now. */
+export async function rememberingLonger<T>(q: TestQueue, act: () => Promise<T>): Promise<T> {
+  const before = await q.dump();
+  const answer = await act();
+  const after = await q.dump();
+  const lane = Object.keys(before).find((key) => key.startsWith('lane:'))!;
+  expect(after[lane]!.expiresAt).toBeGreaterThanOrEqual(before[lane]!.expiresAt);
+  expect(after).toEqual({ ...before, [lane]: { ...before[lane], expiresAt: after[lane]!.expiresAt } });
+  return answer;
+}
+
 export interface WrongTypes {
   readonly keys: readonly KeyName[];
   /** Brings about a state in which the script would write, and answers the call that does. */

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { FlatCommand } from '#lib/engine/command.js';
+import { FixedArgs } from '#lib/engine/fixed-args.js';
 
 const written = (command: Command) => Buffer.from(command.toWritable({}) as string);
 
@@ -13,6 +14,27 @@ describe('a command of ours', () => {
         const theirs = new Command('evalsha', args as string[]);
         expect(written(new FlatCommand('evalsha', args))).toEqual(written(theirs));
       }),
+    );
+  });
+
+  it('is written the same where its first arguments are fixed, also behind somebody who has changed the first', () => {
+    const arg = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 3000 }), fc.maxSafeInteger());
+    fc.assert(
+      fc.property(
+        fc.array(arg, { minLength: 1, maxLength: 12 }),
+        fc.array(arg, { maxLength: 12 }),
+        arg,
+        (first, rest, other) => {
+          const fixed = new FixedArgs(first);
+          const ours = () => new FlatCommand('evalsha', [fixed, ...rest]);
+          expect(ours().args).toEqual([...first, ...rest]);
+          expect(written(ours())).toEqual(written(new Command('evalsha', [...first, ...rest] as string[])));
+          const changed = ours();
+          changed.args[0] = other as string;
+          const theirs = new Command('evalsha', [other, ...first.slice(1), ...rest] as string[]);
+          expect(written(changed)).toEqual(written(theirs));
+        },
+      ),
     );
   });
 

@@ -5,8 +5,12 @@ export type ProducerActs = {
   open(opening: { readonly contender: string; readonly url: string }): Promise<void>;
   /** Adds them so that all become due at one moment of `now()`; answers when the last was added. */
   addDueAt(batch: { readonly from: number; readonly to: number; readonly dueAt: number }): Promise<number>;
-  /** Adds them one by one with pauses of 3 to 7 ms; answers when each call was made. */
-  addWithPauses(batch: { readonly from: number; readonly to: number }): Promise<Float64Array<ArrayBuffer>>;
+  /** Adds them one by one, from `pauseFrom` on with pauses of 3 to 7 ms; answers when each call was made. */
+  addWithPauses(batch: {
+    readonly from: number;
+    readonly to: number;
+    readonly pauseFrom: number;
+  }): Promise<Float64Array<ArrayBuffer>>;
   /** Adds job `from + i` at `startAt + i · everyMs`, whether or not those before are through; answers when each call was made. */
   addOnTime(batch: {
     readonly from: number;

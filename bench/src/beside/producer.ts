@@ -25,11 +25,11 @@ const acts: ProducerActs = {
     return now();
   },
 
-  async addWithPauses({ from, to }) {
+  async addWithPauses({ from, to, pauseFrom }) {
     const called = new Float64Array(to - from);
     for (let n = from; n < to; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
-      await sleep(3 + (n % 5));
+      if (n >= pauseFrom) await sleep(3 + (n % 5));
       called[n - from] = now();
       await session.add(QUEUE, payload(n));
     }

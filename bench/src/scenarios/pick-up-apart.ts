@@ -1,7 +1,7 @@
 import { startProducer } from '../beside/start.js';
 import { Arrivals } from '../measure/arrivals.js';
 import { QUEUE, type Scenario } from '../scenario.js';
-import { pickUpFigures, pickUpOf, pickUpSamples, WARM_UP } from './pick-up.js';
+import { pickUpFigures, pickUpOf, pickUpSamples, QUICK, WARM_UP } from './pick-up.js';
 
 /** The same with the call of `add` in another process, as where a web server adds and a worker works. */
 export const pickUpApart: Scenario = {
@@ -10,7 +10,8 @@ export const pickUpApart: Scenario = {
   figures: pickUpFigures,
   jobs: pickUpSamples,
   async measure(lab) {
-    const all = WARM_UP + lab.jobs;
+    const first = QUICK + WARM_UP;
+    const all = first + lab.jobs;
     const arrivals = new Arrivals(all, lab.progress);
     const session = await lab.contender.open({
       url: lab.url,
@@ -18,11 +19,11 @@ export const pickUpApart: Scenario = {
       work: { concurrency: 100, handle: arrivals.handle },
     });
     const producer = await startProducer(lab);
-    const called = await producer.ask('addWithPauses', { from: 0, to: all });
+    const called = await producer.ask('addWithPauses', { from: 0, to: all, pauseFrom: QUICK });
     await arrivals.reached(all);
     await producer.ask('close');
     await producer.end();
     await session.close();
-    return pickUpOf(Array.from(called, (at, n) => arrivals.at[n]! - at).slice(WARM_UP));
+    return pickUpOf(Array.from(called, (at, n) => arrivals.at[n]! - at).slice(first));
   },
 };

@@ -2,7 +2,7 @@ import { NotRunningError, RedisRefusedError, RedisUnavailableError } from '../..
 import type { ClientRole, ClusterPlan } from '../clients.js';
 import type { LinkEvent } from '../engine.js';
 import { Link } from '../link.js';
-import type { Value } from '../script.js';
+import type { Arg } from '../fixed-args.js';
 import { pause, retryDelay } from '../waiting.js';
 import { nameOf, readRedirection, slotOf, SlotMap, type Address, type SlotRange } from './slot-map.js';
 
@@ -58,7 +58,7 @@ export class ClusterLink {
   }
 
   /** As `Link.send`. A call without a key goes to any master, once all of them can be reached, or the time is over. */
-  async send(verb: string, name: string, args: Value[], withinMs: number, near?: string): Promise<any> {
+  async send(verb: string, name: string, args: Arg[], withinMs: number, near?: string): Promise<any> {
     const deadline = performance.now() + withinMs;
     const slot = near === undefined ? slotOf(name, args) : slotOf('get', [near]);
     let redirects = 0;
@@ -83,7 +83,7 @@ export class ClusterLink {
     }
   }
 
-  write(verb: string, name: string, args: Value[], deadline: number): Promise<any> {
+  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any> {
     return this.send(verb, name, args, deadline - performance.now());
   }
 

@@ -1,5 +1,5 @@
 import { Command } from 'ioredis';
-import type { Value } from '../script.js';
+import { flat, type Arg } from '../fixed-args.js';
 
 export interface Address {
   readonly host: string;
@@ -61,8 +61,8 @@ export function nameOf({ host, port }: Address): string {
 }
 
 /** The slot of the first key of a command; null for one without keys. */
-export function slotOf(name: string, args: readonly Value[]): number | null {
-  return new Command(name, args as string[]).getSlot();
+export function slotOf(name: string, args: readonly Arg[]): number | null {
+  return new Command(name, flat(args) as string[]).getSlot();
 }
 
 /** `MOVED 3999 10.0.0.1:6381`, `ASK 3999 10.0.0.1:6381`: where the node that was asked sends us. */

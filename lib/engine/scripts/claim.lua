@@ -5,35 +5,43 @@ if not last_seq or last_seq >= arg_seq then return 0 end
 local want = math.min(arg_want, 1000)
 if want < 1 or redis.call('HGET', key_meta, 'paused') then return 0 end
 
--- First everything is read that is written later; the first write looks at its key itself.
 local prioritized, has_traces = 0, false
 if redis.call('EXISTS', key_suspects, key_prioritized, key_attempts, key_stalls) > 0 then
   if redis.call('LLEN', key_suspects) > 0 then return 0 end
   prioritized = redis.call('ZCARD', key_prioritized)
   has_traces = redis.call('HLEN', key_attempts) + redis.call('HLEN', key_stalls) > 0
 end
-local ids = redis.call('LRANGE', key_wait, 0, want - 1)
+
+-- To look first costs as much as to write: what turns out not to be possible is taken back.
+local ids = redis.call('LPOP', key_wait, want) or {}
 local plain = #ids
 if prioritized > 0 and plain < want then
   for _, id in ipairs(redis.call('ZRANGE', key_prioritized, 0, want - plain - 1)) do ids[#ids + 1] = id end
 end
-local held = redis.call('SCARD', key_active)
 --@use clock, bodies
 if #ids == 0 then
+  local held = redis.call('SCARD', key_active)
   redis.call('PEXPIRE', key_worker, arg_recordMs)
   return { now, '', '', held, {}, {} }
 end
-local bodies = redis.call('HMGET', key_jobs, unpack(ids))
---@use claimed
-local name, missing = look_through(bodies, #ids)
-if missing then return 0 end
 local is_more = #ids == want
-if is_more then redis.call('ZCARD', key_doorbell) end
-
-redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
-if plain > 0 then redis.call('LPOP', key_wait, plain) end
+--@use claimed
+local name, missing
+local bodies = redis.pcall('HMGET', key_jobs, unpack(ids))
+if not bodies.err then name, missing = look_through(bodies, #ids) end
+local rung = is_more and redis.pcall('ZCARD', key_doorbell) or 0
+local can = not bodies.err and not missing and type(rung) == 'number'
+local active = can and redis.pcall('SADD', key_active, unpack(ids))
+local leased = type(active) == 'number' and redis.pcall('ZADD', key_workers, now + arg_leaseMs, arg_worker)
+if type(leased) ~= 'number' then
+  if type(active) == 'number' then redis.call('SREM', key_active, unpack(ids)) end
+  for at = plain, 1, -1 do redis.call('LPUSH', key_wait, ids[at]) end
+  for _, answer in ipairs({ bodies, rung, active, leased }) do
+    if type(answer) == 'table' and answer.err then return answer end
+  end
+  return 0
+end
 if plain < #ids then redis.call('ZREM', key_prioritized, unpack(ids, plain + 1)) end
-redis.call('SADD', key_active, unpack(ids))
 local gave = table.concat(ids, '\n')
 redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', '', 'lease', arg_leaseMs)
 -- The bell that woke this worker may have been the only one.
@@ -53,4 +61,4 @@ if arg_maxEvents > 0 then
   add_active(events, gave, name, bodies, failed)
   say(#ids, events)
 end
-return { now, gave, bodies_in(bodies), held + #ids, failed, stalled }
+return { now, gave, bodies_in(bodies), -1, failed, stalled }

@@ -37,7 +37,7 @@ export const claim = defineScript({
     return {
       kind: 'claimed',
       now,
-      held,
+      held: held < 0 ? null : held,
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
   },

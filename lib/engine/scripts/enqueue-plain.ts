@@ -4,7 +4,7 @@ import { defineScript } from '../script.js';
 export const enqueuePlain = defineScript({
   name: 'enqueue-plain',
   memory: 'refuse',
-  keys: ['meta', 'jobs', 'wait', 'lane', 'events', 'doorbell'],
+  keys: ['meta', 'jobs', 'wait', 'events', 'doorbell', 'lane'],
   /** names: of the jobs, a line each, or one that all have. */
   args: { seq: 'int', rememberMs: 'int', maxEvents: 'int', names: 'text' },
   /** id, body. */

@@ -1,0 +1,36 @@
+/** What is sent: texts, and numbers that become texts. */
+export type Value = string | number;
+
+/** Between two arguments stands the length of the second: most are short, so these texts are made once. */
+const HEADS = Array.from({ length: 1024 }, (_, length) => headOf(length));
+
+/** The first arguments of calls that differ in what follows: written once, and from then on one piece of text. */
+export class FixedArgs {
+  readonly text: string;
+
+  constructor(readonly values: readonly Value[]) {
+    this.text = values.map((value) => argText(String(value), bytesOf)).join('');
+  }
+}
+
+/** One argument, or several; those may only be the first. */
+export type Arg = Value | FixedArgs;
+
+export function flat(args: readonly Arg[]): readonly Value[] {
+  const [first, ...rest] = args;
+  return first instanceof FixedArgs ? [...first.values, ...(rest as Value[])] : (args as Value[]);
+}
+
+/** One argument as it is sent; `measure`: how long it is. */
+export function argText(arg: string, measure: (text: string) => number): string {
+  const length = measure(arg);
+  return (length < HEADS.length ? HEADS[length]! : headOf(length)) + arg;
+}
+
+export function bytesOf(text: string): number {
+  return Buffer.byteLength(text);
+}
+
+function headOf(length: number): string {
+  return `\r\n$${length}\r\n`;
+}

@@ -1,0 +1,20 @@
+import { defineScript } from '../script.js';
+
+/** The store's clock, or null where nothing was done: then `enqueue-plain` adds the job, and `exchange` claims for the worker. */
+export const enqueueClaimed = defineScript({
+  name: 'enqueue-claimed',
+  memory: 'refuse',
+  keys: ['meta', 'jobs', 'wait', 'suspects', 'prioritized', 'workers', 'events', 'worker', 'active', 'lane'],
+  args: {
+    seq: 'int',
+    rememberMs: 'int',
+    id: 'text',
+    body: 'text',
+    name: 'text',
+    worker: 'text',
+    claimSeq: 'int',
+    leaseMs: 'int',
+    maxEvents: 'int',
+  },
+  reply: (raw: number): number | null => raw || null,
+});

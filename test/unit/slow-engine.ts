@@ -1,0 +1,133 @@
+import type {
+  ExchangeAnswer,
+  ExchangeCall,
+  IdleClaimer,
+  QueueEngine,
+  RungClaim,
+} from '#lib/engine/engine.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
+import { Doorbell } from '#lib/worker/doorbell.js';
+import { LeaseKeeper } from '#lib/worker/lease-keeper.js';
+import { Slots } from '#lib/worker/slots.js';
+import { WorkerPool } from '#lib/worker/worker-pool.js';
+import { atEnd } from '../support/cleanup.js';
+import { latch, until, type Latch } from '../support/wait.js';
+
+/** An engine whose answers come when the test says so, and at whose bell an exchange can be left. */
+export class SlowEngine {
+  readonly exchanges: { readonly call: ExchangeCall; readonly answer: Latch<ExchangeAnswer> }[] = [];
+  readonly left: { readonly call: ExchangeCall; readonly end: Latch<RungClaim | Error> }[] = [];
+  readonly blocks: Latch<string | null>[] = [];
+  readonly rings: string[] = [];
+  /** Who claims what this process adds. */
+  claimer: IdleClaimer | null = null;
+  interrupts = 0;
+  cannot = false;
+
+  exchange(_: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    const answer = latch<ExchangeAnswer>();
+    this.exchanges.push({ call, answer });
+    return answer.promise;
+  }
+
+  claimAtBell(_: string, call: ExchangeCall): Promise<RungClaim> | null {
+    if (this.cannot) return null;
+    const end = latch<RungClaim | Error>();
+    this.left.push({ call, end });
+    return end.promise.then((ended) => {
+      if (ended instanceof Error) throw ended;
+      return ended;
+    });
+  }
+
+  awaitBell(): Promise<string | null> {
+    const block = latch<string | null>();
+    this.blocks.push(block);
+    return block.promise;
+  }
+
+  claimAtAdd(_: string, claimer: IdleClaimer | null): void {
+    this.claimer = claimer;
+  }
+
+  interruptBell(): void {
+    this.interrupts += 1;
+    this.blocks.at(-1)?.open(null);
+    this.left.at(-1)?.end.open(given());
+  }
+
+  async ring(queue: string): Promise<void> {
+    this.rings.push(queue);
+  }
+
+  openHeartbeat = () => ({ follow() {}, holds() {}, leave() {}, close: async () => undefined });
+  release = async () => ({ lost: [] });
+  promote = async () => ({ promoted: 0, dueInMs: null });
+  look = async () => [];
+  now = () => Date.now();
+}
+
+export function claimed(...ids: string[]): ExchangeAnswer {
+  return {
+    kind: 'exchanged',
+    lost: [],
+    claimed: ids.map((id) => ({ id, body: encodeBody('job', 1, {}, '1'), failed: 0, stalls: 0 })),
+    paused: false,
+    dueInMs: null,
+    leaseInMs: null,
+    scheduleInMs: null,
+    held: ids.length,
+  };
+}
+
+/** What became of a call at the bell, which was rung where jobs were claimed. */
+export function given(...ids: string[]): RungClaim {
+  const { claimed: jobs, held } = claimed(...ids) as Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+  return { rung: ids.length > 0, isOfTime: false, answer: { kind: 'claimed', claimed: jobs, held } };
+}
+
+export const RUNG = { rung: true, isOfTime: false, answer: null };
+
+type RunJob = (job: { readonly id: string }) => unknown;
+
+/** A pool that has found its line empty. */
+export async function idle({ run = (() => undefined) as RunJob, engine = new SlowEngine() } = {}) {
+  const queueEngine = engine as unknown as QueueEngine;
+  const doorbell = new Doorbell(queueEngine);
+  const poolOf = (name: string, slots = new Slots(10)) => {
+    const pool = new WorkerPool({
+      engine: queueEngine,
+      queue: resolveQueueOptions({ name }, resolveModuleOptions()),
+      slots,
+      find: () => ({ label: 'Test.job', run }),
+      leaseMs: 8000,
+      doorbell,
+      leases: new LeaseKeeper(queueEngine, 8000, 60_000),
+      heard: () => undefined,
+    });
+    atEnd(async () => {
+      const answerAll = setInterval(() => {
+        engine.exchanges.forEach(({ answer }) => answer.open(claimed()));
+      }, 1);
+      await pool.drain({ timeoutMs: 1000, graceMs: 0 });
+      clearInterval(answerAll);
+    });
+    return pool;
+  };
+  atEnd(async () => {
+    const stopped = doorbell.stop();
+    engine.interruptBell();
+    await stopped;
+  });
+  const pool = poolOf('work');
+  pool.start();
+  await until(() => engine.exchanges.length === 1);
+  engine.exchanges[0]!.answer.open(claimed());
+  return { engine, pool, poolOf };
+}
+
+/** Whatever was about to happen in this process has happened. */
+export async function turns(): Promise<void> {
+  for (let i = 0; i < 10; i++) await new Promise(setImmediate);
+}
