@@ -14,11 +14,17 @@ const NO_FENCING: readonly (readonly [string, string])[] = [
 
 /** Gives a job out and keeps no note of it. */
 const FORGET: readonly (readonly [string, string])[] = [[`redis.call('SADD', key_active, unpack(ids))`, '']];
+const FORGET_CLAIMED: typeof FORGET = [[`redis.pcall('SADD', key_active, unpack(ids))`, '#ids']];
+const FORGET_ADDED: typeof FORGET = [[`redis.pcall('SADD', key_active, arg_id)`, '1']];
 
 /** By the scripts they are in. */
 const PATCHES: Record<Broken, Readonly<Record<string, readonly (readonly [string, string])[]>>> = {
   'no-fencing': { exchange: NO_FENCING },
-  'pop-and-forget': { exchange: [...NO_FENCING, ...FORGET], claim: FORGET },
+  'pop-and-forget': {
+    exchange: [...NO_FENCING, ...FORGET],
+    claim: FORGET_CLAIMED,
+    'enqueue-claimed': FORGET_ADDED,
+  },
 };
 
 /** The connection of the library under test; for a run that must be found out, one that makes its engine a worse one. */

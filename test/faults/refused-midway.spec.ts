@@ -6,20 +6,23 @@ import { useServer } from '../support/server.js';
 
 const server = useServer();
 const SECRET = 'canary-in-the-data';
+/** Of them an add needs the first; without the second it cannot take back what it did before. */
+const MISSING = ['-rpush', '-hdel'];
 let admin: Redis;
 
 beforeAll(async () => {
   admin = new Redis(server.url);
-  await admin.call('ACL', 'SETUSER', 'half', 'on', '>pass', '~*', '+@all', '-rpush');
+  await admin.ping();
 });
 
 afterAll(async () => {
   await admin.quit();
 });
 
-/** The error of an add by a user who may not run one of the commands in the script. */
-async function refusedMidway(): Promise<RedisRefusedError> {
+/** The error of an add by a user who may not run some of the commands in the script. */
+async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
   await admin.flushall();
+  await admin.call('ACL', 'SETUSER', 'half', 'reset', 'on', '>pass', '~*', '+@all', ...missing);
   const connection = { port: server.port, username: 'half', password: 'pass' };
   const limitsOf = () => ({ maxEvents: 0, deadMax: 1, deadAgeMs: 1, eventsAgeMs: null, completedMax: 1 });
   const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 10_000, limitsOf });
@@ -40,6 +43,13 @@ it('says unknown, never no, of a call that was refused behind a write of its scr
   expect(error).toBeInstanceOf(RedisRefusedError);
   expect(error).toMatchObject({ applied: 'unknown', code: 'GODWIT_REDIS_REFUSED' });
   expect(error.message).toContain('whether it took effect is unknown');
+});
+
+it('says no where what was done before was taken back, and nothing is left of it', async () => {
+  const error = await refusedMidway(MISSING.slice(0, 1));
+  expect(error).toBeInstanceOf(RedisRefusedError);
+  expect(error).toMatchObject({ applied: 'no', code: 'GODWIT_REDIS_REFUSED' });
+  expect(await admin.keys('*')).toEqual([]);
 });
 
 it('carries no data of jobs in its errors', async () => {
