@@ -2,13 +2,13 @@ import { BellPerQueue } from './bell-per-queue.js';
 import type { QueueKeyName } from './keys.js';
 import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
-import type { Value } from './script.js';
+import type { Arg } from './fixed-args.js';
 import { SharedBell, type RungCall } from './shared-bell.js';
 
 /** How the bells of several queues are listened for at once. */
 export interface Listening {
   await(queues: readonly string[], maxMs: number): Promise<string | null>;
-  awaitAndCall?(queue: string, call: [name: string, args: Value[]], maxMs: number): Promise<RungCall> | null;
+  awaitAndCall?(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null;
   interrupt(): void;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ export class Bells {
   }
 
   /** As `await`, with a script call that is made the moment the wait is over. Null where that cannot be done now. */
-  awaitAndCall(queue: string, call: [name: string, args: Value[]], maxMs: number): Promise<RungCall> | null {
+  awaitAndCall(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null {
     return this.listening().awaitAndCall?.(queue, call, maxMs) ?? null;
   }
 

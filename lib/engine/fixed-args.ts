@@ -11,14 +11,20 @@ export class FixedArgs {
   constructor(readonly values: readonly Value[]) {
     this.text = values.map((value) => argText(String(value), bytesOf)).join('');
   }
+
+  /** All but the first: what follows a script, however that is named. */
+  get behindFirst(): readonly Value[] {
+    return this.values.slice(1);
+  }
 }
 
 /** One argument, or several; those may only be the first. */
 export type Arg = Value | FixedArgs;
 
 export function flat(args: readonly Arg[]): readonly Value[] {
-  const [first, ...rest] = args;
-  return first instanceof FixedArgs ? [...first.values, ...(rest as Value[])] : (args as Value[]);
+  const first = args[0];
+  if (!(first instanceof FixedArgs)) return args as Value[];
+  return [...first.values, ...(args.slice(1) as Value[])];
 }
 
 /** One argument as it is sent; `measure`: how long it is. */

@@ -23,37 +23,29 @@ import type {
 import { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { Connections } from './connections.js';
-import { CORRUPT, STALLED } from './dead-records.js';
+import { STALLED } from './dead-records.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Lookout } from './lookout.js';
 import { RedisAdds } from './redis-adds.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-declarations.js';
+import { RedisExchanges } from './redis-exchanges.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { RedisSchedules } from './redis-schedules.js';
 import { Replicators } from './replicators.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
-import { SEPARATOR } from './replies.js';
 import { nameOfServer, ServerWarnings } from './server-check.js';
-import { encodeSettled } from './settlement-codec.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
-import { claim } from './scripts/claim.js';
-import { exchange } from './scripts/exchange.js';
 import { note } from './scripts/note.js';
 import { overdue } from './scripts/overdue.js';
 import { promote } from './scripts/promote.js';
 import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
-import type { Value } from './script.js';
-import type { RungCall } from './shared-bell.js';
-import { isForgotten } from './waiting.js';
 
-/** Due jobs that one call moves at most, so that no call holds Redis for long. */
-const PROMOTE_LIMIT = 250;
 const RECOVER_LIMIT = 500;
 const LOG_LINES = 100;
 /**
@@ -76,13 +68,13 @@ export class RedisEngine implements QueueEngine {
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly adds: RedisAdds;
+  private readonly exchanges: RedisExchanges;
   private readonly bells: Bells;
   private readonly lookout: Lookout;
   private readonly streams: EventStreams;
   private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
   private readonly recordMs: number;
-  private claimIsKnown = false;
 
   constructor(private readonly settings: EngineSettings) {
     const { connection = DEFAULT_CONNECTION, prefix, callMs, leaseMs } = settings;
@@ -112,6 +104,7 @@ export class RedisEngine implements QueueEngine {
     this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.adds = new RedisAdds(this.store, this.replicators, settings);
+    this.exchanges = new RedisExchanges(this.store, this.bells, settings, this.recordMs);
     this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
   }
 
@@ -149,53 +142,16 @@ export class RedisEngine implements QueueEngine {
     this.adds.claimAtAdd(queue, claimer);
   }
 
-  async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
-    const answer = await this.store.call(exchange, this.encodeExchange(queue, call), this.settings.callMs);
-    this.store.setClock(answer.now);
-    return answer;
-  }
-
-  private encodeExchange(queue: string, call: ExchangeCall): Value[] {
-    const keys = this.store.keysOf(queue);
-    const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
-    const { worker, settled } = call;
-    const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
-    return exchange.encode(
-      {
-        ...keys.fixed,
-        worker: keys.worker(worker),
-        active: keys.active(worker),
-        stats: keys.stats(this.store.today()),
-      },
-      {
-        worker,
-        seq: call.seq,
-        leaseMs: call.leaseMs,
-        recordMs: this.recordMs,
-        want: call.want,
-        maySuspect: call.maySuspect ? 1 : 0,
-        promote: PROMOTE_LIMIT,
-        settledEvents: settled.length,
-        whose,
-        completed,
-        separator: SEPARATOR,
-        maxEvents,
-        deadMax,
-        deadAge: deadAgeMs,
-        completedMax,
-        corrupt: CORRUPT,
-      },
-      lists,
-    );
+  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    return this.exchanges.exchange(queue, call);
   }
 
   beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
-    const keys = this.store.keysOf(queue);
-    return this.store.run(
-      beat,
-      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
-      { worker, leaseMs, recordMs: this.recordMs },
-    );
+    return this.store.run(beat, this.store.keysOfWorker(queue, worker), {
+      worker,
+      leaseMs,
+      recordMs: this.recordMs,
+    });
   }
 
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
@@ -211,44 +167,26 @@ export class RedisEngine implements QueueEngine {
   }
 
   recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
-    const keys = this.store.keysOf(queue);
-    const { worker } = call;
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
-    return this.store.run(
-      recover,
-      {
-        ...keys.fixed,
-        worker: keys.worker(worker),
-        active: keys.active(worker),
-        stats: keys.stats(this.store.today()),
-      },
-      {
-        ...call,
-        recordMs: this.recordMs,
-        limit: RECOVER_LIMIT,
-        maxEvents,
-        deadMax,
-        deadAge: deadAgeMs,
-        record: STALLED,
-      },
-    );
+    return this.store.run(recover, this.store.keysOfWorker(queue, call.worker), {
+      ...call,
+      recordMs: this.recordMs,
+      limit: RECOVER_LIMIT,
+      maxEvents,
+      deadMax,
+      deadAge: deadAgeMs,
+      record: STALLED,
+    });
   }
 
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
-    const keys = this.store.keysOf(queue);
-    return this.store.run(adopt, { ...keys.fixed, active: keys.active(worker) }, {}, { known });
+    return this.store.run(adopt, this.store.keysOfWorker(queue, worker), {}, { known });
   }
 
   release(queue: string, { worker, ids, leave }: ReleaseCall): Promise<{ lost: readonly string[] }> {
-    const keys = this.store.keysOf(queue);
     return this.store.run(
       release,
-      {
-        ...keys.fixed,
-        worker: keys.worker(worker),
-        active: keys.active(worker),
-        stats: keys.stats(this.store.today()),
-      },
+      this.store.keysOfWorker(queue, worker),
       { worker, leave: leave ? 1 : 0, maxEvents: this.settings.limitsOf(queue).maxEvents },
       { ids },
     );
@@ -259,20 +197,15 @@ export class RedisEngine implements QueueEngine {
   }
 
   note(queue: string, call: NoteCall): Promise<boolean> {
-    const keys = this.store.keysOf(queue);
-    return this.store.run(
-      note,
-      { ...keys.fixed, active: keys.active(call.worker) },
-      {
-        id: call.id,
-        name: call.name,
-        attempt: call.attempt,
-        progress: call.progress ?? '',
-        log: call.log ?? '',
-        maxLines: LOG_LINES,
-        maxEvents: this.settings.limitsOf(queue).maxEvents,
-      },
-    );
+    return this.store.run(note, this.store.keysOfWorker(queue, call.worker), {
+      id: call.id,
+      name: call.name,
+      attempt: call.attempt,
+      progress: call.progress ?? '',
+      log: call.log ?? '',
+      maxLines: LOG_LINES,
+      maxEvents: this.settings.limitsOf(queue).maxEvents,
+    });
   }
 
   // ------------------------------------------------------------------------------------------------ waking and events
@@ -282,38 +215,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
-    const values = this.encodeClaim(queue, call);
-    // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
-    const made: [string, Value[]] = this.claimIsKnown
-      ? ['evalsha', [claim.sha, ...values]]
-      : ['eval', [claim.text, ...values]];
-    const waiting = this.bells.awaitAndCall(queue, made, maxMs);
-    return waiting && this.rungClaim(waiting, values);
-  }
-
-  private encodeClaim(queue: string, { worker, seq, leaseMs, want }: ExchangeCall): Value[] {
-    const keys = this.store.keysOf(queue);
-    const { maxEvents } = this.settings.limitsOf(queue);
-    return claim.encode(
-      { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker) },
-      { worker, seq, leaseMs, recordMs: this.recordMs, want, separator: SEPARATOR, maxEvents },
-      {},
-    );
-  }
-
-  private async rungClaim(waiting: Promise<RungCall>, values: readonly Value[]): Promise<RungClaim> {
-    const { member, reply } = await waiting;
-    let answer;
-    this.claimIsKnown = !(reply instanceof Error);
-    if (reply instanceof Error) {
-      if (!isForgotten(reply)) throw reply;
-      // It was restarted, or told to forget its scripts.
-      answer = await this.store.call(claim, values, this.settings.callMs);
-    } else {
-      answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
-    }
-    if (answer) this.store.setClock(answer.now);
-    return { rung: member !== null, isOfTime: member !== null && member !== 'work', answer };
+    return this.exchanges.claimAtBell(queue, call, maxMs);
   }
 
   interruptBell(): void {

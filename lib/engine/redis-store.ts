@@ -1,5 +1,5 @@
 import { NotRunningError } from '../errors.js';
-import { QueueKeys } from './keys.js';
+import { QueueKeys, type KeysOfWorker } from './keys.js';
 import type { CommandLink } from './connections.js';
 import type { FixedArgs } from './fixed-args.js';
 import type { Link } from './link.js';
@@ -85,7 +85,7 @@ export class RedisStore {
       raw = await this.commands.send(
         script.name,
         'eval',
-        [script.text, ...(fixed?.values.slice(1) ?? []), ...values],
+        [script.text, ...(fixed?.behindFirst ?? []), ...values],
         leftMs,
       );
     }
@@ -128,6 +128,11 @@ export class RedisStore {
     let keys = this.keys.get(queue);
     if (!keys) this.keys.set(queue, (keys = new QueueKeys(this.prefix, queue)));
     return keys;
+  }
+
+  /** The keys of a queue with those of a worker and of today: the same object from call to call. */
+  keysOfWorker(queue: string, worker: string): KeysOfWorker {
+    return this.keysOf(queue).ofWorker(worker, this.today());
   }
 
   now(): number {

@@ -50,7 +50,7 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   readonly reply: (raw: any) => Reply;
   /** Everything behind `EVALSHA sha`: number of keys, keys, arguments, lists. */
   encode(keys: KeyValues<K>, args: ArgValues<A>, lists: ListValues<L>, more?: readonly string[]): Value[];
-  /** The script and the first of its keys, for calls that all begin so. */
+  /** The script and the first of its keys, for calls that all begin so: made once for an object of keys, which is kept. */
   fix(keys: Partial<KeyValues<K>>): FixedArgs;
   /** What follows those: the other keys in their order, arguments, lists. */
   encodeBehind(keys: readonly string[], args: ArgValues<A>, lists: ListValues<L>): Value[];
@@ -83,6 +83,7 @@ export function defineScript<
     }
     return out;
   };
+  const fixed = new WeakMap<object, FixedArgs>();
   const script: Script<K, A, L, Reply> = {
     name: shape.name,
     memory: shape.memory,
@@ -98,9 +99,13 @@ export function defineScript<
       return append(out, args, lists);
     },
     fix(keys) {
+      const made = fixed.get(keys);
+      if (made) return made;
       const known = shape.keys.filter((name) => keys[name] !== undefined);
       if (known.some((name, i) => name !== shape.keys[i])) throw new Error(`not the first of ${shape.name}`);
-      return new FixedArgs([script.sha, shape.keys.length, ...known.map((name) => keys[name]!)]);
+      const args = new FixedArgs([script.sha, shape.keys.length, ...known.map((name) => keys[name]!)]);
+      fixed.set(keys, args);
+      return args;
     },
     encodeBehind: (keys, args, lists) => append([...keys], args, lists),
   };

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { privateBell } from './keys.js';
 import type { QueueLinks } from './queue-links.js';
 import type { RedisStore } from './redis-store.js';
-import type { Value } from './script.js';
+import type { Arg } from './fixed-args.js';
 import { BLOCK_MARGIN_MS } from './waiting.js';
 
 /** A private bell that nobody hears any more goes by itself. */
@@ -42,7 +42,7 @@ export class SharedBell {
    * The same for one queue, with a script call behind it on the same connection: Redis makes it the moment the wait is over. Null
    * while there is no connection.
    */
-  awaitAndCall(queue: string, call: [name: string, args: Value[]], maxMs: number): Promise<RungCall> | null {
+  awaitAndCall(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null {
     const link = this.links.of(queue);
     if (!link.isUp) return null;
     const { doorbell } = this.store.keysOf(queue).fixed;

@@ -16,6 +16,8 @@ const LANES = 2;
 /** Jobs of single adds that may wait here while Redis is away; beyond that an add is refused at once. */
 const MAX_BUFFERED = 20_000;
 
+const NOW = Promise.resolve();
+
 interface Waiting {
   readonly job: MadeJob;
   readonly deadline: number;
@@ -98,8 +100,9 @@ class Batcher {
   private schedule(): void {
     if (this.flushing || this.free.length === 0) return;
     this.flushing = true;
-    // Behind the promise jobs already queued: callers woken by the same reply get into the same call.
-    queueMicrotask(() => {
+    // Behind the promise jobs already queued: callers woken by the same reply get into the same call. `queueMicrotask` would make
+    // an AsyncResource for it, and tell the hooks of that.
+    void NOW.then(() => {
       this.flushing = false;
       this.flush();
     });

@@ -13,7 +13,9 @@ const NO_FENCING: readonly (readonly [string, string])[] = [
 ];
 
 /** Gives a job out and keeps no note of it. */
-const FORGET: readonly (readonly [string, string])[] = [[`redis.call('SADD', key_active, unpack(ids))`, '']];
+const FORGET: readonly (readonly [string, string])[] = [
+  [`redis.call('SADD', key_active, unpack(ids))`, '#ids'],
+];
 const FORGET_CLAIMED: typeof FORGET = [[`redis.pcall('SADD', key_active, unpack(ids))`, '#ids']];
 const FORGET_ADDED: typeof FORGET = [[`redis.pcall('SADD', key_active, arg_id)`, '1']];
 

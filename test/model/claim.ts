@@ -7,7 +7,8 @@ import { QUEUE } from './rig.js';
 /** What an idle worker leaves at the bell of Redis, made at once. Null where an exchange is needed. */
 export function claimNow(engine: QueueEngine, call: ExchangeCall): Promise<ClaimAnswer | null> {
   const redis = engine as RedisEngine;
-  return redis['store'].call(claim, redis['encodeClaim'](QUEUE, call), 5_000);
+  const { values, fixed } = redis['exchanges']['claimOf'](QUEUE, call);
+  return redis['store'].call(claim, values, 5_000, fixed);
 }
 
 /** The add of one job with the claim of an idle worker. Null where both have to be made as ever. */

@@ -17,9 +17,9 @@ export const enqueue = defineScript({
     'failures',
     'progress',
     'logs',
-    'lane',
     'events',
     'doorbell',
+    'lane',
   ],
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
   /**

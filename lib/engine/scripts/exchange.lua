@@ -6,19 +6,26 @@ if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end
 if last_seq and arg_seq < last_seq then return { 'stale', now } end
 
 local paused = redis.call('HGET', key_meta, 'paused')
-local waiting = redis.call('LLEN', key_wait)
-local delayed = redis.call('ZCARD', key_delayed)
 local held = redis.call('SCARD', key_active)
 local leases = redis.call('ZRANGE', key_workers, 0, 1, 'WITHSCORES')
-local scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
-redis.call('ZCARD', key_doorbell)
-local suspects, prioritized, completed = 0, 0, 0
-if redis.call('EXISTS', key_suspects, key_prioritized, key_completed, key_results, key_dead) > 0 then
-  suspects = redis.call('LLEN', key_suspects)
-  prioritized = redis.call('ZCARD', key_prioritized)
-  completed = redis.call('ZCARD', key_completed)
-  redis.call('HLEN', key_results)
-  redis.call('ZCARD', key_dead)
+local waiting, delayed, scheduled, suspects, prioritized, completed = 0, 0, nil, 0, 0, 0
+-- Of a queue that keeps up nothing of all this is there, and one command tells.
+local there = redis.call('EXISTS', key_wait, key_delayed, key_schedules, key_doorbell, key_suspects, key_prioritized,
+  key_completed, key_results, key_dead)
+if there > 0 then
+  waiting = redis.call('LLEN', key_wait)
+  delayed = redis.call('ZCARD', key_delayed)
+  scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
+  local rung = redis.call('ZCARD', key_doorbell)
+  local seen = (waiting > 0 and 1 or 0) + (delayed > 0 and 1 or 0) + (scheduled and 1 or 0) + (rung > 0 and 1 or 0)
+  -- What is rarely there is looked at only where the number tells of more.
+  if there > seen then
+    suspects = redis.call('LLEN', key_suspects)
+    prioritized = redis.call('ZCARD', key_prioritized)
+    completed = redis.call('ZCARD', key_completed)
+    redis.call('HLEN', key_results)
+    redis.call('ZCARD', key_dead)
+  end
 end
 
 -- Whether any job may have failed or stalled before.
@@ -43,7 +50,7 @@ local function answer(lost, gave, ids, bodies)
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, paused and 1 or 0, due_in, lease_of_another,
-    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, redis.call('SCARD', key_active), lost,
+    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
 
@@ -59,6 +66,7 @@ if last_seq == arg_seq then
   return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies)
 end
 
+local held_before = held
 local events, said = {}, 0
 local lost = {}
 local soonest = math.huge
@@ -78,12 +86,19 @@ end
 -- Mostly there is nothing but jobs of one name that have completed, and all are held.
 local is_plain = kept_last < kept_first and retried_last < retried_first and dead_last < dead_first
   and released_last < released_first and completed == 0 and names_last - names_first <= 3 and names_today < 200
-if is_plain and #completed_ids > 0 then is_plain = are_held(completed_ids) end
+-- What is said twice of one job counts once.
+local done = 0
+if is_plain and #completed_ids == 1 then
+  done = redis.call('SREM', key_active, arg_completed)
+  is_plain = done == 1
+elseif is_plain and #completed_ids > 0 then
+  is_plain = are_held(completed_ids)
+  if is_plain then done = redis.call('SREM', key_active, unpack(completed_ids)) end
+end
 
 if is_plain then
-  if #completed_ids > 0 then
-    -- What is said twice of one job counts once.
-    local done = redis.call('SREM', key_active, unpack(completed_ids))
+  if done > 0 then
+    held = held - done
     --@use forget
     forget(unpack(completed_ids))
     local name = ARGV[names_first]
@@ -100,6 +115,7 @@ if is_plain then
 else
   has_traces = true
   --@use by-name, settle
+  held = redis.call('SCARD', key_active)
 end
 
 -- ----------------------------------------------------------------------------------------------------------- promote
@@ -163,7 +179,7 @@ if #ids > 0 then
     ids, bodies, name = whole, whole_bodies, nil
   end
   if #ids > 0 then
-    redis.call('SADD', key_active, unpack(ids))
+    held = held + redis.call('SADD', key_active, unpack(ids))
     gave = table.concat(ids, '\n')
     if arg_maxEvents > 0 then
       local failed = has_traces and redis.call('HLEN', key_attempts) > 0
@@ -184,8 +200,8 @@ if soonest < math.huge and not paused then
   if next_due() >= soonest - now then ring_sooner() end
 end
 
-if #ids > 0 or held > 0 then
-  if #ids > 0 or redis.call('SCARD', key_active) > 0 then
+if #ids > 0 or held_before > 0 then
+  if held > 0 then
     redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
   elseif #leases > 0 then
     redis.call('ZREM', key_workers, arg_worker)

@@ -1,0 +1,99 @@
+import type { ExchangeAnswer, ExchangeCall, RungClaim } from './engine.js';
+import type { Bells } from './bells.js';
+import type { EngineSettings } from './clients.js';
+import { CORRUPT } from './dead-records.js';
+import type { Arg, FixedArgs, Value } from './fixed-args.js';
+import type { RedisStore } from './redis-store.js';
+import { SEPARATOR } from './replies.js';
+import { claim } from './scripts/claim.js';
+import { exchange } from './scripts/exchange.js';
+import { encodeSettled } from './settlement-codec.js';
+import type { RungCall } from './shared-bell.js';
+import { isForgotten } from './waiting.js';
+
+/** Due jobs that one exchange moves at most, so that none holds Redis for long. */
+const PROMOTE_LIMIT = 250;
+
+/** What workers say and ask: at once, or left at the bell. */
+export class RedisExchanges {
+  private claimIsKnown = false;
+
+  constructor(
+    private readonly store: RedisStore,
+    private readonly bells: Bells,
+    private readonly settings: EngineSettings,
+    /** How long the record of a worker outlives its last word. */
+    private readonly recordMs: number,
+  ) {}
+
+  async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+    const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
+    const { worker, seq, leaseMs, want, settled } = call;
+    const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
+    const values = exchange.encodeBehind(
+      [],
+      {
+        worker,
+        seq,
+        leaseMs,
+        recordMs: this.recordMs,
+        want,
+        maySuspect: call.maySuspect ? 1 : 0,
+        promote: PROMOTE_LIMIT,
+        settledEvents: settled.length,
+        whose,
+        completed,
+        separator: SEPARATOR,
+        maxEvents,
+        deadMax,
+        deadAge: deadAgeMs,
+        completedMax,
+        corrupt: CORRUPT,
+      },
+      lists,
+    );
+    const fixed = exchange.fix(this.store.keysOfWorker(queue, worker));
+    const answer = await this.store.call(exchange, values, this.settings.callMs, fixed);
+    this.store.setClock(answer.now);
+    return answer;
+  }
+
+  claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
+    const { fixed, values } = this.claimOf(queue, call);
+    // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
+    const made: [string, Arg[]] = this.claimIsKnown
+      ? ['evalsha', [fixed, ...values]]
+      : ['eval', [claim.text, ...fixed.behindFirst, ...values]];
+    const waiting = this.bells.awaitAndCall(queue, made, maxMs);
+    return waiting && this.rungClaim(waiting, values, fixed);
+  }
+
+  private claimOf(queue: string, { worker, seq, leaseMs, want }: ExchangeCall) {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const values = claim.encodeBehind(
+      [],
+      { worker, seq, leaseMs, recordMs: this.recordMs, want, separator: SEPARATOR, maxEvents },
+      {},
+    );
+    return { fixed: claim.fix(this.store.keysOfWorker(queue, worker)), values };
+  }
+
+  private async rungClaim(
+    waiting: Promise<RungCall>,
+    values: readonly Value[],
+    fixed: FixedArgs,
+  ): Promise<RungClaim> {
+    const { member, reply } = await waiting;
+    let answer;
+    this.claimIsKnown = !(reply instanceof Error);
+    if (reply instanceof Error) {
+      if (!isForgotten(reply)) throw reply;
+      // It was restarted, or told to forget its scripts.
+      answer = await this.store.call(claim, values, this.settings.callMs, fixed);
+    } else {
+      answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
+    }
+    if (answer) this.store.setClock(answer.now);
+    return { rung: member !== null, isOfTime: member !== null && member !== 'work', answer };
+  }
+}
