@@ -121,6 +121,8 @@ export interface EnqueueJob {
   /** As `job-record.ts` wrote it; opaque to the store but for its first line, the name. */
   readonly body: string;
   readonly name: string;
+  /** A job of that id may be there already: it was not made for this job. */
+  readonly hasOwnId?: boolean;
   /** Wait this long before the first run. */
   readonly delayMs?: number;
   /** Or until this moment (ms since 1970). */

@@ -37,15 +37,17 @@ export function encodeJobs(
 
 /**
  * Ids and bodies one after the other, and the names as an event has them, of jobs without an order or a time of their own; null
- * where one has.
+ * where one has. Null too where one of several may be there already: they would be sent a second time, and what is added behind
+ * them would come before.
  */
 export function encodePlain(jobs: readonly EnqueueJob[]): { jobs: Value[]; names: string } | null {
   const values: Value[] = [];
+  const isAlone = jobs.length === 1;
   for (const job of jobs) {
-    if (!isPlain(job)) return null;
+    if (!isPlain(job) || (job.hasOwnId && !isAlone)) return null;
     values.push(job.id, job.body);
   }
-  const names = jobs.length === 1 ? jobs[0]!.name : fold(jobs.map(({ name }) => name));
+  const names = isAlone ? jobs[0]!.name : fold(jobs.map(({ name }) => name));
   return { jobs: values, names: names as string };
 }
 

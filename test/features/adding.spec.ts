@@ -146,6 +146,21 @@ describe('ids', () => {
     gate.open();
   });
 
+  it('are those of the first of several adds at once, whatever is added between them', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.add('job', 'there', { id: 'there' });
+    for (let i = 0; i < 20; i++) {
+      const id = `new ${i}`;
+      const [first, , second] = await Promise.all([
+        queue.add('job', 'first', { id }),
+        queue.add('job', 'again', { id: 'there' }),
+        queue.add('job', 'second', { id }),
+      ]);
+      expect([first.duplicate, second.duplicate]).toEqual([false, true]);
+      expect(await queue.get(id)).toMatchObject({ data: 'first' });
+    }
+  });
+
   it('are made where none is given: unique, and sorted by time', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const ids: string[] = [];

@@ -120,6 +120,8 @@ const data = () =>
     { weight: 1, arbitrary: fc.dictionary(text(), text(), { maxKeys: 5 }) },
   );
 
+const STATEFUL = { isStateful: true };
+
 describe('names, ids and data', () => {
   it(
     'come back byte by byte, or are refused',
@@ -131,13 +133,18 @@ describe('names, ids and data', () => {
         data: data(),
         id: fc.option(maybeText(), { nil: undefined }),
       });
-      await holds(fc.array(job, { minLength: 10, maxLength: 50 }), 60, async (jobs) => {
-        const asked = jobs.map(({ name, data: payload, id }) =>
-          app.queue.add(name as string, payload, id === undefined ? undefined : { id: id as string }),
-        );
-        for (const [i, outcome] of (await Promise.allSettled(asked)).entries())
-          note(stored, outcome, jobs[i]!);
-      });
+      await holds(
+        fc.array(job, { minLength: 10, maxLength: 50 }),
+        60,
+        async (jobs) => {
+          const asked = jobs.map(({ name, data: payload, id }) =>
+            app.queue.add(name as string, payload, id === undefined ? undefined : { id: id as string }),
+          );
+          for (const [i, outcome] of (await Promise.allSettled(asked)).entries())
+            note(stored, outcome, jobs[i]!);
+        },
+        STATEFUL,
+      );
       expect(stored.size).toBeGreaterThan(100);
       await expectAllBack(stored);
     },
@@ -150,16 +157,21 @@ describe('names, ids and data', () => {
       await boot();
       const stored = new Map<string, Stored>();
       const fine = fc.record({ name: text(), data: fc.jsonValue(), id: text() });
-      await holds(fc.array(fine, { minLength: 1, maxLength: 4 }), 150, async (jobs) => {
-        const before = await redis.admin.hlen(`{${redis.prefix}:work}:jobs`);
-        const entries = jobs.map(({ id, ...job }) => ({ ...job, options: { id } }));
-        const [outcome] = await Promise.allSettled([app.queue.addBulk(entries)]);
-        if (outcome.status === 'rejected') expectTyped(outcome.reason);
-        const results = outcome.status === 'fulfilled' ? outcome.value : [];
-        for (const [i, value] of results.entries()) note(stored, { status: 'fulfilled', value }, jobs[i]!);
-        const added = results.filter(({ duplicate }) => !duplicate).length;
-        expect(await redis.admin.hlen(`{${redis.prefix}:work}:jobs`)).toBe(before + added);
-      });
+      await holds(
+        fc.array(fine, { minLength: 1, maxLength: 4 }),
+        150,
+        async (jobs) => {
+          const before = await redis.admin.hlen(`{${redis.prefix}:work}:jobs`);
+          const entries = jobs.map(({ id, ...job }) => ({ ...job, options: { id } }));
+          const [outcome] = await Promise.allSettled([app.queue.addBulk(entries)]);
+          if (outcome.status === 'rejected') expectTyped(outcome.reason);
+          const results = outcome.status === 'fulfilled' ? outcome.value : [];
+          for (const [i, value] of results.entries()) note(stored, { status: 'fulfilled', value }, jobs[i]!);
+          const added = results.filter(({ duplicate }) => !duplicate).length;
+          expect(await redis.admin.hlen(`{${redis.prefix}:work}:jobs`)).toBe(before + added);
+        },
+        STATEFUL,
+      );
       expect(stored.size).toBeGreaterThan(10);
       await expectAllBack(stored);
     },

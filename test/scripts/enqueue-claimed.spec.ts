@@ -223,6 +223,27 @@ describe('the engine', () => {
     expect(await q.list('wait')).toEqual(['a']);
   });
 
+  it('holds back what is added behind a job until that one has gone its way', async () => {
+    await q.engine.admin.pause(QUEUE);
+    idle();
+    const call = { seq: 1, rememberMs: 10_000, withinMs: 5_000 };
+    const ways = [[job('b')], [job('c'), job('d')], [job('e', { priority: 1 }), job('f')]];
+    await Promise.all([
+      q.add('a'),
+      ...ways.map((jobs, i) => q.engine.enqueue(QUEUE, { ...call, lane: `another ${i}`, jobs })),
+    ]);
+    expect(await q.list('wait')).toEqual(['a', 'b', 'c', 'd', 'f']);
+  });
+
+  it('holds back nothing any longer where the job could not be added', async () => {
+    idle();
+    await q.admin.set(q.key('active'), 'not ours');
+    const call = { lane: 'another', seq: 1, rememberMs: 10_000, withinMs: 5_000, jobs: [job('b')] };
+    const both = await Promise.allSettled([q.add('a'), q.engine.enqueue(QUEUE, call)]);
+    expect(both.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(await q.list('wait')).toEqual(['b']);
+  });
+
   it('tells the worker where the call failed', async () => {
     const { answers } = idle();
     await q.admin.set(q.key('active'), 'not ours');
