@@ -13,6 +13,8 @@ export const MAX_CALL_JOBS = 500;
 export const MAX_CALL_BYTES = 32 * 1024 * 1024;
 /** Calls on their way at once: while Redis works on one, the next is written. */
 const LANES = 2;
+/** So many adds of one tick do not wait for its end: while Redis works on these, the next are made and written. */
+const EARLY_JOBS = 50;
 /** Jobs of single adds that may wait here while Redis is away; beyond that an add is refused at once. */
 const MAX_BUFFERED = 20_000;
 
@@ -83,7 +85,8 @@ class Batcher {
     if (!this.flushing) this.deadline = performance.now() + this.timeoutMs;
     return new Promise((resolve, reject) => {
       this.buffer.push({ job, deadline: this.deadline, resolve, reject });
-      this.schedule();
+      if (this.buffer.length === EARLY_JOBS && this.free.length === LANES) this.flush();
+      else this.schedule();
     });
   }
 

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/engine/engine.js';
+import { Enqueuer } from '#lib/producer/enqueuer.js';
+import { latch, type Latch } from '../support/wait.js';
+
+/** An engine whose answers come when the test says so. */
+function slow() {
+  const calls: { readonly ids: string[]; readonly answer: Latch<EnqueueAnswer> }[] = [];
+  const enqueue = (_: string, { jobs }: EnqueueCall) => {
+    const answer = latch<EnqueueAnswer>();
+    calls.push({ ids: jobs.map(({ id }) => id), answer });
+    return answer.promise;
+  };
+  const enqueuer = new Enqueuer({ enqueue } as unknown as QueueEngine, 'work', 5_000);
+  const given: Promise<string>[] = [];
+  const add = (count: number) => {
+    for (let i = 0; i < count; i++) {
+      const id = `j${given.length}`;
+      const job = { id, name: 'job', body: '', hasOwnId: false, replication: null, given: undefined };
+      given.push(enqueuer.add(job).then((result) => result.id));
+    }
+  };
+  const sizes = () => calls.map(({ ids }) => ids.length);
+  const answered = async () => {
+    for (const { answer } of calls) answer.open({ kind: 'stored', duplicates: [] });
+    const sent = calls.flatMap(({ ids }) => ids);
+    expect(await Promise.all(given)).toEqual(sent);
+    expect(sent).toEqual(sent.map((_, i) => `j${i}`));
+  };
+  return { add, sizes, calls, answered };
+}
+
+const endOfTick = () => new Promise<void>((resolve) => process.nextTick(resolve));
+
+describe('adds of one tick', () => {
+  it.each([
+    [1, [1]],
+    [49, [49]],
+    [50, [50]],
+    [51, [50, 1]],
+    [100, [50, 50]],
+    [400, [50, 350]],
+  ])('leave in two calls where they are many and none is on its way: %i', async (count, expected) => {
+    const { add, sizes, answered } = slow();
+    add(count);
+    await endOfTick();
+    expect(sizes()).toEqual(expected);
+    await answered();
+  });
+
+  it('leave in one while another is on its way, and wait while two are', async () => {
+    const { add, sizes, calls, answered } = slow();
+    add(1);
+    await endOfTick();
+    add(100);
+    await endOfTick();
+    add(100);
+    await endOfTick();
+    expect(sizes()).toEqual([1, 100]);
+    calls[0]!.answer.open({ kind: 'stored', duplicates: [] });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sizes()).toEqual([1, 100, 100]);
+    await answered();
+  });
+});
