@@ -95,32 +95,42 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   let number = last - count;
   for (const [place, group] of groups.entries()) {
     const settled = place < settledGroups;
+    const eventOf = readerOf(group);
     for (let i = 0; i < group.ids.length; i++) {
       const id = group.ids[i]!;
       number += 1;
-      if (!skip.has(id) && !(settled && lost.has(id))) events.push(toEvent(number, group, i));
+      if (!skip.has(id) && !(settled && lost.has(id))) events.push(eventOf(number, i));
     }
   }
   return { queue, first: last - count + 1, last, at, events };
 }
 
-function toEvent(number: number, { type, ids, columns }: Group, i: number): RawEvent {
-  const cell = (column: string): string => {
-    const values = columns.get(column);
-    return values === undefined ? '' : ((values.length === 1 ? values[0] : values[i]) ?? '');
+type ValueOf = string | readonly string[];
+
+/** Reads the events of a group: what all have in common is read once. */
+function readerOf({ type, ids, columns }: Group): (number: number, i: number) => RawEvent {
+  const column = (name: string): ValueOf => {
+    const values = columns.get(name);
+    return values === undefined ? '' : values.length === 1 ? values[0]! : values;
   };
-  return {
+  const [name, attempt, us, delay] = [column('name'), column('attempt'), column('us'), column('delay')];
+  const [reason, error, progress] = [column('reason'), column('error'), column('progress')];
+  return (number, i) => ({
     number,
     type,
     id: ids[i]!,
-    name: cell('name'),
-    attempt: Number(cell('attempt') || 1),
-    durationUs: Number(cell('us')),
-    delayMs: Number(cell('delay')),
-    reason: cell('reason'),
-    error: parseOrNull(cell('error')) as FailureRecord | null,
-    progress: cell('progress') || null,
-  };
+    name: cell(name, i),
+    attempt: Number(cell(attempt, i) || 1),
+    durationUs: Number(cell(us, i)),
+    delayMs: Number(cell(delay, i)),
+    reason: cell(reason, i),
+    error: parseOrNull(cell(error, i)) as FailureRecord | null,
+    progress: cell(progress, i) || null,
+  });
+}
+
+function cell(values: ValueOf, i: number): string {
+  return typeof values === 'string' ? values : (values[i] ?? '');
 }
 
 function parseOrNull(text: string): unknown {

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { QueueEventBatch, RawEvent } from '../engine/engine.js';
+import type { EventType, QueueEventBatch, RawEvent } from '../engine/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { toQueueEvent, type QueueEvent } from './queue-event.js';
 
@@ -9,6 +9,8 @@ const logger = new Logger('QueueEvents');
 export interface Listener {
   /** Only events of this job. */
   readonly jobId?: string;
+  /** Only events with these types. */
+  readonly types?: ReadonlySet<EventType>;
   /** Number of the last event that is none of its business: told already, or from before it came. */
   from: number;
   next(event: QueueEvent): void;
@@ -153,22 +155,30 @@ export class EventLane {
   }
 
   private tellOne(batch: QueueEventBatch, raw: RawEvent): void {
-    const watchers = this.oneJob.get(raw.id);
-    if (this.everyJob.size === 0 && !watchers) return;
-    const event = toQueueEvent(batch, raw);
-    if (!event) return;
-    for (const listener of this.everyJob) say(listener, raw, event);
-    if (watchers) for (const listener of watchers) say(listener, raw, event);
+    const watchers = this.oneJob.size > 0 ? this.oneJob.get(raw.id) : undefined;
+    // Made for the first who wants it: most are of types that nobody hears.
+    let event: QueueEvent | null | undefined;
+    for (const listener of this.everyJob) {
+      if (wants(listener, raw)) say(listener, raw, (event ??= toQueueEvent(batch, raw)));
+    }
+    if (!watchers) return;
+    for (const listener of watchers) {
+      if (wants(listener, raw)) say(listener, raw, (event ??= toQueueEvent(batch, raw)));
+    }
   }
 
   private tellThese(listeners: readonly Listener[], batch: QueueEventBatch, raw: RawEvent): void {
-    const event = toQueueEvent(batch, raw);
-    if (!event) return;
+    let event: QueueEvent | null | undefined;
     for (const listener of listeners) {
       if (!this.behind.has(listener)) continue; // left while it was told the one before
-      if (listener.jobId === undefined || listener.jobId === raw.id) say(listener, raw, event);
+      if (listener.jobId !== undefined && listener.jobId !== raw.id) continue;
+      if (wants(listener, raw)) say(listener, raw, (event ??= toQueueEvent(batch, raw)));
     }
   }
+}
+
+function wants({ types }: Listener, raw: RawEvent): boolean {
+  return types === undefined || types.has(raw.type);
 }
 
 /**
@@ -179,8 +189,8 @@ function missedBetween(cursor: number, batch: QueueEventBatch): number {
   return cursor === 0 ? 0 : Math.max(0, batch.first - cursor - 1);
 }
 
-function say(listener: Listener, raw: RawEvent, event: QueueEvent): void {
-  if (raw.number <= listener.from) return;
+function say(listener: Listener, raw: RawEvent, event: QueueEvent | null): void {
+  if (event === null || raw.number <= listener.from) return;
   try {
     listener.next(event);
   } catch (error) {

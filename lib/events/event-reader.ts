@@ -1,4 +1,4 @@
-import type { LinkEvent, QueueEngine, QueueEventBatch } from '../engine/engine.js';
+import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../engine/engine.js';
 import { EventLane, type Listener } from './event-lane.js';
 import { StatusTeller } from './event-status.js';
 import { Signal } from './signal.js';
@@ -12,6 +12,8 @@ export type EventEngine = Pick<
 export interface ListenOptions {
   /** Only events of this job. */
   readonly jobId?: string;
+  /** Only events with these types. */
+  readonly types?: ReadonlySet<EventType>;
   /** Start after the event with this number instead of now. */
   readonly since?: number;
 }
@@ -60,7 +62,8 @@ export class EventReader {
   listen(queue: string, options: ListenOptions, next: Listener['next']): () => void {
     if (this.stopped) return () => {};
     const lane = this.lanes.get(queue) ?? this.addLane(queue);
-    const listener: Listener = { jobId: options.jobId, from: 0, next };
+    const { jobId, types } = options;
+    const listener: Listener = { jobId, types, from: 0, next };
     lane.add(listener, options.since);
     if (options.since !== undefined && lane.cursor !== undefined && options.since > lane.cursor) {
       void this.doubtSince(lane, listener, options.since);

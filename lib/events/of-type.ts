@@ -13,11 +13,17 @@ import type { EventOf, QueueEvent } from './queue-event.js';
 export function ofType<Type extends EventType>(
   ...types: Type[]
 ): OperatorFunction<QueueEvent, EventOf<Type>> {
-  const wanted = new Set<EventType>(types);
+  const wanted = setOfTypes(types);
+  return filter((event: QueueEvent): event is EventOf<Type> => wanted.has(event.type));
+}
+
+/** @throws InvalidOptionError for a type that does not exist. */
+export function setOfTypes(types: readonly EventType[]): ReadonlySet<EventType> {
+  const wanted = new Set(types);
   for (const type of wanted) {
     if (!EVENT_TYPES.includes(type)) {
       throw new InvalidOptionError('ofType()', `one of ${EVENT_TYPES.join(', ')}`, type);
     }
   }
-  return filter((event: QueueEvent): event is EventOf<Type> => wanted.has(event.type));
+  return wanted;
 }

@@ -127,6 +127,22 @@ describe('ofType', () => {
     expect(seen).toEqual(['retrying', 'completed', 'dead']);
     expect(() => events.ofType('email', 'died' as EventType)).toThrow(InvalidOptionError);
   });
+
+  it('tells whoever subscribes while events are told the rest of them, whatever types were heard before', async () => {
+    const seen: string[] = [];
+    const note = (event: { type: string; id: string }) => void seen.push(`${event.type} ${event.id}`);
+    const first = events.ofType('email', 'added').subscribe((event) => {
+      note(event);
+      if (event.id === '1') events.ofType('email', 'completed').subscribe(note);
+      if (event.id === '3') events.of('email').subscribe(note);
+    });
+    await events.ready();
+    const types = ['added', 'completed', 'added', 'completed', 'dead'] as const;
+    engine.push('email', ...types.map((type) => ({ type })));
+    await soon();
+    expect(seen).toEqual(['added 1', 'completed 2', 'added 3', 'completed 4', 'completed 4', 'dead 5']);
+    first.unsubscribe();
+  });
 });
 
 describe('forJob', () => {
