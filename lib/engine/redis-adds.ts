@@ -8,7 +8,6 @@ import { enqueueClaimed } from './scripts/enqueue-claimed.js';
 import { enqueuePlain } from './scripts/enqueue-plain.js';
 
 const STORED = { kind: 'stored', duplicates: [] } as const;
-const WHATEVER = [() => {}, () => {}] as const;
 
 interface Claiming {
   readonly claimer: IdleClaimer;
@@ -39,7 +38,7 @@ export class RedisAdds {
     // A call that waits for replicas counts them on a connection of its own.
     if (!call.replication) {
       const claiming = this.claiming.get(queue);
-      while (claiming?.undecided) await claiming.undecided.then(...WHATEVER);
+      while (claiming?.undecided) await settled(claiming.undecided);
       const claimed = claiming && this.enqueueClaimed(queue, call, deadline, claiming);
       if (claimed && (await claimed)) return STORED;
       const stored = this.enqueuePlain(queue, call, deadline);
@@ -127,6 +126,14 @@ export class RedisAdds {
   private within(deadline: number): number {
     return Math.min(left(deadline), this.settings.callMs);
   }
+}
+
+/** Once it has come to an end, whatever that is. */
+function settled(promise: Promise<unknown>): Promise<void> {
+  return promise.then(
+    () => undefined,
+    () => undefined,
+  );
 }
 
 function left(deadline: number): number {
