@@ -50,6 +50,8 @@ function specsOf(id: string): readonly string[] {
     const more = ['audit', 'cancel', 'counts', 'get', 'obliterate', 'remove', 'repair'].includes(file)
       ? ['undeclared-workers']
       : [];
+    // What an exchange tells of schedules stands with those.
+    if (file === 'exchange') own.push('due-schedules');
     return [...more, ...own, 'events'];
   }
   const specs = OF_SHARED[file.slice('shared/'.length)];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completed, job, QUEUE, released, retried, useQueue, WORKER } from './support.js';
+import { completed, dead, job, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 
 // What an exchange promotes, gives out, and whom it wakes.
 const q = useQueue();
@@ -163,6 +163,23 @@ describe('the bell', () => {
       expect(await q.claim(1)).toHaveLength(1);
       expect(await q.wasRung()).toBe(remains);
     }
+  });
+
+  it('does not ring where all that was promoted is claimed at once', async () => {
+    await q.add(job('a', { dueAt: 1 }), job('b', { dueAt: 2, priority: 5 }));
+    while (await q.wasRung());
+    expect(await q.claim()).toEqual(['a', 'b']);
+    expect(await q.wasRung()).toBe(false);
+  });
+
+  it('does not ring for what only rests in the queue: kept, dead or delayed', async () => {
+    await q.hold('kept', 'dead');
+    await q.settle(kept('kept', 60_000), dead('dead'));
+    await q.add(job('later', { delayMs: 60_000 }));
+    while (await q.wasRung());
+    expect((await q.exchanged({ want: 10 })).claimed).toEqual([]);
+    await q.settle();
+    expect(await q.wasRung()).toBe(false);
   });
 
   it('rings where a worker without free slots settles while work waits', async () => {
