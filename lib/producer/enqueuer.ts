@@ -28,8 +28,8 @@ interface Waiting {
 }
 
 /**
- * The way of added jobs to the store. Adds of one tick travel in one call. Each call has the next number of its lane and is
- * repeated with it until it is answered or its time is over, so that a lost reply never makes a second job.
+ * The way of added jobs to the store. Adds of one tick travel together, many of them in two calls. Each call has the next number of
+ * its lane and is repeated with it until it is answered or its time is over, so that a lost reply never makes a second job.
  */
 export class Enqueuer {
   private readonly local: Batcher;
