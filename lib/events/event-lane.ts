@@ -155,30 +155,33 @@ export class EventLane {
   }
 
   private tellOne(batch: QueueEventBatch, raw: RawEvent): void {
-    const watchers = this.oneJob.size > 0 ? this.oneJob.get(raw.id) : undefined;
-    // Made for the first who wants it: most are of types that nobody hears.
-    let event: QueueEvent | null | undefined;
-    for (const listener of this.everyJob) {
-      if (wants(listener, raw)) say(listener, raw, (event ??= toQueueEvent(batch, raw)));
-    }
-    if (!watchers) return;
-    for (const listener of watchers) {
-      if (wants(listener, raw)) say(listener, raw, (event ??= toQueueEvent(batch, raw)));
-    }
+    let event: Made;
+    for (const listener of this.everyJob) event = tell(listener, batch, raw, event);
+    const watchers = this.oneJob.get(raw.id);
+    if (watchers) for (const listener of watchers) event = tell(listener, batch, raw, event);
   }
 
   private tellThese(listeners: readonly Listener[], batch: QueueEventBatch, raw: RawEvent): void {
-    let event: QueueEvent | null | undefined;
+    let event: Made;
     for (const listener of listeners) {
-      if (!this.behind.has(listener)) continue; // left while it was told the one before
-      if (listener.jobId !== undefined && listener.jobId !== raw.id) continue;
-      if (wants(listener, raw)) say(listener, raw, (event ??= toQueueEvent(batch, raw)));
+      // Others have left while they were told the one before.
+      if (this.behind.has(listener)) event = tell(listener, batch, raw, event);
     }
   }
 }
 
-function wants({ types }: Listener, raw: RawEvent): boolean {
-  return types === undefined || types.has(raw.type);
+/** Made for the first who wants it, since most are of types that nobody hears; null for a type that is not known here. */
+type Made = QueueEvent | null | undefined;
+
+function tell(listener: Listener, batch: QueueEventBatch, raw: RawEvent, made: Made): Made {
+  if (!wants(listener, raw)) return made;
+  const event = made ?? toQueueEvent(batch, raw);
+  say(listener, raw, event);
+  return event;
+}
+
+function wants({ jobId, types }: Listener, raw: RawEvent): boolean {
+  return (jobId === undefined || jobId === raw.id) && (types === undefined || types.has(raw.type));
 }
 
 /**
