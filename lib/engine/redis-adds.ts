@@ -6,6 +6,7 @@ import type { Replicators } from './replicators.js';
 import { enqueue } from './scripts/enqueue.js';
 import { enqueueClaimed } from './scripts/enqueue-claimed.js';
 import { enqueuePlain } from './scripts/enqueue-plain.js';
+import { msUntil } from './waiting.js';
 
 const STORED = { kind: 'stored', duplicates: [] } as const;
 
@@ -38,7 +39,7 @@ export class RedisAdds {
     // A call that waits for replicas counts them on a connection of its own.
     if (!call.replication) {
       const claiming = this.claiming.get(queue);
-      while (claiming?.undecided) await settled(claiming.undecided);
+      while (claiming?.undecided) await claiming.undecided.catch(() => undefined);
       const claimed = claiming && this.enqueueClaimed(queue, call, deadline, claiming);
       if (claimed && (await claimed)) return STORED;
       const stored = this.enqueuePlain(queue, call, deadline);
@@ -117,25 +118,13 @@ export class RedisAdds {
       script: enqueue,
       values: [...fixed.behindFirst, ...values],
       replication,
-      withinMs: left(deadline),
+      withinMs: msUntil(deadline),
     });
     const answer = enqueue.reply(raw);
     return answer.kind === 'stored' ? { ...answer, replicas } : answer;
   }
 
   private within(deadline: number): number {
-    return Math.min(left(deadline), this.settings.callMs);
+    return Math.min(msUntil(deadline), this.settings.callMs);
   }
-}
-
-/** Once it has come to an end, whatever that is. */
-function settled(promise: Promise<unknown>): Promise<void> {
-  return promise.then(
-    () => undefined,
-    () => undefined,
-  );
-}
-
-function left(deadline: number): number {
-  return Math.max(1, deadline - performance.now());
 }

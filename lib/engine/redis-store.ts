@@ -4,7 +4,7 @@ import type { CommandLink } from './connections.js';
 import type { FixedArgs } from './fixed-args.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
-import { isForgotten, isPassing } from './waiting.js';
+import { isForgotten, isPassing, msUntil } from './waiting.js';
 
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;
@@ -81,12 +81,11 @@ export class RedisStore {
       raw = await this.commands.send(script.name, 'evalsha', [fixed ?? script.sha, ...values], withinMs);
     } catch (error) {
       if (!isForgotten(error)) throw error;
-      const leftMs = Math.max(1, deadline - performance.now());
       raw = await this.commands.send(
         script.name,
         'eval',
         [script.text, ...(fixed?.behindFirst ?? []), ...values],
-        leftMs,
+        msUntil(deadline),
       );
     }
     return script.reply(raw);

@@ -43,6 +43,11 @@ export function repeatDelay(error: unknown, tries: number): number {
   return retryDelay(waited ? 0 : tries);
 }
 
+/** Ms until the deadline (by `performance.now()`); at least one, so that whoever is late still tries. */
+export function msUntil(deadline: number): number {
+  return Math.max(1, deadline - performance.now());
+}
+
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

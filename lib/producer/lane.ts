@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
-import { isPassing, pause, repeatDelay } from '../engine/waiting.js';
+import { isPassing, msUntil, pause, repeatDelay } from '../engine/waiting.js';
 import { NotReplicatedError, RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
 import type { Replication } from '../options/durability.js';
 
@@ -31,7 +31,7 @@ export class Lane {
     let shortage: NotReplicatedError | undefined;
     for (let tries = 1; ; tries++) {
       try {
-        const withinMs = Math.max(1, deadline - performance.now());
+        const withinMs = msUntil(deadline);
         const call = { lane, seq, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
         const answer = await this.engine.enqueue(this.queue, call);
         if (answer.kind !== 'stored')
