@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { atEnd } from '../support/cleanup.js';
 import { freePort } from '../../tools/free-port.mjs';
@@ -9,7 +9,7 @@ import { startRedis } from '../../tools/redis.mjs';
 import { godwit, type Command } from './support.js';
 
 // The server is the spec's own: here any program may use any key. Tasks survive its restart.
-const server = useServer({ args: ['--appendonly', 'yes'] });
+const server = useServer({ args: KEEPING });
 const redis = useRedis({ server, rights: 'all' });
 const SET = 'delayedtaskset';
 const LIST = 'readytasklist';

@@ -2,11 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { until, within } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
 
-const server = useServer({ args: ['--appendonly', 'yes'] });
+const server = useServer({ args: KEEPING });
 const redis = useRedis({ server });
 /** Adds that may wait in one process; the rest is refused at once. */
 const BUFFERED = 20_000;

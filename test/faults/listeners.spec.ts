@@ -6,6 +6,7 @@ import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import type { EventOf } from '#lib/events/queue-event.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { KEEPING } from '../support/server.js';
 import { until, within } from '../support/wait.js';
 
 @Injectable()
@@ -39,7 +40,7 @@ it('an application whose listeners find no Redis starts and stops, and they hear
 it('a Redis that restarts costs a listener nothing that is still in the stream', async () => {
   const server = await startRedis({
     private: true,
-    args: ['--appendonly', 'yes', '--appendfsync', 'always'],
+    args: KEEPING,
   });
   const app = await boot(server.url);
   atEnd(() => app.close().then(() => server.stop()));

@@ -6,11 +6,11 @@ import { startRedis } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { latch, until, within } from '../support/wait.js';
 import { bootWorking, type WorkingApp } from './support/app.js';
 
-const server = useServer({ args: ['--appendonly', 'yes'] });
+const server = useServer({ args: KEEPING });
 const redis = useRedis({ server });
 /** Longer than Redis is away, however long it takes to come back. */
 const ENQUEUE_MS = 15_000;

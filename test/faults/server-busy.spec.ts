@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { until, within } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
@@ -14,8 +14,8 @@ describe('a server that loads its data', () => {
   // So many µs for each key, so that loading takes as long as with data of gigabytes.
   const LOADING_MS = 2_000;
   const KEYS = 10_000;
-  const slowly = `--appendonly yes --key-load-delay ${(LOADING_MS * 1_000) / KEYS} --loading-process-events-interval-bytes 1024`;
-  const server = useServer({ args: slowly.split(' ') });
+  const slowly = `--key-load-delay ${(LOADING_MS * 1_000) / KEYS} --loading-process-events-interval-bytes 1024`;
+  const server = useServer({ args: [...KEEPING, ...slowly.split(' ')] });
   const redis = useRedis({ server });
 
   it('is waited for, and what was acknowledged is there', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { bootQueue, keyOf, Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
-const server = useServer({ args: ['--appendonly', 'yes'] });
+const server = useServer({ args: KEEPING });
 const redis = useRedis({ server, leaves: ['janitor'] });
 const often = { upkeep: { interval: 100 } } as const;
 const handlers = { job: () => 1 };

@@ -12,12 +12,12 @@ import { bootApp } from '../support/app.js';
 import { isBlocked } from '../support/blocked.js';
 import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { collect, until } from '../support/wait.js';
 import { compileApp } from './fakes.js';
 
 // Of the spec's own, since it goes away here.
-const server = useServer({ args: ['--appendonly', 'yes'] });
+const server = useServer({ args: KEEPING });
 const redis = useRedis({ server, rights: 'all' });
 
 /** Keys of another program: no prefix is put before them. */

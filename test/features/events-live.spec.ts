@@ -14,7 +14,7 @@ import {
   itOnRedis,
 } from '../support/queue-app.js';
 import { useRedis, type TestRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { collect, latch, until } from '../support/wait.js';
 
 const openReaders = async (redis: TestRedis) =>
@@ -205,7 +205,7 @@ describe('events', () => {
 });
 
 describeOnRedis('events while Redis restarts', () => {
-  const server = useServer({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+  const server = useServer({ args: KEEPING });
   const redis = useRedis({ server });
 
   it('go on where they were, and status$ tells how they are', async () => {

@@ -10,12 +10,12 @@ import { QueueModule } from '#lib/queue.module.js';
 import { bootApp, type BootedApp } from '../support/app.js';
 import { Logs, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { collect, latch, until } from '../support/wait.js';
 import { compileApp } from './fakes.js';
 
 const redis = useRedis();
-const server = useServer({ args: ['--appendonly', 'yes'] });
+const server = useServer({ args: KEEPING });
 
 interface Two extends BootedApp {
   readonly here: Queue;

@@ -2,11 +2,11 @@ import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
 import { useRedis } from '../support/redis.js';
-import { useServer } from '../support/server.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
 describe('a server of the spec’s own', () => {
-  const server = useServer({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+  const server = useServer({ args: KEEPING });
   const redis = useRedis({ server });
 
   it('may be killed and comes back with its data', async () => {

@@ -65,7 +65,7 @@ export const away: Trial = {
 };
 
 async function outage(lab: Lab, seconds: number): Promise<Outage> {
-  const store = await lab.store({ args: ['--appendonly', 'yes'] });
+  const store = await lab.store({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
   const queue = (await lab.producer(store, 'work')).queue('work');
   const execArgv = ['--expose-gc'];
   const worker = await lab.worker(store, { concurrency: 20, execArgv });
