@@ -9,6 +9,7 @@ import {
 import { FlatCommand } from './command.js';
 import type { LinkEvent } from './engine.js';
 import type { Arg } from './fixed-args.js';
+import { LinkedSet, type Linked } from './linked-set.js';
 import { retryDelay } from './waiting.js';
 
 /** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
@@ -22,7 +23,7 @@ const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
 /** How long the end of a client is waited for. */
 const CLOSE_MS = 2000;
 
-interface Pending {
+interface Pending extends Linked<Pending> {
   readonly verb: string;
   readonly deadline: number;
   readonly reject: (error: GodwitError) => void;
@@ -35,7 +36,7 @@ interface Pending {
  */
 export class Link {
   private client: Redis | null = null;
-  private readonly pending = new Set<Pending>();
+  private readonly pending = new LinkedSet<Pending>();
   private watch: NodeJS.Timeout | null = null;
   private readonly waiters = new Set<() => void>();
   private closed = false;
@@ -112,18 +113,16 @@ export class Link {
     const client = this.client;
     if (!client) return Promise.reject(new NotRunningError(verb));
     return new Promise((resolve, reject) => {
-      const pending: Pending = { verb, deadline, reject };
+      const pending: Pending = { verb, deadline, reject, before: undefined, after: undefined, isIn: false };
       this.pending.add(pending);
-      (client.sendCommand(new FlatCommand(name, args)) as Promise<unknown>).then(
-        (reply) => {
-          this.settle(pending);
-          resolve(reply);
-        },
-        (error: Error) => {
-          this.settle(pending);
-          reject(this.translate(verb, error));
-        },
-      );
+      const command = new FlatCommand(name, args, (reply) => {
+        this.settle(pending);
+        resolve(reply);
+      });
+      (client.sendCommand(command) as Promise<unknown>).catch((error: Error) => {
+        this.settle(pending);
+        reject(this.translate(verb, error));
+      });
     });
   }
 

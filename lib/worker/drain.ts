@@ -13,7 +13,7 @@ const FAREWELL_MS = 3000;
 export interface Drainable {
   readonly queue: string;
   readonly worker: string;
-  readonly runs: ReadonlySet<Run>;
+  readonly runs: Iterable<Run> & { readonly size: number };
   readonly exchanger: Exchanger;
   readonly logger: Logger;
   /** Claims nothing more and gives back what has not started. */

@@ -93,8 +93,9 @@ export class Exchanger implements IdleClaimer {
     return !this.side.holdsAny() && this.side.maySuspect() && this.side.want() > 0;
   }
 
-  settle(run: SettledRun): void {
-    this.settled.push(run);
+  /** Until the store has confirmed it, only this is kept of a run: not the data of its job. */
+  settle({ id, name, attempt, durationUs, outcome }: SettledRun): void {
+    this.settled.push({ id, name, attempt, durationUs, outcome });
     this.kick();
   }
 

@@ -22,7 +22,7 @@ export interface ShownPool {
   /** Those that have the same are one pool to people: they share its concurrency. */
   readonly slots: object;
   /** Those that began first come first. */
-  readonly runs: ReadonlySet<ShownRun>;
+  readonly runs: Iterable<ShownRun> & { readonly size: number };
 }
 
 export interface ShownRun extends Pick<RunningJob, 'queue' | 'id' | 'name' | 'attempt'> {

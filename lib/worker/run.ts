@@ -1,3 +1,4 @@
+import type { Linked } from '../engine/linked-set.js';
 import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
@@ -28,7 +29,7 @@ function textOf(line: unknown): string {
 }
 
 /** One run of one job: what the handler gets, and what is settled when it ends. */
-export class Run implements HandledJob, SettledRun {
+export class Run implements HandledJob, SettledRun, Linked<Run> {
   readonly name: string;
   readonly queue: string;
   /** Replaced by what the schema makes of it. */
@@ -44,6 +45,9 @@ export class Run implements HandledJob, SettledRun {
   /** Why its signal is aborted, where it is. */
   aborted: JobAbortedError | undefined;
   stage: CallStage | undefined;
+  before: Run | undefined;
+  after: Run | undefined;
+  isIn = false;
 
   constructor(
     readonly id: string,

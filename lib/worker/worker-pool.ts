@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../engine/engine.js';
+import { LinkedSet } from '../engine/linked-set.js';
 import { RedisUnavailableError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 import type { SettledRun } from '../job/outcome.js';
@@ -54,7 +55,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly maxPayloadBytes: number;
   readonly slots: Slots;
   readonly concurrency: number;
-  readonly runs = new Set<Run>();
+  readonly runs = new LinkedSet<Run>();
   readonly exchanger: Exchanger;
   readonly logger = new Logger('QueueWorker');
   private readonly claims = new Claims();
@@ -147,9 +148,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   /** Resolves at the next end of a run. */
   nextEnd(): Promise<void> {
-    return new Promise((resolve) => {
-      this.slotFreed = resolve;
-    });
+    return new Promise((resolve) => (this.slotFreed = resolve));
   }
 
   /** Gives back a job whose handler still runs; what that says later is not heard. */

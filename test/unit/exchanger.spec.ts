@@ -96,3 +96,11 @@ it('lets the next exchange go before what it was given starts', async () => {
   await until(() => calls.length === 2);
   expect(order).toEqual(['asks', 'takes', 'asks', 'starts']);
 });
+
+it('keeps nothing of a settled run but what is said of it', async () => {
+  const { exchanger, calls } = exchangerOf();
+  const whole = { ...run('first'), data: { note: 'large' } };
+  exchanger.settle(whole);
+  await until(() => calls.length === 1);
+  expect(calls[0]!.settled).toEqual([run('first')]);
+});

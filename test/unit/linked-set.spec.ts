@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LinkedSet, type Linked } from '#lib/engine/linked-set.js';
+import { LARGE, mibLeftOf } from '../support/young.js';
+
+interface Item extends Linked<Item> {
+  readonly text: string;
+}
+
+const item = (text = ''): Item => ({ text, before: undefined, after: undefined, isIn: false });
+
+describe('a linked set', () => {
+  it('holds what a Set holds, in the same order', () => {
+    const items = Array.from({ length: 8 }, (_, i) => item(String(i)));
+    const step = fc.record({
+      does: fc.constantFrom('add', 'add', 'delete', 'delete', 'clear'),
+      which: fc.nat(items.length - 1),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const ours = new LinkedSet<Item>();
+        const theirs = new Set<Item>();
+        for (const { does, which } of steps) {
+          const one = items[which]!;
+          if (does === 'delete') expect(ours.delete(one)).toBe(theirs.delete(one));
+          else if (does === 'add') (ours.add(one), theirs.add(one));
+          else (ours.clear(), theirs.clear());
+          expect([...ours]).toEqual([...theirs]);
+          expect(ours.size).toBe(theirs.size);
+        }
+        ours.clear();
+        expect(items.some(({ before, after, isIn }) => before || after || isIn)).toBe(false);
+      }),
+    );
+  });
+
+  it('goes on behind one that leaves, and passes over those that have left', () => {
+    const set = new LinkedSet<Item>();
+    const [a, b, c, d] = [item('a'), item('b'), item('c'), item('d')] as const;
+    for (const one of [a, b, c, d]) set.add(one);
+    const seen: string[] = [];
+    for (const one of set) {
+      seen.push(one.text);
+      if (one === a) (set.delete(a), set.delete(c));
+    }
+    expect(seen).toEqual(['a', 'b', 'd']);
+  });
+
+  it('keeps nothing of what has left it from quick collections', () => {
+    const set = new LinkedSet<Item>();
+    const left = mibLeftOf(300, () => {
+      set.add(item(Buffer.alloc(LARGE, 'x').toString()));
+      // There is always somebody there who would be taken along into a new table.
+      if (set.size > 3) set.delete([...set][0]!);
+    });
+    expect(left).toBeLessThan(10);
+  });
+});
