@@ -1,6 +1,10 @@
 import type { EnqueueJob } from './engine.js';
 import { fold, writeGroup } from './event-codec.js';
 import type { Value } from './script.js';
+import { END } from './scripts/enqueue-plain.js';
+
+/** Of a job, on average, up to which bodies travel as one text: a text takes Redis and its client less time than a list. */
+const MAX_JOINED_CHARS = 2048;
 
 /**
  * The lists of one enqueue call: jobs by where they go, and the events they make.
@@ -35,20 +39,36 @@ export function encodeJobs(
   return lists;
 }
 
+/** Id and body of one job, or those of several with `END` behind each; names a line each, or one that all have. */
+export interface PlainJobs {
+  readonly ids: string;
+  readonly bodies: string;
+  readonly names: string;
+}
+
 /**
- * Ids and bodies one after the other, and the names as an event has them, of jobs without an order or a time of their own; null
- * where one has. Null too where one of several may be there already: they would be sent a second time, and what is added behind
- * them would come before.
+ * Jobs without an order or a time of their own; null where one has. Null too where one of several may be there already: they
+ * would be sent a second time, and what is added behind them would come before. And where they are large: Redis would copy them
+ * once more to take them apart.
  */
-export function encodePlain(jobs: readonly EnqueueJob[]): { jobs: Value[]; names: string } | null {
-  const values: Value[] = [];
-  const isAlone = jobs.length === 1;
-  for (const job of jobs) {
-    if (!isPlain(job) || (job.hasOwnId && !isAlone)) return null;
-    values.push(job.id, job.body);
+export function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
+  if (jobs.length === 1) {
+    const job = jobs[0]!;
+    return isPlain(job) ? { ids: job.id, bodies: job.body, names: job.name } : null;
   }
-  const names = isAlone ? jobs[0]!.name : fold(jobs.map(({ name }) => name));
-  return { jobs: values, names: names as string };
+  const ids: string[] = [];
+  const bodies: string[] = [];
+  const names: string[] = [];
+  let chars = 0;
+  for (const job of jobs) {
+    if (!isPlain(job) || job.hasOwnId) return null;
+    ids.push(job.id);
+    bodies.push(job.body);
+    names.push(job.name);
+    chars += job.body.length;
+  }
+  if (chars > MAX_JOINED_CHARS * jobs.length) return null;
+  return { ids: ids.join(END) + END, bodies: bodies.join(END) + END, names: fold(names) as string };
 }
 
 /** Whether it has neither an order nor a time of its own. */

@@ -96,8 +96,8 @@ export class RedisAdds {
     const keys = this.store.keysOf(queue);
     const values = enqueuePlain.encodeBehind(
       [keys.lane(call.lane)],
-      { seq, rememberMs, maxEvents, names: maxEvents > 0 ? plain.names : '' },
-      { jobs: plain.jobs },
+      { seq, rememberMs, maxEvents, jobs: call.jobs.length, ...plain },
+      {},
     );
     return this.store.call(enqueuePlain, values, this.within(deadline), enqueuePlain.fix(keys.fixed));
   }

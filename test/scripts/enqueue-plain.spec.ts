@@ -1,16 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
+import { END, enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 import { completed, job, kept, LANE, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, rememberingLonger } from './unchanged.js';
 
 // What `enqueue` promises is tested with it: plain new jobs come here, everything else goes on to there.
 const q = useQueue();
 
-function plain(ids: readonly string[], { seq = 1, maxEvents = 100, names = 'work' } = {}): Promise<boolean> {
+function plain(
+  ids: readonly string[],
+  { seq = 1, maxEvents = 100, names = 'work', body = (id: string) => job(id).body } = {},
+): Promise<boolean> {
+  const text = (of: readonly string[]) => (of.length === 1 ? of[0]! : of.map((one) => one + END).join(''));
   const values = enqueuePlain.encode(
     { ...q.keys.fixed, lane: q.key('lane') },
-    { seq, rememberMs: 10_000, maxEvents, names },
-    { jobs: ids.flatMap((id) => [id, job(id).body]) },
+    {
+      seq,
+      rememberMs: 10_000,
+      maxEvents,
+      jobs: ids.length,
+      ids: text(ids),
+      bodies: text(ids.map(body)),
+      names,
+    },
+    {},
   );
   return q.engine['store'].call(enqueuePlain, values, 5_000);
 }
@@ -43,7 +55,20 @@ it('takes 1,000 jobs', async () => {
   expect(await q.admin.llen(q.key('wait'))).toBe(1_000);
 });
 
+it('stores bodies as they are, whatever stands in them', async () => {
+  const odd: Record<string, string> = { a: '', b: '\u0001a', c: '%d+\n\n.*', d: 'ä€😀' };
+  expect(await plain(Object.keys(odd), { body: (id) => odd[id]! })).toBe(true);
+  expect(await q.admin.hgetall(q.key('jobs'))).toEqual(odd);
+  expect(await plain(['alone'], { seq: 2, body: () => `what ${END} stands behind` })).toBe(true);
+  expect(await q.admin.hget(q.key('jobs'), 'alone')).toBe(`what ${END} stands behind`);
+});
+
 describe('leaves it to `enqueue`, and changes nothing,', () => {
+  it('where in one of several bodies stands what is to stand behind them', async () => {
+    const body = (id: string) => (id === 'b' ? `x${END}y` : id);
+    expect(await changingNothing(q, () => plain(['a', 'b'], { body }))).toBe(false);
+  });
+
   it('where what the lane remembers cannot be read', async () => {
     await q.admin.set(q.key('lane'), 'not ours', 'PX', 10_000);
     expect(await rememberingLonger(q, () => plain(['a']))).toBe(false);

@@ -10,7 +10,7 @@ interface Room {
 }
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
-/** A stage of the work knows what a job is, what may be set, the plain verbs of the engine and when to call one again; never another stage. */
+/** A stage of the work knows what a job is, what may be set, the plain verbs of the engine, when to call one again and how to hold what comes and goes; never another stage. */
 const STAGE = [
   'errors',
   'job',
@@ -23,6 +23,7 @@ const STAGE = [
   'engine/process-verbs.ts',
   'engine/schedule-verbs.ts',
   'engine/waiting.ts',
+  'engine/linked-set.ts',
 ];
 const NEST = [
   '@nestjs/common',

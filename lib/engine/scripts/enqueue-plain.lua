@@ -3,16 +3,24 @@
 if arg_maxEvents > 0 then redis.call('HGET', key_meta, 'events') end
 
 -- To look first costs as much as to write: what turns out not to be possible is taken back.
-local ids = { ARGV[jobs_first] }
-if jobs_last - jobs_first == 1 then
-  if redis.call('HSETNX', key_jobs, ids[1], ARGV[jobs_last]) == 0 then return 0 end
+local ids = { arg_ids }
+if arg_jobs == 1 then
+  if redis.call('HSETNX', key_jobs, arg_ids, arg_bodies) == 0 then return 0 end
 else
-  for at = jobs_first + 2, jobs_last, 2 do ids[#ids + 1] = ARGV[at] end
+  -- One call for all of a kind, which also tells where the last one ended.
+  local every = string.rep('s', arg_jobs)
+  ids = { struct.unpack(every, arg_ids) }
+  local bodies = { struct.unpack(every, arg_bodies) }
+  -- A body may be anything, also what stands behind bodies.
+  if table.remove(ids) <= #arg_ids or table.remove(bodies) <= #arg_bodies then return 0 end
   local there = redis.call('HMGET', key_jobs, unpack(ids))
-  for i = 1, #ids do
+  local fields = {}
+  for i = 1, arg_jobs do
     if there[i] then return 0 end
+    fields[i * 2 - 1] = ids[i]
+    fields[i * 2] = bodies[i]
   end
-  redis.call('HSET', key_jobs, unpack(ARGV, jobs_first, jobs_last))
+  redis.call('HSET', key_jobs, unpack(fields))
 end
 local ttl = math.max(arg_rememberMs, 1)
 local waiting = redis.pcall('RPUSH', key_wait, unpack(ids))
@@ -37,6 +45,6 @@ end
 
 if arg_maxEvents > 0 then
   --@use clock, say
-  say(#ids, { 'added', table.concat(ids, '\n'), 'added.name', arg_names })
+  say(arg_jobs, { 'added', table.concat(ids, '\n'), 'added.name', arg_names })
 end
 return 1

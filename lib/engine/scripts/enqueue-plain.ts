@@ -1,13 +1,22 @@
 import { defineScript } from '../script.js';
 
+/** What `struct.unpack` takes for the end of a text. */
+export const END = '\u0000';
+
 /** Whether the jobs are stored; where not, nothing has changed, and `enqueue` knows what to do. */
 export const enqueuePlain = defineScript({
   name: 'enqueue-plain',
   memory: 'refuse',
   keys: ['meta', 'jobs', 'wait', 'events', 'doorbell', 'lane'],
-  /** names: of the jobs, a line each, or one that all have. */
-  args: { seq: 'int', rememberMs: 'int', maxEvents: 'int', names: 'text' },
-  /** id, body. */
-  lists: ['jobs'],
+  /** jobs: how many. ids, bodies: of several, each with `END` behind it. names: a line each, or one that all have. */
+  args: {
+    seq: 'int',
+    rememberMs: 'int',
+    maxEvents: 'int',
+    jobs: 'int',
+    ids: 'text',
+    bodies: 'text',
+    names: 'text',
+  },
   reply: (raw: 0 | 1): boolean => raw === 1,
 });
