@@ -1,5 +1,9 @@
+import type { Writable } from 'node:stream';
 import { Command } from 'ioredis';
-import { argText, bytesOf, FixedArgs, flat, type Arg, type Value } from './fixed-args.js';
+import { argText, bytesOf, FixedArgs, flat, headOf, type Arg, type Value } from './fixed-args.js';
+
+/** Characters from which an argument is written by itself. */
+const LARGE = 16 * 1024;
 
 /**
  * A command of few or of thousands of arguments. Its own encoding takes a quarter of the time of the one that ioredis has: the
@@ -32,17 +36,41 @@ export class FlatCommand extends Command {
     answered(reply);
   }
 
-  override toWritable(): string | Buffer {
+  override toWritable(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string | Buffer {
+    if (this.args.some(isLarge)) return this.writeTo(socket);
     const text = this.encode(lengthOf);
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
     if (Buffer.byteLength(text) === text.length) return Buffer.from(text, 'latin1');
     return this.encode(bytesOf);
   }
 
+  /** Writes large arguments by themselves: in one text with all others they would be copied twice more, into memory that is new each time. */
+  private writeTo(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string {
+    let text = this.start();
+    for (const value of this.args as readonly Value[]) {
+      const arg = String(value);
+      if (!isLarge(arg)) {
+        text += argText(arg, bytesOf);
+        continue;
+      }
+      const bytes = bytesOf(arg);
+      socket.cork();
+      socket.write(text + headOf(bytes));
+      socket.write(arg, bytes === arg.length ? 'latin1' : 'utf8');
+      socket.uncork();
+      text = '';
+    }
+    return `${text}\r\n`;
+  }
+
+  private start(): string {
+    return `*${this.args.length + 1}\r\n$${this.name.length}\r\n${this.name}`;
+  }
+
   private encode(measure: (text: string) => number): string {
-    const { name, fixed } = this;
+    const { fixed } = this;
     const args: readonly Value[] = this.args as string[];
-    let text = `*${args.length + 1}\r\n$${name.length}\r\n${name}`;
+    let text = this.start();
     let at = 0;
     // Whoever stands between may have put another script in its place.
     if (fixed && fixed.values[0] === args[0]) {
@@ -52,6 +80,10 @@ export class FlatCommand extends Command {
     for (; at < args.length; at++) text += argText(String(args[at]), measure);
     return `${text}\r\n`;
   }
+}
+
+function isLarge(arg: unknown): boolean {
+  return typeof arg === 'string' && arg.length >= LARGE;
 }
 
 function lengthOf(text: string): number {

@@ -37,6 +37,7 @@ export function bytesOf(text: string): number {
   return Buffer.byteLength(text);
 }
 
-function headOf(length: number): string {
+/** What stands before an argument of so many bytes. */
+export function headOf(length: number): string {
   return `\r\n$${length}\r\n`;
 }

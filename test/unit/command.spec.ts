@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
@@ -5,7 +6,20 @@ import { FlatCommand } from '#lib/engine/command.js';
 import { FixedArgs } from '#lib/engine/fixed-args.js';
 import { LARGE, mibLeftOf } from '../support/young.js';
 
-const written = (command: Command) => Buffer.from(command.toWritable({}) as string);
+/** A socket that keeps what is written to it. */
+function listening() {
+  const pieces: Buffer[] = [];
+  const write = (chunk: string | Buffer, encoding?: BufferEncoding) =>
+    pieces.push(typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+  return { pieces, socket: { cork: () => {}, uncork: () => {}, write } as unknown as Writable };
+}
+
+/** All that reaches the socket, as ioredis has it written. */
+function written(command: Command): Buffer {
+  const { pieces, socket } = listening();
+  const last = command.toWritable(socket);
+  return Buffer.concat([...pieces, Buffer.from(last as string)]);
+}
 
 describe('a command of ours', () => {
   it('is written as ioredis writes it, whatever its arguments are', () => {
@@ -37,6 +51,31 @@ describe('a command of ours', () => {
         },
       ),
     );
+  });
+
+  it('is written the same with large arguments among others', () => {
+    const large = fc
+      .tuple(fc.constantFrom('x', 'ä', '€', '😀', 'xä'), fc.integer({ min: 8_000, max: 40_000 }))
+      .map(([text, times]) => text.repeat(times));
+    const arg = fc.oneof(large, fc.string({ unit: 'binary' }), fc.maxSafeInteger());
+    fc.assert(
+      fc.property(fc.array(arg, { minLength: 1, maxLength: 8 }), (args) => {
+        const theirs = new Command('evalsha', args as string[]);
+        const [first, ...rest] = args;
+        const fixed = new FlatCommand('evalsha', [new FixedArgs([first!]), ...rest]);
+        for (const ours of [new FlatCommand('evalsha', args), fixed]) {
+          expect(written(ours).equals(written(theirs))).toBe(true);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('writes each large argument by itself, and the rest in one go', () => {
+    const { pieces, socket } = listening();
+    const large = 'x'.repeat(100_000);
+    new FlatCommand('evalsha', ['sha', large, 'small', large, 'last']).toWritable(socket);
+    expect(pieces.map(({ length }) => length > 1_000)).toEqual([false, true, false, true]);
   });
 
   it('keeps its arguments for those who look at commands', () => {
