@@ -37,7 +37,7 @@ export class FlatCommand extends Command {
   }
 
   override toWritable(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string | Buffer {
-    if (this.args.some(isLarge)) return this.writeTo(socket);
+    if (this.hasLarge()) return this.writeTo(socket);
     const text = this.encode(lengthOf);
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
     if (Buffer.byteLength(text) === text.length) return Buffer.from(text, 'latin1');
@@ -63,6 +63,12 @@ export class FlatCommand extends Command {
     return `${text}\r\n`;
   }
 
+  private hasLarge(): boolean {
+    const args: readonly Value[] = this.args as string[];
+    for (let at = this.fixed?.values.length ?? 0; at < args.length; at++) if (isLarge(args[at]!)) return true;
+    return false;
+  }
+
   private start(): string {
     return `*${this.args.length + 1}\r\n$${this.name.length}\r\n${this.name}`;
   }
@@ -82,7 +88,7 @@ export class FlatCommand extends Command {
   }
 }
 
-function isLarge(arg: unknown): boolean {
+function isLarge(arg: Value): boolean {
   return typeof arg === 'string' && arg.length >= LARGE;
 }
 
