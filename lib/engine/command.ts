@@ -9,18 +9,16 @@ const LARGE = 16 * 1024;
  * A command of few or of thousands of arguments. Its own encoding takes a quarter of the time of the one that ioredis has: the
  * arguments are not copied and not measured one by one, and those that are the same at every call not even written.
  *
- * It hands its reply to `answered`, and its promise, which ioredis makes, resolves with nothing. V8 puts a function that is assigned
- * to a property, as each command of ioredis has one, among the old objects at once: until a full collection all stays that can be
+ * Its promise, which ioredis makes, resolves with nothing, and `takeReply` has the answer. V8 puts a function that is assigned to a
+ * property, as each command of ioredis has one, among the old objects at once: until a full collection all stays that can be
  * reached from there, and arguments and replies would be copied there too.
  */
 export class FlatCommand extends Command {
   private readonly fixed: FixedArgs | undefined;
 
-  constructor(
-    name: string,
-    args: readonly Arg[],
-    private answered?: (reply: unknown) => void,
-  ) {
+  private reply: unknown;
+
+  constructor(name: string, args: readonly Arg[]) {
     super(name, [], { replyEncoding: 'utf8' });
     this.fixed = args[0] instanceof FixedArgs ? args[0] : undefined;
     this.args = (this.fixed ? flat(args) : args) as string[];
@@ -28,12 +26,15 @@ export class FlatCommand extends Command {
 
   /** What ioredis does with an answer just before the promise resolves. */
   override transformReply(raw: Buffer | Buffer[]): any {
-    const { answered } = this;
-    const reply = super.transformReply(raw);
-    if (!answered) return reply;
-    this.answered = undefined;
+    this.reply = super.transformReply(raw);
     this.args = [];
-    answered(reply);
+  }
+
+  /** What Redis answered; there only once. */
+  takeReply(): unknown {
+    const { reply } = this;
+    this.reply = undefined;
+    return reply;
   }
 
   override toWritable(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string | Buffer {

@@ -115,14 +115,18 @@ export class Link {
     return new Promise((resolve, reject) => {
       const pending: Pending = { verb, deadline, reject, before: undefined, after: undefined, isIn: false };
       this.pending.add(pending);
-      const command = new FlatCommand(name, args, (reply) => {
-        this.settle(pending);
-        resolve(reply);
-      });
-      (client.sendCommand(command) as Promise<unknown>).catch((error: Error) => {
-        this.settle(pending);
-        reject(this.translate(verb, error));
-      });
+      const command = new FlatCommand(name, args);
+      (client.sendCommand(command) as Promise<unknown>).then(
+        (told) => {
+          this.settle(pending);
+          // Whoever stands before the client may have answered in its place.
+          resolve(told === undefined ? command.takeReply() : told);
+        },
+        (error: Error) => {
+          this.settle(pending);
+          reject(this.translate(verb, error));
+        },
+      );
     });
   }
 
