@@ -15,7 +15,6 @@ const LARGE = 16 * 1024;
  */
 export class FlatCommand extends Command {
   private readonly fixed: FixedArgs | undefined;
-
   private reply: unknown;
 
   constructor(name: string, args: readonly Arg[]) {

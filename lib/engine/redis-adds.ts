@@ -96,7 +96,14 @@ export class RedisAdds {
     const keys = this.store.keysOf(queue);
     const values = enqueuePlain.encodeBehind(
       [keys.lane(call.lane)],
-      { seq, rememberMs, maxEvents, jobs: call.jobs.length, ...plain },
+      {
+        seq,
+        rememberMs,
+        maxEvents,
+        jobs: call.jobs.length,
+        ...plain,
+        names: maxEvents > 0 ? plain.names : '',
+      },
       {},
     );
     return this.store.call(enqueuePlain, values, this.within(deadline), enqueuePlain.fix(keys.fixed));
