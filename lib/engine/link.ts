@@ -20,6 +20,8 @@ const SETUP_MS = 3000;
 const BLOCKED_MS = 100;
 /** With these words a server refuses the caller and not the call: the connection option must be mended, or the server. */
 const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
+/** How long the trial of a transaction may take. */
+const TRY_MS = 3000;
 /** How long the end of a client is waited for. */
 const CLOSE_MS = 2000;
 
@@ -46,6 +48,8 @@ export class Link {
   private refusal: GodwitError | null = null;
   /** Set while the server lacks the database that the connection names: ioredis would go on in another one. */
   private noDatabase: RedisRefusedError | null = null;
+  /** Whether this connection takes transactions; null: not tried yet. */
+  private canTransact: boolean | null = null;
   private failedGreetings = 0;
   private lookedAt = performance.now();
   /** What a connection that is being set up had said when it was last looked at, and since when it says no more. */
@@ -130,6 +134,40 @@ export class Link {
     });
   }
 
+  /**
+   * Sends commands that are made all or none, with nothing between them, and answers what each of them said. Null where the
+   * connection is down, or has not shown yet that it may do so: then nothing is sent.
+   */
+  transact(
+    verb: string,
+    commands: readonly (readonly [name: string, args: Arg[]])[],
+    withinMs: number,
+  ): Promise<unknown[]> | null {
+    if (!this.up) return null;
+    if (this.canTransact === null) this.tryTransaction();
+    if (!this.canTransact) return null;
+    const deadline = performance.now() + withinMs;
+    const queued = [this.write(verb, 'multi', [], deadline)];
+    for (const [name, args] of commands) queued.push(this.write(verb, name, args, deadline));
+    // The answer to the last one tells what became of all.
+    for (const one of queued) one.catch(() => undefined);
+    return this.write(verb, 'exec', [], deadline);
+  }
+
+  /** Where the user of the connection may not say MULTI, what follows it would be made one by one: so an empty one goes first. */
+  private tryTransaction(): void {
+    this.canTransact = false;
+    const { client } = this;
+    const deadline = performance.now() + TRY_MS;
+    const both = [this.write('open', 'multi', [], deadline), this.write('open', 'exec', [], deadline)];
+    Promise.all(both).then(
+      () => {
+        if (client === this.client && this.up) this.canTransact = true;
+      },
+      () => undefined,
+    );
+  }
+
   /** Destroys the socket, so that whatever waits on it ends now and a new one is made. */
   drop(why: string): void {
     const { client } = this;
@@ -154,6 +192,7 @@ export class Link {
 
   private async ready(client: Redis): Promise<void> {
     if (client !== this.client) return;
+    readDirectly(client);
     try {
       if (this.noDatabase) throw this.noDatabase;
       await this.greet?.(this);
@@ -185,6 +224,7 @@ export class Link {
   private down(client: Redis): void {
     if (client !== this.client || !this.up) return;
     this.up = false;
+    this.canTransact = null;
     this.tell({ role: this.role, state: 'down', error: this.lastError });
   }
 
@@ -308,6 +348,15 @@ function noDatabase(error: Error): RedisRefusedError {
   const advice =
     reply === 'ERR' ? ' (the connection names a database that this server does not have)' : undefined;
   return new RedisRefusedError('connect', reply, error.message, { cause: error }, 'no', advice);
+}
+
+/**
+ * ioredis reads its socket through `prependListener`, which streams take no notice of: each answer is then queued, announced as
+ * `readable`, and handed over a tick later. They notice who listens by `on`, and as long as any listener is left.
+ */
+function readDirectly({ stream }: Redis): void {
+  const unused = () => undefined;
+  stream?.on('data', unused).off('data', unused);
 }
 
 /** ioredis notes the command that failed, with all its arguments: the data of jobs, or the password of AUTH. */
