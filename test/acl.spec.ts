@@ -68,6 +68,8 @@ describe('on a server of its own', () => {
     const { id } = await queue.add('one', null, { retention: '1m' });
     await ended(id);
     await queue.get(id);
+    const many = Array.from({ length: 250 }, () => ({ name: 'one', data: null }));
+    for (const bulk of [many, many]) await queue.addBulk(bulk);
     await queue.repair();
     const unconfirmed = queue.add('one', null, { durability: { timeout: 1 } });
     const stats = () => redis.admin.info('commandstats');

@@ -9,8 +9,8 @@ import { isMain } from './programs.mjs';
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
-  /** Looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
-  adding: ['hget', 'wait', 'xread', 'zrange'],
+  /** Storing many jobs, looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
+  adding: ['exec', 'hget', 'hset', 'multi', 'rpush', 'wait', 'xread', 'zrange'],
   /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
   working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
   /** Auditing and repairing: SCAN tells the names of all keys, whoever they belong to. */

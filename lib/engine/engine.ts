@@ -135,6 +135,8 @@ export interface EnqueueCall {
   /** Lane of the producer; calls of one lane are sent one after another with rising numbers. */
   readonly lane: string;
   readonly seq: number;
+  /** Whether it may have been made before. */
+  readonly isRepeated?: boolean;
   /** How long the store recognises a repetition of this call. */
   readonly rememberMs: number;
   /** How long this attempt may take. */

@@ -5,6 +5,9 @@ import { END } from './scripts/enqueue-plain.js';
 
 /** Of a job, on average, up to which bodies travel as one text: a text takes Redis and its client less time than a list. */
 const MAX_JOINED_CHARS = 2048;
+/** From so many jobs, or characters of their bodies, on they go past Lua. */
+const MUCH_JOBS = 250;
+const MUCH_CHARS = 64 * 1024;
 
 /**
  * The lists of one enqueue call: jobs by where they go, and the events they make.
@@ -69,6 +72,30 @@ export function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
   }
   if (chars > MAX_JOINED_CHARS * jobs.length) return null;
   return { ids: ids.join(END) + END, bodies: bodies.join(END) + END, names: fold(names) as string };
+}
+
+/** Whether what Lua would do with each body takes longer than a transaction without it, which has four more commands. */
+export function isMuch(jobs: readonly EnqueueJob[]): boolean {
+  if (jobs.length >= MUCH_JOBS) return true;
+  let chars = 0;
+  for (const { body } of jobs) chars += body.length;
+  return chars >= MUCH_CHARS;
+}
+
+/** Ids, the same each with its body, and names as of `PlainJobs`; null where that is. */
+export function encodeMuch(
+  jobs: readonly EnqueueJob[],
+): { readonly ids: string[]; readonly fields: string[]; readonly names: string } | null {
+  const ids: string[] = [];
+  const fields: string[] = [];
+  const names: string[] = [];
+  for (const job of jobs) {
+    if (!isPlain(job) || job.hasOwnId) return null;
+    ids.push(job.id);
+    fields.push(job.id, job.body);
+    names.push(job.name);
+  }
+  return { ids, fields, names: fold(names) as string };
 }
 
 /** Whether it has neither an order nor a time of its own. */

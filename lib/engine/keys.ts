@@ -77,7 +77,7 @@ export const TRACE_KEYS = [
 ] as const satisfies readonly QueueKeyName[];
 
 /** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
-export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'stats';
+export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'undo' | 'stats';
 
 /** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
 const PROCESS_SUFFIXES = {
@@ -152,6 +152,11 @@ export class QueueKeys {
   /** STRING with TTL: number of the last enqueue call of a lane and its duplicates, for repetitions. */
   lane(lane: string): string {
     return `${this.tag}lane:${lane}`;
+  }
+
+  /** STRING, within a transaction: what it stored and must not have. */
+  get undo(): string {
+    return `${this.tag}undo`;
   }
 
   /**

@@ -1,11 +1,15 @@
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
-import { encodeJobs, encodePlain, isPlain } from './enqueue-codec.js';
+import { encodeJobs, encodeMuch, encodePlain, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
 import { enqueue } from './scripts/enqueue.js';
+import { enqueueBegin } from './scripts/enqueue-begin.js';
 import { enqueueClaimed } from './scripts/enqueue-claimed.js';
+import { enqueueEnd } from './scripts/enqueue-end.js';
 import { enqueuePlain } from './scripts/enqueue-plain.js';
+import { RedisRefusedError } from '../errors.js';
+import type { Value } from './script.js';
 import { msUntil } from './waiting.js';
 
 const STORED = { kind: 'stored', duplicates: [] } as const;
@@ -17,8 +21,8 @@ interface Claiming {
 }
 
 /**
- * The ways of added jobs into Redis, the shortest first: past the line to a worker of this process that is idle, to the end of the
- * line, and any way there is. Each of the first two does all or nothing, and then the next is taken.
+ * The ways of added jobs into Redis, the shortest first: past the line to a worker of this process that is idle, past Lua to the
+ * end of the line, there by a script, and any way there is. Each of them does all or nothing, and then the next is taken.
  */
 export class RedisAdds {
   private readonly claiming = new Map<string, Claiming>();
@@ -42,6 +46,8 @@ export class RedisAdds {
       while (claiming?.undecided) await claiming.undecided.catch(() => undefined);
       const claimed = claiming && this.enqueueClaimed(queue, call, deadline, claiming);
       if (claimed && (await claimed)) return STORED;
+      const much = this.enqueueMuch(queue, call, deadline);
+      if (much && (await much)) return STORED;
       const stored = this.enqueuePlain(queue, call, deadline);
       if (stored && (await stored)) return STORED;
     }
@@ -85,6 +91,41 @@ export class RedisAdds {
       },
     );
     return claiming.undecided;
+  }
+
+  /**
+   * The same of many jobs or large ones, past Lua, which would read each of their bodies twice. Scripts travel in full: one that the
+   * server has forgotten could not be sent anew in the middle of a transaction.
+   */
+  private enqueueMuch(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | null {
+    // What an earlier try may have done is known only once the bodies are written.
+    if (call.isRepeated || !isMuch(call.jobs)) return null;
+    const much = encodeMuch(call.jobs);
+    if (!much) return null;
+    const { seq, rememberMs, lane } = call;
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const keys = this.store.keysOf(queue);
+    const named = { ...keys.fixed, lane: keys.lane(lane), undo: keys.undo };
+    const begin = enqueueBegin.encode(
+      named,
+      {
+        seq,
+        rememberMs,
+        maxEvents,
+        jobs: much.ids.length,
+        ids: much.ids.join('\n'),
+        names: maxEvents > 0 ? much.names : '',
+      },
+      {},
+    );
+    const commands: [name: string, args: Value[]][] = [
+      ['eval', [enqueueBegin.text, ...begin]],
+      ['hset', [named.jobs, ...much.fields]],
+      ['rpush', [named.wait, ...much.ids]],
+      ['eval', [enqueueEnd.text, ...enqueueEnd.encode(named, {}, {})]],
+    ];
+    const made = this.store.commands.transact('add', commands, this.within(deadline));
+    return made && made.then(areStored, leftToOthers);
   }
 
   /** Whether that was all: the jobs are plain, new, and stored. */
@@ -134,4 +175,18 @@ export class RedisAdds {
   private within(deadline: number): number {
     return Math.min(msUntil(deadline), this.settings.callMs);
   }
+}
+
+/** @throws the error of what should have stored them, and did not though it was to. */
+function areStored([begun, ...written]: unknown[]): boolean {
+  if (begun !== 1) return false;
+  const failed = written.find((answer) => answer instanceof Error);
+  if (failed) throw new RedisRefusedError('add', 'ERR', failed.message, { cause: failed }, 'unknown');
+  return true;
+}
+
+/** What is refused within a transaction has not been made, and a script is told why in plainer words. */
+function leftToOthers(error: unknown): false {
+  if (error instanceof RedisRefusedError) return false;
+  throw error;
 }

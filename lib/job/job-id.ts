@@ -47,22 +47,19 @@ const PAIRS = Array.from(
   (_, n) => DIGITS.charAt(Math.floor(n / 36)) + DIGITS.charAt(n % 36),
 );
 const IDS_PER_MS = 36 ** 3;
+const NONCES = 36 ** 6;
 
 /**
  * Makes ids of 18 characters that sort by time, in order even within one millisecond of one generator. Nine are the time
- * in base 36 (enough until the year 5188), three count within the millisecond, six tell generators apart: random once,
- * not per id.
+ * in base 36 (enough until the year 5188), six are random, anew in each millisecond, and three count within it. So they are made
+ * without asking for each, nobody can tell the next one, and generators that meet once do not meet again.
  */
 export class IdGenerator {
-  private readonly nonce = randomInt(36 ** 6)
-    .toString(36)
-    .padStart(6, '0');
-  /** What may follow the first eleven characters. */
-  private readonly tails = Array.from(DIGITS, (digit) => digit + this.nonce);
   private lastMs = 0;
-  private lastMsText = '0'.repeat(9);
   private countInMs = -1;
-  /** Time and all of the count but its last digit. */
+  /** Time and what is random. */
+  private start = startOf(0);
+  /** With all of the count but its last digit. */
   private head = '';
 
   /** Where the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
@@ -71,18 +68,26 @@ export class IdGenerator {
     if (ms > this.lastMs) this.startMs(ms);
     else if (++this.countInMs === IDS_PER_MS) this.startMs(this.lastMs + 1);
     const digit = this.countInMs % 36;
-    if (digit === 0) this.head = this.lastMsText + PAIRS[(this.countInMs / 36) | 0]!;
-    return this.head + this.tails[digit]!;
+    if (digit === 0) this.head = this.start + PAIRS[(this.countInMs / 36) | 0]!;
+    return this.head + DIGITS.charAt(digit);
   }
 
   private startMs(ms: number): void {
     this.lastMs = ms;
-    this.lastMsText = ms.toString(36).padStart(9, '0');
+    this.start = startOf(ms);
     this.countInMs = 0;
   }
 }
 
-/** One per process: two threads or processes have different nonces, so their ids never meet. */
+function startOf(ms: number): string {
+  return inDigits(ms, 9) + inDigits(randomInt(NONCES), 6);
+}
+
+function inDigits(number: number, length: number): string {
+  return number.toString(36).padStart(length, '0');
+}
+
+/** One per process. */
 const ids = new IdGenerator();
 
 /** A new job id; see `IdGenerator`. */

@@ -32,7 +32,8 @@ export class Lane {
     for (let tries = 1; ; tries++) {
       try {
         const withinMs = msUntil(deadline);
-        const call = { lane, seq, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
+        const isRepeated = tries > 1;
+        const call = { lane, seq, isRepeated, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
         const answer = await this.engine.enqueue(this.queue, call);
         if (answer.kind !== 'stored')
           throw new RedisUnavailableError('add', 'unknown', 'a later call overtook it');

@@ -5,7 +5,11 @@ import { enqueueClaimed } from '#lib/engine/scripts/enqueue-claimed.js';
 import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { RedisUnavailableError } from '#lib/errors.js';
+import { generateId } from '#lib/job/job-id.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { NO_OPTIONS } from '#lib/options/job-options.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import { Lane } from '#lib/producer/lane.js';
 import type { AddResult } from '#lib/producer/queue.js';
 import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
@@ -97,6 +101,20 @@ it('stores a job once when the reply to its add is lost, also twice, and says so
   expect(runs).toEqual(onceEach([...pair, ...bulk].map(({ id }) => id)));
 });
 
+it('stores many jobs once when the answer to the transaction that stored them is lost', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  const many = () => queue.addBulk(Array.from({ length: 300 }, () => ({ name: 'many', data: null })));
+  // By the first the connection shows that it takes transactions.
+  const bulks = [await many()];
+  const lost = cut.cutOnReply(([name]) => name!.toLowerCase() === 'exec');
+  bulks.push(await many(), await many());
+  await lost.done;
+  await drained();
+  const added = bulks.flat();
+  expect(added.every(({ duplicate }) => !duplicate)).toBe(true);
+  expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
+});
+
 it('stores and runs a job once when the reply to the add that claimed it is lost', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(enqueueClaimed));
@@ -176,3 +194,31 @@ it.each([
   },
   40_000,
 );
+
+it('loses and doubles no jobs of transactions on a line that breaks at random bytes in both directions', async () => {
+  const TRIALS = 60;
+  const { cut, engine, runs, drained } = await bootBehindCut();
+  const lane = new Lane(engine, 'work', 5_000);
+  const adds = new Adds(5_000);
+  const body = encodeBody('many', Date.now(), NO_OPTIONS, 'null');
+  const addMany = () => {
+    const ids = Array.from({ length: 250 }, () => generateId(Date.now()));
+    const jobs = ids.map((id) => ({ id, name: 'many', body }));
+    return adds.decide(ids, lane.send(jobs, performance.now() + 5_000, null));
+  };
+  for (let trial = 0; trial < TRIALS; trial++) {
+    // By the first the connection shows that it takes transactions.
+    await addMany();
+    const direction = trial % 2 === 0 ? 'up' : 'down';
+    cut.cutAfterBytes(direction, 1 + Math.floor(Math.random() * (direction === 'up' ? 40_000 : 120)));
+    await addMany();
+    await cut.heal();
+  }
+  await drained();
+
+  const { stored, refused, unknown } = adds;
+  expect([stored.length, refused, unknown]).toEqual([TRIALS * 500, [], []]);
+  expect(stored.filter((id) => runs.get(id) !== 1)).toEqual([]);
+  expect(runs.size).toBe(stored.length);
+  expect(cut.counters.cuts).toBeGreaterThan(TRIALS / 2);
+}, 40_000);

@@ -64,6 +64,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
   expect(ofMemory('refuse')).toEqual([
     'declare',
     'enqueue',
+    'enqueue-begin',
     'enqueue-claimed',
     'enqueue-plain',
     'fire',
@@ -195,10 +196,24 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['list-workers', () => engine.processes.list()],
     ['unregister', () => engine.processes.unregister('p1')],
     ['enqueue-plain', () => engine.enqueue(QUEUE, callOf(['plain'], 2, 'life'))],
+    ['enqueue-begin', () => enqueueMuch(engine, 1)],
+    ['enqueue-end', () => enqueueMuch(engine, 3)],
     ['claim', () => claimAtBell(engine)],
     ['enqueue-claimed', () => addClaimed(engine)],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
+}
+
+/** More jobs than go through Lua, of a queue of their own. */
+async function enqueueMuch(engine: RedisEngine, first: number): Promise<unknown> {
+  const jobs = Array.from({ length: 250 }, (_, i) => `j${i}`);
+  // The first may find that the connection has not shown that it takes transactions.
+  for (const seq of [first, first + 1]) {
+    const ids = jobs.map((id) => `${id}-${seq}`);
+    await engine.enqueue('much', callOf(ids, seq, 'much'));
+  }
+  expect((await engine.admin.counts('much')).waiting).toBe(500);
+  return engine.admin.obliterate('much', true);
 }
 
 /** By a worker that has spoken once, and at a bell that rings. */

@@ -113,6 +113,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       const { keys } = state;
       if (kind === 'active' || kind === 'worker') return keys[kind](WORKER);
       if (kind === 'lane') return keys.lane(LANE);
+      if (kind === 'undo') return keys.undo;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
       if (kind === 'processes' || kind === 'processInfo') return processKeys(redis.prefix)[kind];
       return keys.fixed[kind];

@@ -46,7 +46,14 @@ describe('generateId', () => {
   it('differs from what another process makes at the same moment', () => {
     const [mine] = from([NOW]);
     const [other] = from([NOW]);
-    expect(other?.slice(0, 12)).toBe(mine?.slice(0, 12));
+    expect(other?.slice(0, 9)).toBe(mine?.slice(0, 9));
     expect(other).not.toBe(mine);
+  });
+
+  it('cannot be told from those before: each millisecond has other digits', () => {
+    const ids = from([NOW, NOW, NOW + 1, NOW + 2, NOW + 3]);
+    const nonces = ids.map((id) => id.slice(9, 15));
+    expect(nonces[1]).toBe(nonces[0]);
+    expect(new Set(nonces).size).toBe(4);
   });
 });

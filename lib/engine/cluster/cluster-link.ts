@@ -87,6 +87,11 @@ export class ClusterLink {
     return this.send(verb, name, args, deadline - performance.now());
   }
 
+  /** A slot may be on its way to another node. */
+  transact(): null {
+    return null;
+  }
+
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;

@@ -1,0 +1,10 @@
+import { defineScript } from '../script.js';
+
+/** Whether the jobs of the transaction have stayed. */
+export const enqueueEnd = defineScript({
+  name: 'enqueue-end',
+  memory: 'allow',
+  keys: ['jobs', 'wait', 'undo'],
+  args: {},
+  reply: (raw: 0 | 1): boolean => raw === 1,
+});
