@@ -68,7 +68,8 @@ export class RedisAdds {
     if (!claim) return false;
     const { worker, seq: claimSeq, leaseMs } = claim;
     const { id, body, name } = job;
-    const { seq, rememberMs } = call;
+    const { seq } = call;
+    const rememberMs = Math.max(call.rememberMs, 1);
     const { maxEvents } = this.settings.limitsOf(queue);
     const values = enqueueClaimed.encodeBehind(
       [this.store.keysOf(queue).lane(call.lane)],
@@ -133,7 +134,8 @@ export class RedisAdds {
     const plain = encodePlain(call.jobs);
     if (!plain) return false;
     const { maxEvents } = this.settings.limitsOf(queue);
-    const { seq, rememberMs } = call;
+    const { seq } = call;
+    const rememberMs = Math.max(call.rememberMs, 1);
     const keys = this.store.keysOf(queue);
     const values = enqueuePlain.encodeBehind(
       [keys.lane(call.lane)],

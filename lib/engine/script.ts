@@ -9,7 +9,7 @@ export type ScriptKeyName = KeyName | TaskKeyName;
  * One Lua script, described once. From the descriptor come the prologue with its locals, the number and order of keys
  * and arguments, their types here, and the reading of the answer; `KEYS[3]` is written nowhere by hand.
  *
- * The body reads `key_<name>` for each key, `arg_<name>` for each argument (a number for `int`, a string for `text`), and for
+ * The body reads `key_<name>` for each key, `arg_<name>` for each argument (a number for `int`, else a string), and for
  * each list `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first).
  */
 export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
@@ -34,8 +34,14 @@ export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L exte
   readonly reply: (raw: any) => Reply;
 }
 
-export type ArgTypes = Readonly<Record<string, 'int' | 'text'>>;
-export type ArgValues<A extends ArgTypes> = { readonly [N in keyof A]: A[N] extends 'int' ? number : string };
+/**
+ * `digits`: a number that stays text, as it mostly goes on to Redis: from a script it takes numbers as text, and writes them with
+ * `%.17g`, which costs as much as a command.
+ */
+export type ArgTypes = Readonly<Record<string, 'int' | 'digits' | 'text'>>;
+export type ArgValues<A extends ArgTypes> = {
+  readonly [N in keyof A]: A[N] extends 'text' ? string : number;
+};
 export type { Value };
 export type KeyValues<K extends ScriptKeyName> = { readonly [N in K]: string };
 export type ListValues<L extends string> = { readonly [N in L]: readonly Value[] };

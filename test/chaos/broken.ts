@@ -4,7 +4,7 @@ import type { Broken, ChildPlan } from './plan.js';
 
 /** Settles whatever is said, held or not. */
 const NO_FENCING: readonly (readonly [string, string])[] = [
-  [`if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end`, ''],
+  [`if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end`, ''],
   [
     `if redis.call('SREM', key_active, id) == 1 then return true end`,
     `redis.call('SREM', key_active, id) do return true end`,

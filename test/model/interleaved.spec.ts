@@ -34,13 +34,13 @@ const WORSE: Record<string, Patch> = {
       `redis.call('SREM', key_active, id) do return true end`,
     ],
     ['if member[i] == 0 then return false end', ''],
-    ["if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end", ''],
+    ["if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end", ''],
   ),
   'gives a job out and keeps no note of it': instead('exchange', [
     "redis.call('SADD', key_active, unpack(ids))",
     '',
   ]),
-  'does a repeated exchange again': instead('exchange', ['if last_seq == arg_seq then', 'if false then']),
+  'does a repeated exchange again': instead('exchange', ['if last_seq == seq then', 'if false then']),
   'adds again what is added again': instead('enqueue', ['if seq == arg_seq then', 'if false then']),
   'never takes jobs back': instead('recover', [
     "if lease == nil then return { 'alive' } end",

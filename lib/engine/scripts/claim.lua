@@ -1,7 +1,7 @@
 -- What an idle worker leaves at the bell: an exchange that settles and promotes nothing, with the few keys and arguments that
 -- takes, since a call of one job costs by those. Where there is more to it, it changes nothing, and the worker exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
-if not last_seq or last_seq >= arg_seq then return 0 end
+if not last_seq or last_seq >= tonumber(arg_seq) then return 0 end
 local want = math.min(arg_want, 1000)
 if want < 1 or redis.call('HGET', key_meta, 'paused') then return 0 end
 
@@ -32,7 +32,7 @@ if not bodies.err then name, missing = look_through(bodies, #ids) end
 local rung = is_more and redis.pcall('ZCARD', key_doorbell) or 0
 local can = not bodies.err and not missing and type(rung) == 'number'
 local active = can and redis.pcall('SADD', key_active, unpack(ids))
-local leased = type(active) == 'number' and redis.pcall('ZADD', key_workers, now + arg_leaseMs, arg_worker)
+local leased = type(active) == 'number' and redis.pcall('ZADD', key_workers, string.format('%d', now + arg_leaseMs), arg_worker)
 if type(leased) ~= 'number' then
   if type(active) == 'number' then redis.call('SREM', key_active, unpack(ids)) end
   for at = plain, 1, -1 do redis.call('LPUSH', key_wait, ids[at]) end

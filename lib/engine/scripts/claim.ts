@@ -23,9 +23,9 @@ export const claim = defineScript({
   ],
   args: {
     worker: 'text',
-    seq: 'int',
-    leaseMs: 'int',
-    recordMs: 'int',
+    seq: 'digits',
+    leaseMs: 'digits',
+    recordMs: 'digits',
     want: 'int',
     separator: 'text',
     maxEvents: 'int',

@@ -1,7 +1,5 @@
 -- All or none, as `enqueue`, with the few keys and arguments that plain new jobs need: a call of one job costs by those.
 -- Whatever is not as plain as it looks, a repetition or an id that is there already, is left to `enqueue`.
-if arg_maxEvents > 0 then redis.call('HGET', key_meta, 'events') end
-
 -- To look first costs as much as to write: what turns out not to be possible is taken back.
 local ids = { arg_ids }
 if arg_jobs == 1 then
@@ -22,29 +20,39 @@ else
   end
   redis.call('HSET', key_jobs, unpack(fields))
 end
-local ttl = math.max(arg_rememberMs, 1)
 local waiting = redis.pcall('RPUSH', key_wait, unpack(ids))
-local rung = type(waiting) == 'number' and redis.pcall('ZADD', key_doorbell, 0, 'work')
+local rung = type(waiting) == 'number' and redis.pcall('ZADD', key_doorbell, '0', 'work')
 local is_new = type(rung) == 'number'
-local seen = is_new and redis.pcall('SET', key_lane, arg_seq .. '\n', 'PX', ttl, 'GET')
+local count, last = string.format('%d', arg_jobs), nil
+if is_new and arg_maxEvents > 0 then
+  last = redis.pcall('HINCRBY', key_meta, 'events', count)
+  is_new = type(last) == 'number'
+end
+local seen = is_new and redis.pcall('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs, 'GET')
 if is_new and seen then
-  is_new = type(seen) == 'string' and (tonumber(string.match(seen, '^%d+')) or math.huge) < arg_seq
+  is_new = type(seen) == 'string' and (tonumber(string.match(seen, '^%d+')) or math.huge) < tonumber(arg_seq)
 end
 if not is_new then
-  if type(seen) == 'string' then redis.call('SET', key_lane, seen, 'PX', ttl) end
+  if type(seen) == 'string' then redis.call('SET', key_lane, seen, 'PX', arg_rememberMs) end
+  if last == arg_jobs then
+    redis.call('HDEL', key_meta, 'events')
+  elseif type(last) == 'number' then
+    redis.call('HINCRBY', key_meta, 'events', '-' .. count)
+  end
   if rung == 1 then redis.call('ZREM', key_doorbell, 'work') end
   if type(waiting) == 'number' then
     for at = #ids, 1, -1 do redis.call('LREM', key_wait, -1, ids[at]) end
   end
   redis.call('HDEL', key_jobs, unpack(ids))
-  for _, answer in ipairs({ waiting, rung, seen }) do
-    if type(answer) == 'table' then return answer end
+  -- Where the number of the last event is none, `enqueue` makes one.
+  for _, answer in ipairs({ waiting, rung, seen or 0, last }) do
+    if type(answer) == 'table' and not string.find(answer.err, 'not an integer', 1, true) then return answer end
   end
   return 0
 end
 
-if arg_maxEvents > 0 then
-  --@use clock, say
-  say(arg_jobs, { 'added', table.concat(ids, '\n'), 'added.name', arg_names })
+if last then
+  --@use clock, entry
+  write_entry(last, arg_jobs, { 'added', table.concat(ids, '\n'), 'added.name', arg_names })
 end
 return 1

@@ -10,8 +10,8 @@ export const enqueuePlain = defineScript({
   keys: ['meta', 'jobs', 'wait', 'events', 'doorbell', 'lane'],
   /** jobs: how many. ids, bodies: of several, each with `END` behind it. names: a line each, or one that all have. */
   args: {
-    seq: 'int',
-    rememberMs: 'int',
+    seq: 'digits',
+    rememberMs: 'digits',
     maxEvents: 'int',
     jobs: 'int',
     ids: 'text',

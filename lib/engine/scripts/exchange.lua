@@ -2,12 +2,13 @@
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
 local record = redis.call('HMGET', key_worker, 'seq', 'gave', 'lost')
 local last_seq = tonumber(record[1])
-if last_seq == nil and arg_seq > 1 then return { 'unknown-worker', now } end
-if last_seq and arg_seq < last_seq then return { 'stale', now } end
+local seq = tonumber(arg_seq)
+if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end
+if last_seq and seq < last_seq then return { 'stale', now } end
 
 local paused = redis.call('HGET', key_meta, 'paused')
 local held = redis.call('SCARD', key_active)
-local leases = redis.call('ZRANGE', key_workers, 0, 1, 'WITHSCORES')
+local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local waiting, delayed, scheduled, suspects, prioritized, completed = 0, 0, nil, 0, 0, 0
 -- Of a queue that keeps up nothing of all this is there, and one command tells.
 local there = redis.call('EXISTS', key_wait, key_delayed, key_schedules, key_doorbell, key_suspects, key_prioritized,
@@ -54,7 +55,7 @@ local function answer(lost, gave, ids, bodies)
     gave, bodies_in(bodies), failed, stalled }
 end
 
-if last_seq == arg_seq then
+if last_seq == seq then
   local ids, bodies = {}, {}
   for _, id in ipairs(split(record[2])) do
     local body = redis.call('SISMEMBER', key_active, id) == 1 and redis.call('HGET', key_jobs, id)
@@ -102,7 +103,7 @@ if is_plain then
     --@use forget
     forget(unpack(completed_ids))
     local name = ARGV[names_first]
-    if redis.call('HINCRBY', key_stats, 'processed:' .. name, done) == done then
+    if redis.call('HINCRBY', key_stats, 'processed:' .. name, string.format('%d', done)) == done then
       --@use by-name
       first_today(name)
     end
@@ -202,7 +203,7 @@ end
 
 if #ids > 0 or held_before > 0 then
   if held > 0 then
-    redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker)
+    redis.call('ZADD', key_workers, string.format('%d', now + arg_leaseMs), arg_worker)
   elseif #leases > 0 then
     redis.call('ZREM', key_workers, arg_worker)
   end

@@ -46,9 +46,9 @@ export const exchange = defineScript({
   ],
   args: {
     worker: 'text',
-    seq: 'int',
-    leaseMs: 'int',
-    recordMs: 'int',
+    seq: 'digits',
+    leaseMs: 'digits',
+    recordMs: 'digits',
     want: 'int',
     maySuspect: 'int',
     promote: 'int',

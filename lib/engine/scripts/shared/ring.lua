@@ -1,3 +1,3 @@
 local function ring()
-  redis.call('ZADD', key_doorbell, 0, 'work')
+  redis.call('ZADD', key_doorbell, '0', 'work')
 end

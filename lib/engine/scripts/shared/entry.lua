@@ -1,0 +1,26 @@
+-- Events are numbered one by one, and the id of a stream entry is the number of its last event: so a reader can resume
+-- inside an entry, see what was trimmed, and MINID trims by events however large the entries are.
+-- A failing stream must never fail the move it reports, hence pcall.
+local function write_entry(last, count, fields)
+  -- As text: Redis writes the numbers of a script with `%.17g`, which takes several times as long.
+  local id, at, n = string.format('%d-0', last), string.format('%d', now), string.format('%d', count)
+  local written
+  -- Small entries do not look each time whether something is to be trimmed.
+  if last % 64 < count then
+    local oldest = string.format('%d', math.max(last - arg_maxEvents, 0))
+    written = redis.pcall('XADD', key_events, 'MINID', '~', oldest, id, 'at', at, 'n', n, unpack(fields))
+  else
+    written = redis.pcall('XADD', key_events, id, 'at', at, 'n', n, unpack(fields))
+  end
+  if type(written) == 'table' and written.err and string.find(written.err, 'equal or smaller', 1, true) then
+    -- Somebody deleted, restored or changed one of the two keys: the stream's own last number decides.
+    local top = redis.pcall('XINFO', 'STREAM', key_events)
+    for i = 1, #top, 2 do
+      if top[i] == 'last-generated-id' then
+        last = tonumber(string.match(top[i + 1], '^%d+')) + count
+        redis.call('HSET', key_meta, 'events', string.format('%d', last))
+        redis.pcall('XADD', key_events, string.format('%d-0', last), 'at', at, 'n', n, unpack(fields))
+      end
+    end
+  end
+end
