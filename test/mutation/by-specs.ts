@@ -33,6 +33,7 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   dead: ['dead-page', 'retry-dead', 'clean'],
   completed: ['trim', 'exchange-settle'],
   entries: ['trim', 'overgrown'],
+  entry: ['events'],
   traces: ['remove', 'retry-dead', 'exchange'],
 };
 
