@@ -18,7 +18,7 @@ export interface CommandLink {
   /** All or none; null where that cannot be, or not yet: then nothing is sent. */
   transact(
     verb: string,
-    commands: readonly (readonly [name: string, args: Arg[]])[],
+    commands: () => readonly (readonly [name: string, args: Arg[]])[],
     withinMs: number,
   ): Promise<unknown[]> | null;
   close(): Promise<void>;

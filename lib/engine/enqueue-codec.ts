@@ -64,7 +64,7 @@ export function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
   const names: string[] = [];
   let chars = 0;
   for (const job of jobs) {
-    if (!isPlain(job) || job.hasOwnId) return null;
+    if (!isMadeHere(job)) return null;
     ids.push(job.id);
     bodies.push(job.body);
     names.push(job.name);
@@ -82,18 +82,24 @@ export function isMuch(jobs: readonly EnqueueJob[]): boolean {
   return chars >= MUCH_CHARS;
 }
 
-/** Ids, the same each with its body, and names as of `PlainJobs`; null where that is. */
-export function encodeMuch(
-  jobs: readonly EnqueueJob[],
-): { readonly ids: string[]; readonly fields: string[]; readonly names: string } | null {
+/** Whether it goes to the end of the line under an id that no job has. */
+export function isMadeHere(job: EnqueueJob): boolean {
+  return !job.hasOwnId && isPlain(job);
+}
+
+/** Ids, the same each with its body, and names as of `PlainJobs`. */
+export function encodeMuch(jobs: readonly EnqueueJob[]): {
+  readonly ids: readonly string[];
+  readonly fields: readonly string[];
+  readonly names: string;
+} {
   const ids: string[] = [];
   const fields: string[] = [];
   const names: string[] = [];
-  for (const job of jobs) {
-    if (!isPlain(job) || job.hasOwnId) return null;
-    ids.push(job.id);
-    fields.push(job.id, job.body);
-    names.push(job.name);
+  for (const { id, body, name } of jobs) {
+    ids.push(id);
+    fields.push(id, body);
+    names.push(name);
   }
   return { ids, fields, names: fold(names) as string };
 }

@@ -1,16 +1,18 @@
+import { RedisRefusedError } from '../errors.js';
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
-import { encodeJobs, encodeMuch, encodePlain, isMuch, isPlain } from './enqueue-codec.js';
+import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
+import type { Value } from './script.js';
 import { enqueue } from './scripts/enqueue.js';
 import { enqueueBegin } from './scripts/enqueue-begin.js';
 import { enqueueClaimed } from './scripts/enqueue-claimed.js';
 import { enqueueEnd } from './scripts/enqueue-end.js';
 import { enqueuePlain } from './scripts/enqueue-plain.js';
-import { RedisRefusedError } from '../errors.js';
-import type { Value } from './script.js';
 import { msUntil } from './waiting.js';
+
+type Transaction = [name: string, args: Value[]][];
 
 const STORED = { kind: 'stored', duplicates: [] } as const;
 
@@ -100,33 +102,35 @@ export class RedisAdds {
    */
   private enqueueMuch(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | null {
     // What an earlier try may have done is known only once the bodies are written.
-    if (call.isRepeated || !isMuch(call.jobs)) return null;
-    const much = encodeMuch(call.jobs);
-    if (!much) return null;
-    const { seq, rememberMs, lane } = call;
+    if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere)) return null;
+    const commands = () => this.transactionOf(queue, call);
+    const made = this.store.commands.transact('add', commands, this.within(deadline));
+    return made && made.then(areStored, leftToOthers);
+  }
+
+  private transactionOf(queue: string, { jobs, seq, rememberMs, lane }: EnqueueCall): Transaction {
     const { maxEvents } = this.settings.limitsOf(queue);
     const keys = this.store.keysOf(queue);
     const named = { ...keys.fixed, lane: keys.lane(lane), undo: keys.undo };
+    const { ids, fields, names } = encodeMuch(jobs);
     const begin = enqueueBegin.encode(
       named,
       {
         seq,
         rememberMs,
         maxEvents,
-        jobs: much.ids.length,
-        ids: much.ids.join('\n'),
-        names: maxEvents > 0 ? much.names : '',
+        jobs: jobs.length,
+        ids: ids.join('\n'),
+        names: maxEvents > 0 ? names : '',
       },
       {},
     );
-    const commands: [name: string, args: Value[]][] = [
+    return [
       ['eval', [enqueueBegin.text, ...begin]],
-      ['hset', [named.jobs, ...much.fields]],
-      ['rpush', [named.wait, ...much.ids]],
+      ['hset', [named.jobs, ...fields]],
+      ['rpush', [named.wait, ...ids]],
       ['eval', [enqueueEnd.text, ...enqueueEnd.encode(named, {}, {})]],
     ];
-    const made = this.store.commands.transact('add', commands, this.within(deadline));
-    return made && made.then(areStored, leftToOthers);
   }
 
   /** Whether that was all: the jobs are plain, new, and stored. */

@@ -18,7 +18,7 @@ async function transactions(engine: RedisEngine = q.engine): Promise<unknown[][]
     store: { commands: { transact: (...args: any[]) => Promise<unknown[]> | null } };
   };
   const { commands } = store;
-  expect(commands.transact('open', [], 1_000)).toBeNull();
+  expect(commands.transact('open', () => [], 1_000)).toBeNull();
   await engine.open();
   await setImmediate();
   const said: unknown[][] = [];
