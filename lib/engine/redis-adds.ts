@@ -71,7 +71,7 @@ export class RedisAdds {
     const { worker, seq: claimSeq, leaseMs } = claim;
     const { id, body, name } = job;
     const { seq } = call;
-    const rememberMs = Math.max(call.rememberMs, 1);
+    const rememberMs = ttlOf(call);
     const { maxEvents } = this.settings.limitsOf(queue);
     const values = enqueueClaimed.encodeBehind(
       [this.store.keysOf(queue).lane(call.lane)],
@@ -108,7 +108,9 @@ export class RedisAdds {
     return made && made.then(areStored, leftToOthers);
   }
 
-  private transactionOf(queue: string, { jobs, seq, rememberMs, lane }: EnqueueCall): Transaction {
+  private transactionOf(queue: string, call: EnqueueCall): Transaction {
+    const { jobs, seq, lane } = call;
+    const rememberMs = ttlOf(call);
     const { maxEvents } = this.settings.limitsOf(queue);
     const keys = this.store.keysOf(queue);
     const named = { ...keys.fixed, lane: keys.lane(lane), undo: keys.undo };
@@ -139,7 +141,7 @@ export class RedisAdds {
     if (!plain) return false;
     const { maxEvents } = this.settings.limitsOf(queue);
     const { seq } = call;
-    const rememberMs = Math.max(call.rememberMs, 1);
+    const rememberMs = ttlOf(call);
     const keys = this.store.keysOf(queue);
     const values = enqueuePlain.encodeBehind(
       [keys.lane(call.lane)],
@@ -181,6 +183,11 @@ export class RedisAdds {
   private within(deadline: number): number {
     return Math.min(msUntil(deadline), this.settings.callMs);
   }
+}
+
+/** Redis takes no time of 0, which says that nobody will repeat the call. */
+function ttlOf({ rememberMs }: EnqueueCall): number {
+  return Math.max(rememberMs, 1);
 }
 
 /** @throws the error of what should have stored them, and did not though it was to. */

@@ -21,8 +21,11 @@ if not is_new then
   return 0
 end
 
-redis.call('SET', key_lane, arg_seq .. '\n', 'PX', math.max(arg_rememberMs, 1))
-if not rung then redis.call('ZADD', key_doorbell, 0, 'work') end
+redis.call('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs)
+if not rung then
+  --@use ring
+  ring()
+end
 if arg_maxEvents > 0 then
   --@use clock, say
   say(arg_jobs, { 'added', arg_ids, 'added.name', arg_names })

@@ -6,6 +6,6 @@ export const enqueueBegin = defineScript({
   memory: 'refuse',
   keys: ['meta', 'jobs', 'wait', 'events', 'doorbell', 'lane', 'undo'],
   /** jobs: how many. ids, names: a line each, or one name that all have. */
-  args: { seq: 'int', rememberMs: 'int', maxEvents: 'int', jobs: 'int', ids: 'text', names: 'text' },
+  args: { seq: 'int', rememberMs: 'digits', maxEvents: 'int', jobs: 'int', ids: 'text', names: 'text' },
   reply: (raw: 0 | 1): boolean => raw === 1,
 });
