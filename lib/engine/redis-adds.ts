@@ -1,4 +1,5 @@
 import { RedisRefusedError } from '../errors.js';
+import { BusyWait } from './busy-wait.js';
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
 import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
@@ -28,6 +29,7 @@ interface Claiming {
  */
 export class RedisAdds {
   private readonly claiming = new Map<string, Claiming>();
+  private readonly busyWait = new BusyWait();
 
   constructor(
     private readonly store: RedisStore,
@@ -51,7 +53,7 @@ export class RedisAdds {
       const much = this.enqueueMuch(queue, call, deadline);
       if (much && (await much)) return STORED;
       const stored = this.enqueuePlain(queue, call, deadline);
-      if (stored && (await stored)) return STORED;
+      if (stored && (await this.answered(stored))) return STORED;
     }
     return this.enqueueAny(queue, call, deadline);
   }
@@ -156,6 +158,15 @@ export class RedisAdds {
       {},
     );
     return this.store.call(enqueuePlain, values, this.within(deadline), enqueuePlain.fix(keys.fixed));
+  }
+
+  private async answered(stored: Promise<boolean>): Promise<boolean> {
+    this.busyWait.begin();
+    try {
+      return await stored;
+    } finally {
+      this.busyWait.end();
+    }
   }
 
   private async enqueueAny(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
