@@ -11,7 +11,7 @@ const MAX_ASLEEP = 1024;
 /** Between two looks whether others want this core: that is a system call. */
 const WAITS_PER_LOOK = 64;
 /** As many times may this process be put aside between two looks; on a core of its own it is once or twice. */
-const MAX_PREEMPTIONS = WAITS_PER_LOOK / 8;
+const MAX_PREEMPTIONS = WAITS_PER_LOOK / 4;
 
 /** What it needs of Node and of the machine. */
 export interface BusyWaitHost {

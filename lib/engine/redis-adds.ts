@@ -53,7 +53,14 @@ export class RedisAdds {
       const much = this.enqueueMuch(queue, call, deadline);
       if (much && (await much)) return STORED;
       const stored = this.enqueuePlain(queue, call, deadline);
-      if (stored && (await this.answered(stored))) return STORED;
+      if (stored) {
+        this.busyWait.begin();
+        try {
+          if (await stored) return STORED;
+        } finally {
+          this.busyWait.end();
+        }
+      }
     }
     return this.enqueueAny(queue, call, deadline);
   }
@@ -158,15 +165,6 @@ export class RedisAdds {
       {},
     );
     return this.store.call(enqueuePlain, values, this.within(deadline), enqueuePlain.fix(keys.fixed));
-  }
-
-  private async answered(stored: Promise<boolean>): Promise<boolean> {
-    this.busyWait.begin();
-    try {
-      return await stored;
-    } finally {
-      this.busyWait.end();
-    }
   }
 
   private async enqueueAny(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {

@@ -97,13 +97,13 @@ it('waits asleep where others want the core', () => {
   };
   // What has been before it began says nothing.
   host.preempted = 1_000_000;
-  expect(busy(256, 0.1)).toBe(256);
+  expect(busy(256, 0.2)).toBe(256);
   expect(busy(64, 0.5)).toBe(64);
   // That is found out by the next one.
   expect(busy(1 + 1_024, 0)).toBe(0);
   // What has been meanwhile says nothing either.
   host.preempted += 1_000;
-  expect(busy(256, 0.1)).toBe(256);
+  expect(busy(256, 0.2)).toBe(256);
 });
 
 it('never keeps the only core from Redis', () => {
