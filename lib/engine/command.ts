@@ -5,6 +5,11 @@ import { argText, bytesOf, FixedArgs, flat, headOf, type Arg, type Value } from 
 /** Characters from which an argument is written by itself. */
 const LARGE = 16 * 1024;
 
+/** What a command without arguments has in the place of a list. */
+const NONE: readonly Arg[] = [];
+/** As ioredis asks for it: one object for all commands. */
+const OPTIONS = { replyEncoding: 'utf8' } as const;
+
 /**
  * A command of few or of thousands of arguments. Its own encoding takes a quarter of the time of the one that ioredis has: the
  * arguments are not copied and not measured one by one, and those that are the same at every call not even written.
@@ -14,19 +19,32 @@ const LARGE = 16 * 1024;
  * reached from there, and arguments and replies would be copied there too.
  */
 export class FlatCommand extends Command {
-  private readonly fixed: FixedArgs | undefined;
+  private given: readonly Arg[];
   private reply: unknown;
 
   constructor(name: string, args: readonly Arg[]) {
-    super(name, [], { replyEncoding: 'utf8' });
-    this.fixed = args[0] instanceof FixedArgs ? args[0] : undefined;
-    this.args = (this.fixed ? flat(args) : args) as string[];
+    super(name, undefined, OPTIONS);
+    this.given = args;
+  }
+
+  static {
+    // For whoever stands between, and may change what is there: made when it is looked at. ioredis has a property of that name, and
+    // TypeScript lets no accessor take the place of one.
+    Object.defineProperty(this.prototype, 'args', {
+      get(this: FlatCommand) {
+        this.given = flat(this.given);
+        return this.given;
+      },
+      set(this: FlatCommand, args: readonly Arg[]) {
+        this.given = args;
+      },
+    });
   }
 
   /** What ioredis does with an answer just before the promise resolves. */
   override transformReply(raw: Buffer | Buffer[]): any {
     this.reply = super.transformReply(raw);
-    this.args = [];
+    this.given = NONE;
   }
 
   /** What Redis answered; there only once. */
@@ -46,9 +64,10 @@ export class FlatCommand extends Command {
 
   /** Writes large arguments by themselves: in one text with all others they would be copied twice more, into memory that is new each time. */
   private writeTo(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string {
+    const { given } = this;
     let text = this.start();
-    for (const value of this.args as readonly Value[]) {
-      const arg = String(value);
+    for (let at = this.first; at < given.length; at++) {
+      const arg = String(given[at] as Value);
       if (!isLarge(arg)) {
         text += argText(arg, bytesOf);
         continue;
@@ -64,31 +83,34 @@ export class FlatCommand extends Command {
   }
 
   private hasLarge(): boolean {
-    const args: readonly Value[] = this.args as string[];
-    for (let at = this.fixed?.values.length ?? 0; at < args.length; at++) if (isLarge(args[at]!)) return true;
+    const { given } = this;
+    for (let at = this.first; at < given.length; at++) if (isLarge(given[at]!)) return true;
     return false;
   }
 
-  private start(): string {
-    return `*${this.args.length + 1}\r\n$${this.name.length}\r\n${this.name}`;
+  private encode(measure: (text: string) => number): string {
+    const { given } = this;
+    let text = this.start();
+    for (let at = this.first; at < given.length; at++) text += argText(String(given[at] as Value), measure);
+    return `${text}\r\n`;
   }
 
-  private encode(measure: (text: string) => number): string {
-    const { fixed } = this;
-    const args: readonly Value[] = this.args as string[];
-    let text = this.start();
-    let at = 0;
-    // Whoever stands between may have put another script in its place.
-    if (fixed && fixed.values[0] === args[0]) {
-      text += fixed.text;
-      at = fixed.values.length;
-    }
-    for (; at < args.length; at++) text += argText(String(args[at]), measure);
-    return `${text}\r\n`;
+  /** The name, and what is written already. */
+  private start(): string {
+    const { given, name } = this;
+    const fixed = given[0];
+    const isFixed = fixed instanceof FixedArgs;
+    const count = given.length + (isFixed ? fixed.values.length : 1);
+    return `*${count}\r\n$${name.length}\r\n${name}${isFixed ? fixed.text : ''}`;
+  }
+
+  /** The place of the first argument that is still to be written. */
+  private get first(): 0 | 1 {
+    return this.given[0] instanceof FixedArgs ? 1 : 0;
   }
 }
 
-function isLarge(arg: Value): boolean {
+function isLarge(arg: Arg): boolean {
   return typeof arg === 'string' && arg.length >= LARGE;
 }
 

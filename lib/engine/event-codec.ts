@@ -10,7 +10,8 @@ import type { Value } from './script.js';
  */
 export class EventColumns {
   private readonly ids: string[] = [];
-  private readonly columns = new Map<string, Value[]>();
+  /** A few: looking through them takes less than a map of them. */
+  private readonly columns: [name: string, values: Value[]][] = [];
 
   constructor(private readonly type: EventType) {}
 
@@ -24,9 +25,12 @@ export class EventColumns {
   }
 
   with(column: string, value: Value): this {
-    let values = this.columns.get(column);
-    if (!values) this.columns.set(column, (values = []));
-    values.push(value);
+    for (const [name, values] of this.columns) {
+      if (name !== column) continue;
+      values.push(value);
+      return this;
+    }
+    this.columns.push([column, [value]]);
     return this;
   }
 

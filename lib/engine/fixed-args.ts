@@ -11,20 +11,21 @@ export class FixedArgs {
   constructor(readonly values: readonly Value[]) {
     this.text = values.map((value) => argText(String(value), bytesOf)).join('');
   }
-
-  /** All but the first: what follows a script, however that is named. */
-  get behindFirst(): readonly Value[] {
-    return this.values.slice(1);
-  }
 }
 
 /** One argument, or several; those may only be the first. */
 export type Arg = Value | FixedArgs;
 
+/** All of them one by one: the same list where they are so already. */
 export function flat(args: readonly Arg[]): readonly Value[] {
   const first = args[0];
   if (!(first instanceof FixedArgs)) return args as Value[];
   return [...first.values, ...(args.slice(1) as Value[])];
+}
+
+/** What `EVALSHA` was given, for `EVAL`. */
+export function inFull(text: string, args: readonly Arg[]): Value[] {
+  return [text, ...flat(args).slice(1)];
 }
 
 /** One argument as it is sent; `measure`: how long it is. */

@@ -2,6 +2,7 @@ import { RedisRefusedError } from '../errors.js';
 import { BusyWait } from './busy-wait.js';
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
+import { flat } from './fixed-args.js';
 import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
@@ -82,13 +83,14 @@ export class RedisAdds {
     const { seq } = call;
     const rememberMs = ttlOf(call);
     const { maxEvents } = this.settings.limitsOf(queue);
-    const values = enqueueClaimed.encodeBehind(
+    const fixed = enqueueClaimed.fix(this.store.keysOfWorker(queue, worker));
+    const args = enqueueClaimed.encodeBehind(
+      fixed,
       [this.store.keysOf(queue).lane(call.lane)],
       { seq, rememberMs, id, body, name, worker, claimSeq, leaseMs, maxEvents },
       {},
     );
-    const fixed = enqueueClaimed.fix(this.store.keysOfWorker(queue, worker));
-    claiming.undecided = this.store.call(enqueueClaimed, values, this.within(deadline), fixed).then(
+    claiming.undecided = this.store.call(enqueueClaimed, args, this.within(deadline)).then(
       (now) => {
         claiming.undecided = null;
         if (now !== null) this.store.setClock(now);
@@ -152,7 +154,8 @@ export class RedisAdds {
     const { seq } = call;
     const rememberMs = ttlOf(call);
     const keys = this.store.keysOf(queue);
-    const values = enqueuePlain.encodeBehind(
+    const args = enqueuePlain.encodeBehind(
+      enqueuePlain.fix(keys.fixed),
       [keys.lane(call.lane)],
       {
         seq,
@@ -164,24 +167,24 @@ export class RedisAdds {
       },
       {},
     );
-    return this.store.call(enqueuePlain, values, this.within(deadline), enqueuePlain.fix(keys.fixed));
+    return this.store.call(enqueuePlain, args, this.within(deadline));
   }
 
   private async enqueueAny(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
     const { replication } = call;
     const { maxEvents } = this.settings.limitsOf(queue);
     const keys = this.store.keysOf(queue);
-    const fixed = enqueue.fix(keys.fixed);
-    const values = enqueue.encodeBehind(
+    const args = enqueue.encodeBehind(
+      enqueue.fix(keys.fixed),
       [keys.lane(call.lane)],
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
     );
-    if (!replication) return this.store.call(enqueue, values, this.within(deadline), fixed);
+    if (!replication) return this.store.call(enqueue, args, this.within(deadline));
     const { raw, replicas } = await this.replicators.of(queue).run({
       verb: enqueue.name,
       script: enqueue,
-      values: [...fixed.behindFirst, ...values],
+      values: flat(args).slice(1),
       replication,
       withinMs: msUntil(deadline),
     });

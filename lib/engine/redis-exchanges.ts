@@ -2,7 +2,7 @@ import type { ExchangeAnswer, ExchangeCall, RungClaim } from './engine.js';
 import type { Bells } from './bells.js';
 import type { EngineSettings } from './clients.js';
 import { CORRUPT } from './dead-records.js';
-import type { Arg, FixedArgs, Value } from './fixed-args.js';
+import { inFull, type Arg } from './fixed-args.js';
 import type { RedisStore } from './redis-store.js';
 import { SEPARATOR } from './replies.js';
 import { claim } from './scripts/claim.js';
@@ -30,7 +30,8 @@ export class RedisExchanges {
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, seq, leaseMs, want, settled } = call;
     const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
-    const values = exchange.encodeBehind(
+    const args = exchange.encodeBehind(
+      exchange.fix(this.store.keysOfWorker(queue, worker)),
       [],
       {
         worker,
@@ -52,44 +53,37 @@ export class RedisExchanges {
       },
       lists,
     );
-    const fixed = exchange.fix(this.store.keysOfWorker(queue, worker));
-    const answer = await this.store.call(exchange, values, this.settings.callMs, fixed);
+    const answer = await this.store.call(exchange, args, this.settings.callMs);
     this.store.setClock(answer.now);
     return answer;
   }
 
   claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
-    const { fixed, values } = this.claimOf(queue, call);
+    const args = this.claimOf(queue, call);
     // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
-    const made: [string, Arg[]] = this.claimIsKnown
-      ? ['evalsha', [fixed, ...values]]
-      : ['eval', [claim.text, ...fixed.behindFirst, ...values]];
+    const made: [string, Arg[]] = this.claimIsKnown ? ['evalsha', args] : ['eval', inFull(claim.text, args)];
     const waiting = this.bells.awaitAndCall(queue, made, maxMs);
-    return waiting && this.rungClaim(waiting, values, fixed);
+    return waiting && this.rungClaim(waiting, args);
   }
 
-  private claimOf(queue: string, { worker, seq, leaseMs, want }: ExchangeCall) {
+  private claimOf(queue: string, { worker, seq, leaseMs, want }: ExchangeCall): Arg[] {
     const { maxEvents } = this.settings.limitsOf(queue);
-    const values = claim.encodeBehind(
+    return claim.encodeBehind(
+      claim.fix(this.store.keysOfWorker(queue, worker)),
       [],
       { worker, seq, leaseMs, recordMs: this.recordMs, want, separator: SEPARATOR, maxEvents },
       {},
     );
-    return { fixed: claim.fix(this.store.keysOfWorker(queue, worker)), values };
   }
 
-  private async rungClaim(
-    waiting: Promise<RungCall>,
-    values: readonly Value[],
-    fixed: FixedArgs,
-  ): Promise<RungClaim> {
+  private async rungClaim(waiting: Promise<RungCall>, args: Arg[]): Promise<RungClaim> {
     const { member, reply } = await waiting;
     let answer;
     this.claimIsKnown = !(reply instanceof Error);
     if (reply instanceof Error) {
       if (!isForgotten(reply)) throw reply;
       // It was restarted, or told to forget its scripts.
-      answer = await this.store.call(claim, values, this.settings.callMs, fixed);
+      answer = await this.store.call(claim, args, this.settings.callMs);
     } else {
       answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
     }

@@ -23,7 +23,7 @@ export class RedisProcesses implements ProcessVerbs {
 
   async register(record: ProcessRecord, leaseMs: number): Promise<void> {
     const values = encodeRegistration(this.prefix, record.id, encodeProcess(record), leaseMs);
-    await this.store.call(register, values, this.store.callMs);
+    await this.store.call(register, [register.sha, ...values], this.store.callMs);
   }
 
   async unregister(process: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { NotRunningError } from '../errors.js';
 import { QueueKeys, type KeysOfWorker } from './keys.js';
 import type { CommandLink } from './connections.js';
-import type { FixedArgs } from './fixed-args.js';
+import { inFull, type Arg } from './fixed-args.js';
 import type { Link } from './link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
 import { isForgotten, isPassing, msUntil } from './waiting.js';
@@ -14,7 +14,8 @@ export class RedisStore {
   private link: CommandLink | undefined;
   private closed = false;
   private readonly keys = new Map<string, QueueKeys>();
-  private clockOffset = 0;
+  /** What the store's clock showed when that of this process was 0. */
+  private clockStart = performance.timeOrigin;
   private day = { until: 0, text: '' };
 
   constructor(
@@ -61,32 +62,22 @@ export class RedisStore {
     more?: readonly string[],
     withinMs = this.callMs,
   ): Promise<Reply> {
-    return this.call(script, script.encode(keys, args, lists, more), withinMs);
+    return this.call(script, [script.sha, ...script.encode(keys, args, lists, more)], withinMs);
   }
 
-  /**
-   * The same with values that are encoded already.
-   *
-   * @param fixed the script and what stands before the values.
-   */
+  /** The same with what `EVALSHA` takes encoded already. */
   async call<Reply>(
     script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
-    values: readonly Value[],
+    args: Arg[],
     withinMs: number,
-    fixed?: FixedArgs,
   ): Promise<Reply> {
     const deadline = performance.now() + withinMs;
     let raw: unknown;
     try {
-      raw = await this.commands.send(script.name, 'evalsha', [fixed ?? script.sha, ...values], withinMs);
+      raw = await this.commands.send(script.name, 'evalsha', args, withinMs);
     } catch (error) {
       if (!isForgotten(error)) throw error;
-      raw = await this.commands.send(
-        script.name,
-        'eval',
-        [script.text, ...(fixed?.behindFirst ?? []), ...values],
-        msUntil(deadline),
-      );
+      raw = await this.commands.send(script.name, 'eval', inFull(script.text, args), msUntil(deadline));
     }
     return script.reply(raw);
   }
@@ -135,11 +126,11 @@ export class RedisStore {
   }
 
   now(): number {
-    return performance.timeOrigin + performance.now() + this.clockOffset;
+    return this.clockStart + performance.now();
   }
 
   setClock(serverNow: number): void {
-    this.clockOffset = serverNow - performance.timeOrigin - performance.now();
+    this.clockStart = serverNow - performance.now();
   }
 
   /** The day of the server's clock, for the counters. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { FixedArgs, type Value } from './fixed-args.js';
+import { FixedArgs, type Arg, type Value } from './fixed-args.js';
 import type { KeyName, TaskKeyName } from './keys.js';
 
 export type ScriptKeyName = KeyName | TaskKeyName;
@@ -58,8 +58,8 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   encode(keys: KeyValues<K>, args: ArgValues<A>, lists: ListValues<L>, more?: readonly string[]): Value[];
   /** The script and the first of its keys, for calls that all begin so: made once for an object of keys, which is kept. */
   fix(keys: Partial<KeyValues<K>>): FixedArgs;
-  /** What follows those: the other keys in their order, arguments, lists. */
-  encodeBehind(keys: readonly string[], args: ArgValues<A>, lists: ListValues<L>): Value[];
+  /** Those, and what follows them: the other keys in their order, arguments, lists. All that `EVALSHA` takes. */
+  encodeBehind(fixed: FixedArgs, keys: readonly string[], args: ArgValues<A>, lists: ListValues<L>): Arg[];
 }
 
 export type AnyScript = Script<any, any, any, unknown>;
@@ -80,7 +80,7 @@ export function defineScript<
   const text = prologue(shape) + fragments(shape.uses ?? []) + readLua(`./scripts/${shape.name}.lua`);
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
-  const append = (out: Value[], args: ArgValues<A>, lists: ListValues<L>) => {
+  const append = <Out extends Arg>(out: (Out | Value)[], args: ArgValues<A>, lists: ListValues<L>) => {
     for (const name of argNames) out.push(args[name as keyof A]);
     for (const name of listNames) out.push(lists[name].length);
     for (const name of listNames) {
@@ -113,7 +113,11 @@ export function defineScript<
       fixed.set(keys, args);
       return args;
     },
-    encodeBehind: (keys, args, lists) => append([...keys], args, lists),
+    encodeBehind(first, keys, args, lists) {
+      const out: Arg[] = [first];
+      for (const key of keys) out.push(key);
+      return append(out, args, lists);
+    },
   };
   if (registry.has(script.name)) throw new Error(`script ${script.name} is defined twice`);
   registry.set(script.name, script);

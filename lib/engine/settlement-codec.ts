@@ -52,40 +52,42 @@ function endRecord(run: SettledRun, result: string | undefined): string {
   return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result });
 }
 
+/** The events of settlements, in the order in which they are told. */
+const SAID = ['completed', 'retrying', 'delayed', 'dead', 'released'] as const;
+
+/** Only those there are: mostly all runs have completed. */
+type Groups = { [Type in (typeof SAID)[number]]?: EventColumns };
+
 function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void {
-  const completed = new EventColumns('completed');
-  const retrying = new EventColumns('retrying');
-  const delayed = new EventColumns('delayed');
-  const dead = new EventColumns('dead');
-  const released = new EventColumns('released');
+  const groups: Groups = {};
   for (const run of runs) {
     const { outcome } = run;
     switch (outcome.kind) {
       case 'completed':
-        common(completed, run).with('us', run.durationUs);
+        into(groups, 'completed', run).with('us', run.durationUs);
         break;
-      case 'retried':
-        if (outcome.counted)
-          common(retrying, run).with('us', run.durationUs).with('error', brief(outcome.failure));
-        else common(delayed, run);
-        (outcome.counted ? retrying : delayed).with('delay', Math.ceil(outcome.delayMs));
+      case 'retried': {
+        const group = into(groups, outcome.counted ? 'retrying' : 'delayed', run);
+        if (outcome.counted) group.with('us', run.durationUs).with('error', brief(outcome.failure));
+        group.with('delay', Math.ceil(outcome.delayMs));
         break;
+      }
       case 'dead':
-        common(dead, run)
+        into(groups, 'dead', run)
           .with('us', run.durationUs)
           .with('reason', outcome.reason)
           .with('error', brief(outcome.failure));
         break;
       case 'released':
-        common(released, run);
+        into(groups, 'released', run);
     }
   }
-  // The script has the ids of these already.
-  completed.writeTo(said, kept.length > 0);
-  for (const group of [retrying, delayed, dead, released]) group.writeTo(said);
+  // The script has the ids of completed runs already.
+  for (const type of SAID) groups[type]?.writeTo(said, type !== 'completed' || kept.length > 0);
 }
 
-function common(group: EventColumns, run: SettledRun): EventColumns {
+function into(groups: Groups, type: keyof Groups, run: SettledRun): EventColumns {
+  const group = (groups[type] ??= new EventColumns(type));
   return group.add(run.id).with('name', run.name).with('attempt', run.attempt);
 }
 

@@ -1,4 +1,5 @@
 import { checkBackoff, type StoredBackoff } from './backoff.js';
+import { timeText } from './base36.js';
 
 /**
  * A job as it is stored, four lines: its name (read by the store for events), when it was added (ms in base 36), its own
@@ -58,11 +59,10 @@ interface OptionsOnWire {
 
 const NO_OPTIONS: StoredJobOptions = Object.freeze({});
 
-let lastCreatedAt = 0;
-let lastCreatedAtText = '0';
+let lastCreatedAt = -1;
 let lastName = '';
-/** Name and time of the last body, which mostly are those of the next. */
-let lastHead = '\n0\n';
+/** Name and time of the last body: many jobs of one name are added in one millisecond. */
+let lastHead = '';
 
 /**
  * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered, or `NO_DATA`.
@@ -71,15 +71,10 @@ let lastHead = '\n0\n';
  */
 export function encodeBody(name: string, nowMs: number, options: RecordOptions, dataJson: string): string {
   const createdAt = Math.floor(nowMs);
-  // Many jobs are added in one millisecond.
-  if (createdAt !== lastCreatedAt) {
+  if (createdAt !== lastCreatedAt || name !== lastName) {
     lastCreatedAt = createdAt;
-    lastCreatedAtText = createdAt.toString(36);
-    lastName = '';
-  }
-  if (name !== lastName) {
     lastName = name;
-    lastHead = `${name}\n${lastCreatedAtText}\n`;
+    lastHead = `${name}\n${timeText(createdAt)}\n`;
   }
   return `${lastHead}${encodeOptions(createdAt, options)}\n${dataJson}`;
 }

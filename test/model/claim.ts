@@ -7,8 +7,7 @@ import { QUEUE } from './rig.js';
 /** What an idle worker leaves at the bell of Redis, made at once. Null where an exchange is needed. */
 export function claimNow(engine: QueueEngine, call: ExchangeCall): Promise<ClaimAnswer | null> {
   const redis = engine as RedisEngine;
-  const { values, fixed } = redis['exchanges']['claimOf'](QUEUE, call);
-  return redis['store'].call(claim, values, 5_000, fixed);
+  return redis['store'].call(claim, redis['exchanges']['claimOf'](QUEUE, call), 5_000);
 }
 
 /** The add of one job with the claim of an idle worker. Null where both have to be made as ever. */
@@ -23,5 +22,5 @@ export function addClaimed(engine: QueueEngine, add: EnqueueCall, own: ExchangeC
     { seq, rememberMs, id, body, name, worker, claimSeq: own.seq, leaseMs, maxEvents: 10_000 },
     {},
   );
-  return store.call(enqueueClaimed, values, 5_000);
+  return store.call(enqueueClaimed, [enqueueClaimed.sha, ...values], 5_000);
 }

@@ -31,7 +31,7 @@ function claimed({ id = 'a', seq = 1, worker = WORKER, claimSeq = 2, maxEvents =
     { seq, rememberMs: 10_000, id, body, name, worker, claimSeq, leaseMs: LEASE_MS, maxEvents },
     {},
   );
-  return q.engine['store'].call(enqueueClaimed, values, 5_000);
+  return q.engine['store'].call(enqueueClaimed, [enqueueClaimed.sha, ...values], 5_000);
 }
 
 describe('where nothing waits', () => {
@@ -82,6 +82,17 @@ describe('where nothing waits', () => {
     await q.exchanged({ seq: seq + 1, settled: [completed('a')] });
     expect(await claimed({ seq: 2, claimSeq: seq + 2 })).not.toBeNull();
     expect(await q.admin.get(q.key('lane'))).toBe('2\n');
+  });
+
+  it('comes behind one that found a job which was there', async () => {
+    await q.add('b');
+    await q.claim(1, 'w2');
+    await q.add('b');
+    const seq = Number((await q.admin.get(q.key('lane')))!.split('\n', 1)[0]);
+    const claimSeq = Number(await q.admin.hget(q.key('worker'), 'seq')) + 1;
+    expect(await q.admin.get(q.key('lane'))).toBe(`${seq}\nb`);
+    expect(await rememberingLonger(q, () => claimed({ seq, claimSeq }))).toBeNull();
+    expect(await claimed({ seq: seq + 1, claimSeq })).not.toBeNull();
   });
 });
 

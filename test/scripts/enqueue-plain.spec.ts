@@ -24,7 +24,7 @@ function plain(
     },
     {},
   );
-  return q.engine['store'].call(enqueuePlain, values, 5_000);
+  return q.engine['store'].call(enqueuePlain, [enqueuePlain.sha, ...values], 5_000);
 }
 
 it.each([[['a']], [['a', 'b', 'c']]])('stores %j at the end of the line, rings, and says so', async (ids) => {
@@ -61,6 +61,15 @@ it('stores bodies as they are, whatever stands in them', async () => {
   expect(await q.admin.hgetall(q.key('jobs'))).toEqual(odd);
   expect(await plain(['alone'], { seq: 2, body: () => `what ${END} stands behind` })).toBe(true);
   expect(await q.admin.hget(q.key('jobs'), 'alone')).toBe(`what ${END} stands behind`);
+});
+
+it('comes behind an earlier call of the lane that found jobs which were there', async () => {
+  await q.add('a');
+  await q.add('a', 'b');
+  expect(await q.admin.get(q.key('lane'))).toBe('2\na');
+  expect(await rememberingLonger(q, () => plain(['c'], { seq: 2 }))).toBe(false);
+  expect(await plain(['c'], { seq: 3 })).toBe(true);
+  expect(await q.admin.get(q.key('lane'))).toBe('3\n');
 });
 
 describe('leaves it to `enqueue`, and changes nothing,', () => {

@@ -14,7 +14,7 @@ local leased = active == 1 and redis.pcall('ZADD', key_workers, string.format('%
 local is_new = type(leased) == 'number'
 local seen = is_new and redis.pcall('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs, 'GET')
 if is_new and seen then
-  is_new = type(seen) == 'string' and (tonumber(string.match(seen, '^%d+')) or math.huge) < tonumber(arg_seq)
+  is_new = type(seen) == 'string' and (tonumber(seen) or tonumber(string.match(seen, '^%d+')) or math.huge) < tonumber(arg_seq)
 end
 if not is_new then
   if type(seen) == 'string' then redis.call('SET', key_lane, seen, 'PX', arg_rememberMs) end

@@ -30,7 +30,7 @@ if is_new and arg_maxEvents > 0 then
 end
 local seen = is_new and redis.pcall('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs, 'GET')
 if is_new and seen then
-  is_new = type(seen) == 'string' and (tonumber(string.match(seen, '^%d+')) or math.huge) < tonumber(arg_seq)
+  is_new = type(seen) == 'string' and (tonumber(seen) or tonumber(string.match(seen, '^%d+')) or math.huge) < tonumber(arg_seq)
 end
 if not is_new then
   if type(seen) == 'string' then redis.call('SET', key_lane, seen, 'PX', arg_rememberMs) end

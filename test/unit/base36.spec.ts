@@ -1,0 +1,28 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { timeText } from '#lib/job/base36.js';
+
+const NOW = Date.UTC(2026, 6, 1);
+const STEP = 36 ** 3;
+
+describe('a time in base 36', () => {
+  it('is what numbers know how to write, whatever was asked for before', () => {
+    const ms = fc.oneof(
+      fc.integer({ min: -STEP, max: STEP * 2 }),
+      fc.integer({ min: NOW, max: NOW + STEP * 2 }),
+      fc.nat({ max: 36 ** 9 - 1 }),
+      fc.constant(Number.NaN),
+    );
+    fc.assert(
+      fc.property(fc.array(ms, { minLength: 1, maxLength: 20 }), (times) => {
+        expect(times.map(timeText)).toEqual(times.map((time) => time.toString(36)));
+      }),
+    );
+  });
+
+  it('is right over the ends of what it remembers', () => {
+    const edge = Math.ceil(NOW / STEP) * STEP;
+    const times = [STEP - 1, STEP, edge - 1, edge, edge - 1, edge + STEP - 1, edge + STEP, edge];
+    expect(times.map(timeText)).toEqual(times.map((time) => time.toString(36)));
+  });
+});
