@@ -2,7 +2,7 @@ import { RedisRefusedError } from '../errors.js';
 import { BusyWait } from './busy-wait.js';
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
-import { flat } from './fixed-args.js';
+import { flat, type FixedArgs } from './fixed-args.js';
 import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
@@ -20,6 +20,9 @@ const STORED = { kind: 'stored', duplicates: [] } as const;
 
 interface Claiming {
   readonly claimer: IdleClaimer;
+  /** What stands first in each call: made once for a name that the worker has. */
+  worker: string;
+  fixed: FixedArgs | null;
   /** An add that may have to go another way: what is called behind it waits, or it would come before. */
   undecided: Promise<boolean> | null;
 }
@@ -39,7 +42,7 @@ export class RedisAdds {
   ) {}
 
   claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
-    if (claimer) this.claiming.set(queue, { claimer, undecided: null });
+    if (claimer) this.claiming.set(queue, { claimer, worker: '', fixed: null, undecided: null });
     else this.claiming.delete(queue);
   }
 
@@ -83,10 +86,14 @@ export class RedisAdds {
     const { seq } = call;
     const rememberMs = ttlOf(call);
     const { maxEvents } = this.settings.limitsOf(queue);
-    const fixed = enqueueClaimed.fix(this.store.keysOfWorker(queue, worker));
+    const keys = this.store.keysOf(queue);
+    if (claiming.worker !== worker || !claiming.fixed) {
+      claiming.worker = worker;
+      claiming.fixed = enqueueClaimed.fix(this.store.keysOfWorker(queue, worker));
+    }
     const args = enqueueClaimed.encodeBehind(
-      fixed,
-      [this.store.keysOf(queue).lane(call.lane)],
+      claiming.fixed,
+      [keys.lane(call.lane)],
       { seq, rememberMs, id, body, name, worker, claimSeq, leaseMs, maxEvents },
       {},
     );

@@ -60,6 +60,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly logger = new Logger('QueueWorker');
   private readonly claims = new Claims();
   private suspects = 0;
+  /** The last claim has found less than it asked for, and nothing was made of that yet. */
+  private isDry = false;
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
@@ -192,9 +194,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.parts.heard(this.queue, this.worker, answer);
       this.planDue(answer.dueInMs);
     }
+    this.isDry = asked > 0 && !saturated;
     if (this.state !== 'running') this.releaseClaims();
-    else if (asked > 0 && !saturated) this.sleep();
-    else if (asked > 0 && this.want() > 0) this.exchanger.kick();
+    else if (asked > 0 && saturated && this.want() > 0) this.exchanger.kick();
   }
 
   known(): string[] {
@@ -291,6 +293,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   startClaimed(): void {
     this.fill();
+    if (!this.isDry) return;
+    this.isDry = false;
+    // Behind the start: who waits for the job waits for nothing else.
+    if (this.state === 'running') this.sleep();
   }
 
   private fill(): void {
