@@ -8,7 +8,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { Claims } from './claims.js';
 import type { Doorbell, Sleeper } from './doorbell.js';
 import { drainPool } from './drain.js';
-import { DueTimer } from './due-timer.js';
+import { DueJobs } from './due-jobs.js';
 import { Exchanger, type Answered, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
@@ -44,10 +44,6 @@ export interface WorkerPoolParts {
   ) => void;
 }
 
-/** Due jobs moved at once by one that cannot run them. */
-const PROMOTE = 250;
-const PROMOTE_AGAIN_MS = 1000;
-
 /** The running side of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell. */
 export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, StraysSide {
   readonly queue: string;
@@ -69,7 +65,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private readonly strays: Strays;
   private readonly seat: Seat;
   private readonly opening: Opening;
-  private readonly dueTimer = new DueTimer(() => this.due());
+  private readonly dueJobs: DueJobs;
   private readonly hoard = new Hoard(this.claims, () => {
     this.prefetch.forget();
     this.giveBack();
@@ -93,6 +89,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     };
     this.exchanger = new Exchanger(parts.engine, this);
     this.strays = new Strays(parts.engine, this);
+    this.dueJobs = new DueJobs(parts.engine, this);
     this.executor = new Executor(parts.queue, (run) => this.ended(run), this.logger);
   }
 
@@ -142,7 +139,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.state = 'stopping';
     this.parts.engine.claimAtAdd?.(this.queue, null);
     this.parts.doorbell.leave(this);
-    this.dueTimer.clear();
+    this.dueJobs.stop();
     this.hoard.stop();
     this.releaseClaims();
     this.seat.changed();
@@ -192,7 +189,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (answer.kind === 'exchanged') {
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
       this.parts.heard(this.queue, this.worker, answer);
-      this.planDue(answer.dueInMs);
+      this.dueJobs.plan(answer.dueInMs);
     }
     this.isDry = asked > 0 && !saturated;
     if (this.state !== 'running') this.releaseClaims();
@@ -240,7 +237,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   looked({ work, dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {
-    if (dueInMs !== null) this.planDue(dueInMs);
+    if (dueInMs !== null) this.dueJobs.plan(dueInMs);
     this.parts.heard(this.queue, this.worker, { leaseInMs, scheduleInMs });
     if (work) this.wake();
   }
@@ -385,20 +382,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private sleep(): void {
     if (this.seat.hasFree) this.parts.doorbell.join(this);
     else this.parts.doorbell.leave(this);
-  }
-
-  private planDue(inMs: number | null): void {
-    if (this.state !== 'stopping') this.dueTimer.set(inMs);
-  }
-
-  /** A delayed job is due. Where there is no slot for it, it goes to the line all the same, and the bell wakes another. */
-  private due(): void {
-    if (this.want() > 0) return this.exchanger.kick();
-    this.parts.engine.promote(this.queue, PROMOTE).then(
-      ({ dueInMs }) => this.planDue(dueInMs),
-      // The link tells; whoever is there again first moves what is due.
-      () => this.planDue(PROMOTE_AGAIN_MS),
-    );
   }
 }
 
