@@ -167,3 +167,11 @@ describe('checkQueueName', () => {
     );
   });
 });
+
+it('refuses a name behind one that was the same but for its type, or was refused itself', () => {
+  for (const name of ['', undefined, Object('work'), 'wo\nrk', 'wo\nrk']) {
+    expect(checkJobName('work')).toBe('work');
+    expect(() => checkJobName(name)).toThrow(InvalidJobNameError);
+    expect(() => checkJobName(name)).toThrow(InvalidJobNameError);
+  }
+});
