@@ -25,7 +25,7 @@ export function flat(args: readonly Arg[]): readonly Value[] {
 
 /** What `EVALSHA` was given, for `EVAL`. */
 export function inFull(text: string, args: readonly Arg[]): Value[] {
-  return [text, ...flat(args).slice(1)];
+  return flat(args).with(0, text);
 }
 
 /** One argument as it is sent; `measure`: how long it is. */

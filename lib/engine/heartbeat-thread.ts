@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { Connections } from './connections.js';
 import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
 import { ProcessRenewal } from './process-renewal.js';
+import { inFull } from './fixed-args.js';
 import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/beat.js';
 import { isForgotten, within } from './waiting.js';
@@ -82,21 +83,21 @@ async function beatOnce(
   [workers, record, active, cancels]: [string, string, string, string],
 ): Promise<void> {
   const { leaseMs, recordMs } = start;
-  const values = beat.encode({ workers, worker: record, active, cancels }, { worker, leaseMs, recordMs }, {});
+  const args = beat.encode({ workers, worker: record, active, cancels }, { worker, leaseMs, recordMs }, {});
   try {
-    const raw = await run(start.script, values);
+    const raw = await run(beat, args);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });
   } catch {
     // The link has told; the next beat comes soon.
   }
 }
 
-async function run(script: Pick<AnyScript, 'name' | 'sha' | 'text'>, values: Value[]): Promise<unknown> {
+async function run(script: Pick<AnyScript, 'name' | 'text'>, args: Value[]): Promise<unknown> {
   try {
-    return await link.send(script.name, 'evalsha', [script.sha, ...values], callMs);
+    return await link.send(script.name, 'evalsha', args, callMs);
   } catch (error) {
     if (!isForgotten(error)) throw error;
-    return link.send(script.name, 'eval', [script.text, ...values], callMs);
+    return link.send(script.name, 'eval', inFull(script.text, args), callMs);
   }
 }
 

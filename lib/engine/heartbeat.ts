@@ -5,7 +5,6 @@ import type { EngineSettings } from './clients.js';
 import type { QueueKeys } from './keys.js';
 import { encodeProcess } from './process-codec.js';
 import type { ProcessRecord } from './process-verbs.js';
-import { beat } from './scripts/beat.js';
 
 /** What the thread is started with; everything in it can be cloned. */
 export interface HeartbeatStart {
@@ -16,7 +15,6 @@ export interface HeartbeatStart {
   readonly maxBlockMs: number;
   readonly recordMs: number;
   readonly callMs: number;
-  readonly script: { readonly name: string; readonly sha: string; readonly text: string };
   /** Int32: at 0 a number that rises while the event loop turns, then for each slot whether its worker holds jobs. */
   readonly shared: SharedArrayBuffer;
 }
@@ -52,7 +50,6 @@ export function openHeartbeatThread(
   if (typeof connection === 'function') return null;
   const shared = new SharedArrayBuffer(4 * (1 + MAX_SLOTS));
   const { leaseMs, beatMs, maxBlockMs } = plan;
-  const script = { name: beat.name, sha: beat.sha, text: beat.text };
   const start: HeartbeatStart = {
     connection,
     prefix,
@@ -61,7 +58,6 @@ export function openHeartbeatThread(
     maxBlockMs,
     recordMs,
     callMs,
-    script,
     shared,
   };
   let thread: Worker;

@@ -7,7 +7,7 @@ const REMEMBER_MS = 600_000;
 /** Longer than the longest lease, so that the keys of a system that is alive never end, and those of a dead one do. */
 const KEEP_MS = 4 * 3_600_000;
 
-/** Everything behind `EVALSHA sha` of one registration; without `info` it is as it was. */
+/** What `EVALSHA` takes for one registration; without `info` it is as it was. */
 export function encodeRegistration(prefix: string, process: string, info: string, leaseMs: number): Value[] {
   const args = { process, info, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
   return register.encode(processKeys(prefix), args, {});
@@ -29,7 +29,7 @@ export class ProcessRenewal {
   constructor(
     private readonly prefix: string,
     private readonly leaseMs: number,
-    private readonly run: (script: typeof register, values: Value[]) => Promise<unknown>,
+    private readonly run: (script: typeof register, args: Value[]) => Promise<unknown>,
   ) {}
 
   /** From now on it says this. */
@@ -63,8 +63,8 @@ export class ProcessRenewal {
     // Beats come a little early or late.
     if (info === '' || (!isNew && now - this.renewedAt < this.leaseMs * 0.45)) return;
     try {
-      const values = encodeRegistration(this.prefix, this.process, isNew ? info : '', this.leaseMs);
-      const answer = await this.run(register, values);
+      const args = encodeRegistration(this.prefix, this.process, isNew ? info : '', this.leaseMs);
+      const answer = await this.run(register, args);
       this.renewedAt = now;
       if (isNew) {
         this.written = info;

@@ -2,7 +2,7 @@ import { RedisRefusedError } from '../errors.js';
 import { BusyWait } from './busy-wait.js';
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
-import { flat, type FixedArgs } from './fixed-args.js';
+import { inFull, type FixedArgs } from './fixed-args.js';
 import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
@@ -146,10 +146,10 @@ export class RedisAdds {
       {},
     );
     return [
-      ['eval', [enqueueBegin.text, ...begin]],
+      ['eval', inFull(enqueueBegin.text, begin)],
       ['hset', [named.jobs, ...fields]],
       ['rpush', [named.wait, ...ids]],
-      ['eval', [enqueueEnd.text, ...enqueueEnd.encode(named, {}, {})]],
+      ['eval', inFull(enqueueEnd.text, enqueueEnd.encode(named, {}, {}))],
     ];
   }
 
@@ -190,8 +190,8 @@ export class RedisAdds {
     if (!replication) return this.store.call(enqueue, args, this.within(deadline));
     const { raw, replicas } = await this.replicators.of(queue).run({
       verb: enqueue.name,
-      script: enqueue,
-      values: flat(args).slice(1),
+      text: enqueue.text,
+      args,
       replication,
       withinMs: msUntil(deadline),
     });

@@ -22,8 +22,8 @@ export class RedisProcesses implements ProcessVerbs {
   ) {}
 
   async register(record: ProcessRecord, leaseMs: number): Promise<void> {
-    const values = encodeRegistration(this.prefix, record.id, encodeProcess(record), leaseMs);
-    await this.store.call(register, [register.sha, ...values], this.store.callMs);
+    const args = encodeRegistration(this.prefix, record.id, encodeProcess(record), leaseMs);
+    await this.store.call(register, args, this.store.callMs);
   }
 
   async unregister(process: string): Promise<void> {

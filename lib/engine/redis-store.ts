@@ -62,7 +62,7 @@ export class RedisStore {
     more?: readonly string[],
     withinMs = this.callMs,
   ): Promise<Reply> {
-    return this.call(script, [script.sha, ...script.encode(keys, args, lists, more)], withinMs);
+    return this.call(script, script.encode(keys, args, lists, more), withinMs);
   }
 
   /** The same with what `EVALSHA` takes encoded already. */

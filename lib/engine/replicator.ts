@@ -1,7 +1,7 @@
 import { RedisRefusedError, RedisUnavailableError } from '../errors.js';
 import { isSame, type Replication } from '../options/durability.js';
 import type { Link } from './link.js';
-import type { Value } from './script.js';
+import { inFull, type Arg } from './fixed-args.js';
 import { isForgotten } from './waiting.js';
 
 /** What `WAIT` may take beyond its time before its connection counts as silent. */
@@ -9,11 +9,11 @@ const MARGIN_MS = 1000;
 /** Redis looks ten times a second for clients that have waited long enough; the answer must still arrive in time. */
 const LATE_MS = 200;
 
-/** A script with all its values, to be run and replicated. */
+/** A script with all that `EVALSHA` takes, to be run and replicated. */
 export interface ReplicatedCall {
   readonly verb: string;
-  readonly script: { readonly sha: string; readonly text: string };
-  readonly values: readonly Value[];
+  readonly text: string;
+  readonly args: Arg[];
   readonly replication: Replication;
   readonly withinMs: number;
 }
@@ -31,8 +31,8 @@ interface Pending {
   readonly timer: NodeJS.Timeout;
   readonly resolve: (replicated: Replicated) => void;
   readonly reject: (error: unknown) => void;
-  /** Send the whole text: the server has forgotten the script. */
-  inFull: boolean;
+  /** The server has forgotten the script: it is sent in full. */
+  whole: boolean;
 }
 
 /**
@@ -55,7 +55,7 @@ export class Replicator {
     await this.link.whenUp(call.verb, deadline);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.expire(pending), deadline - performance.now());
-      const pending: Pending = { call, deadline, timer, resolve, reject, inFull: false };
+      const pending: Pending = { call, deadline, timer, resolve, reject, whole: false };
       this.pending.push(pending);
       this.next();
     });
@@ -99,10 +99,12 @@ export class Replicator {
       1,
       Math.floor(Math.min(replication.timeoutMs, left - Math.min(LATE_MS, left / 2))),
     );
-    const answers = round.map(({ call, inFull, timer }) => {
+    const answers = round.map(({ call, whole, timer }) => {
       clearTimeout(timer);
-      const [name, first] = inFull ? ['eval', call.script.text] : ['evalsha', call.script.sha];
-      return this.link.write(call.verb, name, [first, ...call.values], Math.min(deadline, now + this.callMs));
+      const { verb, text, args } = call;
+      const until = Math.min(deadline, now + this.callMs);
+      if (whole) return this.link.write(verb, 'eval', inFull(text, args), until);
+      return this.link.write(verb, 'evalsha', args, until);
     });
     // In the same go as the scripts: a connection made in between would have written nothing to wait for.
     const until = Math.min(deadline, now + waitMs + MARGIN_MS);
@@ -123,9 +125,9 @@ export class Replicator {
     try {
       raw = await answer;
     } catch (error) {
-      if (isForgotten(error) && !pending.inFull) {
+      if (isForgotten(error) && !pending.whole) {
         // What this round waits for holds nothing of it, so it goes into the next.
-        pending.inFull = true;
+        pending.whole = true;
         this.pending.unshift(pending);
       } else {
         pending.reject(error);

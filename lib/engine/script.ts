@@ -54,11 +54,11 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   readonly text: string;
   readonly sha: string;
   readonly reply: (raw: any) => Reply;
-  /** Everything behind `EVALSHA sha`: number of keys, keys, arguments, lists. */
+  /** All that `EVALSHA` takes: the script, number of keys, keys, arguments, lists. */
   encode(keys: KeyValues<K>, args: ArgValues<A>, lists: ListValues<L>, more?: readonly string[]): Value[];
   /** The script and the first of its keys, for calls that all begin so: made once for an object of keys, which is kept. */
   fix(keys: Partial<KeyValues<K>>): FixedArgs;
-  /** Those, and what follows them: the other keys in their order, arguments, lists. All that `EVALSHA` takes. */
+  /** Those, and what follows them: the other keys in their order, arguments, lists. It is what `encode` answers too. */
   encodeBehind(fixed: FixedArgs, keys: readonly string[], args: ArgValues<A>, lists: ListValues<L>): Arg[];
 }
 
@@ -99,7 +99,7 @@ export function defineScript<
     sha: createHash('sha1').update(text).digest('hex'),
     reply: shape.reply,
     encode(keys, args, lists, more) {
-      const out: Value[] = [shape.keys.length + (more?.length ?? 0)];
+      const out: Value[] = [script.sha, shape.keys.length + (more?.length ?? 0)];
       for (const name of shape.keys) out.push(keys[name]);
       if (more) for (const key of more) out.push(key);
       return append(out, args, lists);

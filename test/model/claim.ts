@@ -22,5 +22,5 @@ export function addClaimed(engine: QueueEngine, add: EnqueueCall, own: ExchangeC
     { seq, rememberMs, id, body, name, worker, claimSeq: own.seq, leaseMs, maxEvents: 10_000 },
     {},
   );
-  return store.call(enqueueClaimed, [enqueueClaimed.sha, ...values], 5_000);
+  return store.call(enqueueClaimed, values, 5_000);
 }

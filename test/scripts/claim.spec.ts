@@ -238,7 +238,7 @@ itRefusesWrongTypes(q, {
       { worker: WORKER, seq, leaseMs: LEASE_MS, recordMs: 1_000, want: 4, separator: '|', maxEvents: 10 },
       {},
     );
-    return () => q.engine['store'].call(claim, [claim.sha, ...values], 5_000);
+    return () => q.engine['store'].call(claim, values, 5_000);
   },
   except: ['events'],
 });

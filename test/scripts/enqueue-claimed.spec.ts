@@ -31,7 +31,7 @@ function claimed({ id = 'a', seq = 1, worker = WORKER, claimSeq = 2, maxEvents =
     { seq, rememberMs: 10_000, id, body, name, worker, claimSeq, leaseMs: LEASE_MS, maxEvents },
     {},
   );
-  return q.engine['store'].call(enqueueClaimed, [enqueueClaimed.sha, ...values], 5_000);
+  return q.engine['store'].call(enqueueClaimed, values, 5_000);
 }
 
 describe('where nothing waits', () => {

@@ -24,7 +24,7 @@ function plain(
     },
     {},
   );
-  return q.engine['store'].call(enqueuePlain, [enqueuePlain.sha, ...values], 5_000);
+  return q.engine['store'].call(enqueuePlain, values, 5_000);
 }
 
 it.each([[['a']], [['a', 'b', 'c']]])('stores %j at the end of the line, rings, and says so', async (ids) => {
