@@ -4,12 +4,12 @@ import {
   RedisUnavailableError,
   NotRunningError,
   UnsupportedRedisError,
-  type GodwitError,
+  GodwitError,
 } from '../errors.js';
-import { FlatCommand } from './command.js';
+import { FlatCommand, type Sender } from './command.js';
 import type { LinkEvent } from './engine.js';
 import type { Arg } from './fixed-args.js';
-import { LinkedSet, type Linked } from './linked-set.js';
+import { LinkedSet } from './linked-set.js';
 import { retryDelay } from './waiting.js';
 
 /** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
@@ -25,20 +25,14 @@ const TRY_MS = 3000;
 /** How long the end of a client is waited for. */
 const CLOSE_MS = 2000;
 
-interface Pending extends Linked<Pending> {
-  readonly verb: string;
-  readonly deadline: number;
-  readonly reject: (error: GodwitError) => void;
-}
-
 /**
  * One connection of ours. What ioredis leaves open is closed here: no call waits longer than its deadline (a silent
  * socket is destroyed, so that it reconnects), nothing is ever resent behind the caller's back, a client that has given
  * up is replaced, and every failure says whether the call may have reached Redis.
  */
-export class Link {
+export class Link implements Sender {
   private client: Redis | null = null;
-  private readonly pending = new LinkedSet<Pending>();
+  private readonly pending = new LinkedSet<FlatCommand>();
   private watch: NodeJS.Timeout | null = null;
   private readonly waiters = new Set<() => void>();
   private closed = false;
@@ -116,22 +110,35 @@ export class Link {
   write(verb: string, name: string, args: Arg[], deadline: number): Promise<any> {
     const client = this.client;
     if (!client) return Promise.reject(new NotRunningError(verb));
-    return new Promise((resolve, reject) => {
-      const pending: Pending = { verb, deadline, reject, before: undefined, after: undefined, isIn: false };
-      this.pending.add(pending);
-      const command = new FlatCommand(name, args);
-      (client.sendCommand(command) as Promise<unknown>).then(
-        (told) => {
-          this.settle(pending);
-          // Whoever stands before the client may have answered in its place.
-          resolve(told === undefined ? command.takeReply() : told);
-        },
-        (error: Error) => {
-          this.settle(pending);
-          reject(this.translate(verb, error));
-        },
-      );
-    });
+    const command = this.track(new FlatCommand(name, args, verb, deadline, this));
+    try {
+      const told = client.sendCommand(command) as Promise<unknown>;
+      if (told !== command.promise) return this.answeredBy(told, command);
+    } catch (error) {
+      command.reject(error as Error);
+    }
+    return command.promise;
+  }
+
+  /** Whoever stands before the client may answer in its place: his answer counts, and is waited for as long. */
+  private answeredBy(told: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
+    sent.leaveSender();
+    const command = this.track(new FlatCommand(sent.name, [], sent.verb, sent.deadline, this));
+    Promise.resolve(told).then(
+      (reply) => command.give(reply),
+      (error: Error) => command.reject(error),
+    );
+    return command.promise;
+  }
+
+  private track(command: FlatCommand): FlatCommand {
+    this.pending.add(command);
+    return command;
+  }
+
+  /** Told by each command. */
+  ended(command: FlatCommand): void {
+    this.pending.delete(command);
   }
 
   /**
@@ -182,10 +189,10 @@ export class Link {
     this.up = false;
     if (this.watch) clearInterval(this.watch);
     this.watch = null;
-    for (const { verb, reject } of this.pending) {
-      reject(new RedisUnavailableError(verb, 'unknown', 'the connection was closed before the answer came'));
+    for (const command of this.pending) {
+      const why = 'the connection was closed before the answer came';
+      command.fail(new RedisUnavailableError(command.verb, 'unknown', why));
     }
-    this.pending.clear();
     this.wake();
     if (client) await end(client);
   }
@@ -264,7 +271,7 @@ export class Link {
 
   private notUp(verb: string): GodwitError {
     const { lastError } = this;
-    const refused = lastError?.name === 'ReplyError' ? this.translate(verb, lastError) : lastError;
+    const refused = lastError?.name === 'ReplyError' ? this.explain(verb, lastError) : lastError;
     if (refused instanceof RedisRefusedError && REFUSALS.has(refused.reply)) return refused;
     const why = `no connection to Redis in time${lastError ? ` (${lastError.message})` : ''}`;
     return new RedisUnavailableError(verb, 'no', why, { cause: lastError });
@@ -272,10 +279,6 @@ export class Link {
 
   private wake(): void {
     for (const waiter of this.waiters) waiter();
-  }
-
-  private settle(pending: Pending): void {
-    this.pending.delete(pending);
   }
 
   /** After a handler that blocked the event loop timers come first: answers may lie unread in the socket. So it looks once more. */
@@ -290,11 +293,10 @@ export class Link {
 
   private checkDeadlines(now: number): void {
     let late = false;
-    for (const pending of this.pending) {
-      if (pending.deadline > now) continue;
+    for (const command of this.pending) {
+      if (command.deadline > now) continue;
       late = true;
-      this.settle(pending);
-      pending.reject(new RedisUnavailableError(pending.verb, 'unknown', 'Redis did not answer in time'));
+      command.fail(new RedisUnavailableError(command.verb, 'unknown', 'Redis did not answer in time'));
     }
     if (late) {
       this.report(new Error(`the ${this.role} connection went silent and was cut`));
@@ -318,7 +320,9 @@ export class Link {
     }
   }
 
-  private translate(verb: string, error: Error): GodwitError {
+  /** What a caller is told in the place of what ioredis says. */
+  explain(verb: string, error: Error): GodwitError {
+    if (error instanceof GodwitError) return error;
     withoutCommand(error);
     const message = error.message ?? String(error);
     if (error.name === 'ReplyError') {

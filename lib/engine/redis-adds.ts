@@ -16,7 +16,7 @@ import { msUntil } from './waiting.js';
 
 type Transaction = [name: string, args: Value[]][];
 
-const STORED = { kind: 'stored', duplicates: [] } as const;
+const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
 interface Claiming {
   readonly claimer: IdleClaimer;
@@ -24,7 +24,7 @@ interface Claiming {
   worker: string;
   fixed: FixedArgs | null;
   /** An add that may have to go another way: what is called behind it waits, or it would come before. */
-  undecided: Promise<boolean> | null;
+  undecided: Promise<EnqueueAnswer> | null;
 }
 
 /**
@@ -46,41 +46,38 @@ export class RedisAdds {
     else this.claiming.delete(queue);
   }
 
-  async enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     const deadline = performance.now() + call.withinMs;
     // A call that waits for replicas counts them on a connection of its own.
-    if (!call.replication) {
-      const claiming = this.claiming.get(queue);
-      while (claiming?.undecided) await claiming.undecided.catch(() => undefined);
-      const claimed = claiming && this.enqueueClaimed(queue, call, deadline, claiming);
-      if (claimed && (await claimed)) return STORED;
-      const much = this.enqueueMuch(queue, call, deadline);
-      if (much && (await much)) return STORED;
-      const stored = this.enqueuePlain(queue, call, deadline);
-      if (stored) {
-        this.busyWait.begin();
-        try {
-          if (await stored) return STORED;
-        } finally {
-          this.busyWait.end();
-        }
-      }
-    }
-    return this.enqueueAny(queue, call, deadline);
+    if (call.replication) return this.enqueueAny(queue, call, deadline);
+    const claiming = this.claiming.get(queue);
+    if (!claiming) return this.enqueueLine(queue, call, deadline);
+    if (claiming.undecided) return this.enqueueBehind(queue, call, deadline, claiming);
+    return this.enqueueClaimed(queue, call, deadline, claiming) ?? this.enqueueLine(queue, call, deadline);
   }
 
-  /** Whether that was all: the job is plain, new, and claimed by the worker of this process. */
+  private async enqueueBehind(
+    queue: string,
+    call: EnqueueCall,
+    deadline: number,
+    claiming: Claiming,
+  ): Promise<EnqueueAnswer> {
+    while (claiming.undecided) await claiming.undecided.catch(() => undefined);
+    return this.enqueueClaimed(queue, call, deadline, claiming) ?? this.enqueueLine(queue, call, deadline);
+  }
+
+  /** Null where nothing was sent: the job is not plain, or no worker of this process is idle. */
   private enqueueClaimed(
     queue: string,
     call: EnqueueCall,
     deadline: number,
     claiming: Claiming,
-  ): Promise<boolean> | false {
+  ): Promise<EnqueueAnswer> | null {
     const { claimer } = claiming;
     const job = call.jobs[0]!;
-    if (call.jobs.length > 1 || !isPlain(job)) return false;
+    if (call.jobs.length > 1 || !isPlain(job)) return null;
     const claim = claimer.begin();
-    if (!claim) return false;
+    if (!claim) return null;
     const { worker, seq: claimSeq, leaseMs } = claim;
     const { id, body, name } = job;
     const { seq } = call;
@@ -100,10 +97,13 @@ export class RedisAdds {
     claiming.undecided = this.store.call(enqueueClaimed, args, this.within(deadline)).then(
       (now) => {
         claiming.undecided = null;
-        if (now !== null) this.store.setClock(now);
-        const claimed = [{ id, body, failed: 0, stalls: 0 }];
-        claimer.end(claim, now === null ? null : { kind: 'claimed', claimed, held: null });
-        return now !== null;
+        if (now === null) {
+          claimer.end(claim, null);
+          return this.enqueueLine(queue, call, deadline);
+        }
+        this.store.setClock(now);
+        claimer.end(claim, { kind: 'claimed', claimed: [{ id, body, failed: 0, stalls: 0 }], held: null });
+        return STORED;
       },
       (error: unknown) => {
         claiming.undecided = null;
@@ -112,6 +112,21 @@ export class RedisAdds {
       },
     );
     return claiming.undecided;
+  }
+
+  /** To the end of the line. */
+  private async enqueueLine(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
+    const much = this.enqueueMuch(queue, call, deadline);
+    if (much && (await much)) return STORED;
+    const stored = this.enqueuePlain(queue, call, deadline);
+    if (!stored) return this.enqueueAny(queue, call, deadline);
+    this.busyWait.begin();
+    try {
+      if (await stored) return STORED;
+    } finally {
+      this.busyWait.end();
+    }
+    return this.enqueueAny(queue, call, deadline);
   }
 
   /**

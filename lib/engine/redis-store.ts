@@ -66,20 +66,28 @@ export class RedisStore {
   }
 
   /** The same with what `EVALSHA` takes encoded already. */
-  async call<Reply>(
+  call<Reply>(
     script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
     args: Arg[],
     withinMs: number,
   ): Promise<Reply> {
+    const { link } = this;
+    if (!link) return this.callFirst(script, args, withinMs);
     const deadline = performance.now() + withinMs;
-    let raw: unknown;
-    try {
-      raw = await this.commands.send(script.name, 'evalsha', args, withinMs);
-    } catch (error) {
+    return link.send(script.name, 'evalsha', args, withinMs).then(script.reply, (error: unknown) => {
       if (!isForgotten(error)) throw error;
-      raw = await this.commands.send(script.name, 'eval', inFull(script.text, args), msUntil(deadline));
-    }
-    return script.reply(raw);
+      const full = link.send(script.name, 'eval', inFull(script.text, args), msUntil(deadline));
+      return full.then(script.reply);
+    });
+  }
+
+  private async callFirst<Reply>(
+    script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
+    args: Arg[],
+    withinMs: number,
+  ): Promise<Reply> {
+    this.commands.open();
+    return this.call(script, args, withinMs);
   }
 
   /** @param near a key on whose server to run a command that names none. */

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { FlatCommand } from '#lib/engine/command.js';
 import { FixedArgs } from '#lib/engine/fixed-args.js';
 import { LARGE, mibLeftOf } from '../support/young.js';
@@ -82,21 +82,82 @@ describe('a command of ours', () => {
     expect(new FlatCommand('get', ['key', 1]).args).toEqual(['key', 1]);
   });
 
-  it('has its reply once, and its promise tells only that there is one', async () => {
-    const command = new FlatCommand('lrange', ['key', 0, -1]);
-    command.resolve([Buffer.from('a'), [Buffer.from('b')], 1, null]);
-    expect(await command.promise).toBeUndefined();
-    expect(command.takeReply()).toEqual(['a', ['b'], 1, null]);
-    expect(command.takeReply()).toBeUndefined();
+  it('ends once, with the first answer or error, and tells its sender before', async () => {
+    const told: FlatCommand[] = [];
+    const sender = {
+      ended: (command: FlatCommand) => void told.push(command),
+      explain: (verb: string, error: Error) => new Error(`${verb}: ${error.message}`),
+    };
+    const answered = new FlatCommand('lrange', ['key', 0, -1], 'look', 0, sender);
+    answered.resolve([Buffer.from('a'), [Buffer.from('b')], 1, null]);
+    answered.reject(new Error('too late'));
+    expect(told).toEqual([answered]);
+    expect(await answered.promise).toEqual(['a', ['b'], 1, null]);
+    const failed = new FlatCommand('lrange', ['key', 0, -1], 'look', 0, sender);
+    failed.reject(new Error('no such list'));
+    failed.resolve([Buffer.from('too late')]);
+    expect(told).toEqual([answered, failed]);
+    await expect(failed.promise).rejects.toThrow('look: no such list');
   });
 
-  it('keeps neither reply nor arguments from quick collections', () => {
+  it('fails where its answer cannot be read', async () => {
+    const command = new FlatCommand('get', ['key']);
+    const unreadable = Buffer.from('a');
+    unreadable.toString = () => {
+      throw new Error('too long for a string');
+    };
+    command.resolve(unreadable);
+    await expect(command.promise).rejects.toThrow('too long for a string');
+  });
+
+  it('may be looked at by functions in the place of its own, which call those without their object', async () => {
+    const seen: unknown[] = [];
+    const watch = (command: FlatCommand) => {
+      const { resolve, reject } = command;
+      command.resolve = (reply: unknown) => {
+        seen.push(reply);
+        resolve(reply);
+      };
+      command.reject = (error: Error) => {
+        seen.push(error);
+        reject(error);
+      };
+      return command;
+    };
+    const answered = watch(new FlatCommand('get', ['key']));
+    answered.resolve('hello');
+    expect(await answered.promise).toBe('hello');
+    const failed = watch(new FlatCommand('get', ['key']));
+    const error = new Error('no');
+    failed.reject(error);
+    await expect(failed.promise).rejects.toBe(error);
+    expect(seen).toEqual(['hello', error]);
+  });
+
+  it('leaves no timer that ioredis has set for it', () => {
+    vi.useFakeTimers();
+    try {
+      const command = new FlatCommand('get', ['key']);
+      command.setTimeout(1_000);
+      expect(vi.getTimerCount()).toBe(1);
+      command.resolve('hello');
+      expect(vi.getTimerCount()).toBe(0);
+      const late = new FlatCommand('get', ['key']);
+      late.setTimeout(1_000);
+      vi.advanceTimersByTime(1_000);
+      return expect(late.promise).rejects.toThrow('timed out');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('keeps neither reply nor arguments from quick collections', async () => {
     const large = Buffer.alloc(LARGE, 'x');
     let chars = 0;
-    const left = mibLeftOf(300, () => {
+    const left = await mibLeftOf(300, async () => {
       const command = new FlatCommand('get', ['key', large.toString()]);
       command.resolve(large);
-      chars += (command.takeReply() as string).length;
+      chars += (await command.promise).length;
     });
     expect(chars).toBe(320 * LARGE);
     expect(left).toBeLessThan(10);

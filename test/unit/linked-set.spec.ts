@@ -47,9 +47,9 @@ describe('a linked set', () => {
     expect(seen).toEqual(['a', 'b', 'd']);
   });
 
-  it('keeps nothing of what has left it from quick collections', () => {
+  it('keeps nothing of what has left it from quick collections', async () => {
     const set = new LinkedSet<Item>();
-    const left = mibLeftOf(300, () => {
+    const left = await mibLeftOf(300, () => {
       set.add(item(Buffer.alloc(LARGE, 'x').toString()));
       // There is always somebody there who would be taken along into a new table.
       if (set.size > 3) set.delete([...set][0]!);
