@@ -21,6 +21,7 @@ interface Registration {
   readonly config: string;
   readonly given: QueueOptions;
   readonly resolved: ResolvedQueueOptions;
+  readonly limits: QueueLimits;
 }
 
 /**
@@ -66,7 +67,7 @@ export class QueueRegistry {
     }
     const first = this.queues.get(given.name);
     if (first === undefined) {
-      this.queues.set(given.name, { config, given, resolved });
+      this.queues.set(given.name, { config, given, resolved, limits: limitsOf(resolved) });
     } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
       this.faults.push(
         new QueueConflictError(given.name, showOptions(keyed(first)), showOptions(keyed({ config, given })))
@@ -118,22 +119,29 @@ export class QueueRegistry {
    * @throws {InvalidQueueNameError} when none could.
    */
   optionsOf(queue: string): ResolvedQueueOptions {
-    const found = this.queues.get(queue);
-    if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
-    return found.resolved;
+    return this.registrationOf(queue).resolved;
   }
 
-  /** What is kept of a queue. Throws what `optionsOf` does. */
+  /** What is kept of a queue: the same object at every call. Throws what `optionsOf` does. */
   limitsOf(queue: string): QueueLimits {
-    const { events, dead, completed } = this.optionsOf(queue);
-    return {
-      maxEvents: events.max,
-      eventsAgeMs: events.ageMs,
-      deadMax: dead.max,
-      deadAgeMs: dead.ageMs,
-      completedMax: completed.max,
-    };
+    return this.registrationOf(queue).limits;
   }
+
+  private registrationOf(queue: string): Registration {
+    const found = this.queues.get(queue);
+    if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
+    return found;
+  }
+}
+
+function limitsOf({ events, dead, completed }: ResolvedQueueOptions): QueueLimits {
+  return {
+    maxEvents: events.max,
+    eventsAgeMs: events.ageMs,
+    deadMax: dead.max,
+    deadAgeMs: dead.ageMs,
+    completedMax: completed.max,
+  };
 }
 
 /** The options of one registration on one line, without the name, which the sentence has already. */

@@ -3,6 +3,7 @@ import { BusyWait } from './busy-wait.js';
 import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
 import { inFull, type FixedArgs } from './fixed-args.js';
+import type { QueueKeys } from './keys.js';
 import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
@@ -20,6 +21,8 @@ const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
 interface Claiming {
   readonly claimer: IdleClaimer;
+  readonly keys: QueueKeys;
+  readonly maxEvents: number;
   /** What stands first in each call: made once for a name that the worker has. */
   worker: string;
   fixed: FixedArgs | null;
@@ -42,8 +45,10 @@ export class RedisAdds {
   ) {}
 
   claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
-    if (claimer) this.claiming.set(queue, { claimer, worker: '', fixed: null, undecided: null });
-    else this.claiming.delete(queue);
+    if (!claimer) return void this.claiming.delete(queue);
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const keys = this.store.keysOf(queue);
+    this.claiming.set(queue, { claimer, keys, maxEvents, worker: '', fixed: null, undecided: null });
   }
 
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
@@ -73,7 +78,7 @@ export class RedisAdds {
     deadline: number,
     claiming: Claiming,
   ): Promise<EnqueueAnswer> | null {
-    const { claimer } = claiming;
+    const { claimer, keys, maxEvents } = claiming;
     const job = call.jobs[0]!;
     if (call.jobs.length > 1 || !isPlain(job)) return null;
     const claim = claimer.begin();
@@ -82,8 +87,6 @@ export class RedisAdds {
     const { id, body, name } = job;
     const { seq } = call;
     const rememberMs = ttlOf(call);
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const keys = this.store.keysOf(queue);
     if (claiming.worker !== worker || !claiming.fixed) {
       claiming.worker = worker;
       claiming.fixed = enqueueClaimed.fix(this.store.keysOfWorker(queue, worker));

@@ -57,7 +57,8 @@ interface OptionsOnWire {
   d?: number;
 }
 
-const NO_OPTIONS: StoredJobOptions = Object.freeze({});
+/** What a job has that brings none along: the same object for all of them, so whoever meets it need not look into it. */
+export const NO_OPTIONS: RecordOptions & StoredJobOptions = Object.freeze({});
 
 let lastCreatedAt = -1;
 let lastName = '';
@@ -76,7 +77,8 @@ export function encodeBody(name: string, nowMs: number, options: RecordOptions, 
     lastName = name;
     lastHead = `${name}\n${timeText(createdAt)}\n`;
   }
-  return `${lastHead}${encodeOptions(createdAt, options)}\n${dataJson}`;
+  const fields = options === NO_OPTIONS ? '' : encodeOptions(createdAt, options);
+  return `${lastHead}${fields}\n${dataJson}`;
 }
 
 function encodeOptions(createdAt: number, options: RecordOptions): string {

@@ -1,3 +1,4 @@
+import { NO_OPTIONS } from '../job/job-record.js';
 import { InvalidOptionError } from '../errors.js';
 import {
   checkBackoff,
@@ -78,8 +79,6 @@ const readJobOptions = shape({
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
 });
-
-export const NO_OPTIONS: CheckedJobOptions = Object.freeze({});
 
 /**
  * Checks what was given to `add`. Without options the answer is one shared frozen object.

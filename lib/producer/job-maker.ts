@@ -1,12 +1,12 @@
 import type { EnqueueJob } from '../engine/engine.js';
 import type { AnyDefinition } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
-import { encodeBody, NO_DATA } from '../job/job-record.js';
+import { encodeBody, NO_DATA, NO_OPTIONS } from '../job/job-record.js';
 import { pathInside, pathText, type Path } from '../job/path.js';
 import { encodePayload } from '../job/payload.js';
 import { checkGiven } from '../job/validate.js';
 import type { Replication } from '../options/durability.js';
-import { checkJobOptions, NO_OPTIONS, type JobOptions } from '../options/job-options.js';
+import { checkJobOptions, type CheckedJobOptions, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** What the caller wants added, before anything is checked. */
@@ -40,7 +40,8 @@ export function makeJob(
 ): MadeJob {
   const name = checkJobName(request.name);
   const { options } = request;
-  const checked = options === undefined ? NO_OPTIONS : checkJobOptions(options, `${pathText(path)}.options`);
+  const checked: CheckedJobOptions =
+    options === undefined ? NO_OPTIONS : checkJobOptions(options, `${pathText(path)}.options`);
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue.maxPayloadBytes);
   const createdAt = Math.floor(now);
   const body = encodeBody(name, createdAt, checked, data);

@@ -39,10 +39,12 @@ export class QueueProducer {
     options?: JobOptions,
   ): Promise<AddResult>;
   add(queue: string, name: string, data: unknown, options?: JobOptions): Promise<AddResult>;
-  add(job: string | AnyDefinition, ...rest: unknown[]): Promise<AddResult> {
+  // Of a definition the second argument is the data, else the name; nothing is made to tell them apart.
+  add(job: string | AnyDefinition, second: unknown, third: unknown, fourth?: JobOptions): Promise<AddResult> {
     try {
-      const { queue, args } = this.read<JobOptions>(job, rest);
-      return queue.add(...args);
+      if (!isDefinition(job)) return this.queueOf(job).add(second as string, third, fourth);
+      const definition = checkDefinition(job, 'add()');
+      return this.queueOf(definition.queue).add(definition, second, third as JobOptions);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -84,16 +86,14 @@ export class QueueProducer {
     data: unknown,
     options?: WaitOptions,
   ): Promise<Result>;
-  async addAndWait(job: string | AnyDefinition, ...rest: unknown[]): Promise<unknown> {
-    const { queue, args } = this.read<WaitOptions>(job, rest);
-    return queue.addAndWait(...args);
-  }
-
-  /** The queue, and what its own method takes. */
-  private read<Options>(job: string | AnyDefinition, rest: unknown[]) {
-    const definition = isDefinition(job) ? checkDefinition(job, 'add()') : undefined;
-    const queue = this.queueOf(definition?.queue ?? (job as string));
-    const args = definition ? [definition, ...rest] : rest;
-    return { queue, args: args as [any, unknown, Options?] };
+  async addAndWait(
+    job: string | AnyDefinition,
+    second: unknown,
+    third: unknown,
+    fourth?: WaitOptions,
+  ): Promise<unknown> {
+    if (!isDefinition(job)) return this.queueOf(job).addAndWait(second as string, third, fourth);
+    const definition = checkDefinition(job, 'addAndWait()');
+    return this.queueOf(definition.queue).addAndWait(definition, second, third as WaitOptions);
   }
 }

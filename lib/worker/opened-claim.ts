@@ -1,5 +1,5 @@
 import type { ClaimedJob } from '../engine/engine.js';
-import { decodeBody, expiresAt } from '../job/job-record.js';
+import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-policy.js';
@@ -33,7 +33,7 @@ export function openClaim(job: ClaimedJob, { queue, policy, find, voice, now }: 
     const complaint = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${queue}'`;
     return { name, outcome: unrunnable('no-handler', complaint, failed), complaint };
   }
-  const own = mergeJobPolicy(body.options, policy, policy);
+  const own = body.options === NO_OPTIONS ? policy : mergeJobPolicy(body.options, policy, policy);
   const expires = expiresAt(body, own.expiresInMs);
   if (expires !== undefined && failed === 0 && now() > expires) {
     const why = `it was not started within ${own.expiresInMs} ms`;

@@ -42,7 +42,7 @@ it('lets who traces commands see what was asked, and what the answer was', async
   const watch = ({ command, args, result, error }: Traced) =>
     void seen.push([command, args.length, result ?? error?.name]);
   channel.asyncEnd.subscribe(watch as (traced: unknown) => void);
-  atEnd(() => void channel.asyncEnd.unsubscribe(watch as (traced: unknown) => void));
+  atEnd(() => channel.asyncEnd.unsubscribe(watch as (traced: unknown) => void));
   expect(await link.send('test', 'hset', [key(), 'id', 'hello'], 5_000)).toBe(1);
   expect(await link.send('test', 'hget', [key(), 'id'], 5_000)).toBe('hello');
   await expect(link.send('test', 'llen', [key()], 5_000)).rejects.toMatchObject({ reply: 'WRONGTYPE' });
