@@ -128,6 +128,17 @@ describe('what is drawn', () => {
     ]);
   });
 
+  it('passes over a run of what the table does not show', () => {
+    const run = (startedAt: string, scenario: string) =>
+      result(startedAt, { terms: { godwit: [], peer: [] }, rows: [{ scenario, key: 'perSecond' }] });
+    const { comparison } = newest([
+      run('2026-01-01', 'consume'),
+      run('2026-01-02', 'consume'),
+      run('2026-01-03', 'failing'),
+    ]);
+    expect(comparison!.startedAt).toBe('2026-01-02');
+  });
+
   it('has every scenario beside every peer, each from the newest run that has it', () => {
     const run = (startedAt: string, ...scenarios: string[]) =>
       result(startedAt, {

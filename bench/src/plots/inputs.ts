@@ -1,15 +1,16 @@
 import type { GrowthResult } from '../growth/result.js';
 import type { Result, Row } from '../report/result.js';
+import { linesFrom } from './table.js';
 
 export interface Inputs {
-  /** Absent where nobody has measured it. */
+  /** What the table and the bars show; absent where nobody has measured it. */
   readonly comparison?: Result;
   /** Of each scenario those of the newest run that compares it, in the order of the run with most scenarios. */
   readonly everyRow: readonly Row[];
   readonly growths: readonly GrowthResult[];
 }
 
-/** The newest run that compares systems, and of each growth the newest. */
+/** The newest run that compares systems in what the table shows, or in most of it, and of each growth the newest. */
 export function newest(results: readonly Result[]): Inputs {
   const latestFirst = results.toSorted((a, b) => b.startedAt.localeCompare(a.startedAt));
   const growths = new Map<string, GrowthResult>();
@@ -17,7 +18,8 @@ export function newest(results: readonly Result[]): Inputs {
     if (!growths.has(one.growth.name)) growths.set(one.growth.name, one);
   }
   const comparisons = latestFirst.filter((one) => !isGrowth(one) && Object.keys(one.terms).length > 1);
-  const [comparison] = comparisons;
+  const most = Math.max(...comparisons.map(({ rows }) => linesFrom(rows)));
+  const comparison = comparisons.find(({ rows }) => linesFrom(rows) === most);
   return {
     ...(comparison && { comparison }),
     everyRow: newestRows(comparisons),

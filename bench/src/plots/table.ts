@@ -35,6 +35,11 @@ const LINES: readonly Line[] = [
   { title: 'connections with 100 queues and 100 processors', scenario: 'connections', key: 'many' },
 ];
 
+/** How much of the table a run can fill. */
+export function linesFrom(rows: Result['rows']): number {
+  return LINES.filter(({ scenario, key }) => find(rows, scenario, key) !== undefined).length;
+}
+
 /** The figures as Markdown, a column per system; behind those of peers, how many times as good the own one is. */
 export function figuresTable({ rows, terms }: Pick<Result, 'rows' | 'terms'>, own: string): string {
   const peers = Object.keys(terms).filter((name) => name !== own);
