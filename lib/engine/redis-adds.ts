@@ -118,18 +118,26 @@ export class RedisAdds {
   }
 
   /** To the end of the line. */
-  private async enqueueLine(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
+  private enqueueLine(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
     const much = this.enqueueMuch(queue, call, deadline);
-    if (much && (await much)) return STORED;
+    if (!much) return this.enqueueScripted(queue, call, deadline);
+    return much.then((isDone) => (isDone ? STORED : this.enqueueScripted(queue, call, deadline)));
+  }
+
+  private enqueueScripted(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
     const stored = this.enqueuePlain(queue, call, deadline);
     if (!stored) return this.enqueueAny(queue, call, deadline);
     this.busyWait.begin();
-    try {
-      if (await stored) return STORED;
-    } finally {
-      this.busyWait.end();
-    }
-    return this.enqueueAny(queue, call, deadline);
+    return stored.then(
+      (isDone) => {
+        this.busyWait.end();
+        return isDone ? STORED : this.enqueueAny(queue, call, deadline);
+      },
+      (error: unknown) => {
+        this.busyWait.end();
+        throw error;
+      },
+    );
   }
 
   /**
@@ -175,21 +183,16 @@ export class RedisAdds {
   private enqueuePlain(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | false {
     const plain = encodePlain(call.jobs);
     if (!plain) return false;
+    const { ids, bodies } = plain;
     const { maxEvents } = this.settings.limitsOf(queue);
     const { seq } = call;
+    const names = maxEvents > 0 ? plain.names : '';
     const rememberMs = ttlOf(call);
     const keys = this.store.keysOf(queue);
     const args = enqueuePlain.encodeBehind(
       enqueuePlain.fix(keys.fixed),
       [keys.lane(call.lane)],
-      {
-        seq,
-        rememberMs,
-        maxEvents,
-        jobs: call.jobs.length,
-        ...plain,
-        names: maxEvents > 0 ? plain.names : '',
-      },
+      { seq, rememberMs, maxEvents, jobs: call.jobs.length, ids, bodies, names },
       {},
     );
     return this.store.call(enqueuePlain, args, this.within(deadline));
