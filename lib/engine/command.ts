@@ -5,6 +5,8 @@ import type { Linked } from './linked-set.js';
 
 /** Characters from which an argument is written by itself. */
 const LARGE = 16 * 1024;
+/** Characters up to which Node sends a text from its stack; with more a buffer is less work. */
+const SHORT = 4 * 1024;
 
 /** What a command without arguments has in the place of a list. ioredis makes lists flat, and this one is. */
 const NONE: Arg[] = Object.assign([], { flat: () => NONE });
@@ -134,7 +136,8 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     if (this.hasLarge()) return this.writeTo(socket);
     const text = this.encode(lengthOf);
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
-    if (Buffer.byteLength(text) === text.length) return Buffer.from(text, 'latin1');
+    if (Buffer.byteLength(text) === text.length)
+      return text.length < SHORT ? text : Buffer.from(text, 'latin1');
     return this.encode(bytesOf);
   }
 

@@ -1,11 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import type { EnqueueJob, QueueEngine } from '../engine/engine.js';
+import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../engine/engine.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../engine/waiting.js';
 import { NotReplicatedError, RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
 import type { Replication } from '../options/durability.js';
 
 /** No replica is waited for in less than this: Redis ends a wait up to a tenth of a second late. */
 const SHORTEST_MS = 250;
+
+/** One call, and what has become of it so far. */
+interface Sending {
+  readonly jobs: readonly EnqueueJob[];
+  readonly deadline: number;
+  readonly replication: Replication | null;
+  readonly seq: number;
+  readonly since: number;
+  tries: number;
+  /** Whether any try may have stored them. */
+  applied: Applied;
+  /** Once they were stored, with fewer replicas than asked for. */
+  shortage: NotReplicatedError | undefined;
+}
 
 /** Calls one after another under one name with rising numbers, by which the store knows a repetition. */
 export class Lane {
@@ -19,38 +33,65 @@ export class Lane {
   ) {}
 
   /** Answers the ids that were already there. The call is repeated until it is answered as it should be, or its time is over. */
-  async send(
+  send(
     jobs: readonly EnqueueJob[],
     deadline: number,
     replication: Replication | null,
   ): Promise<readonly string[]> {
-    const { name: lane, timeoutMs } = this;
     const seq = ++this.seq;
     const since = performance.now();
-    let applied: Applied = 'no';
-    let shortage: NotReplicatedError | undefined;
-    for (let tries = 1; ; tries++) {
-      try {
-        const withinMs = msUntil(deadline);
-        const isRepeated = tries > 1;
-        const call = { lane, seq, isRepeated, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
-        const answer = await this.engine.enqueue(this.queue, call);
-        if (answer.kind !== 'stored')
-          throw new RedisUnavailableError('add', 'unknown', 'a later call overtook it');
-        const { replicas = 0 } = answer;
-        if (replication === null || replicas >= replication.replicas) return answer.duplicates;
-        const waitedMs = Math.round(performance.now() - since);
-        shortage = new NotReplicatedError(this.queue, replication.replicas, replicas, waitedMs);
-        throw shortage;
-      } catch (error) {
-        if (error instanceof RedisUnavailableError && error.applied === 'unknown') applied = 'unknown';
-        const left = deadline - performance.now();
-        // That it was stored once says more than what became of the last repetition.
-        const enough = shortage === undefined ? 0 : SHORTEST_MS;
-        if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
-        await pause(Math.min(repeatDelay(error, tries), left));
-      }
+    return this.attempt({
+      jobs,
+      deadline,
+      replication,
+      seq,
+      since,
+      tries: 0,
+      applied: 'no',
+      shortage: undefined,
+    });
+  }
+
+  // One promise where the first try does it, as nearly every one: an async function would make two.
+  private attempt(sending: Sending): Promise<readonly string[]> {
+    const { jobs, deadline, replication, seq } = sending;
+    const { name: lane, timeoutMs } = this;
+    const isRepeated = sending.tries++ > 0;
+    const withinMs = msUntil(deadline);
+    const call = { lane, seq, isRepeated, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
+    let answered: Promise<EnqueueAnswer>;
+    try {
+      answered = this.engine.enqueue(this.queue, call);
+    } catch (error) {
+      return this.again(sending, error);
     }
+    return answered.then(
+      (answer) => {
+        const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= (replication?.replicas ?? 0);
+        return isStored ? answer.duplicates : this.again(sending, this.shortcomingOf(sending, answer));
+      },
+      (error: unknown) => this.again(sending, error),
+    );
+  }
+
+  private shortcomingOf(sending: Sending, answer: EnqueueAnswer): Error {
+    if (answer.kind !== 'stored')
+      return new RedisUnavailableError('add', 'unknown', 'a later call overtook it');
+    const waitedMs = Math.round(performance.now() - sending.since);
+    const { replicas } = sending.replication!;
+    sending.shortage = new NotReplicatedError(this.queue, replicas, answer.replicas ?? 0, waitedMs);
+    return sending.shortage;
+  }
+
+  private async again(sending: Sending, error: unknown): Promise<readonly string[]> {
+    if (error instanceof RedisUnavailableError && error.applied === 'unknown') sending.applied = 'unknown';
+    const { deadline, shortage, applied, tries } = sending;
+    const left = deadline - performance.now();
+    // That it was stored once says more than what became of the last repetition.
+    const enough = shortage === undefined ? 0 : SHORTEST_MS;
+    if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
+    await pause(Math.min(repeatDelay(error, tries), left));
+    return this.attempt(sending);
   }
 }
 
