@@ -170,7 +170,10 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
   private encode(measure: (text: string) => number): string {
     const { given } = this;
     let text = this.start();
-    for (let at = this.first; at < given.length; at++) text += argText(String(given[at] as Value), measure);
+    for (let at = this.first; at < given.length; at++) {
+      const arg = given[at] as Value;
+      text += argText(typeof arg === 'string' ? arg : String(arg), measure);
+    }
     return `${text}\r\n`;
   }
 

@@ -19,6 +19,14 @@ type Transaction = [name: string, args: Value[]][];
 
 const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
+/** What is the same for all plain jobs of a queue. */
+interface Line {
+  readonly keys: QueueKeys;
+  readonly maxEvents: number;
+  /** What stands first in each call. */
+  readonly fixed: FixedArgs;
+}
+
 interface Claiming {
   readonly claimer: IdleClaimer;
   readonly keys: QueueKeys;
@@ -36,6 +44,7 @@ interface Claiming {
  */
 export class RedisAdds {
   private readonly claiming = new Map<string, Claiming>();
+  private readonly lines = new Map<string, Line>();
   private readonly busyWait = new BusyWait();
 
   constructor(
@@ -184,18 +193,27 @@ export class RedisAdds {
     const plain = encodePlain(call.jobs);
     if (!plain) return false;
     const { ids, bodies } = plain;
-    const { maxEvents } = this.settings.limitsOf(queue);
+    const { keys, maxEvents, fixed } = this.lineOf(queue);
     const { seq } = call;
     const names = maxEvents > 0 ? plain.names : '';
     const rememberMs = ttlOf(call);
-    const keys = this.store.keysOf(queue);
     const args = enqueuePlain.encodeBehind(
-      enqueuePlain.fix(keys.fixed),
+      fixed,
       [keys.lane(call.lane)],
       { seq, rememberMs, maxEvents, jobs: call.jobs.length, ids, bodies, names },
       {},
     );
     return this.store.call(enqueuePlain, args, this.within(deadline));
+  }
+
+  private lineOf(queue: string): Line {
+    let line = this.lines.get(queue);
+    if (!line) {
+      const keys = this.store.keysOf(queue);
+      const { maxEvents } = this.settings.limitsOf(queue);
+      this.lines.set(queue, (line = { keys, maxEvents, fixed: enqueuePlain.fix(keys.fixed) }));
+    }
+    return line;
   }
 
   private async enqueueAny(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {

@@ -20,6 +20,11 @@ export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L exte
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];
   readonly args: A;
+  /**
+   * Hands on the arguments in their order, where a call is made for each job: name by name they are read from objects of all shapes,
+   * the slowest way that V8 has. Whether none is forgotten is checked where the script is defined.
+   */
+  readonly listArgs?: (args: ArgValues<A>, out: { push(...values: Value[]): void }) => void;
   /** Values of varying number; they follow the arguments in this order. */
   readonly lists?: readonly L[];
   /** Whether further keys, one per worker, follow the named ones (`more_first`, `more_last` in KEYS). */
@@ -80,8 +85,11 @@ export function defineScript<
   const text = prologue(shape) + fragments(shape.uses ?? []) + readLua(`./scripts/${shape.name}.lua`);
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
+  const { listArgs } = shape;
+  if (listArgs) checkListed(shape.name, argNames, listArgs);
   const append = <Out extends Arg>(out: (Out | Value)[], args: ArgValues<A>, lists: ListValues<L>) => {
-    for (const name of argNames) out.push(args[name as keyof A]);
+    if (listArgs) listArgs(args, out);
+    else for (const name of argNames) out.push(args[name as keyof A]);
     for (const name of listNames) out.push(lists[name].length);
     for (const name of listNames) {
       const values = lists[name];
@@ -124,9 +132,21 @@ export function defineScript<
   return script;
 }
 
+/** @throws where what is listed are not the arguments in their order. */
+function checkListed<A extends ArgTypes>(
+  script: string,
+  names: readonly string[],
+  listArgs: NonNullable<ScriptShape<never, A, never, never>['listArgs']>,
+): void {
+  const listed: Value[] = [];
+  listArgs(Object.fromEntries(names.map((name) => [name, name])) as ArgValues<A>, listed);
+  if (listed.join() !== names.join())
+    throw new Error(`${script} lists ${listed.join()}, not ${names.join()}`);
+}
+
 const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
 
-function prologue(shape: ScriptShape<ScriptKeyName, ArgTypes, string, unknown>): string {
+function prologue(shape: Omit<ScriptShape<ScriptKeyName, ArgTypes, string, unknown>, 'listArgs'>): string {
   const lines: string[] = [FLAGS[shape.memory]];
   shape.keys.forEach((name, i) => lines.push(`local key_${name} = KEYS[${i + 1}]`));
   const each = shape.keysOfQueues;

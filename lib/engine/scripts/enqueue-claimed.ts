@@ -16,5 +16,7 @@ export const enqueueClaimed = defineScript({
     leaseMs: 'digits',
     maxEvents: 'int',
   },
+  listArgs: (a, out) =>
+    void out.push(a.seq, a.rememberMs, a.id, a.body, a.name, a.worker, a.claimSeq, a.leaseMs, a.maxEvents),
   reply: (raw: number): number | null => raw || null,
 });
