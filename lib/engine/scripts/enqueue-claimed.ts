@@ -17,6 +17,6 @@ export const enqueueClaimed = defineScript({
     maxEvents: 'int',
   },
   listArgs: (a, out) =>
-    void out.push(a.seq, a.rememberMs, a.id, a.body, a.name, a.worker, a.claimSeq, a.leaseMs, a.maxEvents),
+    out.push(a.seq, a.rememberMs, a.id, a.body, a.name, a.worker, a.claimSeq, a.leaseMs, a.maxEvents),
   reply: (raw: number): number | null => raw || null,
 });

@@ -18,6 +18,6 @@ export const enqueuePlain = defineScript({
     bodies: 'text',
     names: 'text',
   },
-  listArgs: (a, out) => void out.push(a.seq, a.rememberMs, a.maxEvents, a.jobs, a.ids, a.bodies, a.names),
+  listArgs: (a, out) => out.push(a.seq, a.rememberMs, a.maxEvents, a.jobs, a.ids, a.bodies, a.names),
   reply: (raw: 0 | 1): boolean => raw === 1,
 });
