@@ -127,16 +127,17 @@ describe('what it costs to work off', () => {
   });
 
   // Several queues settle and claim beside each other: which of them falls asleep first, and which of them shares a turn of
-  // the event loop with which, is up to the machine. So here only what costs clearly more is noticed.
+  // the event loop with which, is up to the machine. That is up to five calls, so there are so many jobs that those weigh little, and only
+  // what costs clearly more is noticed.
   it.each([
-    ['ten queues, a pool for each', { jobs: 3_000, concurrency: 10, queues: queuesNamed(10) }],
+    ['ten queues, a pool for each', { jobs: 12_000, concurrency: 10, queues: queuesNamed(10) }],
     [
       'four queues in strict order, one pool',
-      { jobs: 2_000, concurrency: 100, queues: queuesNamed(4), isShared: true },
+      { jobs: 8_000, concurrency: 100, queues: queuesNamed(4), isShared: true },
     ],
   ])('%s', async (what, work) => {
     await expectCommitted(`consume ${what}`, () =>
-      measureWork(redis, work, { countsNode: false, tolerance: 0.3 }),
+      measureWork(redis, work, { countsNode: false, tolerance: 0.15 }),
     );
   });
 
