@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Folders whose specs take a minute or two each. */
+/** Folders with specs that take a minute or two. */
 const LONG = /\/test\/(chaos|failover|model)\//;
 
 /** Without times of an earlier run Vitest takes large files first; a small one that takes a minute would then end long after all others. */

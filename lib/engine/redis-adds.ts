@@ -19,18 +19,17 @@ type Transaction = [name: string, args: Value[]][];
 
 const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
-/** What is the same for all plain jobs of a queue. */
+/** What is the same for all adds to a queue. */
 interface Line {
   readonly keys: QueueKeys;
   readonly maxEvents: number;
-  /** What stands first in each call. */
+  /** What stands first in each call of `enqueue-plain`. */
   readonly fixed: FixedArgs;
 }
 
 interface Claiming {
   readonly claimer: IdleClaimer;
-  readonly keys: QueueKeys;
-  readonly maxEvents: number;
+  readonly line: Line;
   /** What stands first in each call: made once for a name that the worker has. */
   worker: string;
   fixed: FixedArgs | null;
@@ -55,9 +54,8 @@ export class RedisAdds {
 
   claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
     if (!claimer) return void this.claiming.delete(queue);
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const keys = this.store.keysOf(queue);
-    this.claiming.set(queue, { claimer, keys, maxEvents, worker: '', fixed: null, undecided: null });
+    const line = this.lineOf(queue);
+    this.claiming.set(queue, { claimer, line, worker: '', fixed: null, undecided: null });
   }
 
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
@@ -87,7 +85,8 @@ export class RedisAdds {
     deadline: number,
     claiming: Claiming,
   ): Promise<EnqueueAnswer> | null {
-    const { claimer, keys, maxEvents } = claiming;
+    const { claimer, line } = claiming;
+    const { keys, maxEvents } = line;
     const job = call.jobs[0]!;
     if (call.jobs.length > 1 || !isPlain(job)) return null;
     const claim = claimer.begin();
@@ -164,8 +163,7 @@ export class RedisAdds {
   private transactionOf(queue: string, call: EnqueueCall): Transaction {
     const { jobs, seq, lane } = call;
     const rememberMs = ttlOf(call);
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const keys = this.store.keysOf(queue);
+    const { keys, maxEvents } = this.lineOf(queue);
     const named = { ...keys.fixed, lane: keys.lane(lane), undo: keys.undo };
     const { ids, fields, names } = encodeMuch(jobs);
     const begin = enqueueBegin.encode(
@@ -218,8 +216,7 @@ export class RedisAdds {
 
   private async enqueueAny(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
     const { replication } = call;
-    const { maxEvents } = this.settings.limitsOf(queue);
-    const keys = this.store.keysOf(queue);
+    const { keys, maxEvents } = this.lineOf(queue);
     const args = enqueue.encodeBehind(
       enqueue.fix(keys.fixed),
       [keys.lane(call.lane)],

@@ -9,6 +9,9 @@ import { isForgotten, isPassing, msUntil } from './waiting.js';
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;
 
+/** What is needed of a script once its arguments are encoded. */
+type Encoded<Reply> = Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'text' | 'reply'>;
+
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
   private link: CommandLink | undefined;
@@ -66,11 +69,7 @@ export class RedisStore {
   }
 
   /** The same with what `EVALSHA` takes encoded already. */
-  call<Reply>(
-    script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
-    args: Arg[],
-    withinMs: number,
-  ): Promise<Reply> {
+  call<Reply>(script: Encoded<Reply>, args: Arg[], withinMs: number): Promise<Reply> {
     const { link } = this;
     if (!link) return this.callFirst(script, args, withinMs);
     const deadline = performance.now() + withinMs;
@@ -81,11 +80,8 @@ export class RedisStore {
     });
   }
 
-  private async callFirst<Reply>(
-    script: Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'sha' | 'text' | 'reply'>,
-    args: Arg[],
-    withinMs: number,
-  ): Promise<Reply> {
+  /** Async, as there may be no connection any more, and `call` does not throw. */
+  private async callFirst<Reply>(script: Encoded<Reply>, args: Arg[], withinMs: number): Promise<Reply> {
     this.commands.open();
     return this.call(script, args, withinMs);
   }

@@ -5,8 +5,8 @@ import { runInNewContext } from 'node:vm';
 export const LARGE = 100 * 1024;
 
 /**
- * MiB that quick collections alone leave of what `make` makes, one collection behind each ten calls, each awaited. Quick ones collect whatever no old
- * object leads to, dead or alive.
+ * MiB that quick collections alone leave of what `make` makes, one collection behind each ten calls, each of which is awaited.
+ * Quick ones collect whatever no old object leads to, dead or alive.
  */
 export async function mibLeftOf(calls: number, make: () => unknown): Promise<number> {
   setFlagsFromString('--expose-gc');

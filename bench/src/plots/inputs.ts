@@ -18,8 +18,7 @@ export function newest(results: readonly Result[]): Inputs {
     if (!growths.has(one.growth.name)) growths.set(one.growth.name, one);
   }
   const comparisons = latestFirst.filter((one) => !isGrowth(one) && Object.keys(one.terms).length > 1);
-  const most = Math.max(...comparisons.map(({ rows }) => linesFrom(rows)));
-  const comparison = comparisons.find(({ rows }) => linesFrom(rows) === most);
+  const [comparison] = comparisons.toSorted((a, b) => linesFrom(b.rows) - linesFrom(a.rows));
   return {
     ...(comparison && { comparison }),
     everyRow: newestRows(comparisons),
