@@ -13,7 +13,10 @@ export const MAX_CALL_JOBS = 500;
 export const MAX_CALL_BYTES = 32 * 1024 * 1024;
 /** Calls on their way at once: while Redis works on one, the next is written. */
 const LANES = 2;
-/** So many adds of one tick do not wait for its end: while Redis works on these, the next are made and written. */
+/**
+ * So many adds of one tick do not wait for its end: while Redis works on these, the next are made and written. It is so behind a
+ * single job too: else all others would go on waiting for the one call, and that one for the other.
+ */
 const EARLY_JOBS = 50;
 /** Jobs of single adds that may wait here while Redis is away; beyond that an add is refused at once. */
 const MAX_BUFFERED = 20_000;
@@ -28,8 +31,9 @@ interface Waiting {
 }
 
 /**
- * The way of added jobs to the store. Adds of one tick travel together, many of them in two calls. Each call has the next number of
- * its lane and is repeated with it until it is answered or its time is over, so that a lost reply never makes a second job.
+ * The way of added jobs to the store. Adds of one tick travel together, many of them in two calls; one that comes behind a single one
+ * goes at once. Each call has the next number of its lane and is repeated with it until it is answered or its time is over, so that a
+ * lost reply never makes a second job.
  */
 export class Enqueuer {
   private readonly local: Batcher;
@@ -63,6 +67,10 @@ class Batcher {
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
   private flushing = false;
+  /** Jobs in calls on their way. */
+  private underWay = 0;
+  /** The last call was of one job, as likely the next. */
+  private isSingle = false;
   /** Of the adds of this tick. */
   private deadline = 0;
 
@@ -85,7 +93,7 @@ class Batcher {
     if (!this.flushing) this.deadline = performance.now() + this.timeoutMs;
     return new Promise((resolve, reject) => {
       this.buffer.push({ job, deadline: this.deadline, resolve, reject });
-      if (this.buffer.length === EARLY_JOBS && this.free.length === LANES) this.flush();
+      if (this.isEarly()) this.flush();
       else this.schedule();
     });
   }
@@ -98,6 +106,13 @@ class Batcher {
     } finally {
       this.giveBack(lane);
     }
+  }
+
+  /** Whether the call is not to wait for what else is added in this tick. */
+  private isEarly(): boolean {
+    const { length } = this.buffer;
+    if (length === EARLY_JOBS) return this.underWay <= 1;
+    return length === 1 && this.isSingle && this.underWay === 0;
   }
 
   private schedule(): void {
@@ -116,6 +131,8 @@ class Batcher {
     const lane = this.buffer.length > 0 ? this.free.pop() : undefined;
     if (!lane) return;
     const batch = this.take();
+    this.underWay += batch.length;
+    this.isSingle = batch.length === 1;
     void lane
       .send(
         batch.map((waiting) => waiting.job),
@@ -127,10 +144,12 @@ class Batcher {
           const there = duplicates.length > 0 ? new Set(duplicates) : null;
           for (const { job, resolve } of batch)
             resolve(addResult(this.queue, job, there !== null && there.has(job.id)));
+          this.underWay -= batch.length;
           this.giveBack(lane);
         },
         (error: Error) => {
           for (const waiting of batch) waiting.reject(error);
+          this.underWay -= batch.length;
           this.giveBack(lane);
         },
       );

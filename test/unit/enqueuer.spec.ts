@@ -48,18 +48,50 @@ describe('adds of one tick', () => {
     await answered();
   });
 
-  it('leave in one while another is on its way, and wait while two are', async () => {
+  it.each([
+    [1, [1, 50], [1, 50, 150]],
+    [2, [2, 100], [2, 100, 100]],
+  ])(
+    'leave in two while one job is on its way, in one while more are, and wait while two calls are: %i',
+    async (first, meanwhile, behind) => {
+      const { add, sizes, calls, answered } = slow();
+      add(first);
+      await endOfTick();
+      add(100);
+      await endOfTick();
+      add(100);
+      await endOfTick();
+      expect(sizes()).toEqual(meanwhile);
+      calls[0]!.answer.open({ kind: 'stored', duplicates: [] });
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(sizes()).toEqual(behind);
+      await answered();
+    },
+  );
+
+  it('leave at once where the last call was of one job and is answered: the first of them, the others together', async () => {
     const { add, sizes, calls, answered } = slow();
+    const answer = async () => {
+      for (const call of calls) call.answer.open({ kind: 'stored', duplicates: [] });
+      await new Promise((resolve) => setImmediate(resolve));
+    };
     add(1);
+    expect(sizes()).toEqual([]);
     await endOfTick();
-    add(100);
+    add(1);
+    expect(sizes()).toEqual([1]);
     await endOfTick();
-    add(100);
+    expect(sizes()).toEqual([1, 1]);
+    await answer();
+    add(3);
+    expect(sizes()).toEqual([1, 1, 1]);
     await endOfTick();
-    expect(sizes()).toEqual([1, 100]);
-    calls[0]!.answer.open({ kind: 'stored', duplicates: [] });
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(sizes()).toEqual([1, 100, 100]);
+    expect(sizes()).toEqual([1, 1, 1, 2]);
+    await answer();
+    add(1);
+    expect(sizes()).toEqual([1, 1, 1, 2]);
+    await endOfTick();
+    expect(sizes()).toEqual([1, 1, 1, 2, 1]);
     await answered();
   });
 });
