@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Observable } from 'rxjs';
 import type { QueueEvent } from './queue-event.js';
 import { EventReader, type EventEngine, type ListenOptions } from './event-reader.js';
@@ -13,6 +14,8 @@ export class EventReaders {
   private readonly readers = new Map<EventEngine, EventReader>();
   private readonly states = new Map<EventReader, EventsStatus>();
   private readonly closers = new Set<() => void>();
+  /** All are told where what the first of them keeps by AsyncLocalStorage is not seen: the loop that reads goes on from its call. */
+  private readonly scope = new AsyncResource('GodwitEvents');
   private stopped = false;
 
   constructor(private readonly sourceOf: (queue: string) => EventEngine) {
@@ -25,7 +28,8 @@ export class EventReaders {
 
   /** Tells `next` every event from now on (or after `since`) until the function it returns is called. */
   listen(queue: string, options: ListenOptions, next: (event: QueueEvent) => void): () => void {
-    return this.stopped ? () => {} : this.readerOf(queue).listen(queue, options, next);
+    if (this.stopped) return () => {};
+    return this.scope.runInAsyncScope(() => this.readerOf(queue).listen(queue, options, next));
   }
 
   /** Settles once nothing that happens in the queue from then on is missed; undefined when nobody listens to it. */

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type {
   ClaimAnswer,
@@ -71,6 +72,8 @@ export class Exchanger implements IdleClaimer {
   private stopped = false;
   private timer: NodeJS.Timeout | undefined;
   private quiet: (() => void)[] = [];
+  /** What is claimed together with an add of a request starts where what that keeps by AsyncLocalStorage is not seen. */
+  private readonly scope = new AsyncResource('GodwitWorker');
 
   constructor(
     private readonly engine: QueueEngine,
@@ -267,6 +270,10 @@ export class Exchanger implements IdleClaimer {
   }
 
   private answered(call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+    this.scope.runInAsyncScope(() => this.hear(call, answer));
+  }
+
+  private hear(call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
     if (this.stopped) return;
     this.onItsWay = [];
     this.complainedAt = 0;
