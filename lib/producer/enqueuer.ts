@@ -112,7 +112,9 @@ class Batcher {
   private isEarly(): boolean {
     const { length } = this.buffer;
     if (length === EARLY_JOBS) return this.underWay <= 1;
-    return length === 1 && this.isSingle && this.underWay === 0;
+    if (length > 1 || !this.isSingle || this.underWay > 0) return false;
+    // Beside a wait for replicas a tick is nothing, and those of one call share it.
+    return this.buffer[0]!.job.replication === null;
   }
 
   private schedule(): void {
