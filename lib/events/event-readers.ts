@@ -14,7 +14,7 @@ export class EventReaders {
   private readonly readers = new Map<EventEngine, EventReader>();
   private readonly states = new Map<EventReader, EventsStatus>();
   private readonly closers = new Set<() => void>();
-  /** All are told where what the first of them keeps by AsyncLocalStorage is not seen: the loop that reads goes on from its call. */
+  /** Where all are told. The loop that reads would else run with what the first of them keeps by AsyncLocalStorage. */
   private readonly scope = new AsyncResource('GodwitEvents');
   private stopped = false;
 

@@ -63,7 +63,6 @@ export class Enqueuer {
 
 /** Makes calls of what is added, and sends as many at a time as there are lanes. */
 class Batcher {
-  private readonly lanes: Lane[];
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
   private flushing = false;
@@ -79,8 +78,7 @@ class Batcher {
     private readonly queue: string,
     private readonly timeoutMs: number,
   ) {
-    this.lanes = Array.from({ length: LANES }, () => new Lane(engine, queue, timeoutMs));
-    this.free = [...this.lanes];
+    this.free = Array.from({ length: LANES }, () => new Lane(engine, queue, timeoutMs));
   }
 
   add(job: MadeJob): Promise<AddResult> {
@@ -146,13 +144,11 @@ class Batcher {
           const there = duplicates.length > 0 ? new Set(duplicates) : null;
           for (const { job, resolve } of batch)
             resolve(addResult(this.queue, job, there !== null && there.has(job.id)));
-          this.underWay -= batch.length;
-          this.giveBack(lane);
+          this.ended(lane, batch);
         },
         (error: Error) => {
           for (const waiting of batch) waiting.reject(error);
-          this.underWay -= batch.length;
-          this.giveBack(lane);
+          this.ended(lane, batch);
         },
       );
     if (this.buffer.length > 0) this.schedule();
@@ -195,6 +191,11 @@ class Batcher {
     const all = this.buffer;
     this.buffer = [];
     return all;
+  }
+
+  private ended(lane: Lane, { length }: readonly Waiting[]): void {
+    this.underWay -= length;
+    this.giveBack(lane);
   }
 
   private giveBack(lane: Lane): void {

@@ -72,7 +72,7 @@ export class Exchanger implements IdleClaimer {
   private stopped = false;
   private timer: NodeJS.Timeout | undefined;
   private quiet: (() => void)[] = [];
-  /** What is claimed together with an add of a request starts where what that keeps by AsyncLocalStorage is not seen. */
+  /** Where handlers start. Claimed in the add of a request, a job would else run with what that keeps by AsyncLocalStorage. */
   private readonly scope = new AsyncResource('GodwitWorker');
 
   constructor(

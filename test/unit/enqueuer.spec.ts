@@ -21,16 +21,21 @@ function slow() {
     }
   };
   const sizes = () => calls.map(({ ids }) => ids.length);
+  const store = (from: number, to?: number) => {
+    for (const { answer } of calls.slice(from, to)) answer.open({ kind: 'stored', duplicates: [] });
+    return endOfTurn();
+  };
   const answered = async () => {
-    for (const { answer } of calls) answer.open({ kind: 'stored', duplicates: [] });
+    void store(0);
     const sent = calls.flatMap(({ ids }) => ids);
     expect(await Promise.all(given)).toEqual(sent);
     expect(sent).toEqual(sent.map((_, i) => `j${i}`));
   };
-  return { add, sizes, calls, answered };
+  return { add, sizes, store, answered };
 }
 
 const endOfTick = () => new Promise<void>((resolve) => process.nextTick(resolve));
+const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('adds of one tick', () => {
   it.each([
@@ -54,7 +59,7 @@ describe('adds of one tick', () => {
   ])(
     'leave in two while one job is on its way, in one while more are, and wait while two calls are: %i',
     async (first, meanwhile, behind) => {
-      const { add, sizes, calls, answered } = slow();
+      const { add, sizes, store, answered } = slow();
       add(first);
       await endOfTick();
       add(100);
@@ -62,19 +67,14 @@ describe('adds of one tick', () => {
       add(100);
       await endOfTick();
       expect(sizes()).toEqual(meanwhile);
-      calls[0]!.answer.open({ kind: 'stored', duplicates: [] });
-      await new Promise((resolve) => setImmediate(resolve));
+      await store(0, 1);
       expect(sizes()).toEqual(behind);
       await answered();
     },
   );
 
   it('leave at once where the last call was of one job and is answered: the first of them, the others together', async () => {
-    const { add, sizes, calls, answered } = slow();
-    const answer = async () => {
-      for (const call of calls) call.answer.open({ kind: 'stored', duplicates: [] });
-      await new Promise((resolve) => setImmediate(resolve));
-    };
+    const { add, sizes, store, answered } = slow();
     add(1);
     expect(sizes()).toEqual([]);
     await endOfTick();
@@ -82,12 +82,12 @@ describe('adds of one tick', () => {
     expect(sizes()).toEqual([1]);
     await endOfTick();
     expect(sizes()).toEqual([1, 1]);
-    await answer();
+    await store(0);
     add(3);
     expect(sizes()).toEqual([1, 1, 1]);
     await endOfTick();
     expect(sizes()).toEqual([1, 1, 1, 2]);
-    await answer();
+    await store(0);
     add(1);
     expect(sizes()).toEqual([1, 1, 1, 2]);
     await endOfTick();
