@@ -161,6 +161,11 @@ export interface ExchangeCall {
   readonly worker: string;
   /** 1 for the first exchange of a worker, then rising by one; a repetition carries the same number. */
   readonly seq: number;
+  /**
+   * It may be on its way at the same time as another one of this worker, and has numbers of its own. Not before the first
+   * exchange of the worker has been answered: else it is not known. @default false
+   */
+  readonly beside?: boolean;
   readonly leaseMs: number;
   readonly want: number;
   /** Whether a job that has stalled twice may be among the claimed: at most one at a time for a worker. */
@@ -240,7 +245,8 @@ export type BeatAnswer =
   | {
       readonly kind: 'alive';
       readonly held: number;
-      readonly seq: number;
+      /** How many it has made. */
+      readonly exchanges: number;
       /** Why, by id: jobs this worker holds that were cancelled. Where there are more than 1,000, some of them. */
       readonly cancels: ReadonlyMap<string, string>;
     }

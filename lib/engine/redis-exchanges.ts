@@ -36,6 +36,7 @@ export class RedisExchanges {
       {
         worker,
         seq,
+        beside: call.beside ? 1 : 0,
         leaseMs,
         recordMs: this.recordMs,
         want,

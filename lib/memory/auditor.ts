@@ -110,5 +110,5 @@ function takeBack(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSett
 }
 
 function isKnown(queue: MemoryQueue, worker: MemoryWorker): boolean {
-  return worker.recordAt(queue.now)?.seq != null;
+  return worker.recordAt(queue.now)?.last != null;
 }

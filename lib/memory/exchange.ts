@@ -21,12 +21,14 @@ export function exchange(
   const { seq, leaseMs } = call;
   const worker = queue.worker(call.worker);
   const record = worker.recordAt(queue.now);
-  const last = record?.seq ?? null;
+  const which = call.beside ? 'beside' : 'last';
+  const last = record?.[which] ?? null;
   if (last === null && seq > 1) return { kind: 'unknown-worker' };
-  if (last !== null && seq < last) return { kind: 'stale' };
-  if (last === seq) {
-    const still = record!.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    return answer(queue, worker, record!.lost, still);
+  if (call.beside && !record?.last) return { kind: 'unknown-worker' };
+  if (last !== null && seq < last.seq) return { kind: 'stale' };
+  if (last?.seq === seq) {
+    const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
+    return answer(queue, worker, last.lost, still);
   }
 
   const heldBefore = worker.held.size;
@@ -39,7 +41,7 @@ export function exchange(
   if (claimed.length > 0 || heldBefore > 0)
     worker.leaseAt = worker.held.size > 0 ? queue.now + leaseMs : null;
   const gave = claimed.map(({ id }) => id);
-  worker.note({ seq, gave, lost, leaseMs, until: queue.now + recordMs });
+  worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + recordMs });
   queue.say(says, limits);
   return answer(queue, worker, lost, claimed);
 }

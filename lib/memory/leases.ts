@@ -16,13 +16,14 @@ const OVERDUE = 100;
 export function beat(queue: MemoryQueue, name: string, leaseMs: number, recordMs: number): BeatAnswer {
   const worker = queue.workers.get(name);
   const record = worker?.recordAt(queue.now);
-  if (!worker || record?.seq == null) return { kind: 'unknown-worker' };
+  if (!worker || !record?.last) return { kind: 'unknown-worker' };
   if (worker.held.size > 0) worker.leaseAt = queue.now + leaseMs;
   worker.note({ until: queue.now + recordMs });
   const cancels = new Map<string, string>();
   if (queue.marked > 0)
     for (const { id, cancel } of worker.held.values()) if (cancel !== null) cancels.set(id, cancel);
-  return { kind: 'alive', held: worker.held.size, seq: record.seq, cancels };
+  const exchanges = record.last.seq + (record.beside?.seq ?? 0);
+  return { kind: 'alive', held: worker.held.size, exchanges, cancels };
 }
 
 /** Leases that are over or nearly so, and those that lie further ahead than one lease can: the clock stepped back. */
@@ -80,7 +81,7 @@ function takeFrom(
   const more = worker.held.size > 0;
   if (more) {
     // Without its number the worker is unknown from now on: it must not settle or claim under this name again.
-    if (worker.record) worker.note({ seq: null, gave: [], lost: [], until: worker.record.until });
+    if (worker.record) worker.note({ last: null, beside: null, until: worker.record.until });
   } else queue.workers.delete(worker.name);
 
   const says = queue.endCancelled(ended, 1);

@@ -1,11 +1,19 @@
 import type { MemoryJob } from './memory-job.js';
 
-/** What is remembered of a worker. Without `seq` it is not known any more. */
+/** An exchange that may be repeated. */
+export interface LastExchange {
+  readonly seq: number;
+  /** What it gave, and which of the settled it found lost. */
+  readonly gave: readonly string[];
+  readonly lost: readonly string[];
+}
+
+/** What is remembered of a worker. */
 export interface WorkerRecord {
-  seq: number | null;
-  /** What the last exchange gave, and which of the settled it found lost. */
-  gave: readonly string[];
-  lost: readonly string[];
+  /** Without it the worker is not known any more. */
+  last: LastExchange | null;
+  /** The last of those that went beside others. */
+  beside: LastExchange | null;
   /** How long its leases are. */
   leaseMs: number | null;
   /** When a lease was first found over, and which one. */
@@ -34,6 +42,6 @@ export class MemoryWorker {
 
   /** Writes what has changed, and keeps the rest. */
   note(change: Partial<WorkerRecord> & { until: number }): void {
-    this.record = { seq: null, gave: [], lost: [], leaseMs: null, doubt: null, ...this.record, ...change };
+    this.record = { last: null, beside: null, leaseMs: null, doubt: null, ...this.record, ...change };
   }
 }

@@ -11,6 +11,7 @@ import type {
 } from '../engine/engine.js';
 import { isPassing, repeatDelay } from '../engine/waiting.js';
 import type { SettledRun } from '../job/outcome.js';
+import { Track } from './track.js';
 
 /** What tells of a claim. */
 export type Answered = Extract<ExchangeAnswer, { kind: 'exchanged' }> | ClaimAnswer;
@@ -19,18 +20,20 @@ export type Answered = Extract<ExchangeAnswer, { kind: 'exchanged' }> | ClaimAns
 export interface ExchangeSide {
   readonly queue: string;
   readonly leaseMs: number;
-  /** How many jobs may be claimed now. */
-  want(): number;
+  /** How many jobs may be claimed now, beside so many that are asked for already. */
+  want(asked: number): number;
+  /** Whether so many are worth an exchange beside the one that is on its way. */
+  isWorthBeside(want: number): boolean;
   /** Whether a suspect may be among them. */
   maySuspect(): boolean;
   /** Whether this worker holds anything, settled or not. */
   holdsAny(): boolean;
-  /** An exchange goes out that claims so many: it rings for whatever it finds and does not take. */
-  asking(want: number): void;
+  /** An exchange goes out that claims so many: it rings for whatever it finds and does not take, but for suspects only if it may. */
+  asking(want: number, maySuspect: boolean): void;
   /** An exchange was asked for, but there is nothing to settle and no slot any more. */
   nothingToAsk(): void;
-  /** Takes what was claimed; nothing of it starts before `startClaimed`. */
-  exchanged(answer: Answered, asked: number): void;
+  /** Takes what was claimed, `tookMs` after it was asked for; nothing of it starts before `startClaimed`. */
+  exchanged(answer: Answered, asked: number, tookMs: number): void;
   /** Starts what was taken. */
   startClaimed(): void;
   /** This worker has a new name. */
@@ -51,26 +54,27 @@ const HOST = randomBytes(6).toString('base64url');
 let workers = 0;
 
 /**
- * The one line to the store for one queue: settlements of one tick travel together with the next claim; one exchange is on
- * its way at a time; a lost one is made again with the same number, so that nothing is settled or given out twice. With nothing
- * to say, the next one may be left at the bell: it is on its way until the bell rings.
+ * The one line to the store for one queue: settlements of one tick travel together with the next claim; a lost exchange is made
+ * again with the same number, so that nothing is settled or given out twice. One is on its way at a time, or two where each claims
+ * so much that the store would wait for the worker, or both for the network. With nothing to say, the next one may be left at the
+ * bell: it is on its way until the bell rings.
  */
 export class Exchanger implements IdleClaimer {
   worker = newIdentity();
-  /** The number of the last exchange that was answered. */
-  seq = 0;
+  private readonly first = new Track(false);
+  private readonly second = new Track(true);
   private settled: SettledRun[] = [];
   private scheduled = false;
-  private inFlight = false;
   /** The one on its way, while it waits at the bell. */
   private atBell: ExchangeCall | null = null;
   private again = false;
+  /** An answer is being taken, behind which the next exchange goes out at once. */
+  private hearing = false;
   /** Whatever the reason, such as a queue that is paused, it is likely to last: until something is claimed again no add is tried. */
   private refused = false;
   private answeredAt = 0;
   private complainedAt = 0;
   private stopped = false;
-  private timer: NodeJS.Timeout | undefined;
   private quiet: (() => void)[] = [];
   /** Where handlers start. Claimed in the add of a request, a job would else run with what that keeps by AsyncLocalStorage. */
   private readonly scope = new AsyncResource('GodwitWorker');
@@ -80,20 +84,34 @@ export class Exchanger implements IdleClaimer {
     private readonly side: ExchangeSide,
   ) {}
 
+  /** Whether an exchange is on its way. */
   get busy(): boolean {
-    return this.inFlight;
+    return this.first.call !== null || this.second.call !== null;
+  }
+
+  /** Whether one on its way was tried before: what the store holds for this worker is not what was heard then. */
+  get isRepeating(): boolean {
+    return (
+      (this.first.call !== null && this.first.isRepeated) ||
+      (this.second.call !== null && this.second.isRepeated)
+    );
+  }
+
+  /** How many exchanges were answered. */
+  get answers(): number {
+    return this.first.seq + this.second.seq;
   }
 
   /** Whether an exchange is on its way, or about to be. */
   get active(): boolean {
-    return this.inFlight || this.scheduled;
+    return this.busy || this.scheduled;
   }
 
   /** Whether there is nothing to say but that it wants work. The first exchange of a worker is never a repetition, so it waits nowhere. */
   get isIdle(): boolean {
-    if (this.stopped || this.active || this.seq === 0 || this.settled.length > 0 || this.isStale())
+    if (this.stopped || this.active || this.first.seq === 0 || this.settled.length > 0 || this.isStale())
       return false;
-    return !this.side.holdsAny() && this.side.maySuspect() && this.side.want() > 0;
+    return !this.side.holdsAny() && this.side.maySuspect() && this.side.want(0) > 0;
   }
 
   /** Until the store has confirmed it, only this is kept of a run: not the data of its job. */
@@ -104,22 +122,20 @@ export class Exchanger implements IdleClaimer {
 
   /** Ids that have an outcome the store has not confirmed. */
   unconfirmed(): number {
-    return this.settled.length + (this.inFlight ? this.onItsWay.length : 0);
+    return this.settled.length + this.onItsWay(this.first).length + this.onItsWay(this.second).length;
   }
 
   /** The ids of those. */
   unconfirmedIds(): string[] {
-    return [...this.settled, ...this.onItsWay].map(({ id }) => id);
+    return [...this.settled, ...this.onItsWay(this.first), ...this.onItsWay(this.second)].map(({ id }) => id);
   }
 
   /** An exchange soon: with whatever else ends in this tick. */
   kick(): void {
     if (this.atBell) return this.recall();
-    if (this.inFlight) {
-      this.again = true;
-      return;
-    }
-    if (this.scheduled || this.stopped) return;
+    // Behind the next answer, where it is not worth one beside what is on its way.
+    if (this.busy || this.hearing) this.again = true;
+    if (this.scheduled || this.stopped || this.hearing || !this.freeTrack()) return;
     this.scheduled = true;
     setImmediate(() => {
       this.scheduled = false;
@@ -129,7 +145,7 @@ export class Exchanger implements IdleClaimer {
 
   /** An exchange now, where none is on its way: something waits, and nothing else ends in this tick that could join it. */
   hurry(): void {
-    if (this.inFlight) this.kick();
+    if (this.busy) this.kick();
     else this.exchange();
   }
 
@@ -138,14 +154,11 @@ export class Exchanger implements IdleClaimer {
    * then `true`, the bell is still to be answered. Null where it cannot be left.
    */
   leaveAtBell(leave: (call: ExchangeCall) => Promise<RungClaim> | null): Promise<boolean> | null {
-    const { side } = this;
     if (!this.isIdle) return null;
-    const want = side.want();
-    const call = this.callFor(want, []);
+    const call = this.callFor(this.first, this.side.want(0), []);
     const left = leave(call);
     if (!left) return null;
-    side.asking(want);
-    this.inFlight = true;
+    this.asks(this.first, call);
     this.atBell = call;
     return left.then(
       ({ rung, isOfTime, answer }) => {
@@ -157,7 +170,7 @@ export class Exchanger implements IdleClaimer {
         this.atBell = null;
         // A bell for nothing told of a time too, or of a job that others were given: what is to come is asked for.
         if (isOfTime || (rung && answer.claimed.length === 0)) this.again = true;
-        this.answered(call, answer);
+        this.answered(this.first, call, answer);
         return false;
       },
       (error: unknown) => {
@@ -172,19 +185,17 @@ export class Exchanger implements IdleClaimer {
    * used does nothing there any more, or a new one. Null while it has more to say, or where the last such was refused.
    */
   begin(): ExchangeCall | null {
-    const { side } = this;
-    const call = this.atBell ?? (this.isIdle ? this.callFor(side.want(), []) : null);
+    const call = this.atBell ?? (this.isIdle ? this.callFor(this.first, this.side.want(0), []) : null);
     if (!call || this.stopped || this.refused) return null;
     this.atBell = null;
-    this.inFlight = true;
-    side.asking(call.want);
+    this.asks(this.first, call);
     return call;
   }
 
   end(call: ExchangeCall, answer: ClaimAnswer | null): void {
-    if (answer) return this.answered(call, answer);
+    if (answer) return this.answered(this.first, call, answer);
     this.refused = true;
-    if (!this.stopped) this.send({ ...call, want: Math.max(0, this.side.want()) }, 1);
+    if (!this.stopped) this.sendAnew(call);
   }
 
   /**
@@ -195,7 +206,7 @@ export class Exchanger implements IdleClaimer {
     const call = this.atBell;
     if (!call || this.stopped) return;
     this.atBell = null;
-    this.send({ ...call, want: Math.max(0, this.side.want()) }, 1);
+    this.sendAnew(call);
   }
 
   /** Resolves when everything settled so far is confirmed, or the exchanger is stopped. */
@@ -207,7 +218,8 @@ export class Exchanger implements IdleClaimer {
   /** Makes no exchange any more; what is not confirmed is left to the lease. */
   stop(): void {
     this.stopped = true;
-    if (this.timer) clearTimeout(this.timer);
+    this.first.stop();
+    this.second.stop();
     this.tellQuiet();
   }
 
@@ -219,82 +231,121 @@ export class Exchanger implements IdleClaimer {
     const unsaid = this.settled;
     this.settled = [];
     this.worker = newIdentity();
-    this.seq = 0;
+    this.first.seq = 0;
+    this.second.seq = 0;
     this.side.renamed();
     return unsaid;
   }
 
-  private onItsWay: readonly SettledRun[] = [];
-
-  private exchange(): void {
-    if (this.stopped || this.inFlight) return;
-    const want = Math.max(0, this.side.want());
-    if (want === 0 && this.settled.length === 0) {
-      this.side.nothingToAsk();
-      return this.tellQuiet();
-    }
-    this.side.asking(want);
-    if (!this.side.holdsAny() && this.isStale()) this.renew();
-    const count = countWithin(MAX_COST, this.settled);
-    this.onItsWay = count < this.settled.length ? this.settled.splice(0, count) : this.settled;
-    if (this.onItsWay === this.settled) this.settled = [];
-    this.inFlight = true;
-    this.send(this.callFor(want, this.onItsWay), 1);
+  /** What was settled under the name of now, and is on its way. */
+  private onItsWay({ call }: Track): readonly SettledRun[] {
+    return call?.worker === this.worker ? call.settled : [];
   }
 
-  private callFor(want: number, settled: readonly SettledRun[]): ExchangeCall {
+  /** Where one more exchange could go. A second one is not known before the store knows the worker. */
+  private freeTrack(): Track | null {
+    if (!this.first.call) return this.first;
+    return this.second.call || this.first.seq === 0 ? null : this.second;
+  }
+
+  private exchange(): void {
+    const { side } = this;
+    const track = this.freeTrack();
+    if (this.stopped || !track) return;
+    const isBeside = this.busy;
+    const want = this.wanted();
+    if (isBeside && !side.isWorthBeside(want)) return;
+    if (want === 0 && this.settled.length === 0) {
+      side.nothingToAsk();
+      return this.tellQuiet();
+    }
+    if (!isBeside && !side.holdsAny() && this.isStale()) this.renew();
+    const count = countWithin(MAX_COST, this.settled);
+    const settled = count < this.settled.length ? this.settled.splice(0, count) : this.settled;
+    if (settled === this.settled) this.settled = [];
+    const call = this.callFor(track, want, settled);
+    this.asks(track, call);
+    this.send(track, call, 1);
+    if (!isBeside) this.exchange();
+  }
+
+  private wanted(): number {
+    const asked = (this.first.call?.want ?? 0) + (this.second.call?.want ?? 0);
+    return Math.max(0, this.side.want(asked));
+  }
+
+  private callFor(track: Track, want: number, settled: readonly SettledRun[]): ExchangeCall {
+    const beside = track.isBeside;
     return {
       worker: this.worker,
-      seq: this.seq + 1,
+      seq: track.seq + 1,
+      beside,
       leaseMs: this.side.leaseMs,
       want,
-      maySuspect: this.side.maySuspect(),
+      // One at a time for a worker, so only one of two on their way may bring it.
+      maySuspect: !beside && this.side.maySuspect(),
       settled,
     };
+  }
+
+  private asks(track: Track, call: ExchangeCall): void {
+    track.sends(call);
+    this.side.asking(call.want, call.maySuspect);
   }
 
   private isStale(): boolean {
     return performance.now() - this.answeredAt > FRESH_MS;
   }
 
-  private send(call: ExchangeCall, tries: number): void {
+  /** What was left at the bell or with an add is made by itself, with the same number and as many as are wanted now. */
+  private sendAnew(call: ExchangeCall): void {
+    const anew = { ...call, want: Math.max(0, this.side.want(0)) };
+    this.first.call = anew;
+    this.send(this.first, anew, 1);
+  }
+
+  private send(track: Track, call: ExchangeCall, tries: number): void {
     this.engine.exchange(this.side.queue, call).then(
-      (answer) => this.answered(call, answer),
+      (answer) => this.answered(track, call, answer),
       (error: Error) => {
         if (this.stopped) return;
         this.complain(error);
         const wait = isPassing(error) ? repeatDelay(error, tries) : 1000;
-        this.timer = setTimeout(() => this.send(call, tries + 1), wait);
+        track.again(wait, () => this.send(track, call, tries + 1));
       },
     );
   }
 
-  private answered(call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
-    this.scope.runInAsyncScope(() => this.hear(call, answer));
+  private answered(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+    this.scope.runInAsyncScope(() => this.hear(track, call, answer));
   }
 
-  private hear(call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+  private hear(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
     if (this.stopped) return;
-    this.onItsWay = [];
+    track.call = null;
     this.complainedAt = 0;
     this.answeredAt = performance.now();
-    if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
-      // A beat may have learnt meanwhile that the lease is gone; what an old name was given is not ours.
-      if (call.worker === this.worker) {
-        this.seq = call.seq;
-        if (answer.claimed.length > 0) this.refused = false;
-        this.side.exchanged(answer, call.want);
-      }
-    } else {
-      this.side.leaseLost([...call.settled, ...this.renew()]);
-    }
-    this.inFlight = false;
+    // A beat or the other exchange may have learnt meanwhile that the lease is gone; what an old name was given is not ours.
+    this.hearing = true;
+    if (call.worker === this.worker) this.hearOwn(track, call, answer);
+    this.hearing = false;
     const wanted = this.again || this.settled.length > 0;
     this.again = false;
     // Before anything starts: the store works on the next batch while handlers run through this one.
     if (wanted) this.exchange();
     this.side.startClaimed();
     this.tellQuiet();
+  }
+
+  private hearOwn(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+    if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
+      track.seq = call.seq;
+      if (answer.claimed.length > 0) this.refused = false;
+      this.side.exchanged(answer, call.want, this.answeredAt - track.sentAt);
+    } else {
+      const other = this.onItsWay(track === this.first ? this.second : this.first);
+      this.side.leaseLost([...call.settled, ...other, ...this.renew()]);
+    }
   }
 
   private complain(error: Error): void {
@@ -305,7 +356,7 @@ export class Exchanger implements IdleClaimer {
   }
 
   private isQuiet(): boolean {
-    return this.stopped || (!this.inFlight && this.settled.length === 0);
+    return this.stopped || (!this.busy && this.settled.length === 0);
   }
 
   private tellQuiet(): void {

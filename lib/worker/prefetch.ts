@@ -18,27 +18,23 @@ export class Prefetch {
   private perMs = 0;
   private ended = 0;
   private since = performance.now();
-  private askedAt = 0;
   private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
+  private saturated = false;
 
   /** A run ended. */
   count(): void {
     this.ended += 1;
   }
 
-  /** An exchange goes out. */
-  asking(): void {
-    this.askedAt = performance.now();
-  }
-
   /**
    * An exchange was answered; `saturated`: it gave all that was asked for. The shortest round trip of late counts: in the others
    * the answer may have waited for a handler.
    */
-  measured(saturated: boolean): void {
+  measured(saturated: boolean, tookMs: number): void {
     const now = performance.now();
-    this.roundTripMs = Math.min(now - this.askedAt, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
+    this.saturated = saturated;
+    this.roundTripMs = Math.min(tookMs, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
     const elapsed = Math.max(now - this.since, 0.05);
     this.perMs = saturated ? (this.perMs + this.ended / elapsed) / 2 : this.perMs / 2;
     this.since = now;
@@ -53,6 +49,11 @@ export class Prefetch {
   /** Jobs one claim may ask for. */
   get most(): number {
     return Math.max(1, Math.min(MAX_CLAIM, Math.floor(MAX_CLAIM_CHARS / Math.max(this.charsPerJob, 1))));
+  }
+
+  /** Whether a claim of so many is worth a call of its own beside another one: it is large, and more is likely to be there. */
+  isWorthBeside(want: number): boolean {
+    return this.saturated && want * 2 >= this.most;
   }
 
   /** What was fast has become slow. */

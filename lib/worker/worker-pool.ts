@@ -56,7 +56,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly logger = new Logger('QueueWorker');
   private readonly claims = new Claims();
   private suspects = 0;
-  /** The last claim has found less than it asked for, and nothing was made of that yet. */
+  /** The last claim has found less than it asked for. */
   private isDry = false;
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
@@ -161,8 +161,13 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   // ----------------------------------------------------------------------------------------------------- the exchanger
 
-  want(): number {
-    return this.open ? Math.min(this.prefetch.most, this.seat.want()) : 0;
+  want(asked = 0): number {
+    return this.open ? Math.min(this.prefetch.most, this.seat.want() - asked) : 0;
+  }
+
+  isWorthBeside(want: number): boolean {
+    // Those that share slots ask in turn.
+    return !this.slots.isShared && this.prefetch.isWorthBeside(want);
   }
 
   maySuspect(): boolean {
@@ -177,21 +182,21 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.holding() > 0;
   }
 
-  exchanged(answer: Answered, asked: number): void {
+  exchanged(answer: Answered, asked: number, tookMs: number): void {
     const { claimed } = answer;
     const saturated = claimed.length === asked;
-    if (asked > 0) this.prefetch.measured(saturated);
+    if (asked > 0) this.prefetch.measured(saturated, tookMs);
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     if (claimed.length > 0) this.take(claimed);
     this.seat.answered(asked, claimed.length);
-    if (answer.held !== null) this.strays.compare(answer.held);
+    if (answer.held !== null && !this.exchanger.isRepeating) this.strays.compare(answer.held);
     if (answer.kind === 'exchanged') {
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
       this.parts.heard(this.queue, this.worker, answer);
       this.dueJobs.plan(answer.dueInMs);
     }
-    this.isDry = asked > 0 && !saturated;
+    if (asked > 0) this.isDry = !saturated;
     if (this.state !== 'running') this.releaseClaims();
     else if (asked > 0 && saturated && this.want() > 0) this.exchanger.kick();
   }
@@ -242,10 +247,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (work) this.wake();
   }
 
-  asking(want: number): void {
-    this.prefetch.asking();
+  asking(want: number, maySuspect: boolean): void {
     this.seat.asks(want);
-    this.bell.asking(this.maySuspect());
+    this.bell.asking(maySuspect);
   }
 
   nothingToAsk(): void {
@@ -255,12 +259,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   beaten(worker: string, answer: BeatAnswer): void {
     if (worker !== this.worker) return;
     if (answer.kind === 'unknown-worker') {
-      if (this.exchanger.busy || this.exchanger.seq === 0) return;
+      if (this.exchanger.busy || this.exchanger.answers === 0) return;
       this.leaseLost(this.exchanger.renew());
       return;
     }
     if (answer.cancels.size > 0) this.cancel(answer.cancels);
-    if (!this.exchanger.busy && answer.seq === this.exchanger.seq) this.strays.compare(answer.held);
+    if (!this.exchanger.busy && answer.exchanges === this.exchanger.answers) this.strays.compare(answer.held);
   }
 
   lose(ids: ReadonlySet<string>): void {
@@ -290,10 +294,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   startClaimed(): void {
     this.fill();
-    if (!this.isDry) return;
-    this.isDry = false;
     // Behind the start: who waits for the job waits for nothing else.
-    if (this.state === 'running') this.sleep();
+    if (this.isDry && this.state === 'running') this.sleep();
   }
 
   private fill(): void {

@@ -25,10 +25,17 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await t.engine.beat(QUEUE, WORKER, LEASE_MS)).toEqual({
         kind: 'alive',
         held: 2,
-        seq: 1,
+        exchanges: 1,
         cancels: new Map(),
       });
       expect(await t.engine.overdue(QUEUE, LEASE_MS)).toEqual([{ worker: WORKER, endsInMs: LEASE_MS }]);
+    });
+
+    it('counts the exchanges of a worker, also those that went beside others', async () => {
+      await t.exchange();
+      await t.exchange();
+      await t.exchange({ beside: true, seq: 1 });
+      expect(await t.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({ exchanges: 3 });
     });
 
     it('gives no lease to a worker that holds nothing', async () => {

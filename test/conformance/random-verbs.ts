@@ -141,10 +141,13 @@ const exchange = step(
     want: fc.constantFrom(0, 1, 2, 4),
     maySuspect: fc.boolean(),
     settled: fc.array(run, { maxLength: 6 }),
+    beside: fc.constantFrom(false, false, true),
     ahead: fc.constantFrom(1, 1, 1, 1, 1, 1, 1, 0, -1),
   }),
   async (play, drawn) => {
-    const seq = Math.max(1, (play.seqs.get(drawn.worker) ?? 0) + drawn.ahead);
+    const speaker = (beside: boolean) => `${drawn.worker}${beside ? ' beside' : ''}`;
+    const mine = speaker(drawn.beside);
+    const seq = Math.max(1, (play.seqs.get(mine) ?? 0) + drawn.ahead);
     const settled = drawn.settled.map(({ outcome, ...more }) => ({
       ...OUTCOMES[outcome]!(more.id),
       ...more,
@@ -154,9 +157,9 @@ const exchange = step(
         .exchange(play.queue, { ...drawn, leaseMs: WORKERS[drawn.worker], seq, settled })
         .then(withoutClock),
     );
-    if (answer.kind === 'exchanged')
-      play.seqs.set(drawn.worker, Math.max(seq, play.seqs.get(drawn.worker) ?? 0));
-    if (answer.kind === 'unknown-worker') play.seqs.delete(drawn.worker);
+    if (answer.kind === 'exchanged') play.seqs.set(mine, Math.max(seq, play.seqs.get(mine) ?? 0));
+    if (answer.kind === 'unknown-worker')
+      for (const beside of [false, true]) play.seqs.delete(speaker(beside));
   },
 );
 

@@ -95,9 +95,12 @@ export class Meter {
     return this.admin.keys('*');
   }
 
-  /** Bytes of all keys together, with what their data structures take. */
+  /**
+   * Bytes of all keys together, with what their data structures take; but for what workers remember of their last exchanges:
+   * that is not of a job, and now more, now less.
+   */
   async bytesOfKeys(): Promise<number> {
-    const keys = await this.keys();
+    const keys = (await this.keys()).filter((key) => !key.includes(':worker:'));
     const sizes = keys.map((key) => this.admin.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) as Promise<number>);
     return sum(await Promise.all(sizes));
   }

@@ -86,6 +86,18 @@ it('runs jobs once when many replies in a row are lost, to claims and settlement
   expect(runs.size).toBe(250);
 });
 
+it('runs jobs once when replies are lost while two exchanges are on their way', async () => {
+  const { cut, queue, runs, drained } = await bootBehindCut();
+  // The argument behind the worker and the number.
+  const isBeside = (words: readonly string[]) => words[3 + Number(words[2]) + 2] === '1';
+  const lost = cut.cutOnReply(call(exchange, isBeside), 5);
+  const jobs = Array.from({ length: 20_000 }, () => ({ name: 'many', data: null }));
+  const added = await queue.addBulk(jobs);
+  await lost.done;
+  await drained();
+  expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
+});
+
 it('stores a job once when the reply to its add is lost, also twice, and says so to whoever added it', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(enqueuePlain), 2);

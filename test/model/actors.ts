@@ -59,6 +59,11 @@ const producer = fc
 
 type WorkerStep =
   | { readonly kind: 'exchange'; readonly want: number; readonly settle: readonly OutcomeChoice[] }
+  | {
+      readonly kind: 'two';
+      readonly wants: readonly [number, number];
+      readonly settle: readonly OutcomeChoice[];
+    }
   | { readonly kind: 'claim'; readonly want: number }
   | { readonly kind: 'add'; readonly id: string }
   | { readonly kind: 'beat' | 'release' | 'adopt' | 'note' };
@@ -84,6 +89,14 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
     }),
   },
   {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('two' as const),
+      wants: fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 3 })),
+      settle: fc.array(outcome, { maxLength: 2 }),
+    }),
+  },
+  {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('claim' as const), want: fc.integer({ min: 1, max: 3 }) }),
   },
@@ -91,10 +104,11 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('beat', 'release', 'adopt', 'note') }) },
 );
 
-/** A worker as the library has it: a name, a number, and the jobs it believes to hold. */
+/** A worker as the library has it: a name, the numbers of its exchanges, and the jobs it believes to hold. */
 class Worker {
   name: string;
   seq = 0;
+  private besideSeq = 0;
   held: string[] = [];
   private readonly lane: string;
   private laneSeq = 0;
@@ -108,7 +122,7 @@ class Worker {
     this.lane = `l${ledger.names++}`;
   }
 
-  async exchange(want: number, choices: readonly OutcomeChoice[]): Promise<void> {
+  async exchange(want: number, choices: readonly OutcomeChoice[], beside = false): Promise<void> {
     const settled = choices
       .slice(0, this.held.length)
       .map((choice, i) => run(this.held[i]!, choice, 'job', 0));
@@ -116,24 +130,38 @@ class Worker {
     const { leaseMs } = LIMITS;
     const call: ExchangeCall = {
       worker: this.name,
-      seq: this.seq + 1,
+      seq: (beside ? this.besideSeq : this.seq) + 1,
+      beside,
       leaseMs,
       want,
-      maySuspect: true,
+      maySuspect: !beside,
       settled,
     };
     const answer = await this.stage.insist(() => this.engine.exchange(QUEUE, call));
     const ends = settled.filter((one) => one.outcome.kind === 'completed');
     if (answer.kind !== 'exchanged') {
       this.ledger.unknown += ends.length;
-      this.begin();
+      if (this.name === call.worker) this.begin();
       return;
     }
-    this.seq += 1;
     this.ledger.completed += ends.filter((one) => !answer.lost.includes(one.id)).length;
+    // The other of two has learnt that the lease is over: what the old name was given goes to others.
+    if (this.name !== call.worker) return;
+    if (beside) this.besideSeq += 1;
+    else this.seq += 1;
     const again = answer.claimed.filter((one) => this.held.includes(one.id));
     assert.deepEqual(again, [], 'a job was given out to a worker that holds it');
     this.held.push(...answer.claimed.map((one) => one.id));
+  }
+
+  /** Two on their way at once. */
+  async two([first, second]: readonly [number, number], choices: readonly OutcomeChoice[]): Promise<void> {
+    const half = Math.ceil(choices.length / 2);
+    if (this.seq === 0) return this.exchange(first, choices);
+    await Promise.all([
+      this.exchange(first, choices.slice(0, half)),
+      this.exchange(second, choices.slice(half), true),
+    ]);
   }
 
   /** At the bell, and where that does not do by an exchange with the same number. */
@@ -197,6 +225,7 @@ class Worker {
   private begin(): void {
     this.name = `w${this.ledger.names++}`;
     this.seq = 0;
+    this.besideSeq = 0;
     this.held = [];
   }
 }
@@ -206,6 +235,7 @@ const worker = fc.array(workerStep, { minLength: 1, maxLength: 8, size: 'max' })
     const self = new Worker(engine, stage, ledger);
     for (const step of steps) {
       if (step.kind === 'exchange') await self.exchange(step.want, step.settle);
+      else if (step.kind === 'two') await self.two(step.wants, step.settle);
       else if (step.kind === 'claim') await self.claim(step.want);
       else if (step.kind === 'add') await self.add(step.id);
       else await self[step.kind]();

@@ -41,6 +41,10 @@ const WORSE: Record<string, Patch> = {
     '',
   ]),
   'does a repeated exchange again': instead('exchange', ['if last_seq == seq then', 'if false then']),
+  'takes two exchanges on their way for one line of numbers': instead('exchange', [
+    "arg_beside == 1 and '2' or ''",
+    "''",
+  ]),
   'adds again what is added again': instead('enqueue', ['if seq == arg_seq then', 'if false then']),
   'never takes jobs back': instead('recover', [
     "if lease == nil then return { 'alive' } end",

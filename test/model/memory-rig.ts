@@ -2,6 +2,7 @@ import type { RawEvent } from '#lib/engine/engine.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { MemoryJob } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
+import type { LastExchange } from '#lib/memory/memory-worker.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { LIMITS, QUEUE, type AnyRig, type Fate } from './rig.js';
@@ -196,10 +197,16 @@ function addWorkers(queue: MemoryQueue, out: Record<string, unknown>, put: Put):
     if (held.size > 0) out[`active:${name}`] = { set: [...held.keys()].toSorted() };
     const record = worker.recordAt(queue.now);
     if (!record) continue;
-    const { seq, gave, lost, leaseMs: ms, doubt } = record;
+    const { last, beside, leaseMs: ms, doubt } = record;
     const fields: [string, string | number][] = [];
     if (doubt) fields.push(['doubt', `${doubt.lease} ${doubt.since}`]);
-    if (seq !== null) fields.push(['gave', gave.join('\n')], ['lost', lost.join('\n')], ['seq', seq]);
+    const add = (one: LastExchange | null, which: string) => {
+      if (!one) return;
+      const { seq, gave, lost } = one;
+      fields.push([`gave${which}`, gave.join('\n')], [`lost${which}`, lost.join('\n')], [`seq${which}`, seq]);
+    };
+    add(last, '');
+    add(beside, '2');
     if (ms !== null) fields.push(['lease', ms]);
     put(`worker:${name}`, 'hash', fields);
   }

@@ -17,16 +17,18 @@ export function exchange(model: QueueModel, call: ExchangeCall): ExchangeAnswer 
 
 function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
   const record = model.records.get(call.worker);
-  const last = record?.seq;
+  const before = call.beside ? record?.beside : record;
+  const last = before?.seq;
   if (last === undefined && call.seq > 1) return { kind: 'unknown-worker' };
+  if (call.beside && record?.seq === undefined) return { kind: 'unknown-worker' };
   if (last !== undefined && call.seq < last) return { kind: 'stale' };
   const held = model.held(call.worker);
   if (last === call.seq)
     return answer(
       model,
       call,
-      record!.lost!,
-      record!.gave!.filter((id) => held.has(id)),
+      before!.lost!,
+      before!.gave!.filter((id) => held.has(id)),
     );
 
   const heldBefore = held.size;
@@ -39,14 +41,12 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
     if (held.size > 0) model.leases.set(call.worker, model.now + call.leaseMs);
     else model.leases.delete(call.worker);
   }
-  const doubt = record?.doubt;
+  const done = { seq: call.seq, gave: ids, lost };
   model.records.set(call.worker, {
-    seq: call.seq,
-    gave: ids,
-    lost,
+    ...record,
+    ...(call.beside ? { beside: done } : done),
     leaseMs: call.leaseMs,
     until: model.now + model.limits.recordMs,
-    ...(doubt === undefined ? {} : { doubt }),
   });
   model.say(says);
   return answer(model, call, lost, ids);

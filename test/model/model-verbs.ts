@@ -76,7 +76,8 @@ export function beat(model: QueueModel, worker: string, leaseMs: number): BeatAn
   if (held.size > 0) model.leases.set(worker, model.now + leaseMs);
   record.until = model.now + model.limits.recordMs;
   const cancels = new Map([...model.cancels].filter(([id]) => held.has(id)));
-  return { kind: 'alive', held: held.size, seq: record.seq, cancels };
+  const exchanges = record.seq + (record.beside?.seq ?? 0);
+  return { kind: 'alive', held: held.size, exchanges, cancels };
 }
 
 export function overdue(model: QueueModel, withinMs: number): { worker: string; endsInMs: number }[] {

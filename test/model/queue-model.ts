@@ -21,6 +21,8 @@ export interface WorkerRecord {
   seq?: number;
   gave?: readonly string[];
   lost?: readonly string[];
+  /** The last exchange that went beside others. */
+  beside?: { readonly seq: number; readonly gave: readonly string[]; readonly lost: readonly string[] };
   doubt?: string;
   /** How long its leases are. */
   leaseMs?: number;
@@ -298,11 +300,15 @@ export class QueueModel {
     );
   }
 
-  private recordState({ seq, gave, lost, doubt, leaseMs }: WorkerRecord): unknown {
+  private recordState({ seq, gave, lost, beside, doubt, leaseMs }: WorkerRecord): unknown {
     const fields: [string, string][] = [];
     if (doubt !== undefined) fields.push(['doubt', doubt]);
     if (seq !== undefined)
       fields.push(['gave', gave!.join('\n')], ['lost', lost!.join('\n')], ['seq', String(seq)]);
+    if (beside !== undefined) {
+      fields.push(['gave2', beside.gave.join('\n')], ['lost2', beside.lost.join('\n')]);
+      fields.push(['seq2', String(beside.seq)]);
+    }
     if (leaseMs !== undefined) fields.push(['lease', String(leaseMs)]);
     fields.sort(byFirst);
     return { hash: fields, until: roundUp(this.limits.recordMs) };
@@ -357,6 +363,9 @@ function readRecord(fields: Map<string, string>, until: number): WorkerRecord {
     ...(doubt === undefined ? {} : { doubt }),
     ...(fields.has('lease') ? { leaseMs: Number(fields.get('lease')) } : {}),
     ...(fields.has('seq') ? { seq: Number(fields.get('seq')), gave: ids('gave'), lost: ids('lost') } : {}),
+    ...(fields.has('seq2')
+      ? { beside: { seq: Number(fields.get('seq2')), gave: ids('gave2'), lost: ids('lost2') } }
+      : {}),
   };
 }
 

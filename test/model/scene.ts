@@ -6,10 +6,15 @@ import { brokenRules } from './invariants.js';
 import { QueueModel } from './queue-model.js';
 import { expectSame, LIMITS, QUEUE, type AnyRig, type Fate, type Rig } from './rig.js';
 
-/** A worker or a lane of a producer, with the number of its last call. */
+/** A lane of a producer, with the number of its last call. */
 interface Speaker {
   name: string;
   seq: number;
+}
+
+/** A worker, with the number of its last exchange, and of the last that went beside others. */
+interface Worker extends Speaker {
+  besideSeq: number;
 }
 
 export type PastCall =
@@ -19,7 +24,7 @@ export type PastCall =
 /** What one sequence of commands plays on: the model, and what its workers and producers know of themselves. */
 export class Scene<R extends AnyRig = Rig> {
   readonly model = new QueueModel(LIMITS);
-  readonly workers: Speaker[] = [0, 1, 2].map((n) => ({ name: `w${n}`, seq: 0 }));
+  readonly workers: Worker[] = [0, 1, 2].map((n) => ({ name: `w${n}`, seq: 0, besideSeq: 0 }));
   readonly lanes: Speaker[] = [0, 1].map((n) => ({ name: `l${n}`, seq: 0 }));
   readonly past: PastCall[] = [];
   private names = 3;
@@ -37,9 +42,10 @@ export class Scene<R extends AnyRig = Rig> {
   }
 
   /** As a worker does that is told that it is not known. */
-  rename(worker: Speaker): void {
+  rename(worker: Worker): void {
     worker.name = `w${this.names++}`;
     worker.seq = 0;
+    worker.besideSeq = 0;
   }
 
   /**

@@ -126,14 +126,18 @@ export const exchanged = (name: string, wantMax: number, runsMax: number) =>
       maySuspect: fc.boolean(),
       settled: fc.array(settlement, { minLength: Math.min(1, runsMax), maxLength: runsMax, size: 'max' }),
       older: fc.nat({ max: 20 }).map((n) => n === 20),
+      beside: fc.nat({ max: 3 }).map((n) => n === 3),
       fate,
     }),
     async (scene, drawn) => {
       const worker = scene.workers[drawn.worker]!;
-      const seq = drawn.older ? Math.max(1, worker.seq - 1) : worker.seq + 1;
+      const { beside } = drawn;
+      const last = beside ? worker.besideSeq : worker.seq;
+      const seq = drawn.older ? Math.max(1, last - 1) : last + 1;
       const call: ExchangeCall = {
         worker: worker.name,
         seq,
+        beside,
         leaseMs: LIMITS.leaseMs,
         want: drawn.want,
         maySuspect: drawn.maySuspect,
@@ -148,8 +152,11 @@ export const exchanged = (name: string, wantMax: number, runsMax: number) =>
         (model) => exchange(model, call),
         { fate: drawn.fate, idempotent: true },
       );
-      if (answer.kind === 'exchanged') worker.seq = Math.max(worker.seq, seq);
-      else if (answer.kind === 'unknown-worker') scene.rename(worker);
+      const known = Math.max(last, seq);
+      if (answer.kind === 'exchanged') {
+        if (beside) worker.besideSeq = known;
+        else worker.seq = known;
+      } else if (answer.kind === 'unknown-worker') scene.rename(worker);
     },
   );
 

@@ -13,7 +13,7 @@ it('renews the lease for everything the worker holds, and tells how much that is
   await q.hold('a', 'b');
   await q.admin.zadd(q.key('workers'), 5, WORKER);
   const before = await q.now();
-  expect(await beating()).toEqual({ kind: 'alive', held: 2, seq: 1, cancels: new Map() });
+  expect(await beating()).toEqual({ kind: 'alive', held: 2, exchanges: 1, cancels: new Map() });
   expect(await lease()).toBeGreaterThanOrEqual(before + LEASE_MS);
   expect(await lease()).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
 });
@@ -28,7 +28,7 @@ it('shortens a lease that lies too far ahead: the clock was stepped back', async
 it('makes no lease where nothing is held', async () => {
   await q.exchange();
   await q.exchange();
-  expect(await beating()).toEqual({ kind: 'alive', held: 0, seq: 2, cancels: new Map() });
+  expect(await beating()).toEqual({ kind: 'alive', held: 0, exchanges: 2, cancels: new Map() });
   expect(await q.admin.exists(q.key('workers'))).toBe(0);
 });
 

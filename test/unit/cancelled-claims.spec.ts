@@ -62,7 +62,12 @@ it('does not start a job that was cancelled while it waited in the hands of its 
   const maySuspect: boolean[] = [];
   // Right behind the start of the first, before the worker gives back what it has had in its hands for long.
   const beat = () => {
-    const answer: BeatAnswer = { kind: 'alive', held: 3, seq: 1, cancels: new Map([['b', 'not wanted']]) };
+    const answer: BeatAnswer = {
+      kind: 'alive',
+      held: 3,
+      exchanges: 1,
+      cancels: new Map([['b', 'not wanted']]),
+    };
     maySuspect.push(pool.maySuspect());
     engine.plan!.onBeat('work', pool.worker, answer);
     maySuspect.push(pool.maySuspect());

@@ -15,9 +15,8 @@ beforeEach(() => {
 /** Exchanges one after another, each with so many runs that end before the next. */
 function exchanges(count: number, { runs = 0, roundTripMs = 1, restMs = 9, saturated = true }): void {
   for (let i = 0; i < count; i++) {
-    prefetch.asking();
     now += roundTripMs;
-    prefetch.measured(saturated);
+    prefetch.measured(saturated, roundTripMs);
     now += restMs;
     for (let n = 0; n < runs; n++) prefetch.count();
   }
@@ -61,4 +60,15 @@ it('asks for no more than 500 at once, and for less where bodies are large', () 
   expect(prefetch.most).toBe(10);
   for (let i = 0; i < 30; i++) prefetch.received(1, 1024 * 1024 * 1024);
   expect(prefetch.most).toBe(1);
+});
+
+it('takes half a claim for worth a call beside another one, where more is likely to be there', () => {
+  expect(prefetch.isWorthBeside(500)).toBe(false);
+  exchanges(1, {});
+  expect([249, 250].map((want) => prefetch.isWorthBeside(want))).toEqual([false, true]);
+  exchanges(1, { saturated: false });
+  expect(prefetch.isWorthBeside(500)).toBe(false);
+  exchanges(1, {});
+  for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024);
+  expect([4, 5].map((want) => prefetch.isWorthBeside(want))).toEqual([false, true]);
 });

@@ -1,9 +1,10 @@
 -- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. It is told which of them were
 -- cancelled; where those are many, some with each beat.
-local seq = redis.call('HGET', key_worker, 'seq')
+local record = redis.call('HMGET', key_worker, 'seq', 'seq2')
+local exchanges = (tonumber(record[1]) or 0) + (tonumber(record[2]) or 0)
 local held = redis.call('SCARD', key_active)
 local marks = redis.call('HLEN', key_cancels)
-if not seq then return { 'unknown-worker' } end
+if not record[1] then return { 'unknown-worker' } end
 if held > 0 then redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker) end
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 local cancels = {}
@@ -18,4 +19,4 @@ if marks > 0 and held > 0 then
     end
   end
 end
-return { 'alive', held, tonumber(seq), cancels }
+return { 'alive', held, exchanges, cancels }

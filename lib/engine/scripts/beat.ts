@@ -11,9 +11,9 @@ export const beat = defineScript({
   uses: ['clock'],
   reply: (raw: Raw): BeatAnswer => {
     if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
-    const [kind, held, seq, marks] = raw;
+    const [kind, held, exchanges, marks] = raw;
     const cancels = new Map<string, string>();
     for (let i = 0; i < marks.length; i += 2) cancels.set(marks[i]!, marks[i + 1]!);
-    return { kind, held, seq, cancels };
+    return { kind, held, exchanges, cancels };
   },
 });

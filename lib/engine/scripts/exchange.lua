@@ -1,9 +1,12 @@
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
-local record = redis.call('HMGET', key_worker, 'seq', 'gave', 'lost')
+-- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
+local beside = arg_beside == 1 and '2' or ''
+local record = redis.call('HMGET', key_worker, 'seq' .. beside, 'gave' .. beside, 'lost' .. beside, 'seq')
 local last_seq = tonumber(record[1])
 local seq = tonumber(arg_seq)
 if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end
+if arg_beside == 1 and not tonumber(record[4]) then return { 'unknown-worker', now } end
 if last_seq and seq < last_seq then return { 'stale', now } end
 
 local paused = redis.call('HGET', key_meta, 'paused')
@@ -208,7 +211,8 @@ if #ids > 0 or held_before > 0 then
     redis.call('ZREM', key_workers, arg_worker)
   end
 end
-redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', table.concat(lost, '\n'), 'lease', arg_leaseMs)
+redis.call('HSET', key_worker, 'seq' .. beside, arg_seq, 'gave' .. beside, gave, 'lost' .. beside, table.concat(lost, '\n'),
+  'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 if said > 0 then

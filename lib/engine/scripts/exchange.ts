@@ -47,6 +47,7 @@ export const exchange = defineScript({
   args: {
     worker: 'text',
     seq: 'digits',
+    beside: 'int',
     leaseMs: 'digits',
     recordMs: 'digits',
     want: 'int',

@@ -34,7 +34,7 @@ if wait_ms > 0 then return { 'doubted', wait_ms } end
 
 local taken = redis.call('SPOP', key_active, arg_limit)
 -- Without its number the worker is unknown from now on: it must not settle or claim under this name again.
-redis.call('HDEL', key_worker, 'seq', 'gave', 'lost')
+redis.call('HDEL', key_worker, 'seq', 'gave', 'lost', 'seq2', 'gave2', 'lost2')
 local more = redis.call('SCARD', key_active) > 0
 if not more then
   redis.call('ZREM', key_workers, arg_worker)
