@@ -10,6 +10,9 @@ const MAX_CLAIM = 500;
  */
 const MAX_CLAIM_CHARS = 1024 * 1024;
 
+/** Share of its time that a process rests where the store, or the way to it, is slower than its handlers. */
+const AT_REST = 0.05;
+
 /**
  * How many jobs to claim beyond the free slots: so many that fast handlers need not wait for the network, so few that slow
  * jobs are never kept from idle workers. Speed is measured only while there was always more to do.
@@ -21,6 +24,7 @@ export class Prefetch {
   private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
   private saturated = false;
+  private readonly rest = new Rest();
 
   /** A run ended. */
   count(): void {
@@ -34,6 +38,7 @@ export class Prefetch {
   measured(saturated: boolean, tookMs: number): void {
     const now = performance.now();
     this.saturated = saturated;
+    if (saturated) this.rest.look();
     this.roundTripMs = Math.min(tookMs, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
     const elapsed = Math.max(now - this.since, 0.05);
     this.perMs = saturated ? (this.perMs + this.ended / elapsed) / 2 : this.perMs / 2;
@@ -51,9 +56,12 @@ export class Prefetch {
     return Math.max(1, Math.min(MAX_CLAIM, Math.floor(MAX_CLAIM_CHARS / Math.max(this.charsPerJob, 1))));
   }
 
-  /** Whether a claim of so many is worth a call of its own beside another one: it is large, and more is likely to be there. */
+  /**
+   * Whether a claim of so many is worth a call of its own beside another one: it is large, more is likely to be there, and this
+   * process waits for the store. Where the store waits for it, a second one would only make others wait longer for their turn.
+   */
   isWorthBeside(want: number): boolean {
-    return this.saturated && want * 2 >= this.most;
+    return this.saturated && want * 2 >= this.most && this.rest.share > AT_REST;
   }
 
   /** What was fast has become slow. */
@@ -63,5 +71,29 @@ export class Prefetch {
 
   get jobs(): number {
     return Math.floor(this.perMs * (AHEAD_MS + this.roundTripMs));
+  }
+}
+
+/** How much of its time the event loop of this process has been at rest of late. */
+class Rest {
+  /** What counts less with each look. */
+  private static readonly KEPT = 0.75;
+  private idle = 0;
+  private active = 0;
+  private idleOfLate = 0;
+  private allOfLate = 0;
+
+  look(): void {
+    const { idle, active } = performance.eventLoopUtilization();
+    const rested = idle - this.idle;
+    // Two answers may come at once, with no time between them: what was before counts on.
+    this.idleOfLate = this.idleOfLate * Rest.KEPT + rested;
+    this.allOfLate = this.allOfLate * Rest.KEPT + rested + active - this.active;
+    this.idle = idle;
+    this.active = active;
+  }
+
+  get share(): number {
+    return this.allOfLate > 0 ? this.idleOfLate / this.allOfLate : 0;
   }
 }

@@ -1,21 +1,34 @@
-import { beforeEach, expect, it, vi } from 'vitest';
+import { performance } from 'node:perf_hooks';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Prefetch } from '#lib/worker/prefetch.js';
 import { atEnd } from '../support/cleanup.js';
 
 let now: number;
+let idle: number;
 let prefetch: Prefetch;
 
 beforeEach(() => {
   now = 1_000;
+  idle = 0;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
-  atEnd(() => clock.mockRestore());
+  const loop = vi
+    .spyOn(performance, 'eventLoopUtilization')
+    .mockImplementation(() => ({ idle, active: now - 1_000 - idle, utilization: 0 }));
+  atEnd(() => {
+    clock.mockRestore();
+    loop.mockRestore();
+  });
   prefetch = new Prefetch();
 });
 
-/** Exchanges one after another, each with so many runs that end before the next. */
-function exchanges(count: number, { runs = 0, roundTripMs = 1, restMs = 9, saturated = true }): void {
+/** Exchanges one after another, each with so many runs that end before the next; the event loop rests for a share of the time. */
+function exchanges(
+  count: number,
+  { runs = 0, roundTripMs = 1, restMs = 9, saturated = true, restShare = 0.5 },
+): void {
   for (let i = 0; i < count; i++) {
     now += roundTripMs;
+    idle += (roundTripMs + restMs) * restShare;
     prefetch.measured(saturated, roundTripMs);
     now += restMs;
     for (let n = 0; n < runs; n++) prefetch.count();
@@ -62,13 +75,29 @@ it('asks for no more than 500 at once, and for less where bodies are large', () 
   expect(prefetch.most).toBe(1);
 });
 
-it('takes half a claim for worth a call beside another one, where more is likely to be there', () => {
-  expect(prefetch.isWorthBeside(500)).toBe(false);
-  exchanges(1, {});
-  expect([249, 250].map((want) => prefetch.isWorthBeside(want))).toEqual([false, true]);
-  exchanges(1, { saturated: false });
-  expect(prefetch.isWorthBeside(500)).toBe(false);
-  exchanges(1, {});
-  for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024);
-  expect([4, 5].map((want) => prefetch.isWorthBeside(want))).toEqual([false, true]);
+describe('a call beside another one', () => {
+  const isWorth = (...wants: number[]) => wants.map((want) => prefetch.isWorthBeside(want));
+
+  it('is worth it for half a claim, where more is likely to be there', () => {
+    expect(isWorth(500)).toEqual([false]);
+    exchanges(1, {});
+    expect(isWorth(249, 250)).toEqual([false, true]);
+    exchanges(1, { saturated: false });
+    expect(isWorth(500)).toEqual([false]);
+    exchanges(1, {});
+    for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024);
+    expect(isWorth(4, 5)).toEqual([false, true]);
+  });
+
+  it('is worth nothing where this process does not wait for the store', () => {
+    exchanges(20, { restShare: 0.01 });
+    expect(isWorth(500)).toEqual([false]);
+    exchanges(20, { restShare: 0.2 });
+    expect(isWorth(500)).toEqual([true]);
+    // Two answers at once.
+    exchanges(1, { roundTripMs: 0, restMs: 0 });
+    expect(isWorth(500)).toEqual([true]);
+    exchanges(20, { restShare: 0.01 });
+    expect(isWorth(500)).toEqual([false]);
+  });
 });
