@@ -76,8 +76,10 @@ export class Prefetch {
 
 /** How much of its time the event loop of this process has been at rest of late. */
 class Rest {
-  /** What counts less with each look. */
+  /** What was seen before counts so much less with each look. */
   private static readonly KEPT = 0.75;
+  /** A long rest counts as one of so many ms: it tells nothing of the work behind it. */
+  private static readonly MOST_MS = 10;
   private idle = 0;
   private active = 0;
   private idleOfLate = 0;
@@ -86,9 +88,11 @@ class Rest {
   look(): void {
     const { idle, active } = performance.eventLoopUtilization();
     const rested = idle - this.idle;
-    // Two answers may come at once, with no time between them: what was before counts on.
-    this.idleOfLate = this.idleOfLate * Rest.KEPT + rested;
-    this.allOfLate = this.allOfLate * Rest.KEPT + rested + active - this.active;
+    const all = rested + active - this.active;
+    // Two answers may come at once, with next to no time between them: by time, what was before counts on.
+    const weight = Math.min(1, Rest.MOST_MS / all);
+    this.idleOfLate = this.idleOfLate * Rest.KEPT + rested * weight;
+    this.allOfLate = this.allOfLate * Rest.KEPT + all * weight;
     this.idle = idle;
     this.active = active;
   }

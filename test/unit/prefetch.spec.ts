@@ -28,9 +28,10 @@ function exchanges(
 ): void {
   for (let i = 0; i < count; i++) {
     now += roundTripMs;
-    idle += (roundTripMs + restMs) * restShare;
+    idle += roundTripMs * restShare;
     prefetch.measured(saturated, roundTripMs);
     now += restMs;
+    idle += restMs * restShare;
     for (let n = 0; n < runs; n++) prefetch.count();
   }
 }
@@ -98,6 +99,13 @@ describe('a call beside another one', () => {
     exchanges(1, { roundTripMs: 0, restMs: 0 });
     expect(isWorth(500)).toEqual([true]);
     exchanges(20, { restShare: 0.01 });
+    expect(isWorth(500)).toEqual([false]);
+  });
+
+  it('is worth it for a while behind a long rest, which tells nothing of the work', () => {
+    exchanges(2, { restMs: 3_600_000, restShare: 1 });
+    expect(isWorth(500)).toEqual([true]);
+    exchanges(12, { restShare: 0.01 });
     expect(isWorth(500)).toEqual([false]);
   });
 });
