@@ -91,10 +91,7 @@ export class Exchanger implements IdleClaimer {
 
   /** Whether one on its way was tried before: what the store holds for this worker is not what was heard then. */
   get isRepeating(): boolean {
-    return (
-      (this.first.call !== null && this.first.isRepeated) ||
-      (this.second.call !== null && this.second.isRepeated)
-    );
+    return this.first.isRepeating || this.second.isRepeating;
   }
 
   /** How many exchanges were answered. */

@@ -23,7 +23,8 @@ export class Prefetch {
   private since = performance.now();
   private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
-  private saturated = false;
+  /** The last claim has found less than it asked for. */
+  isDry = false;
   private readonly rest = new Rest();
 
   /** A run ended. */
@@ -37,7 +38,7 @@ export class Prefetch {
    */
   measured(saturated: boolean, tookMs: number): void {
     const now = performance.now();
-    this.saturated = saturated;
+    this.isDry = !saturated;
     if (saturated) this.rest.look();
     this.roundTripMs = Math.min(tookMs, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
     const elapsed = Math.max(now - this.since, 0.05);
@@ -61,7 +62,7 @@ export class Prefetch {
    * process waits for the store. Where the store waits for it, a second one would only make others wait longer for their turn.
    */
   isWorthBeside(want: number): boolean {
-    return this.saturated && want * 2 >= this.most && this.rest.share > AT_REST;
+    return !this.isDry && want * 2 >= this.most && this.rest.share > AT_REST;
   }
 
   /** What was fast has become slow. */

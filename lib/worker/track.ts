@@ -7,11 +7,15 @@ export class Track {
   /** The one on its way. */
   call: ExchangeCall | null = null;
   sentAt = 0;
-  /** Whether that has been tried before: what it was given then is not known here yet. */
-  isRepeated = false;
+  private isRepeated = false;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(readonly isBeside: boolean) {}
+
+  /** Whether one is on its way that was tried before: what it was given then is not known here yet. */
+  get isRepeating(): boolean {
+    return this.call !== null && this.isRepeated;
+  }
 
   /** From now on this one is on its way. */
   sends(call: ExchangeCall): void {

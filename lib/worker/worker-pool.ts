@@ -56,8 +56,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly logger = new Logger('QueueWorker');
   private readonly claims = new Claims();
   private suspects = 0;
-  /** The last claim has found less than it asked for. */
-  private isDry = false;
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
@@ -196,7 +194,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       this.parts.heard(this.queue, this.worker, answer);
       this.dueJobs.plan(answer.dueInMs);
     }
-    if (asked > 0) this.isDry = !saturated;
     if (this.state !== 'running') this.releaseClaims();
     else if (asked > 0 && saturated && this.want() > 0) this.exchanger.kick();
   }
@@ -295,7 +292,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   startClaimed(): void {
     this.fill();
     // Behind the start: who waits for the job waits for nothing else.
-    if (this.isDry && this.state === 'running') this.sleep();
+    if (this.prefetch.isDry && this.state === 'running') this.sleep();
   }
 
   private fill(): void {

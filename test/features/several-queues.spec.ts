@@ -12,7 +12,7 @@ import {
   itOnRedis,
 } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { latch, until } from '../support/wait.js';
+import { endOfTurn, latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 const NAMES = ['critical', 'default', 'low'] as const;
@@ -46,7 +46,6 @@ function recorder(run: (job: Job) => unknown = () => undefined) {
   return { began, handlers: { '*': handler } satisfies Handlers };
 }
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const counted = (began: readonly string[]) =>
   Object.fromEntries(NAMES.map((name) => [name, began.filter((one) => one === name).length]));
 
@@ -54,7 +53,7 @@ describe('a list of queues', () => {
   it.each([1, 10])(
     'is taken strictly in its order, with concurrency %i and real backlogs',
     async (concurrency) => {
-      const { began, handlers } = recorder(turn);
+      const { began, handlers } = recorder(endOfTurn);
       const { queueOf, runtime } = await bootGroup(NAMES, handlers, concurrency);
       for (const name of NAMES.toReversed()) await queueOf(name).addBulk(jobs(200));
       await runtime.start();
@@ -91,7 +90,7 @@ describe('a list of queues', () => {
   );
 
   it('goes on where the first queue is paused, for all or in this process, and comes back to it', async () => {
-    const { began, handlers } = recorder(turn);
+    const { began, handlers } = recorder(endOfTurn);
     const { queueOf, runtime } = await bootGroup(NAMES, handlers, 1, true);
     await queueOf('critical').pause();
     runtime.pause('default');
@@ -160,7 +159,7 @@ describe('a pool of several queues', () => {
     let most = 0;
     const { began, handlers } = recorder(async () => {
       most = Math.max(most, ++now);
-      for (let i = 0; i < 3; i++) await turn();
+      for (let i = 0; i < 3; i++) await endOfTurn();
       now -= 1;
     });
     const { queueOf, runtime } = await bootGroup(queues, handlers, 4);

@@ -164,3 +164,8 @@ export async function nextEvent<T>(
     collected.stop();
   }
 }
+
+/** Resolves once this turn of the event loop is over. */
+export function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

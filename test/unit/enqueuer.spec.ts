@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/engine/engine.js';
 import { Enqueuer } from '#lib/producer/enqueuer.js';
-import { latch, type Latch } from '../support/wait.js';
+import { endOfTurn, latch, type Latch } from '../support/wait.js';
 
 /** An engine whose answers come when the test says so. */
 function slow() {
@@ -35,7 +35,6 @@ function slow() {
 }
 
 const endOfTick = () => new Promise<void>((resolve) => process.nextTick(resolve));
-const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('adds of one tick', () => {
   it.each([

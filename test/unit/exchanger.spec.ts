@@ -4,7 +4,7 @@ import { RedisUnavailableError } from '#lib/errors.js';
 import type { Outcome, SettledRun } from '#lib/job/outcome.js';
 import { Exchanger, type ExchangeSide } from '#lib/worker/exchanger.js';
 import { atEnd } from '../support/cleanup.js';
-import { until } from '../support/wait.js';
+import { endOfTurn, until } from '../support/wait.js';
 
 /** An exchanger whose calls are answered by hand. */
 function exchangerOf(more: Partial<ExchangeSide> = {}) {
@@ -41,8 +41,6 @@ function exchangerOf(more: Partial<ExchangeSide> = {}) {
   atEnd(() => exchanger.stop());
   return { exchanger, calls, answers, failures, lost };
 }
-
-const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const run = (id: string, outcome: Outcome = { kind: 'completed' }): SettledRun => ({
   id,
@@ -149,7 +147,7 @@ describe('two on their way', () => {
     exchanger.kick();
     await until(() => calls.length === 3);
     exchanger.settle(run('waits'));
-    await turn();
+    await endOfTurn();
     expect(asked(calls)).toEqual([
       ['first', 2, 3],
       ['beside', 1, 3],
@@ -159,7 +157,7 @@ describe('two on their way', () => {
     expect(asked(calls)[2]).toEqual(['beside', 2, 3]);
     expect(calls[3]!.settled).toMatchObject([{ id: 'waits' }]);
     answers[1]!(NOTHING);
-    await turn();
+    await endOfTurn();
     exchanger.kick();
     await until(() => calls.length === 5);
     expect(asked(calls)[3]).toEqual(['first', 3, 3]);
@@ -170,7 +168,7 @@ describe('two on their way', () => {
     const { exchanger, calls } = await known(0, { want: (all) => Math.min(3, slots - all) });
     exchanger.kick();
     await until(() => calls.length === 2);
-    await turn();
+    await endOfTurn();
     expect(calls).toHaveLength(2);
     slots = 6;
     exchanger.settle(run('ended'));
@@ -187,7 +185,7 @@ describe('two on their way', () => {
     exchanger.kick();
     await until(() => calls.length === 1);
     exchanger.kick();
-    await turn();
+    await endOfTurn();
     expect(calls).toHaveLength(1);
   });
 
@@ -208,7 +206,7 @@ describe('two on their way', () => {
     expect(exchanger.unconfirmedIds()).toEqual(['a', 'b']);
     expect(exchanger.unconfirmed()).toBe(2);
     answers[3]!(NOTHING);
-    await turn();
+    await endOfTurn();
     expect(exchanger.unconfirmedIds()).toEqual(['a']);
   });
 
@@ -221,12 +219,12 @@ describe('two on their way', () => {
     await until(() => calls.length === 3);
     exchanger.settle(run('b'));
     answers[1]!({ kind: 'unknown-worker' });
-    await turn();
+    await endOfTurn();
     expect(lost).toEqual(['a', 'b']);
     const { worker } = exchanger;
     expect(worker).not.toBe(calls[1]!.worker);
     answers[2]!({ ...NOTHING, claimed: [{ id: 'c', body: 'work\n', failed: 0, stalls: 0 }] });
-    await turn();
+    await endOfTurn();
     expect([taken, exchanger.worker]).toEqual([[], worker]);
     expect(asked(calls)[2]).toEqual(['first', 1, 3]);
   });
@@ -241,7 +239,7 @@ describe('two on their way', () => {
     await until(() => calls.length === 4);
     expect(calls[3]).toEqual(calls[2]);
     answers[3]!(NOTHING);
-    await turn();
+    await endOfTurn();
     expect([exchanger.isRepeating, exchanger.answers]).toEqual([false, 2]);
   });
 });
