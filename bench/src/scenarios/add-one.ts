@@ -1,4 +1,4 @@
-import { measureProducing, producedFigures, type Send } from '../measure/produce.js';
+import { longWarmUpFor, measureProducing, producedFigures, type Send } from '../measure/produce.js';
 import { QUEUE, type Scenario } from '../scenario.js';
 
 /** Each call waits for the one before: the cost of one round trip, so a tenth of the jobs is enough. */
@@ -7,7 +7,7 @@ export const addOne: Scenario = {
   title: 'add, one call at a time',
   figures: producedFigures,
   jobs: (asked) => Math.ceil(asked / 10),
-  measure: (lab) => measureProducing(lab, lab.jobs, oneByOne),
+  measure: (lab) => measureProducing(lab, lab.jobs, oneByOne, { warmUp: longWarmUpFor(lab.jobs) }),
 };
 
 export const oneByOne: Send = async (session, jobs, progress) => {

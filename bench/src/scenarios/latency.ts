@@ -1,13 +1,13 @@
 import { startProducer } from '../beside/start.js';
 import { Arrivals } from '../measure/arrivals.js';
 import { now } from '../measure/clock.js';
+import { longWarmUpFor } from '../measure/produce.js';
 import { meterRedis } from '../measure/redis-info.js';
 import { quantile } from '../measure/stats.js';
 import { settled } from '../measure/wait.js';
 import { QUEUE, type Scenario } from '../scenario.js';
 
 const PER_SECOND = 1_000;
-const WARM_UP = PER_SECOND;
 const CONCURRENCY = 100;
 /** Until the first job, so that the alarm of the producer is up. */
 const LEAD_MS = 100;
@@ -31,7 +31,9 @@ export const latency: Scenario = {
   jobs: (asked) => Math.min(5_000, Math.max(1_000, Math.ceil(asked / 20))),
   async measure(lab) {
     const { jobs } = lab;
-    const arrivals = new Arrivals(WARM_UP + jobs, lab.progress);
+    // At this pace, too: some of what runs then does not where jobs come one upon another.
+    const warmUp = longWarmUpFor(jobs);
+    const arrivals = new Arrivals(warmUp + jobs, lab.progress);
     const session = await lab.contender.open({
       url: lab.url,
       queues: [QUEUE],
@@ -39,15 +41,15 @@ export const latency: Scenario = {
     });
     const producer = await startProducer(lab);
     const everyMs = 1_000 / PER_SECOND;
-    await producer.ask('addOnTime', { from: 0, to: WARM_UP, startAt: now() + LEAD_MS, everyMs });
-    await arrivals.reached(WARM_UP);
+    await producer.ask('addOnTime', { from: 0, to: warmUp, startAt: now() + LEAD_MS, everyMs });
+    await arrivals.reached(warmUp);
     await settled(session);
 
     const redis = await meterRedis(lab.control);
     const cpuBefore = process.cpuUsage();
     const startAt = now() + LEAD_MS;
-    const called = await producer.ask('addOnTime', { from: WARM_UP, to: WARM_UP + jobs, startAt, everyMs });
-    await arrivals.reached(WARM_UP + jobs);
+    const called = await producer.ask('addOnTime', { from: warmUp, to: warmUp + jobs, startAt, everyMs });
+    await arrivals.reached(warmUp + jobs);
     const { user, system } = process.cpuUsage(cpuBefore);
     await settled(session);
     const spent = await redis();
@@ -56,7 +58,7 @@ export const latency: Scenario = {
     await session.close();
 
     const due = Array.from(called, (_, i) => startAt + i * everyMs);
-    const latencies = due.map((at, i) => arrivals.at[WARM_UP + i]! - at);
+    const latencies = due.map((at, i) => arrivals.at[warmUp + i]! - at);
     return {
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),

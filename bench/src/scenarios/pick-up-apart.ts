@@ -1,7 +1,8 @@
 import { startProducer } from '../beside/start.js';
 import { Arrivals } from '../measure/arrivals.js';
+import { longWarmUpFor } from '../measure/produce.js';
 import { QUEUE, type Scenario } from '../scenario.js';
-import { pickUpFigures, pickUpOf, pickUpSamples, QUICK, WARM_UP } from './pick-up.js';
+import { pausedWarmUpFor, pickUpFigures, pickUpOf, pickUpSamples } from './pick-up.js';
 
 /** The same with the call of `add` in another process, as where a web server adds and a worker works. */
 export const pickUpApart: Scenario = {
@@ -10,7 +11,8 @@ export const pickUpApart: Scenario = {
   figures: pickUpFigures,
   jobs: pickUpSamples,
   async measure(lab) {
-    const first = QUICK + WARM_UP;
+    const quick = longWarmUpFor(lab.jobs);
+    const first = quick + pausedWarmUpFor(lab.jobs);
     const all = first + lab.jobs;
     const arrivals = new Arrivals(all, lab.progress);
     const session = await lab.contender.open({
@@ -19,7 +21,7 @@ export const pickUpApart: Scenario = {
       work: { concurrency: 100, handle: arrivals.handle },
     });
     const producer = await startProducer(lab);
-    const called = await producer.ask('addWithPauses', { from: 0, to: all, pauseFrom: QUICK });
+    const called = await producer.ask('addWithPauses', { from: 0, to: all, pauseFrom: quick });
     await arrivals.reached(all);
     await producer.ask('close');
     await producer.end();

@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payload } from '../contender.js';
+import { longWarmUpFor } from '../measure/produce.js';
 import { quantile } from '../measure/stats.js';
 import { QUEUE, type Figure, type Scenario } from '../scenario.js';
-
-/** One upon another, so that what runs for each job has been compiled, as in a process that has run for a while. */
-export const QUICK = 5_000;
-/** With pauses, as those that are measured. */
-export const WARM_UP = 200;
 
 export const pickUpFigures: readonly Figure[] = [
   { key: 'p50', title: 'p50', unit: 'ms', better: 'less' },
@@ -29,10 +25,11 @@ export const pickUp: Scenario = {
     });
 
     const latencies: number[] = [];
-    const first = QUICK + WARM_UP;
+    const quick = longWarmUpFor(lab.jobs);
+    const first = quick + pausedWarmUpFor(lab.jobs);
     for (let n = 0; n < first + lab.jobs; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
-      if (n >= QUICK) await sleep(3 + (n % 5));
+      if (n >= quick) await sleep(3 + (n % 5));
       const arrival = new Promise<number>((resolve) => (arrived = resolve));
       const calledAt = performance.now();
       const added = session.add(QUEUE, payload(n));
@@ -49,6 +46,11 @@ export const pickUp: Scenario = {
 /** One in a thousand is beyond p99.9, so there must be more than a thousand. */
 export function pickUpSamples(asked: number): number {
   return Math.min(1_200, Math.max(200, Math.ceil(asked / 50)));
+}
+
+/** With pauses, as those that are measured: a worker that is idle goes other ways than a busy one, and those are compiled later. */
+export function pausedWarmUpFor(jobs: number): number {
+  return Math.ceil(jobs * 1.5);
 }
 
 export function pickUpOf(latencies: readonly number[]): Record<string, number> {
