@@ -9,6 +9,7 @@ import {
   type QueueEvent,
   type WrapHook,
 } from '#lib/index.js';
+import { endOfTurn } from '../support/wait.js';
 import { setBench } from './support.js';
 
 const heard: string[] = [];
@@ -19,7 +20,7 @@ class Ledger {
 
   @OnQueueEvent({ queue: 'work' })
   async any({ type }: QueueEvent) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await endOfTurn();
     heard.push(type);
   }
 

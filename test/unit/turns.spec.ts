@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Slots, type Seat, type SlotUser } from '#lib/worker/slots.js';
 import { StrictTurns, WeightedTurns, type Turns } from '#lib/worker/turns.js';
+import { endOfTurn } from '../support/wait.js';
 
 /** A queue of a model: what waits is a number, and a claim is answered when the test says so. */
 class ModelQueue implements SlotUser {
@@ -62,16 +63,14 @@ function poolOf(total: number, turns: Turns, weights: readonly number[]) {
     queue.seat = slots.seat(queue, weight);
     return queue;
   });
-  /** What was planned for the next turn of the event loop happens. */
-  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
   /** All claims are answered, until none is left to make. */
   const calm = async () => {
     for (let i = 0; i < 100; i++) {
       slots.changed();
-      await settle();
+      await endOfTurn();
       if (queues.every(({ asking }) => asking === 0)) return;
       for (const queue of queues) queue.answer();
-      await settle();
+      await endOfTurn();
     }
     throw new Error('it asks for ever');
   };
@@ -81,7 +80,7 @@ function poolOf(total: number, turns: Turns, weights: readonly number[]) {
     queue.seat.leaves();
     queue.seat.fill();
   };
-  return { slots, queues, order, calm, settle, ends };
+  return { slots, queues, order, calm, ends };
 }
 
 describe('slots of one queue', () => {
@@ -119,7 +118,7 @@ describe('slots of several queues', () => {
         fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 2, maxLength: 4 }),
         fc.array(step, { maxLength: 60 }),
         async (total, weights, steps) => {
-          const { slots, queues, calm, settle, ends } = poolOf(total, make(), weights);
+          const { slots, queues, calm, ends } = poolOf(total, make(), weights);
           for (const { kind, queue: number, ...more } of steps) {
             const queue = queues[number % queues.length]!;
             if (kind === 'add') {
@@ -131,7 +130,7 @@ describe('slots of several queues', () => {
             else if (kind === 'pause') {
               queue.open = !queue.open;
               queue.giveBack();
-            } else if (kind === 'turn') await settle();
+            } else if (kind === 'turn') await endOfTurn();
             expect(slots.running).toBeLessThanOrEqual(total);
           }
           await calm();
@@ -225,13 +224,13 @@ describe('slots of several queues', () => {
 
   it('do not wait for a queue whose store cannot be reached', async () => {
     for (const [, make] of kinds) {
-      const { queues, order, settle } = poolOf(2, make(), [9, 1]);
+      const { queues, order } = poolOf(2, make(), [9, 1]);
       const [away, there] = queues as [ModelQueue, ModelQueue];
       there.waiting = 5;
       away.ask();
       expect(away.asking).toBeGreaterThan(0);
       away.seat.failed();
-      await settle();
+      await endOfTurn();
       there.ask();
       expect(there.asking).toBeGreaterThan(0);
       there.answer();

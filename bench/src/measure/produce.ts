@@ -91,8 +91,8 @@ export function warmUpFor(jobs: number): number {
 }
 
 /**
- * Where each job is a round trip of its own: behind so many V8 has compiled what runs once a job. Before that one job in fifty waits for
- * it, with any contender, and the more the more code there is.
+ * Where each job is a round trip of its own: behind so many V8 has compiled what runs once a job. Until then some jobs wait for that, with
+ * any contender, and the more of them the more code it has.
  */
 export function longWarmUpFor(jobs: number): number {
   return Math.min(10_000, 5 * jobs);

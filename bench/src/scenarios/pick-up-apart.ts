@@ -1,8 +1,7 @@
 import { startProducer } from '../beside/start.js';
 import { Arrivals } from '../measure/arrivals.js';
-import { longWarmUpFor } from '../measure/produce.js';
 import { QUEUE, type Scenario } from '../scenario.js';
-import { pausedWarmUpFor, pickUpFigures, pickUpOf, pickUpSamples } from './pick-up.js';
+import { pickUpFigures, pickUpOf, pickUpSamples, pickUpWarmUp } from './pick-up.js';
 
 /** The same with the call of `add` in another process, as where a web server adds and a worker works. */
 export const pickUpApart: Scenario = {
@@ -11,8 +10,7 @@ export const pickUpApart: Scenario = {
   figures: pickUpFigures,
   jobs: pickUpSamples,
   async measure(lab) {
-    const quick = longWarmUpFor(lab.jobs);
-    const first = quick + pausedWarmUpFor(lab.jobs);
+    const { quick, first } = pickUpWarmUp(lab.jobs);
     const all = first + lab.jobs;
     const arrivals = new Arrivals(all, lab.progress);
     const session = await lab.contender.open({

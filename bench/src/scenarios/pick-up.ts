@@ -25,8 +25,7 @@ export const pickUp: Scenario = {
     });
 
     const latencies: number[] = [];
-    const quick = longWarmUpFor(lab.jobs);
-    const first = quick + pausedWarmUpFor(lab.jobs);
+    const { quick, first } = pickUpWarmUp(lab.jobs);
     for (let n = 0; n < first + lab.jobs; n++) {
       // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
       if (n >= quick) await sleep(3 + (n % 5));
@@ -48,9 +47,13 @@ export function pickUpSamples(asked: number): number {
   return Math.min(1_200, Math.max(200, Math.ceil(asked / 50)));
 }
 
-/** With pauses, as those that are measured: a worker that is idle goes other ways than a busy one, and those are compiled later. */
-export function pausedWarmUpFor(jobs: number): number {
-  return Math.ceil(jobs * 1.5);
+/**
+ * How many go first one upon another, and the number of the first that is measured. Between them come some with pauses, as those that
+ * are measured: a worker that is idle goes other ways than a busy one, and those are compiled later.
+ */
+export function pickUpWarmUp(jobs: number): { readonly quick: number; readonly first: number } {
+  const quick = longWarmUpFor(jobs);
+  return { quick, first: quick + Math.ceil(jobs * 1.5) };
 }
 
 export function pickUpOf(latencies: readonly number[]): Record<string, number> {
