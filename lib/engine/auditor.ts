@@ -2,7 +2,7 @@ import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-
 import { AuditFacts } from './audit-facts.js';
 import type { EngineSettings } from './clients.js';
 import type { RecoverAnswer } from './engine.js';
-import type { QueueKeys } from './keys.js';
+import { LETTERED_JOBS, type LetteredJobs, type QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
 import { audit, AUDITED, type AuditedKey, type RawFacts } from './scripts/audit.js';
 import { auditPage } from './scripts/audit-page.js';
@@ -82,6 +82,8 @@ export class Auditor {
   private async readPages(queue: string): Promise<AuditFacts> {
     const facts = new AuditFacts();
     const keys = this.store.keysOf(queue);
+    for (const kind of LETTERED_JOBS)
+      for await (const ids of this.pages(keys, kind, 'hash', [])) facts.see('jobs', ids);
     for (const kind of AUDITED)
       for await (const ids of this.pages(keys, kind, TYPES[kind] ?? 'hash', [])) facts.see(kind, ids);
     for (const worker of await this.store.holders(queue))
@@ -92,7 +94,7 @@ export class Auditor {
 
   private async *pages(
     keys: QueueKeys,
-    kind: AuditedKey | 'active',
+    kind: AuditedKey | LetteredJobs | 'active',
     type: string,
     more: readonly string[],
   ): AsyncGenerator<readonly string[]> {

@@ -1,3 +1,4 @@
+import { letterOf } from '../job/id-letter.js';
 import type { EnqueueJob } from './engine.js';
 import { fold, writeGroup } from './event-codec.js';
 import type { Value } from './script.js';
@@ -51,8 +52,8 @@ export interface PlainJobs {
 
 /**
  * Jobs without an order or a time of their own; null where one has. Null too where one of several may be there already: they
- * would be sent a second time, and what is added behind them would come before. And where they are large: Redis would copy them
- * once more to take them apart.
+ * would be sent a second time, and what is added behind them would come before. Where their bodies are kept in more than one
+ * hash; and where they are large: Redis would copy them once more to take them apart.
  */
 export function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
   if (jobs.length === 1) {
@@ -70,7 +71,7 @@ export function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
     names.push(job.name);
     chars += job.body.length;
   }
-  if (chars > MAX_JOINED_CHARS * jobs.length) return null;
+  if (chars > MAX_JOINED_CHARS * jobs.length || !haveOneLetter(jobs)) return null;
   return { ids: ids.join(END) + END, bodies: bodies.join(END) + END, names: fold(names) as string };
 }
 
@@ -85,6 +86,12 @@ export function isMuch(jobs: readonly EnqueueJob[]): boolean {
 /** Whether it goes to the end of the line under an id that no job has. */
 export function isMadeHere(job: EnqueueJob): boolean {
   return !job.hasOwnId && isPlain(job);
+}
+
+/** Whether one hash keeps the bodies of all of them, whose ids were made here: of such only the last character differs in kind. */
+export function haveOneLetter(jobs: readonly EnqueueJob[]): boolean {
+  const letter = letterOf(jobs[0]!.id);
+  return jobs.every(({ id }) => (letter === '' ? letterOf(id) === '' : id.endsWith(letter)));
 }
 
 /** Ids, the same each with its body, and names as of `PlainJobs`. */

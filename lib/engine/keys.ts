@@ -1,9 +1,11 @@
+import { letterOf, LETTERS, type Letter } from '../job/id-letter.js';
+
 /**
  * Every key of a queue, by name, with its type and the reason it exists. All of them share one hash tag, so that a
  * script may touch any of them on Redis Cluster. No other file builds a key.
  */
 const SUFFIXES = {
-  /** HASH id -> body: the job as written; a run does not rewrite it. */
+  /** HASH id -> body: the job as written; a run does not rewrite it. Of all jobs whose ids have no letter. */
   jobs: 'jobs',
   /** LIST of ids that may be claimed now, first in first out. */
   wait: 'wait',
@@ -60,10 +62,19 @@ const SUFFIXES = {
   doorbell: 'doorbell',
 } as const;
 
-export type QueueKeyName = keyof typeof SUFFIXES;
+/**
+ * HASH id -> body, of jobs whose ids have this letter. One hash for all would be larger than any cache where a million jobs wait,
+ * and each look into it a fetch from memory; of these, what comes and goes at a time is in one or two.
+ */
+export type LetteredJobs = `jobs${Letter}`;
+
+/** In the order of the letters: scripts that may meet any job name all of them, and find theirs by that order. */
+export const LETTERED_JOBS: readonly LetteredJobs[] = LETTERS.map((letter) => `jobs${letter}` as const);
+
+export type QueueKeyName = keyof typeof SUFFIXES | LetteredJobs;
 
 /** All of them, for scripts that look at a queue as a whole. */
-export const QUEUE_KEYS = Object.keys(SUFFIXES) as QueueKeyName[];
+export const QUEUE_KEYS = [...(Object.keys(SUFFIXES) as (keyof typeof SUFFIXES)[]), ...LETTERED_JOBS];
 
 /** What a job may leave beside its body: the keys of scripts that use the fragment `traces`. */
 export const TRACE_KEYS = [
@@ -76,8 +87,8 @@ export const TRACE_KEYS = [
   'cancels',
 ] as const satisfies readonly QueueKeyName[];
 
-/** Keys that need something beside the queue: a worker, a lane of a producer, a day. */
-export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'undo' | 'stats';
+/** Keys that need something beside the queue: a worker, a lane of a producer, the ids of jobs, a day. */
+export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'undo' | 'bodies' | 'stats';
 
 /** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
 const PROCESS_SUFFIXES = {
@@ -112,9 +123,10 @@ export class QueueKeys {
   constructor(prefix: string, queue: string) {
     this.tag = `{${prefix}:${queue}}:`;
     // Not name by name: V8 makes a dictionary of an object that grows so, and copying that into a call takes ten times as long.
-    this.fixed = Object.fromEntries(
-      Object.entries(SUFFIXES).map(([name, suffix]) => [name, this.tag + suffix]),
-    ) as Record<QueueKeyName, string>;
+    this.fixed = Object.fromEntries([
+      ...Object.entries(SUFFIXES).map(([name, suffix]) => [name, this.tag + suffix]),
+      ...LETTERS.map((letter) => [`jobs${letter}`, `${this.tag}jobs:${letter}`]),
+    ]) as Record<QueueKeyName, string>;
   }
 
   /** SET of ids this worker holds. Membership is the lease on the job. */
@@ -152,6 +164,11 @@ export class QueueKeys {
   /** STRING with TTL: number of the last enqueue call of a lane and its duplicates, for repetitions. */
   lane(lane: string): string {
     return `${this.tag}lane:${lane}`;
+  }
+
+  /** HASH id -> body: of `jobs` and those with a letter, the one that keeps the body of this job. */
+  bodies(id: string): string {
+    return this.fixed[`jobs${letterOf(id)}`];
   }
 
   /** STRING, within a transaction: what it stored and must not have. */

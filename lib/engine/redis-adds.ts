@@ -4,7 +4,15 @@ import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
 import { inFull, type FixedArgs } from './fixed-args.js';
 import type { QueueKeys } from './keys.js';
-import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
+import {
+  encodeJobs,
+  encodeMuch,
+  encodePlain,
+  haveOneLetter,
+  isMadeHere,
+  isMuch,
+  isPlain,
+} from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
 import type { Value } from './script.js';
@@ -101,7 +109,7 @@ export class RedisAdds {
     }
     const args = enqueueClaimed.encodeBehind(
       claiming.fixed,
-      [keys.lane(call.lane)],
+      [keys.lane(call.lane), keys.bodies(id)],
       { seq, rememberMs, id, body, name, worker, claimSeq, leaseMs, maxEvents },
       {},
     );
@@ -154,7 +162,8 @@ export class RedisAdds {
    */
   private enqueueMuch(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | null {
     // What an earlier try may have done is known only once the bodies are written.
-    if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere)) return null;
+    if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere) || !haveOneLetter(call.jobs))
+      return null;
     const commands = () => this.transactionOf(queue, call);
     const made = this.store.commands.transact('add', commands, this.within(deadline));
     return made && made.then(areStored, leftToOthers);
@@ -164,7 +173,7 @@ export class RedisAdds {
     const { jobs, seq, lane } = call;
     const rememberMs = ttlOf(call);
     const { keys, maxEvents } = this.lineOf(queue);
-    const named = { ...keys.fixed, lane: keys.lane(lane), undo: keys.undo };
+    const named = { ...keys.fixed, bodies: keys.bodies(jobs[0]!.id), lane: keys.lane(lane), undo: keys.undo };
     const { ids, fields, names } = encodeMuch(jobs);
     const begin = enqueueBegin.encode(
       named,
@@ -180,7 +189,7 @@ export class RedisAdds {
     );
     return [
       ['eval', inFull(enqueueBegin.text, begin)],
-      ['hset', [named.jobs, ...fields]],
+      ['hset', [named.bodies, ...fields]],
       ['rpush', [named.wait, ...ids]],
       ['eval', inFull(enqueueEnd.text, enqueueEnd.encode(named, {}, {}))],
     ];
@@ -197,7 +206,7 @@ export class RedisAdds {
     const rememberMs = ttlOf(call);
     const args = enqueuePlain.encodeBehind(
       fixed,
-      [keys.lane(call.lane)],
+      [keys.lane(call.lane), keys.bodies(call.jobs[0]!.id)],
       { seq, rememberMs, maxEvents, jobs: call.jobs.length, ids, bodies, names },
       {},
     );

@@ -35,7 +35,7 @@ export class RedisAdmin implements AdminVerbs {
     const found = await this.store.withWorkers(queue, (workers, keys) =>
       this.store.run(
         get,
-        keys.fixed,
+        { ...keys.fixed, bodies: keys.bodies(id) },
         { id, workers: workers.join('\n') },
         {},
         workers.map((worker) => keys.active(worker)),
@@ -108,7 +108,8 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
-    return this.store.run(promoteNow, this.store.keysOf(queue).fixed, { id });
+    const keys = this.store.keysOf(queue);
+    return this.store.run(promoteNow, { ...keys.fixed, bodies: keys.bodies(id) }, { id });
   }
 
   pause(queue: string): Promise<boolean> {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { FixedArgs, type Arg, type Value } from './fixed-args.js';
-import type { KeyName, TaskKeyName } from './keys.js';
+import { LETTERS } from '../job/id-letter.js';
+import { LETTERED_JOBS, type KeyName, type TaskKeyName } from './keys.js';
 
 export type ScriptKeyName = KeyName | TaskKeyName;
 
@@ -10,7 +11,8 @@ export type ScriptKeyName = KeyName | TaskKeyName;
  * and arguments, their types here, and the reading of the answer; `KEYS[3]` is written nowhere by hand.
  *
  * The body reads `key_<name>` for each key, `arg_<name>` for each argument (a number for `int`, else a string), and for
- * each list `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first).
+ * each list `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). Where the keys have
+ * `LETTERED_JOBS`, `KEYS[at_letter + string.byte(letter)]` is that of a letter.
  */
 export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
@@ -148,7 +150,9 @@ const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua fl
 
 function prologue(shape: Omit<ScriptShape<ScriptKeyName, ArgTypes, string, unknown>, 'listArgs'>): string {
   const lines: string[] = [FLAGS[shape.memory]];
-  shape.keys.forEach((name, i) => lines.push(`local key_${name} = KEYS[${i + 1}]`));
+  const unlettered = shape.keys.filter((name) => !isLettered(name));
+  for (const name of unlettered) lines.push(`local key_${name} = KEYS[${shape.keys.indexOf(name) + 1}]`);
+  if (unlettered.length < shape.keys.length) lines.push(`local at_letter = ${lettersAt(shape.keys)}`);
   const each = shape.keysOfQueues;
   if (each) {
     lines.push(`local queue_first, queue_last, queue_step = ${shape.keys.length + 1}, #KEYS, ${each.length}`);
@@ -171,6 +175,17 @@ function prologue(shape: Omit<ScriptShape<ScriptKeyName, ArgTypes, string, unkno
     start = `${name}_last + 1`;
   }
   return `${lines.join('\n')}\n`;
+}
+
+function isLettered(name: ScriptKeyName): boolean {
+  return (LETTERED_JOBS as readonly string[]).includes(name);
+}
+
+/** What the code of a letter is added to. */
+function lettersAt(keys: readonly ScriptKeyName[]): number {
+  const first = keys.findIndex(isLettered);
+  if (LETTERED_JOBS.some((name, i) => keys[first + i] !== name)) throw new Error('letters out of order');
+  return first + 1 - LETTERS[0].charCodeAt(0);
 }
 
 function fragments(names: readonly string[]): string {

@@ -1,6 +1,7 @@
-import { randomFillSync } from 'node:crypto';
+import { randomFillSync, randomInt } from 'node:crypto';
 import { InvalidJobIdError, InvalidJobNameError, InvalidQueueNameError } from '../errors.js';
 import { DIGITS, PAIRS, timeText } from './base36.js';
+import { LETTERS } from './id-letter.js';
 import { faultOfText } from './text.js';
 
 /** @throws {InvalidJobIdError} unless it is 1 to 255 bytes of well-formed text without control characters. */
@@ -50,11 +51,17 @@ export function isPlainName(value: unknown, max: number): value is string {
 const IDS_PER_MS = 36 ** 3;
 /** Random digits are drawn for so many milliseconds at once: what one job after a rest runs through should be short. */
 const DRAWN = 64;
+/**
+ * So many ids have the same letter: as many as there are jobs in one hash where a million wait, so that most of what is added or
+ * worked off at a time is in one.
+ */
+export const IDS_PER_LETTER = 30_000;
 
 /**
- * Makes ids of 18 characters that sort by time, in order even within one millisecond of one generator. Nine are the time
+ * Makes ids of 19 characters that sort by time, in order even within one millisecond of one generator. Nine are the time
  * in base 36 (enough until the year 5188), six are random, anew in each millisecond, and three count within it. So they are made
- * without asking for each, nobody can tell the next one, and generators that meet once do not meet again.
+ * without asking for each, nobody can tell the next one, and generators that meet once do not meet again. The last one is the
+ * letter of the hash that keeps the body.
  */
 export class IdGenerator {
   private lastMs = 0;
@@ -63,6 +70,10 @@ export class IdGenerator {
   private start = startOf(0);
   /** With all of the count but its last digit. */
   private head = '';
+  private letter = randomInt(LETTERS.length);
+  private leftOfLetter = IDS_PER_LETTER;
+  /** The last digit of the count with the letter. */
+  private tails = tailsOf(this.letter);
 
   /** Where the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
   next(nowMs: number): string {
@@ -71,7 +82,14 @@ export class IdGenerator {
     else if (++this.countInMs === IDS_PER_MS) this.startMs(this.lastMs + 1);
     const digit = this.countInMs % 36;
     if (digit === 0) this.head = this.start + PAIRS[(this.countInMs / 36) | 0]!;
-    return this.head + DIGITS.charAt(digit);
+    if (this.leftOfLetter-- === 0) this.nextLetter();
+    return this.head + this.tails[digit]!;
+  }
+
+  private nextLetter(): void {
+    this.letter = (this.letter + 1) % LETTERS.length;
+    this.leftOfLetter = IDS_PER_LETTER - 1;
+    this.tails = tailsOf(this.letter);
   }
 
   private startMs(ms: number): void {
@@ -79,6 +97,10 @@ export class IdGenerator {
     this.start = startOf(ms);
     this.countInMs = 0;
   }
+}
+
+function tailsOf(letter: number): readonly string[] {
+  return Array.from(DIGITS, (digit) => digit + LETTERS[letter]!);
 }
 
 const drawn: string[] = [];

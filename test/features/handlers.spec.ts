@@ -7,7 +7,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { SchemaViolationError } from '#lib/errors.js';
 import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, type Handlers, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
+import { bodiesOf, bootQueue, type Handlers, itOnRedis, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch } from '../support/wait.js';
 
@@ -302,11 +302,8 @@ itOnRedis('buries what cannot be decoded or is gone, and runs the rest of its ba
   const jobs = await queue.addBulk(Array.from({ length: 10 }, (_, data) => ({ name: 'job', data })));
   const broken = jobs.slice(1, 1 + bodies.length);
   const gone = jobs[8]!;
-  await redis.admin.hset(
-    keyOf(redis, 'jobs'),
-    Object.fromEntries(broken.map(({ id }, i) => [id, bodies[i]!])),
-  );
-  await redis.admin.hdel(keyOf(redis, 'jobs'), gone.id);
+  for (const [i, { id }] of broken.entries()) await redis.admin.hset(bodiesOf(redis, id), id, bodies[i]!);
+  await redis.admin.hdel(bodiesOf(redis, gone.id), gone.id);
   await queue.resume();
 
   for (const { id } of broken) {

@@ -5,6 +5,7 @@ import { allScripts } from '#lib/engine/script.js';
 import { GodwitError, RedisRefusedError, RedisUnavailableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import type { JobOptions } from '#lib/options/job-options.js';
+import { bodyCount } from '../support/queue-app.js';
 import { isBlocked } from '../support/blocked.js';
 import { bootQueue, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -161,14 +162,14 @@ describe('names, ids and data', () => {
         fc.array(fine, { minLength: 1, maxLength: 4 }),
         150,
         async (jobs) => {
-          const before = await redis.admin.hlen(`{${redis.prefix}:work}:jobs`);
+          const before = await bodyCount(redis);
           const entries = jobs.map(({ id, ...job }) => ({ ...job, options: { id } }));
           const [outcome] = await Promise.allSettled([app.queue.addBulk(entries)]);
           if (outcome.status === 'rejected') expectTyped(outcome.reason);
           const results = outcome.status === 'fulfilled' ? outcome.value : [];
           for (const [i, value] of results.entries()) note(stored, { status: 'fulfilled', value }, jobs[i]!);
           const added = results.filter(({ duplicate }) => !duplicate).length;
-          expect(await redis.admin.hlen(`{${redis.prefix}:work}:jobs`)).toBe(before + added);
+          expect(await bodyCount(redis)).toBe(before + added);
         },
         STATEFUL,
       );
@@ -342,7 +343,7 @@ it(
     expect(await scripts()).toBe(before);
     const tag = `{${redis.prefix}:work}:`;
     const kinds =
-      /^(jobs|completed|results|events|meta|doorbell|workers|worker:[\w.-]+|active:[\w.-]+|lane:[\w-]+|stats:\d{4}-\d\d-\d\d)$/;
+      /^(jobs(:[A-Z])?|completed|results|events|meta|doorbell|workers|worker:[\w.-]+|active:[\w.-]+|lane:[\w-]+|stats:\d{4}-\d\d-\d\d)$/;
     const registry = Object.values(processKeys(redis.prefix));
     const stray = (await redis.admin.keys('*')).filter(
       (key) => !registry.includes(key) && (!key.startsWith(tag) || !kinds.test(key.slice(tag.length))),

@@ -21,7 +21,8 @@ export interface Actor {
   play(engine: QueueEngine, stage: Stage, ledger: Ledger): Promise<void>;
 }
 
-const IDS = ['a', 'b', 'c', 'd', 'e', 'f'];
+/** Two have one letter, one has another, the rest have none. */
+const IDS = ['a', 'b', 'c', '0mwtqbbga5wm6p6000A', '0mwtqbbga5wm6p6001A', '0mwtqbbga5wm6p6002Z'];
 const id = fc.constantFrom(...IDS);
 
 // ------------------------------------------------------------------------------------------------------------ producers

@@ -18,7 +18,13 @@ export function addClaimed(engine: QueueEngine, add: EnqueueCall, own: ExchangeC
   const { id, body, name } = add.jobs[0]!;
   const { worker, leaseMs } = own;
   const values = enqueueClaimed.encode(
-    { ...keys.fixed, worker: keys.worker(worker), active: keys.active(worker), lane: keys.lane(add.lane) },
+    {
+      ...keys.fixed,
+      worker: keys.worker(worker),
+      active: keys.active(worker),
+      lane: keys.lane(add.lane),
+      bodies: keys.bodies(id),
+    },
     { seq, rememberMs, id, body, name, worker, claimSeq: own.seq, leaseMs, maxEvents: 10_000 },
     {},
   );

@@ -4,7 +4,16 @@ import type { Scene } from './scene.js';
 
 export type ModelCommand = fc.AsyncCommand<Scene, Rig>;
 
-export const IDS = ['a', 'b', 'c', 'd', '__proto__', 'meta', '0'] as const;
+/** Two have one letter, one has another, the rest have none. */
+export const IDS = [
+  'a',
+  'b',
+  '0mwtqbbga5wm6p6000A',
+  '0mwtqbbga5wm6p6001A',
+  '0mwtqbbga5wm6p6002Z',
+  '__proto__',
+  'meta',
+] as const;
 
 export const fate = fc.oneof(
   { weight: 6, arbitrary: fc.constant<Fate>('answered') },

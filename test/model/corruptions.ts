@@ -1,4 +1,4 @@
-import { QUEUE_KEYS } from '#lib/engine/keys.js';
+import { LETTERED_JOBS, QUEUE_KEYS, type QueueKeyName } from '#lib/engine/keys.js';
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { QueueEngine } from '#lib/engine/engine.js';
@@ -30,7 +30,7 @@ export function corruptions(command: Define): fc.Arbitrary<ModelCommand>[] {
   const deleteBody = command('delete a body', nth, async (scene, n) => {
     const id = pick([...scene.model.jobs.keys()], n);
     if (id === undefined) return;
-    await scene.rig.admin.hdel(scene.rig.keyOf('jobs'), id);
+    await scene.rig.admin.hdel(scene.rig.keys.bodies(id), id);
     scene.model.jobs.delete(id);
     scene.broken = true;
   });
@@ -103,7 +103,11 @@ async function mend(scene: Scene): Promise<void> {
 }
 
 /** What only tells of moves must fail none. */
-const KINDS = QUEUE_KEYS.filter((kind) => kind !== 'events' && kind !== 'cancelled');
+const TELLING: readonly QueueKeyName[] = ['events', 'cancelled'];
+/** Which of them a call meets depends on the ids. */
+const KINDS = QUEUE_KEYS.filter(
+  (kind) => !TELLING.includes(kind) && !(LETTERED_JOBS as readonly QueueKeyName[]).includes(kind),
+);
 
 /** What is written over a key of ours is an error of the next call, and nothing else changes by it. */
 async function refused(

@@ -1,6 +1,8 @@
+import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import type { RawEvent } from '#lib/engine/engine.js';
 import { readEntry } from '#lib/engine/event-codec.js';
+import { LETTERS, letterOf } from '#lib/job/id-letter.js';
 
 /**
  * Everything in the database of a queue, by the name of the key behind the hash tag, in one form only: equal states are
@@ -51,8 +53,23 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
       ...(ttl >= 0 ? { until: roundUp(ttl) } : {}),
     };
   }
-  return { state: withOneDay(state), events };
+  return { state: withOneDay(withAllBodies(state)), events };
 }
+
+/** The bodies of all hashes as those of one, each of which must be in that of its letter. */
+function withAllBodies({ jobs, ...state }: Record<string, unknown>): Record<string, unknown> {
+  const bodies = [...((jobs as Hash | undefined)?.hash ?? [])];
+  for (const [id] of bodies) assert.equal(letterOf(id), '', `${id} is in jobs`);
+  for (const letter of LETTERS) {
+    const { [`jobs:${letter}`]: lettered, ...others } = state;
+    for (const [id] of (lettered as Hash | undefined)?.hash ?? []) assert.equal(letterOf(id), letter);
+    bodies.push(...((lettered as Hash | undefined)?.hash ?? []));
+    state = others;
+  }
+  return bodies.length === 0 ? state : { ...state, jobs: { hash: bodies.toSorted(byFirst) } };
+}
+
+type Hash = { readonly hash: [string, string][] };
 
 export function roundUp(ms: number): number {
   return Math.ceil(ms / 10_000) * 10_000;

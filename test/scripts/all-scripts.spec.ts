@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { LETTERED_JOBS } from '#lib/engine/keys.js';
 import { allScripts, type AnyScript } from '#lib/engine/script.js';
 import { aclRules } from '../../tools/acl.mjs';
 import { atEnd } from '../support/cleanup.js';
@@ -102,11 +103,14 @@ it.each(all)('%s gives each command a declared key', (_, { text, keys }) => {
   const declared = new Set<string>(keys.map((key) => `key_${key}`));
   const named = text.match(/\bkey_\w+/g) ?? [];
   expect(named.filter((key) => !declared.has(key))).toEqual([]);
-  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + at_wait]`, and the like.
+  // Loops over declared keys: `for _, key in ipairs({ … })`, `trace_keys[i]`, `KEYS[i]`, `KEYS[i + at_wait]`, and the like; and the
+  // hash that keeps a body, which is one of them.
   const loops =
-    /^(key|KEYS\[i\]|KEYS\[i \+ [12]\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
+    /^(key|hash|hash_of\(\w+(\[[\w#]+\])?\)|KEYS\[i\]|KEYS\[i \+ [12]\]|KEYS\[i \+ at_\w+\]|trace_keys\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
   const calls = [
-    ...text.matchAll(/redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others)\))?))?/g),
+    ...text.matchAll(
+      /redis\.p?call\('(\w+)'(?:, ('STREAM', )?([^,()]+(?:\((?:KEYS|others|\w+(?:\[\w+\])?)\))?))?/g,
+    ),
   ];
   const others = calls.filter(
     ([, command, , key = '']) => command !== 'TIME' && !declared.has(key) && !loops.test(key),
@@ -119,7 +123,11 @@ it.each(all)('%s uses every key it declares', (_, { text, keys, keysOfQueues, na
   // It deletes all of them at once.
   if (name === 'obliterate') return;
   const isUnused = (local: string) => (text.match(new RegExp(`\\b${local}\\b`, 'g')) ?? []).length < 2;
-  expect(keys.filter((key) => isUnused(`key_${key}`))).toEqual([]);
+  const lettered = keys.filter((key) => (LETTERED_JOBS as readonly string[]).includes(key));
+  expect(keys.filter((key) => !lettered.includes(key) && isUnused(`key_${key}`))).toEqual([]);
+  expect([lettered, isUnused('at_letter')]).toEqual(
+    lettered.length > 0 ? [LETTERED_JOBS, false] : [[], true],
+  );
   expect(keysOfQueues.filter((key) => isUnused(`at_${key}`))).toEqual([]);
 });
 

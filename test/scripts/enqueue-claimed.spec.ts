@@ -25,7 +25,12 @@ function claimed({ id = 'a', seq = 1, worker = WORKER, claimSeq = 2, maxEvents =
   number | null
 > {
   const { body, name } = job(id);
-  const keys = { worker: q.keys.worker(worker), active: q.keys.active(worker), lane: q.key('lane') };
+  const keys = {
+    worker: q.keys.worker(worker),
+    active: q.keys.active(worker),
+    lane: q.key('lane'),
+    bodies: q.keys.bodies(id),
+  };
   const values = enqueueClaimed.encode(
     { ...q.keys.fixed, ...keys },
     { seq, rememberMs: 10_000, id, body, name, worker, claimSeq, leaseMs: LEASE_MS, maxEvents },

@@ -6,7 +6,8 @@ import { changingNothing } from './unchanged.js';
 // With the transaction that it ends: `enqueue-begin.spec.ts`.
 const q = useQueue();
 
-const end = () => q.engine['store'].run(enqueueEnd, { ...q.keys.fixed, undo: q.keys.undo }, {}, {});
+const end = () =>
+  q.engine['store'].run(enqueueEnd, { ...q.keys.fixed, undo: q.keys.undo, bodies: q.key('bodies') }, {}, {});
 
 it('changes nothing where nothing is to be taken back', async () => {
   await q.add('a');

@@ -12,7 +12,7 @@ function plain(
 ): Promise<boolean> {
   const text = (of: readonly string[]) => (of.length === 1 ? of[0]! : of.map((one) => one + END).join(''));
   const values = enqueuePlain.encode(
-    { ...q.keys.fixed, lane: q.key('lane') },
+    { ...q.keys.fixed, lane: q.key('lane'), bodies: q.keys.bodies(ids[0]!) },
     {
       seq,
       rememberMs: 10_000,

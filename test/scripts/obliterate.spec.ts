@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LETTERED_JOBS, type KeyName } from '#lib/engine/keys.js';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { declaring } from './declarations-support.js';
@@ -42,7 +43,7 @@ async function lasting(): Promise<string[]> {
 it('removes everything but what goes by itself', async () => {
   await fill();
   // Leases and marks are only there while jobs are active, and what is known of cancelled jobs goes by itself.
-  const others = ['workers', 'cancels', 'cancelled'];
+  const others: KeyName[] = ['workers', 'cancels', 'cancelled', ...LETTERED_JOBS];
   expect((await lasting()).toSorted()).toEqual(
     obliterate.keys.filter((key) => !others.includes(key)).toSorted(),
   );

@@ -114,6 +114,8 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       if (kind === 'active' || kind === 'worker') return keys[kind](WORKER);
       if (kind === 'lane') return keys.lane(LANE);
       if (kind === 'undo') return keys.undo;
+      // Ids in specs have no letter, but where it matters.
+      if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
       if (kind === 'processes' || kind === 'processInfo') return processKeys(redis.prefix)[kind];
       return keys.fixed[kind];

@@ -20,7 +20,7 @@ it.each<AnyScript>([audit, cancel, counts, get, obliterate, remove, repair])(
     await q.hold('a');
     const { store } = q.engine as unknown as { store: RedisStore };
     const args = { id: 'a', reason: 'why', workers: '', maxEvents: 0, force: 1, all: 1, max: 100 };
-    const keys = { ...q.keys.fixed, stats: q.key('stats') };
+    const keys = { ...q.keys.fixed, stats: q.key('stats'), bodies: q.key('bodies') };
     expect(await changingNothing(q, () => store.run(script, keys, args, { ids: [] }, []))).toBe('again');
   },
 );

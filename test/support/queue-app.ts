@@ -2,6 +2,7 @@ import type { ModuleMetadata, Provider, Type } from '@nestjs/common';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { getQueueToken, QUEUE_ENGINE, SETTINGS } from '#lib/decorators/metadata.js';
 import { Processor, type ProcessorQueues } from '#lib/decorators/processor.decorator.js';
+import { LETTERED_JOBS, QueueKeys } from '#lib/engine/keys.js';
 import type { EndEvent, QueueEvent } from '#lib/events/queue-event.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
@@ -198,6 +199,19 @@ export class Logs {
 /** The key of a queue by its last word, for a test that looks at Redis or corrupts it on purpose. */
 export function keyOf(redis: TestRedis, kind: string, queue = 'work'): string {
   return `{${redis.prefix}:${queue}}:${kind}`;
+}
+
+/** HASH that keeps the body of this job. */
+export function bodiesOf(redis: TestRedis, id: string, queue = 'work'): string {
+  return new QueueKeys(redis.prefix, queue).bodies(id);
+}
+
+/** How many jobs have a body. */
+export async function bodyCount(redis: TestRedis, queue = 'work'): Promise<number> {
+  const { fixed } = new QueueKeys(redis.prefix, queue);
+  const kinds = ['jobs', ...LETTERED_JOBS] as const;
+  const each = await Promise.all(kinds.map((kind) => redis.admin.hlen(fixed[kind])));
+  return each.reduce((sum, count) => sum + count, 0);
 }
 
 /** What an event says, without what differs from run to run. */

@@ -1,4 +1,5 @@
-import { checkJobId, generateId, IdGenerator } from '#lib/job/job-id.js';
+import { LETTERS, letterOf } from '#lib/job/id-letter.js';
+import { checkJobId, generateId, IDS_PER_LETTER, IdGenerator } from '#lib/job/job-id.js';
 import { describe, expect, it } from 'vitest';
 
 const NOW = Date.UTC(2026, 6, 1);
@@ -15,9 +16,9 @@ const slips = (ids: readonly string[]): number[] =>
 const timeOf = (id: string | undefined) => Number.parseInt((id ?? '').slice(0, 9), 36);
 
 describe('generateId', () => {
-  it('makes ordinary ids of 18 characters a-z 0-9, each once', () => {
+  it('makes ordinary ids of 18 characters a-z 0-9 and a letter A-Z, each once', () => {
     const ids = Array.from({ length: 1_000 }, () => generateId(NOW));
-    for (const id of ids) expect(checkJobId(id)).toMatch(/^[0-9a-z]{18}$/);
+    for (const id of ids) expect(checkJobId(id)).toMatch(/^[0-9a-z]{18}[A-Z]$/);
     expect(slips(ids)).toEqual([]);
   });
 
@@ -28,7 +29,7 @@ describe('generateId', () => {
   it('sorts by time, over the ends of digits and of years', () => {
     const ids = from([0, 1, 35, 36, 1e9, NOW, NOW + 1, 36 ** 8 - 1, 36 ** 8, 36 ** 8 + 1, 36 ** 9 - 1]);
     expect(slips(ids)).toEqual([]);
-    expect(new Set(ids.map((id) => id.length))).toEqual(new Set([18]));
+    expect(new Set(ids.map((id) => id.length))).toEqual(new Set([19]));
   });
 
   it('stays in order within a millisecond, past 46,656 of them', () => {
@@ -43,6 +44,20 @@ describe('generateId', () => {
     expect(slips(from([Number.NaN, -1, 0, 1]))).toEqual([]);
   });
 
+  it('goes from letter to letter, each for as many in a row, and begins again behind the last', () => {
+    const ids = from(Array.from({ length: 27 * IDS_PER_LETTER }, () => NOW));
+    const letters = ids.map((id) => id.at(-1)!);
+    const rows = letters.filter((letter, i) => letter !== letters[i - 1]);
+    expect(rows).toHaveLength(27);
+    expect(rows.slice(0, 26).toSorted()).toEqual(LETTERS);
+    expect(rows[26]).toBe(rows[0]);
+    for (const [i, letter] of rows.entries()) {
+      const row = letters.slice(i * IDS_PER_LETTER, (i + 1) * IDS_PER_LETTER);
+      expect(row.every((one) => one === letter)).toBe(true);
+    }
+    expect(slips(ids)).toEqual([]);
+  });
+
   it('differs from what another process makes at the same moment', () => {
     const [mine] = from([NOW]);
     const [other] = from([NOW]);
@@ -55,5 +70,20 @@ describe('generateId', () => {
     const nonces = ids.map((id) => id.slice(9, 15));
     expect(nonces[1]).toBe(nonces[0]);
     expect(new Set(nonces).size).toBe(4);
+  });
+});
+
+describe('letterOf', () => {
+  it.each([
+    ['the last of an id as they are made', '0mwtqbbga5wm6p6000J', 'J'],
+    ['the last of any id of 19 bytes', 'order 2026/11/23 #Z', 'Z'],
+    ['in bytes, not in characters', 'ééééééééé'.slice(0, 9) + 'A', 'A'],
+    ['none where it is longer', '0mwtqbbga5wm6p60000J', ''],
+    ['none where it is shorter', '0mwtqbbga5wm6p600J', ''],
+    ['none where it is longer in bytes', 'é0mwtqbbga5wm6p600J', ''],
+    ['none where it ends otherwise', '0mwtqbbga5wm6p6000j', ''],
+    ['none of an empty id', '', ''],
+  ])('is %s', (_, id, letter) => {
+    expect(letterOf(id)).toBe(letter);
   });
 });

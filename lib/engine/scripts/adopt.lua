@@ -10,7 +10,7 @@ for _, id in ipairs(redis.call('SMEMBERS', key_active)) do
 end
 local bodies, failed, stalls = {}, {}, {}
 for i = 1, #unknown do
-  bodies[i] = redis.call('HGET', key_jobs, unknown[i]) or ''
+  bodies[i] = redis.call('HGET', hash_of(unknown[i]), unknown[i]) or ''
   failed[i] = redis.call('HGET', key_attempts, unknown[i])
   stalls[i] = redis.call('HGET', key_stalls, unknown[i])
 end

@@ -1,3 +1,4 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { claims, type RawClaims } from '../replies.js';
 import type { AdoptAnswer } from '../engine.js';
@@ -5,9 +6,10 @@ import type { AdoptAnswer } from '../engine.js';
 export const adopt = defineScript({
   name: 'adopt',
   memory: 'read',
-  keys: ['active', 'jobs', 'attempts', 'stalls'],
+  keys: ['active', 'jobs', 'attempts', 'stalls', ...LETTERED_JOBS],
   args: {},
   /** known: id. */
   lists: ['known'],
+  uses: ['stored-bodies'],
   reply: ([lost, ...unknown]: [string[], ...RawClaims]): AdoptAnswer => ({ lost, unknown: claims(unknown) }),
 });

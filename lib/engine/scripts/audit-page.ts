@@ -1,10 +1,11 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { AUDITED } from './audit.js';
 
 export const auditPage = defineScript({
   name: 'audit-page',
   memory: 'read',
-  keys: AUDITED,
+  keys: [...AUDITED, ...LETTERED_JOBS],
   args: { kind: 'text', type: 'text', cursor: 'text', count: 'int' },
   /** The active set, where `kind` names none of the other keys. */
   moreKeys: true,

@@ -5,7 +5,8 @@ if not names then return { 'again' } end
 
 local asked = arg_all == 0
 if not asked then
-  local total = redis.call('HLEN', key_jobs) + redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects)
+  local total = redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects)
+  for _, hash in ipairs(body_hashes) do total = total + redis.call('HLEN', hash) end
   for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do total = total + redis.call('ZCARD', key) end
   if total > arg_max then return { 'large' } end
 end
@@ -24,6 +25,17 @@ local function ranked(key)
   local found = {}
   for i = ids_first, ids_last do
     if redis.call('ZSCORE', key, ARGV[i]) then found[#found + 1] = ARGV[i] end
+  end
+  return found
+end
+
+local function kept()
+  local found = {}
+  for _, hash in ipairs(body_hashes) do
+    for _, id in ipairs(asked and {} or redis.call('HKEYS', hash)) do found[#found + 1] = id end
+  end
+  for i = ids_first, asked and ids_last or 0 do
+    if redis.call('HEXISTS', hash_of(ARGV[i]), ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
   end
   return found
 end
@@ -53,6 +65,6 @@ for i = more_first, more_last, 2 do
     redis.call('HGET', KEYS[i + 1], 'lease') or '', redis.call('SCARD', KEYS[i]), held(KEYS[i]) }
   at = at + 1
 end
-return { 'facts', now, holders, hashed(key_jobs), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
+return { 'facts', now, holders, kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
   ranked(key_delayed), ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls),
   hashed(key_failures), hashed(key_results), hashed(key_progress), hashed(key_logs), hashed(key_priorities), hashed(key_cancels) }

@@ -1,3 +1,4 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 /**
@@ -43,13 +44,13 @@ export type AuditedKey = (typeof AUDITED)[number];
 export const audit = defineScript({
   name: 'audit',
   memory: 'read',
-  keys: [...AUDITED, 'workers'],
+  keys: [...AUDITED, 'workers', ...LETTERED_JOBS],
   args: { workers: 'text', all: 'int', max: 'int' },
   /** ids: id; only where `all` is 0. */
   lists: ['ids'],
   /** For each worker its active set and its record. */
   moreKeys: true,
-  uses: ['clock', 'named'],
+  uses: ['stored-bodies', 'typed-bodies', 'clock', 'named'],
   reply: (raw: Raw): 'again' | 'large' | RawFacts => {
     if (raw[0] !== 'facts') return raw[0];
     const [, now, holders, ...ids] = raw;

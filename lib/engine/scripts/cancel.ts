@@ -1,4 +1,4 @@
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const cancel = defineScript({
@@ -16,9 +16,23 @@ export const cancel = defineScript({
     'cancelled',
     'events',
     'stats',
+    ...LETTERED_JOBS,
   ],
   args: { id: 'text', reason: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'tally', 'take-out', 'cancelled', 'cancel'],
+  uses: [
+    'stored-bodies',
+    'typed-bodies',
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'forget',
+    'tally',
+    'take-out',
+    'cancelled',
+    'cancel',
+  ],
   reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
 });

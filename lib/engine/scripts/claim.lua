@@ -18,7 +18,7 @@ local plain = #ids
 if prioritized > 0 and plain < want then
   for _, id in ipairs(redis.call('ZRANGE', key_prioritized, 0, want - plain - 1)) do ids[#ids + 1] = id end
 end
---@use clock, bodies
+--@use clock, bodies, stored-bodies
 if #ids == 0 then
   local held = redis.call('SCARD', key_active)
   redis.call('PEXPIRE', key_worker, arg_recordMs)
@@ -26,9 +26,7 @@ if #ids == 0 then
 end
 local is_more = #ids == want
 --@use claimed
-local name, missing
-local bodies = redis.pcall('HMGET', key_jobs, unpack(ids))
-if not bodies.err then name, missing = look_through(bodies, #ids) end
+local bodies, name, missing = read_claimed(ids)
 local rung = is_more and redis.pcall('ZCARD', key_doorbell) or 0
 local can = not bodies.err and not missing and type(rung) == 'number'
 local active = can and redis.pcall('SADD', key_active, unpack(ids))

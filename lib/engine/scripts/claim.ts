@@ -1,3 +1,4 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { bodiesOf, claims, lines } from '../replies.js';
 import type { ClaimAnswer } from '../engine.js';
@@ -20,6 +21,7 @@ export const claim = defineScript({
     'active',
     'events',
     'doorbell',
+    ...LETTERED_JOBS,
   ],
   args: {
     worker: 'text',

@@ -11,7 +11,7 @@ local function named(fit, body)
 end
 
 local function body_of(id)
-  return redis.call('HGET', key_jobs, id) or ''
+  return redis.call('HGET', hash_of(id), id) or ''
 end
 
 local function is_old(since)

@@ -1,5 +1,5 @@
 import { walked, type RawWalked } from '../replies.js';
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -18,11 +18,23 @@ export const clean = defineScript({
     'results',
     ...TRACE_KEYS,
     'events',
+    ...LETTERED_JOBS,
   ],
   /** kind: which key of those that hold jobs. why: the reason of the events. Name, reason and `newerThan` hold for the dead alone. */
   args: { ...DEAD_WALK, kind: 'text', why: 'text', maxEvents: 'int' },
   /** ids: id, of dead jobs; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'walk', 'dead'],
+  uses: [
+    'stored-bodies',
+    'typed-bodies',
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'forget',
+    'walk',
+    'dead',
+  ],
   reply: (raw: RawWalked) => walked(raw),
 });

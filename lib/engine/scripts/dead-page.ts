@@ -1,3 +1,4 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { deadJob, placeOf, type RawDeadJob } from '../replies.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
@@ -5,9 +6,9 @@ import { DEAD_WALK } from '../walks.js';
 export const deadPage = defineScript({
   name: 'dead-page',
   memory: 'read',
-  keys: ['jobs', 'dead', 'attempts', 'failures'],
+  keys: ['jobs', 'dead', 'attempts', 'failures', ...LETTERED_JOBS],
   args: DEAD_WALK,
-  uses: ['clock', 'steps', 'names', 'walk', 'dead'],
+  uses: ['stored-bodies', 'clock', 'steps', 'names', 'walk', 'dead'],
   reply: ([now, at, id, jobs]: [number, string, string, RawDeadJob[]]) => ({
     now,
     next: placeOf(at, id),

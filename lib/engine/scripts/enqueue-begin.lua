@@ -1,7 +1,7 @@
 -- The first of a transaction, behind which HSET and RPUSH store bodies and ids that never go through Lua. Nothing said here keeps
 -- those from being made; where they should not, what they will add is noted down, and `enqueue-end` takes it away.
 local seen = redis.pcall('GET', key_lane)
-local stored, waiting = redis.pcall('HLEN', key_jobs), redis.pcall('LLEN', key_wait)
+local stored, waiting = redis.pcall('HLEN', key_bodies), redis.pcall('LLEN', key_wait)
 local rung = redis.pcall('ZSCORE', key_doorbell, 'work')
 local events = arg_maxEvents > 0 and redis.pcall('HGET', key_meta, 'events')
 
@@ -13,7 +13,7 @@ if is_new and seen then is_new = (tonumber(string.match(seen, '^%d+')) or math.h
 if not is_new then
   local ids, new = {}, {}
   for id in string.gmatch(arg_ids, '[^\n]+') do ids[#ids + 1] = id end
-  local there = redis.pcall('HMGET', key_jobs, unpack(ids))
+  local there = redis.pcall('HMGET', key_bodies, unpack(ids))
   for i = 1, #there do
     if not there[i] then new[#new + 1] = ids[i] end
   end

@@ -8,7 +8,7 @@ if redis.call('HGET', key_meta, 'paused') then return 0 end
 
 -- To look first costs as much as to write: what turns out not to be possible is taken back.
 --@use clock
-local stored = redis.pcall('HSETNX', key_jobs, arg_id, arg_body)
+local stored = redis.pcall('HSETNX', key_bodies, arg_id, arg_body)
 local active = stored == 1 and redis.pcall('SADD', key_active, arg_id)
 local leased = active == 1 and redis.pcall('ZADD', key_workers, string.format('%d', now + arg_leaseMs), arg_worker)
 local is_new = type(leased) == 'number'
@@ -20,7 +20,7 @@ if not is_new then
   if type(seen) == 'string' then redis.call('SET', key_lane, seen, 'PX', arg_rememberMs) end
   if leased == 1 then redis.call('ZREM', key_workers, arg_worker) end
   if active == 1 then redis.call('SREM', key_active, arg_id) end
-  if stored == 1 then redis.call('HDEL', key_jobs, arg_id) end
+  if stored == 1 then redis.call('HDEL', key_bodies, arg_id) end
   for _, answer in ipairs({ stored, active, leased, seen }) do
     if type(answer) == 'table' then return answer end
   end

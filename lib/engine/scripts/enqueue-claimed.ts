@@ -4,7 +4,18 @@ import { defineScript } from '../script.js';
 export const enqueueClaimed = defineScript({
   name: 'enqueue-claimed',
   memory: 'refuse',
-  keys: ['meta', 'jobs', 'wait', 'suspects', 'prioritized', 'workers', 'events', 'worker', 'active', 'lane'],
+  keys: [
+    'meta',
+    'wait',
+    'suspects',
+    'prioritized',
+    'workers',
+    'events',
+    'worker',
+    'active',
+    'lane',
+    'bodies',
+  ],
   args: {
     seq: 'digits',
     rememberMs: 'digits',

@@ -5,5 +5,5 @@ redis.call('DEL', key_undo)
 local count, new = string.match(undo, '^(%d+)\n(.*)$')
 local written = redis.pcall('LRANGE', key_wait, -count, -1)
 for i = #written, 1, -1 do redis.call('LREM', key_wait, -1, written[i]) end
-for id in string.gmatch(new, '[^\n]+') do redis.pcall('HDEL', key_jobs, id) end
+for id in string.gmatch(new, '[^\n]+') do redis.pcall('HDEL', key_bodies, id) end
 return 0

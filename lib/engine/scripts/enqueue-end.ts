@@ -4,7 +4,7 @@ import { defineScript } from '../script.js';
 export const enqueueEnd = defineScript({
   name: 'enqueue-end',
   memory: 'allow',
-  keys: ['jobs', 'wait', 'undo'],
+  keys: ['bodies', 'wait', 'undo'],
   args: {},
   reply: (raw: 0 | 1): boolean => raw === 1,
 });

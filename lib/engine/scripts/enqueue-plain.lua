@@ -3,7 +3,7 @@
 -- To look first costs as much as to write: what turns out not to be possible is taken back.
 local ids = { arg_ids }
 if arg_jobs == 1 then
-  if redis.call('HSETNX', key_jobs, arg_ids, arg_bodies) == 0 then return 0 end
+  if redis.call('HSETNX', key_bodies, arg_ids, arg_bodies) == 0 then return 0 end
 else
   -- One call for all of a kind, which also tells where the last one ended.
   local every = string.rep('s', arg_jobs)
@@ -11,14 +11,14 @@ else
   local bodies = { struct.unpack(every, arg_bodies) }
   -- A body may be anything, also what stands behind bodies.
   if table.remove(ids) <= #arg_ids or table.remove(bodies) <= #arg_bodies then return 0 end
-  local there = redis.call('HMGET', key_jobs, unpack(ids))
+  local there = redis.call('HMGET', key_bodies, unpack(ids))
   local fields = {}
   for i = 1, arg_jobs do
     if there[i] then return 0 end
     fields[i * 2 - 1] = ids[i]
     fields[i * 2] = bodies[i]
   end
-  redis.call('HSET', key_jobs, unpack(fields))
+  redis.call('HSET', key_bodies, unpack(fields))
 end
 local waiting = redis.pcall('RPUSH', key_wait, unpack(ids))
 local rung = type(waiting) == 'number' and redis.pcall('ZADD', key_doorbell, '0', 'work')
@@ -43,7 +43,7 @@ if not is_new then
   if type(waiting) == 'number' then
     for at = #ids, 1, -1 do redis.call('LREM', key_wait, -1, ids[at]) end
   end
-  redis.call('HDEL', key_jobs, unpack(ids))
+  redis.call('HDEL', key_bodies, unpack(ids))
   -- Where the number of the last event is none, `enqueue` makes one.
   for _, answer in ipairs({ waiting, rung, seen or 0, last }) do
     if type(answer) == 'table' and not string.find(answer.err, 'not an integer', 1, true) then return answer end

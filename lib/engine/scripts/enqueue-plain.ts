@@ -7,7 +7,7 @@ export const END = '\u0000';
 export const enqueuePlain = defineScript({
   name: 'enqueue-plain',
   memory: 'refuse',
-  keys: ['meta', 'jobs', 'wait', 'events', 'doorbell', 'lane'],
+  keys: ['meta', 'wait', 'events', 'doorbell', 'lane', 'bodies'],
   /** jobs: how many. ids, bodies: of several, each with `END` behind it. names: a line each, or one that all have. */
   args: {
     seq: 'digits',

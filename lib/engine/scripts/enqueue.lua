@@ -26,7 +26,7 @@ if later_first <= later_last then
 end
 
 -- The ids of one list, and whether a job of that id is there, for each; `stride` values make one job, id and body first.
-local any_there = false
+local any_there, refusal = false, nil
 local function look(first, last, stride)
   local ids, count = {}, 0
   for at = first, last, stride do
@@ -34,7 +34,8 @@ local function look(first, last, stride)
     ids[count] = ARGV[at]
   end
   if count == 0 then return ids, ids end
-  local there = redis.call('HMGET', key_jobs, unpack(ids))
+  local there = bodies_of(ids)
+  if there.err then refusal = there end
   for i = 1, count do
     if there[i] then
       any_there = true
@@ -47,15 +48,26 @@ end
 local plain, plain_there = look(plain_first, plain_last, 2)
 local ranked, ranked_there = look(ranked_first, ranked_last, 3)
 local later, later_there = look(later_first, later_last, 2)
+if refusal then return refusal end
 if any_there then
   redis.call('ZCARD', key_completed)
   for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HLEN', key) end
 end
 
+-- The hash that all of them have.
+local function one_hash_of(ids)
+  local hash = #ids > 0 and hash_of(ids[1])
+  for i = 2, #ids do
+    if hash_of(ids[i]) ~= hash then return nil end
+  end
+  return hash
+end
+
 -- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
 local function store(ids, there, first, last, stride)
-  if not any_there and stride == 2 then
-    if first <= last then redis.call('HSET', key_jobs, unpack(ARGV, first, last)) end
+  local hash = one_hash_of(ids)
+  if not any_there and stride == 2 and hash then
+    redis.call('HSET', hash, unpack(ARGV, first, last))
     added = added + #ids
     return ids
   end
@@ -71,7 +83,11 @@ local function store(ids, there, first, last, stride)
       fields[#fields + 1] = ARGV[at + 1]
     end
   end
-  if #new > 0 then redis.call('HSET', key_jobs, unpack(fields)) end
+  if hash and #new > 0 then
+    redis.call('HSET', hash, unpack(fields))
+  else
+    for i = 1, #fields, 2 do redis.call('HSET', hash_of(fields[i]), fields[i], fields[i + 1]) end
+  end
   added = added + #new
   return new, places
 end

@@ -1,3 +1,4 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { lines } from '../replies.js';
 import type { EnqueueAnswer } from '../engine.js';
@@ -19,6 +20,7 @@ export const enqueue = defineScript({
     'logs',
     'events',
     'doorbell',
+    ...LETTERED_JOBS,
     'lane',
   ],
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
@@ -27,7 +29,7 @@ export const enqueue = defineScript({
    * priorities: id, priority of those of `later` that have one. said: field, value.
    */
   lists: ['plain', 'ranked', 'later', 'times', 'priorities', 'said'],
-  uses: ['clock', 'ring', 'sooner', 'rank', 'retired', 'say'],
+  uses: ['stored-bodies', 'clock', 'ring', 'sooner', 'rank', 'retired', 'say'],
   reply: (raw: ['stored', string] | ['stale']): EnqueueAnswer =>
     raw[0] === 'stored' ? { kind: 'stored', duplicates: lines(raw[1]) } : { kind: 'stale' },
 });

@@ -61,7 +61,7 @@ end
 if last_seq == seq then
   local ids, bodies = {}, {}
   for _, id in ipairs(split(record[2])) do
-    local body = redis.call('SISMEMBER', key_active, id) == 1 and redis.call('HGET', key_jobs, id)
+    local body = redis.call('SISMEMBER', key_active, id) == 1 and redis.call('HGET', hash_of(id), id)
     if body then
       ids[#ids + 1] = id
       bodies[#bodies + 1] = body
@@ -75,6 +75,9 @@ local events, said = {}, 0
 local lost = {}
 local soonest = math.huge
 local completed_ids = split(arg_completed)
+-- Mostly the only one that is written.
+local hash = #completed_ids > 0 and hash_of(completed_ids[1]) or key_jobs
+redis.call('HLEN', hash)
 
 -- ------------------------------------------------------------------------------------------------------------ settle
 -- Where all of a list are held, one command does for all what else is done one by one.
@@ -133,13 +136,16 @@ if delayed > 0 then
 end
 
 -- ------------------------------------------------------------------------------------------------------------- claim
-local ids, bodies = {}, {}
+local ids, bodies, ranked, suspect = {}, {}, {}, nil
 -- Bounded, so that one call never takes long and fits what Lua can unpack.
 local want = math.min(arg_want, 1000)
 -- Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
 local left = waiting + prioritized + (arg_maySuspect == 1 and suspects or 0)
 if want > 0 and left > 0 and not paused then
-  if suspects > 0 and arg_maySuspect == 1 then ids = redis.call('LPOP', key_suspects, 1) end
+  if suspects > 0 and arg_maySuspect == 1 then
+    ids = redis.call('LPOP', key_suspects, 1)
+    suspect = ids[1]
+  end
   if waiting > 0 and #ids < want then
     local taken = redis.call('LPOP', key_wait, want - #ids)
     if #ids == 0 then
@@ -149,17 +155,24 @@ if want > 0 and left > 0 and not paused then
     end
   end
   if prioritized > 0 and #ids < want then
-    local taken = redis.call('ZPOPMIN', key_prioritized, want - #ids)
-    for i = 1, #taken, 2 do ids[#ids + 1] = taken[i] end
+    ranked = redis.call('ZPOPMIN', key_prioritized, want - #ids)
+    for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
   end
   left = left - #ids
 end
 
-local gave = ''
+local gave, refusal = '', nil
 if #ids > 0 then
-  bodies = redis.call('HMGET', key_jobs, unpack(ids))
   --@use claimed
-  local name, missing = look_through(bodies, #ids)
+  local name, missing
+  bodies, name, missing = read_claimed(ids)
+  if bodies.err then
+    -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
+    refusal = bodies
+    --@use give-back
+    give_back(ids, ranked, suspect)
+    left, ids = left + #ids, {}
+  end
   if missing then
     -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
     --@use by-name, bury
@@ -170,7 +183,7 @@ if #ids > 0 then
         whole_bodies[#whole] = bodies[i]
       else
         broken[#broken + 1] = ids[i]
-        redis.call('HSET', key_jobs, ids[i], '')
+        redis.call('HSET', hash_of(ids[i]), ids[i], '')
         bury(ids[i], arg_corrupt)
       end
     end
@@ -219,4 +232,4 @@ if said > 0 then
   --@use say
   say(said, events)
 end
-return answer(lost, gave, ids, bodies)
+return refusal or answer(lost, gave, ids, bodies)

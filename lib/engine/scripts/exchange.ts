@@ -1,4 +1,4 @@
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { bodiesOf, claims, lines, ms } from '../replies.js';
 import type { ExchangeAnswer } from '../engine.js';
@@ -43,6 +43,7 @@ export const exchange = defineScript({
     'events',
     'doorbell',
     'stats',
+    ...LETTERED_JOBS,
   ],
   args: {
     worker: 'text',
@@ -70,7 +71,7 @@ export const exchange = defineScript({
    * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
    */
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
-  uses: ['clock', 'names-today', 'traces', 'bodies'],
+  uses: ['stored-bodies', 'clock', 'names-today', 'traces', 'bodies'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
     const [, now, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;

@@ -5,7 +5,7 @@ for _, key in ipairs({ key_wait, key_suspects }) do redis.call('LLEN', key) end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_schedules, key_doorbell }) do
   redis.call('ZCARD', key)
 end
-for _, key in ipairs({ key_jobs, key_results, key_firings }) do redis.call('HLEN', key) end
+for _, key in ipairs({ key_results, key_firings }) do redis.call('HLEN', key) end
 
 local added, delayed, removed = {}, {}, {}
 local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}
@@ -15,14 +15,14 @@ local earliest = head[2] and tonumber(head[2]) or math.huge
 
 -- Waiting, delayed or active.
 local function is_open(id)
-  return redis.call('HEXISTS', key_jobs, id) == 1 and not redis.call('ZSCORE', key_dead, id)
+  return redis.call('HEXISTS', hash_of(id), id) == 1 and not redis.call('ZSCORE', key_dead, id)
     and not redis.call('ZSCORE', key_completed, id)
 end
 
 -- What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. The last job of a
 -- schedule stands near the end of its line.
 local function replace(id)
-  local body = redis.call('HGET', key_jobs, id)
+  local body = redis.call('HGET', hash_of(id), id)
   local found = redis.call('ZREM', key_delayed, id)
   if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
   if found == 0 then found = redis.call('LREM', key_suspects, -1, id) end
@@ -38,8 +38,8 @@ end
 
 local function make(id, body, due, priority)
   -- Made before, by a schedule of this name: one occurrence is one job.
-  if redis.call('HEXISTS', key_jobs, id) == 1 and not retired(id) then return end
-  redis.call('HSET', key_jobs, id, body)
+  if redis.call('HEXISTS', hash_of(id), id) == 1 and not retired(id) then return end
+  redis.call('HSET', hash_of(id), id, body)
   if due > now then
     redis.call('ZADD', key_delayed, due, id)
     if priority > 0 then redis.call('HSET', key_priorities, id, priority) end

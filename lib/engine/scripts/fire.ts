@@ -1,6 +1,6 @@
 import type { FireAnswer } from '../schedule-verbs.js';
 import { ms } from '../replies.js';
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const fire = defineScript({
@@ -21,6 +21,7 @@ export const fire = defineScript({
     'firings',
     'events',
     'doorbell',
+    ...LETTERED_JOBS,
   ],
   args: { maxEvents: 'int' },
   /**
@@ -29,6 +30,8 @@ export const fire = defineScript({
    */
   lists: ['schedules', 'jobs'],
   uses: [
+    'stored-bodies',
+    'typed-bodies',
     'clock',
     'say',
     'steps',

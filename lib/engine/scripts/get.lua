@@ -1,6 +1,6 @@
 -- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
 -- the caller asks again.
-local body = redis.call('HGET', key_jobs, arg_id)
+local body = redis.call('HGET', key_bodies, arg_id)
 if not body then return { 'none' } end
 local workers = redis.call('ZRANGE', key_workers, 0, -1)
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end

@@ -6,7 +6,7 @@ export const get = defineScript({
   name: 'get',
   memory: 'read',
   keys: [
-    'jobs',
+    'bodies',
     'workers',
     'delayed',
     'dead',

@@ -4,7 +4,7 @@ local heads = {}
 local function look(ids)
   if #ids == 0 then return end
   for i, failed in ipairs(redis.call('HMGET', key_attempts, unpack(ids))) do
-    local body = not failed and redis.call('HGET', key_jobs, ids[i])
+    local body = not failed and redis.call('HGET', hash_of(ids[i]), ids[i])
     if body then
       heads[#heads + 1] = string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n')
       return

@@ -1,10 +1,11 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const oldest = defineScript({
   name: 'oldest',
   memory: 'read',
-  keys: ['jobs', 'wait', 'suspects', 'prioritized', 'attempts'],
+  keys: ['jobs', 'wait', 'suspects', 'prioritized', 'attempts', ...LETTERED_JOBS],
   args: { look: 'int' },
-  uses: ['clock'],
+  uses: ['stored-bodies', 'clock'],
   reply: ([now, heads]: readonly [number, readonly string[]]) => ({ now, heads }),
 });

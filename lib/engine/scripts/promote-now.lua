@@ -3,7 +3,7 @@ redis.call('LLEN', key_wait)
 redis.call('ZCARD', key_prioritized)
 redis.call('ZCARD', key_doorbell)
 local priority = redis.call('HGET', key_priorities, arg_id)
-if redis.call('HEXISTS', key_jobs, arg_id) == 0 then return 'not-found' end
+if redis.call('HEXISTS', key_bodies, arg_id) == 0 then return 'not-found' end
 if redis.call('ZREM', key_delayed, arg_id) == 0 then return 'not-delayed' end
 if priority then
   redis.call('HDEL', key_priorities, arg_id)

@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const promoteNow = defineScript({
   name: 'promote-now',
   memory: 'allow',
-  keys: ['meta', 'jobs', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
+  keys: ['meta', 'bodies', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
   args: { id: 'text' },
   uses: ['ring', 'rank'],
   reply: (raw: 'promoted' | 'not-found' | 'not-delayed') => raw,

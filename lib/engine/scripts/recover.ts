@@ -1,4 +1,4 @@
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import type { RecoverAnswer } from '../engine.js';
 
@@ -21,6 +21,7 @@ export const recover = defineScript({
     'events',
     'doorbell',
     'stats',
+    ...LETTERED_JOBS,
   ],
   args: {
     worker: 'text',
@@ -35,6 +36,8 @@ export const recover = defineScript({
     record: 'text',
   },
   uses: [
+    'stored-bodies',
+    'typed-bodies',
     'clock',
     'say',
     'steps',

@@ -1,4 +1,4 @@
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const release = defineScript({
@@ -17,10 +17,24 @@ export const release = defineScript({
     'events',
     'doorbell',
     'stats',
+    ...LETTERED_JOBS,
   ],
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'ring', 'head', 'tally', 'cancelled'],
+  uses: [
+    'stored-bodies',
+    'typed-bodies',
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'forget',
+    'ring',
+    'head',
+    'tally',
+    'cancelled',
+  ],
   reply: (raw: string[]) => ({ lost: raw }),
 });

@@ -3,7 +3,7 @@ redis.call('HGET', key_meta, 'events')
 redis.call('HLEN', key_results)
 local workers = redis.call('ZRANGE', key_workers, 0, -1)
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local body = redis.call('HGET', key_jobs, arg_id)
+local body = redis.call('HGET', hash_of(arg_id), arg_id)
 if not body then return 'not-found' end
 -- Its retention is over: it is gone already, whoever takes it away.
 local kept_until = redis.call('ZSCORE', key_completed, arg_id)

@@ -1,4 +1,4 @@
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const remove = defineScript({
@@ -17,9 +17,10 @@ export const remove = defineScript({
     'results',
     ...TRACE_KEYS,
     'events',
+    ...LETTERED_JOBS,
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'take-out'],
+  uses: ['stored-bodies', 'typed-bodies', 'clock', 'say', 'steps', 'names', 'traces', 'forget', 'take-out'],
   reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
 });

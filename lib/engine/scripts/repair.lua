@@ -1,6 +1,6 @@
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
-for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels }) do
+for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels }) do
   redis.call('HLEN', key)
 end
 for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
@@ -102,18 +102,18 @@ end
 
 for i = ids_first, ids_last do
   local id = ARGV[i]
-  local body = redis.call('HGET', key_jobs, id)
+  local body = redis.call('HGET', hash_of(id), id)
   local places, holder = places_of(id)
   local place = places[1]
   if body and not place then
     place = place_again(id, body)
   elseif not body and (place == 'completed' or place == 'dead') then
     keep_only(place, id)
-    redis.call('HSET', key_jobs, id, '')
+    redis.call('HSET', hash_of(id), id, '')
     tell('emptied', id, place)
   elseif not body and place then
     keep_only(nil, id)
-    redis.call('HSET', key_jobs, id, '')
+    redis.call('HSET', hash_of(id), id, '')
     bury(id, arg_corrupt)
     buried[#buried + 1] = id
     tell('buried', id)

@@ -18,14 +18,13 @@ local function renewed(body)
   return head .. others .. (others == '{' and '' or ',') .. mark .. data
 end
 
-local retried, names, fields = {}, {}, {}
+local retried, names, bodies = {}, {}, {}
 local function take(id)
   local fit, bytes, body = is_asked(id)
   fit = fit and body ~= ''
   if fit then
     names[#names + 1] = name_of(body)
-    fields[#fields + 1] = id
-    fields[#fields + 1] = renewed(body)
+    bodies[#bodies + 1] = renewed(body)
   end
   return fit, bytes
 end
@@ -44,7 +43,7 @@ end
 if #retried > 0 then
   in_steps(retried, function(...) redis.call('ZREM', key_dead, ...) end)
   in_steps(retried, forget_traces)
-  in_steps(fields, function(...) redis.call('HSET', key_jobs, ...) end)
+  for i, id in ipairs(retried) do redis.call('HSET', hash_of(id), id, bodies[i]) end
   in_steps(retried, function(...) redis.call('RPUSH', key_wait, ...) end)
   ring()
   say(#retried, { 'added', table.concat(retried, '\n'), 'added.name', table.concat(names, '\n') })

@@ -1,15 +1,27 @@
 import { walked, type RawWalked } from '../replies.js';
-import { TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
 export const retryDead = defineScript({
   name: 'retry-dead',
   memory: 'allow',
-  keys: ['meta', 'jobs', 'wait', 'dead', ...TRACE_KEYS, 'events', 'doorbell'],
+  keys: ['meta', 'jobs', 'wait', 'dead', ...TRACE_KEYS, 'events', 'doorbell', ...LETTERED_JOBS],
   args: { ...DEAD_WALK, maxEvents: 'int' },
   /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['clock', 'say', 'steps', 'names', 'traces', 'forget', 'ring', 'walk', 'dead'],
+  uses: [
+    'stored-bodies',
+    'typed-bodies',
+    'clock',
+    'say',
+    'steps',
+    'names',
+    'traces',
+    'forget',
+    'ring',
+    'walk',
+    'dead',
+  ],
   reply: (raw: RawWalked) => walked(raw),
 });

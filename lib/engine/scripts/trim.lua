@@ -1,6 +1,6 @@
 -- What is kept beyond its number or age goes, a bounded part of it per call. Answers how much that was: none, then all is well.
 redis.call('HGET', key_meta, 'events')
-for _, key in ipairs({ key_jobs, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs }) do
+for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs }) do
   redis.call('HLEN', key)
 end
 for _, key in ipairs({ key_dead, key_completed }) do redis.call('ZCARD', key) end

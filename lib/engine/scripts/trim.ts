@@ -1,3 +1,4 @@
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const trim = defineScript({
@@ -15,9 +16,10 @@ export const trim = defineScript({
     'progress',
     'logs',
     'events',
+    ...LETTERED_JOBS,
   ],
   /** eventsAge: -1 where events of any age are kept. */
   args: { maxEvents: 'int', eventsAge: 'int', deadMax: 'int', deadAge: 'int', completedMax: 'int' },
-  uses: ['clock', 'say', 'steps', 'names', 'bury', 'completed', 'entries'],
+  uses: ['stored-bodies', 'typed-bodies', 'clock', 'say', 'steps', 'names', 'bury', 'completed', 'entries'],
   reply: (trimmed: number) => trimmed,
 });

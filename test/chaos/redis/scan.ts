@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { QueueKeys } from '#lib/engine/keys.js';
+import { LETTERED_JOBS, QueueKeys } from '#lib/engine/keys.js';
 import { PREFIX, QUEUE } from '../plan.js';
 
 /** Where every job of the queue is, by a look at all keys that asks no script of the engine. */
@@ -37,7 +37,9 @@ export async function scanQueue(redis: Redis): Promise<QueueScan> {
     put(await redis.smembers(key), `active of ${worker}`);
     if (!leased.has(worker)) faults.push(`worker ${worker} holds jobs without a lease`);
   }
-  const nonces = await bodies(redis, fixed.jobs);
+  const nonces = new Map<string, number>();
+  for (const kind of ['jobs', ...LETTERED_JOBS] as const)
+    for (const [id, nonce] of await bodies(redis, fixed[kind])) nonces.set(id, nonce);
   for (const [id, found] of places) {
     if (found.length > 1) faults.push(`${id} is in ${found.join(' and ')}`);
     if (!nonces.has(id)) faults.push(`${id} in ${found[0]} has no body`);

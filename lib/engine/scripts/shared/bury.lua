@@ -11,6 +11,8 @@ local function trim_dead(events)
     if over <= 0 then return 0 end
     gone = redis.call('ZRANGE', key_dead, 0, over - 1)
   end
+  -- Where bodies cannot be read, their jobs stay: this comes behind other writes.
+  if bodies_of(gone).err then return 0 end
   events[#events + 1] = 'removed'
   events[#events + 1] = table.concat(gone, '\n')
   events[#events + 1] = 'removed.name'
@@ -18,7 +20,7 @@ local function trim_dead(events)
   events[#events + 1] = 'removed.reason'
   events[#events + 1] = 'retention'
   redis.call('ZREM', key_dead, unpack(gone))
-  redis.call('HDEL', key_jobs, unpack(gone))
+  drop_bodies(unpack(gone))
   for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
     redis.call('HDEL', key, unpack(gone))
   end

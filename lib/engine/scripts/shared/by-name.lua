@@ -56,7 +56,7 @@ end
 local function tally_names_of(kind, ids)
   local counts, tallies = {}, {}
   in_steps(ids, function(...)
-    for _, body in ipairs(redis.call('HMGET', key_jobs, ...)) do
+    for _, body in ipairs(bodies_of({ ... })) do
       local name = name_of(body)
       counts[name] = (counts[name] or 0) + 1
     end

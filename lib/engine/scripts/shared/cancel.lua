@@ -1,6 +1,6 @@
 -- Ends a job that has not started; one that runs is marked, and ends when its worker lets go of it. The first reason stays.
 local function cancel_job(id, reason, events)
-  if redis.call('HEXISTS', key_jobs, id) == 0 then return 'not-found' end
+  if redis.call('HEXISTS', hash_of(id), id) == 0 then return 'not-found' end
   for i = more_first, more_last do
     if redis.call('SISMEMBER', KEYS[i], id) == 1 then
       if redis.call('HEXISTS', key_cancels, id) == 0 then redis.call('HSET', key_cancels, id, reason) end

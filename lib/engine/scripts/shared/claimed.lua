@@ -13,6 +13,17 @@ local function look_through(bodies, count)
   return same and string.sub(same, 1, -2), missing
 end
 
+-- Their bodies, and what `look_through` answers of them; an error where one cannot be read.
+local function read_claimed(ids)
+  local bodies = redis.pcall('HMGET', hash_of(ids[1]), unpack(ids))
+  if bodies.err then return bodies end
+  local name, missing = look_through(bodies, #ids)
+  if not missing then return bodies, name, false end
+  bodies = add_other_bodies(ids, bodies)
+  if bodies.err then return bodies end
+  return bodies, look_through(bodies, #ids)
+end
+
 -- `failed`: attempts of each before this one; empty where none has failed.
 local function add_active(events, gave, name, bodies, failed)
   if not name then

@@ -3,6 +3,6 @@ local function forget_traces(...)
 end
 
 local function forget(...)
-  redis.call('HDEL', key_jobs, ...)
+  drop_bodies(...)
   forget_traces(...)
 end

@@ -8,7 +8,7 @@ end
 local function names_of(ids)
   local names = {}
   in_steps(ids, function(...)
-    for _, body in ipairs(redis.call('HMGET', key_jobs, ...)) do names[#names + 1] = name_of(body) end
+    for _, body in ipairs(bodies_of({ ... })) do names[#names + 1] = name_of(body) end
   end)
   return table.concat(names, '\n')
 end

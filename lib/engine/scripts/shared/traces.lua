@@ -6,5 +6,4 @@ if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, ke
     if redis.call('HLEN', key) > 0 then trace_keys[#trace_keys + 1] = key end
   end
 end
-redis.call('HLEN', key_jobs)
 local has_cancels = trace_keys[#trace_keys] == key_cancels
