@@ -52,10 +52,10 @@ const IDS_PER_MS = 36 ** 3;
 /** Random digits are drawn for so many milliseconds at once: what one job after a rest runs through should be short. */
 const DRAWN = 64;
 /**
- * So many ids have the same letter: as many as there are jobs in one hash where a million wait, so that most of what is added or
- * worked off at a time is in one.
+ * So many ids have the same letter: what is added or worked off at a time is in one hash mostly, and only behind 1.3 million waiting
+ * jobs one grows again that nothing has been looked up in for long.
  */
-export const IDS_PER_LETTER = 30_000;
+export const IDS_PER_LETTER = 50_000;
 
 /**
  * Makes ids of 19 characters that sort by time, in order even within one millisecond of one generator. Nine are the time
