@@ -88,7 +88,7 @@ export function isMadeHere(job: EnqueueJob): boolean {
   return !job.hasOwnId && isPlain(job);
 }
 
-/** Whether one hash keeps the bodies of all of them, whose ids were made here: of such only the last character differs in kind. */
+/** Whether one hash keeps the bodies of all of them. Ids were made here: where the first has a letter, what others end in is one too. */
 export function haveOneLetter(jobs: readonly EnqueueJob[]): boolean {
   const letter = letterOf(jobs[0]!.id);
   return jobs.every(({ id }) => (letter === '' ? letterOf(id) === '' : id.endsWith(letter)));
