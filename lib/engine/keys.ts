@@ -118,6 +118,7 @@ export type KeysOfWorker = Readonly<Record<QueueKeyName | 'worker' | 'active' | 
 export class QueueKeys {
   private readonly tag: string;
   readonly fixed: Readonly<Record<QueueKeyName, string>>;
+  private readonly byLetter: ReadonlyMap<Letter | '', string>;
   private last: { readonly worker: string; readonly day: string; readonly keys: KeysOfWorker } | undefined;
 
   constructor(prefix: string, queue: string) {
@@ -127,6 +128,9 @@ export class QueueKeys {
       ...Object.entries(SUFFIXES).map(([name, suffix]) => [name, this.tag + suffix]),
       ...LETTERS.map((letter) => [`jobs${letter}`, `${this.tag}jobs:${letter}`]),
     ]) as Record<QueueKeyName, string>;
+    this.byLetter = new Map(
+      (['', ...LETTERS] as const).map((letter) => [letter, this.fixed[`jobs${letter}`]]),
+    );
   }
 
   /** SET of ids this worker holds. Membership is the lease on the job. */
@@ -168,7 +172,7 @@ export class QueueKeys {
 
   /** HASH id -> body: of `jobs` and those with a letter, the one that keeps the body of this job. */
   bodies(id: string): string {
-    return this.fixed[`jobs${letterOf(id)}`];
+    return this.byLetter.get(letterOf(id))!;
   }
 
   /** STRING, within a transaction: what it stored and must not have. */

@@ -52,8 +52,9 @@ const IDS_PER_MS = 36 ** 3;
 /** Random digits are drawn for so many milliseconds at once: what one job after a rest runs through should be short. */
 const DRAWN = 64;
 /**
- * So many ids have the same letter: what is added or worked off at a time is in one hash mostly, and only behind 1.3 million waiting
- * jobs one grows again that nothing has been looked up in for long.
+ * So many ids have the same letter, and those of the same millisecond beside them: jobs of one call are kept in one hash. What is
+ * added or worked off at a time is in one or two, and only behind 1.3 million waiting jobs one grows again that nothing has been looked
+ * up in for long.
  */
 export const IDS_PER_LETTER = 50_000;
 
@@ -71,28 +72,30 @@ export class IdGenerator {
   /** With all of the count but its last digit. */
   private head = '';
   private letter = randomInt(LETTERS.length);
-  private leftOfLetter = IDS_PER_LETTER;
+  private countOfLetter = 0;
   /** The last digit of the count with the letter. */
   private tails = tailsOf(this.letter);
 
   /** Where the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
   next(nowMs: number): string {
     const ms = Math.floor(nowMs);
-    if (ms > this.lastMs) this.startMs(ms);
-    else if (++this.countInMs === IDS_PER_MS) this.startMs(this.lastMs + 1);
+    if (ms > this.lastMs) {
+      this.startMs(ms);
+      if (this.countOfLetter >= IDS_PER_LETTER) this.startLetter();
+    } else if (++this.countInMs === IDS_PER_MS) this.startMs(this.lastMs + 1);
     const digit = this.countInMs % 36;
     if (digit === 0) this.head = this.start + PAIRS[(this.countInMs / 36) | 0]!;
-    if (this.leftOfLetter-- === 0) this.nextLetter();
     return this.head + this.tails[digit]!;
   }
 
-  private nextLetter(): void {
+  private startLetter(): void {
     this.letter = (this.letter + 1) % LETTERS.length;
-    this.leftOfLetter = IDS_PER_LETTER - 1;
+    this.countOfLetter = 0;
     this.tails = tailsOf(this.letter);
   }
 
   private startMs(ms: number): void {
+    this.countOfLetter += this.countInMs + 1;
     this.lastMs = ms;
     this.start = startOf(ms);
     this.countInMs = 0;

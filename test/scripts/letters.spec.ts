@@ -56,9 +56,9 @@ describe('an add puts bodies where their ids say', () => {
     await q.engine.admin.remove(QUEUE, 'first');
     expect(await q.add(...jobs)).toEqual([]);
     expect(await whereBodiesAre()).toEqual(byLetter(ids));
-    for (const id of ids.filter((one) => typeof jobs[0] !== 'string' && 'delayMs' in jobs[0]! && one)) {
+    const isDelayed = (await q.engine.admin.counts(QUEUE)).delayed > 0;
+    for (const id of isDelayed ? ids : [])
       expect(await q.engine.admin.promoteNow(QUEUE, id)).toBe('promoted');
-    }
     const got = await claimedWithBodies();
     expect(got).toEqual(ids);
     const { lost } = await q.settle(...got.map((id) => completed(id)));
@@ -132,7 +132,7 @@ describe('of a batch from several hashes', () => {
   it('the dead come back, and are cleaned away', async () => {
     await q.bury(...MIXED);
     expect((await q.engine.upkeep.retryDead(QUEUE, { ids: [MIXED[0]!, MIXED[1]!] })).retried).toHaveLength(2);
-    expect((await claimedWithBodies()).toSorted()).toEqual([MIXED[0], MIXED[1]].toSorted());
+    expect((await claimedWithBodies()).toSorted()).toEqual([MIXED[0]!, MIXED[1]!].toSorted());
     const { removed } = await q.engine.upkeep.clean(QUEUE, { state: 'dead', olderThanMs: 0, limit: 100 });
     expect(removed.toSorted()).toEqual(MIXED.slice(2).toSorted());
     expect(await whereBodiesAre()).toEqual(byLetter(MIXED.slice(0, 2)));
@@ -168,10 +168,8 @@ describe('of a batch from several hashes', () => {
   it('a worker learns the bodies of jobs that it did not know it holds', async () => {
     await q.hold(...MIXED);
     const { unknown } = await q.engine.adopt(QUEUE, WORKER, [MIXED[0]!]);
-    expect(unknown.map(({ id, body }) => [id, body]).toSorted()).toEqual(
-      MIXED.slice(1)
-        .map((id) => [id, job(id).body])
-        .toSorted(),
+    expect(Object.fromEntries(unknown.map(({ id, body }) => [id, body]))).toEqual(
+      Object.fromEntries(MIXED.slice(1).map((id) => [id, job(id).body])),
     );
   });
 

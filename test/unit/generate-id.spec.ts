@@ -45,7 +45,8 @@ describe('generateId', () => {
   });
 
   it('goes from letter to letter, each for as many in a row, and begins again behind the last', () => {
-    const ids = from(Array.from({ length: 27 * IDS_PER_LETTER }, () => NOW));
+    // A thousand in each millisecond.
+    const ids = from(Array.from({ length: 27 * IDS_PER_LETTER }, (_, i) => NOW + i / 1_000));
     const letters = ids.map((id) => id.at(-1)!);
     const rows = letters.filter((letter, i) => letter !== letters[i - 1]);
     expect(rows).toHaveLength(27);
@@ -56,6 +57,15 @@ describe('generateId', () => {
       expect(row.every((one) => one === letter)).toBe(true);
     }
     expect(slips(ids)).toEqual([]);
+  });
+
+  it('keeps to one letter within a millisecond, however many it makes', () => {
+    const ids = from(Array.from({ length: 2 * IDS_PER_LETTER }, () => NOW));
+    expect(new Set(ids.map((id) => id.at(-1))).size).toBe(1);
+    const generator = new IdGenerator();
+    const [first, last] = [generator.next(NOW), Array.from(ids, () => generator.next(NOW)).at(-1)];
+    expect(last?.at(-1)).toBe(first?.at(-1));
+    expect(generator.next(NOW + 10).at(-1)).not.toBe(first?.at(-1));
   });
 
   it('differs from what another process makes at the same moment', () => {
