@@ -18,6 +18,7 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   claimed: ['claim', 'exchange-claim', 'events'],
   clock: ['beat'],
   due: ['promote', 'exchange'],
+  'give-back': ['letters'],
   head: ['release', 'exchange-settle'],
   'next-due': ['promote', 'exchange', 'exchange-settle'],
   'next-time': ['put-schedule', 'fire'],
@@ -27,6 +28,7 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   say: ['events'],
   'settled-names': ['stats'],
   sooner: ['enqueue', 'exchange-settle'],
+  'stored-bodies': ['letters', 'exchange-claim', 'claim'],
   'take-out': ['cancel', 'remove'],
   tally: ['exchange-settle'],
   walk: ['dead-page', 'clean'],
@@ -34,6 +36,7 @@ const OF_SHARED: Readonly<Record<string, readonly string[]>> = {
   completed: ['trim', 'exchange-settle'],
   entries: ['trim', 'overgrown'],
   entry: ['events'],
+  'typed-bodies': ['letters', 'remove', 'audit'],
   traces: ['remove', 'retry-dead', 'exchange'],
 };
 
