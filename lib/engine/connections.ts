@@ -15,10 +15,10 @@ export interface CommandLink {
   /** `near`: a key on whose server to run a command that names none. */
   send(verb: string, name: string, args: Arg[], withinMs: number, near?: string): Promise<any>;
   write(verb: string, name: string, args: Arg[], deadline: number): Promise<any>;
-  /** All or none; null where that cannot be, or not yet: then nothing is sent. */
+  /** All or none; null where that cannot be, or not yet, or there are no commands for it: then nothing is sent. */
   transact(
     verb: string,
-    commands: () => readonly (readonly [name: string, args: Arg[]])[],
+    commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
     withinMs: number,
   ): Promise<unknown[]> | null;
   close(): Promise<void>;

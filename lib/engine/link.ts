@@ -143,19 +143,22 @@ export class Link implements Sender {
 
   /**
    * Sends commands that are made all or none, with nothing between them, and answers what each of them said. Null where the
-   * connection is down, or has not shown yet that it may do so: then nothing is asked for, and nothing sent.
+   * connection is down, or has not shown yet that it may do so: then nothing is asked for, and nothing sent. Null too where there are
+   * no commands for it.
    */
   transact(
     verb: string,
-    commands: () => readonly (readonly [name: string, args: Arg[]])[],
+    commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
     withinMs: number,
   ): Promise<unknown[]> | null {
     if (!this.up) return null;
     if (this.canTransact === null) this.tryTransaction();
     if (!this.canTransact) return null;
+    const made = commands();
+    if (!made) return null;
     const deadline = performance.now() + withinMs;
     const queued = [this.write(verb, 'multi', [], deadline)];
-    for (const [name, args] of commands()) queued.push(this.write(verb, name, args, deadline));
+    for (const [name, args] of made) queued.push(this.write(verb, name, args, deadline));
     // The answer to the last one tells what became of all.
     for (const one of queued) one.catch(() => undefined);
     return this.write(verb, 'exec', [], deadline);

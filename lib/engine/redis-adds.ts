@@ -4,15 +4,7 @@ import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
 import type { EngineSettings } from './clients.js';
 import { inFull, type FixedArgs } from './fixed-args.js';
 import type { QueueKeys } from './keys.js';
-import {
-  encodeJobs,
-  encodeMuch,
-  encodePlain,
-  isMadeHere,
-  isMuch,
-  isPlain,
-  type MuchJobs,
-} from './enqueue-codec.js';
+import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './replicators.js';
 import type { Value } from './script.js';
@@ -163,15 +155,15 @@ export class RedisAdds {
   private enqueueMuch(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | null {
     // What an earlier try may have done is known only once the bodies are written.
     if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere)) return null;
-    const much = encodeMuch(call.jobs);
-    if (!much) return null;
-    const commands = () => this.transactionOf(queue, call, much);
+    const commands = () => this.transactionOf(queue, call);
     const made = this.store.commands.transact('add', commands, this.within(deadline));
     return made && made.then(areStored, leftToOthers);
   }
 
-  private transactionOf(queue: string, call: EnqueueCall, much: MuchJobs): Transaction {
+  private transactionOf(queue: string, call: EnqueueCall): Transaction | null {
     const { jobs, seq, lane } = call;
+    const much = encodeMuch(jobs);
+    if (!much) return null;
     const rememberMs = ttlOf(call);
     const { keys, maxEvents } = this.lineOf(queue);
     const { ids, lines, fields, names } = much;

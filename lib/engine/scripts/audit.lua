@@ -31,10 +31,13 @@ end
 
 local function kept()
   local found = {}
-  for _, hash in ipairs(body_hashes) do
-    for _, id in ipairs(asked and {} or redis.call('HKEYS', hash)) do found[#found + 1] = id end
+  if not asked then
+    for _, hash in ipairs(body_hashes) do
+      for _, id in ipairs(redis.call('HKEYS', hash)) do found[#found + 1] = id end
+    end
+    return found
   end
-  for i = ids_first, asked and ids_last or 0 do
+  for i = ids_first, ids_last do
     if redis.call('HEXISTS', hash_of(ARGV[i]), ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
   end
   return found

@@ -24,17 +24,6 @@ export const clean = defineScript({
   args: { ...DEAD_WALK, kind: 'text', why: 'text', maxEvents: 'int' },
   /** ids: id, of dead jobs; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: [
-    'stored-bodies',
-    'typed-bodies',
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'traces',
-    'forget',
-    'walk',
-    'dead',
-  ],
+  uses: ['forgetting', 'walk', 'dead'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -29,22 +29,7 @@ export const fire = defineScript({
    * jobs: id, body, when it occurs, when it may run, priority.
    */
   lists: ['schedules', 'jobs'],
-  uses: [
-    'stored-bodies',
-    'typed-bodies',
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'traces',
-    'forget',
-    'ring',
-    'rank',
-    'retired',
-    'schedule-state',
-    'next-time',
-    'next-schedule',
-  ],
+  uses: ['forgetting', 'ring', 'rank', 'retired', 'schedule-state', 'next-time', 'next-schedule'],
   reply: ([due, next, made]: [number, number, number[]]): FireAnswer => ({
     due,
     nextInMs: ms(next),

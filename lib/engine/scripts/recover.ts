@@ -35,22 +35,7 @@ export const recover = defineScript({
     deadAge: 'int',
     record: 'text',
   },
-  uses: [
-    'stored-bodies',
-    'typed-bodies',
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'traces',
-    'forget',
-    'ring',
-    'bury',
-    'tally',
-    'names-today',
-    'by-name',
-    'cancelled',
-  ],
+  uses: ['forgetting', 'ring', 'bury', 'tally', 'names-today', 'by-name', 'cancelled'],
   reply: (raw: Raw): RecoverAnswer => {
     switch (raw[0]) {
       case 'alive':

@@ -22,19 +22,6 @@ export const release = defineScript({
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
-  uses: [
-    'stored-bodies',
-    'typed-bodies',
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'traces',
-    'forget',
-    'ring',
-    'head',
-    'tally',
-    'cancelled',
-  ],
+  uses: ['forgetting', 'ring', 'head', 'tally', 'cancelled'],
   reply: (raw: string[]) => ({ lost: raw }),
 });

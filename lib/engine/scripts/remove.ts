@@ -21,6 +21,6 @@ export const remove = defineScript({
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['stored-bodies', 'typed-bodies', 'clock', 'say', 'steps', 'names', 'traces', 'forget', 'take-out'],
+  uses: ['forgetting', 'take-out'],
   reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
 });

@@ -10,18 +10,6 @@ export const retryDead = defineScript({
   args: { ...DEAD_WALK, maxEvents: 'int' },
   /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: [
-    'stored-bodies',
-    'typed-bodies',
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'traces',
-    'forget',
-    'ring',
-    'walk',
-    'dead',
-  ],
+  uses: ['forgetting', 'ring', 'walk', 'dead'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -12,11 +12,12 @@ local function trim_dead(events)
     gone = redis.call('ZRANGE', key_dead, 0, over - 1)
   end
   -- Where bodies cannot be read, their jobs stay: this comes behind other writes.
-  if bodies_of(gone).err then return 0 end
+  local bodies = bodies_of(gone)
+  if bodies.err then return 0 end
   events[#events + 1] = 'removed'
   events[#events + 1] = table.concat(gone, '\n')
   events[#events + 1] = 'removed.name'
-  events[#events + 1] = names_of(gone)
+  events[#events + 1] = table.concat(add_names({}, bodies), '\n')
   events[#events + 1] = 'removed.reason'
   events[#events + 1] = 'retention'
   redis.call('ZREM', key_dead, unpack(gone))

@@ -28,9 +28,7 @@ end
 local function add_active(events, gave, name, bodies, failed)
   if not name then
     --@use names
-    local names = {}
-    for i = 1, #bodies do names[i] = name_of(bodies[i]) end
-    name = table.concat(names, '\n')
+    name = table.concat(add_names({}, bodies), '\n')
   end
   for _, value in ipairs({ 'active', gave, 'active.name', name }) do events[#events + 1] = value end
   if #failed > 0 then

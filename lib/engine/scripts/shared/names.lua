@@ -5,10 +5,13 @@ local function name_of(body)
   return stop and string.sub(body, 1, stop - 1) or ''
 end
 
+local function add_names(names, bodies)
+  for _, body in ipairs(bodies) do names[#names + 1] = name_of(body) end
+  return names
+end
+
 local function names_of(ids)
   local names = {}
-  in_steps(ids, function(...)
-    for _, body in ipairs(bodies_of({ ... })) do names[#names + 1] = name_of(body) end
-  end)
+  in_steps(ids, function(...) add_names(names, bodies_of({ ... })) end)
   return table.concat(names, '\n')
 end
