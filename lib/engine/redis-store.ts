@@ -17,6 +17,8 @@ export class RedisStore {
   private link: CommandLink | undefined;
   private closed = false;
   private readonly keys = new Map<string, QueueKeys>();
+  /** Scripts that have been sent in full since the last connection was made. */
+  private readonly sent = new Set<Encoded<unknown>>();
   /** What the store's clock showed when that of this process was 0. */
   private clockStart = performance.timeOrigin;
   private day = { until: 0, text: '' };
@@ -56,7 +58,7 @@ export class RedisStore {
     await this.link?.close();
   }
 
-  /** One attempt. A script the server has forgotten is sent in full, once. */
+  /** One attempt. A script is sent in full where the server may not know it, and once more where it has forgotten it. */
   run<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply>(
     script: Script<K, A, L, Reply>,
     keys: KeyValues<K>,
@@ -72,6 +74,11 @@ export class RedisStore {
   call<Reply>(script: Encoded<Reply>, args: Arg[], withinMs: number): Promise<Reply> {
     const { link } = this;
     if (!link) return this.callFirst(script, args, withinMs);
+    // One that a new server had to ask for would be overtaken by calls behind it: what was added first would come last.
+    if (!this.sent.has(script)) {
+      this.sent.add(script);
+      return link.send(script.name, 'eval', inFull(script.text, args), withinMs).then(script.reply);
+    }
     const deadline = performance.now() + withinMs;
     return link.send(script.name, 'evalsha', args, withinMs).then(script.reply, (error: unknown) => {
       if (!isForgotten(error)) throw error;
@@ -150,6 +157,7 @@ export class RedisStore {
   }
 
   private async greet(link: Link): Promise<void> {
+    this.sent.clear();
     const deadline = performance.now() + this.callMs;
     const [info, time] = await Promise.all([
       link.write('open', 'info', [], deadline) as Promise<string>,

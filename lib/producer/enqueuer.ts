@@ -68,6 +68,8 @@ class Batcher {
   private flushing = false;
   /** Jobs in calls on their way. */
   private underWay = 0;
+  /** The ids of those whose callers gave them. */
+  private readonly idsUnderWay = new Set<string>();
   /** The last call was of one job, as likely the next. */
   private isSingle = false;
   /** Of the adds of this tick. */
@@ -131,6 +133,7 @@ class Batcher {
     const lane = this.buffer.length > 0 ? this.free.pop() : undefined;
     if (!lane) return;
     const batch = this.take();
+    if (batch.length === 0) return void this.free.push(lane);
     this.underWay += batch.length;
     this.isSingle = batch.length === 1;
     void lane
@@ -167,34 +170,33 @@ class Batcher {
   }
 
   /**
-   * What fits one call and asks for the same replication. A second job with the same id waits for the next, where the store
-   * finds the first.
+   * What fits one call and asks for the same replication. A second job with an id waits until the call with the first has ended: on
+   * the other lane it could come before where that is made again.
    */
   private take(): Waiting[] {
-    if (this.buffer.length === 1) return this.takeAll();
     const { replication } = this.buffer[0]!.job;
-    // Ids that were made here are never the same.
-    const ids = this.buffer.some(({ job }) => job.hasOwnId) ? new Set<string>() : null;
     let bytes = 0;
     let count = 0;
     for (const { job } of this.buffer) {
       bytes += job.body.length;
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
-      if (isFull || ids?.has(job.id) || !isSame(job.replication, replication)) break;
-      ids?.add(job.id);
+      if (isFull || !isSame(job.replication, replication)) break;
+      // Ids that were made here are never the same.
+      if (job.hasOwnId) {
+        if (this.idsUnderWay.has(job.id)) break;
+        this.idsUnderWay.add(job.id);
+      }
       count += 1;
     }
-    return count === this.buffer.length ? this.takeAll() : this.buffer.splice(0, count);
-  }
-
-  private takeAll(): Waiting[] {
+    if (count < this.buffer.length) return this.buffer.splice(0, count);
     const all = this.buffer;
     this.buffer = [];
     return all;
   }
 
-  private ended(lane: Lane, { length }: readonly Waiting[]): void {
-    this.underWay -= length;
+  private ended(lane: Lane, batch: readonly Waiting[]): void {
+    this.underWay -= batch.length;
+    if (this.idsUnderWay.size > 0) for (const { job } of batch) this.idsUnderWay.delete(job.id);
     this.giveBack(lane);
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import type { AddResult } from '#lib/producer/queue.js';
-import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
+import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 
@@ -160,6 +160,24 @@ describe('ids', () => {
       expect(await queue.get(id)).toMatchObject({ data: 'first' });
     }
   });
+
+  itOnRedis(
+    'are those of the first too where its call is made again, and what is added behind it is not',
+    async () => {
+      const { queue } = await bootQueue(redis, { watch: false });
+      await queue.add('job', 0, { id: 'known' });
+      await redis.admin.script('FLUSH');
+      // The server knows the script of the second call, and asks for that of the first.
+      await queue.add('job', 1, { delay: '1h' });
+      const added = await Promise.all([
+        queue.add('job', 'first', { id: 'x' }),
+        queue.add('job', 'second', { id: 'x' }),
+        queue.add('job', 'third', { priority: 1 }),
+      ]);
+      expect(added.map(({ duplicate }) => duplicate)).toEqual([false, true, false]);
+      expect(await queue.get('x')).toMatchObject({ data: 'first' });
+    },
+  );
 
   it('are made where none is given: unique, and sorted by time', async () => {
     const { queue } = await bootQueue(redis, { watch: false });

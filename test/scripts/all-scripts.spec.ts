@@ -289,6 +289,8 @@ it('a life has every script in it', () => {
 
 it('a script that the server has forgotten is sent again, and has its effect once', async () => {
   const shas = new Map(allScripts().map(({ name, sha }) => [name, sha]));
+  for (const [, call] of aWholeLife(q.engine)) await call();
+  await q.admin.flushdb();
   const answers: unknown[] = [];
   for (const [name, call] of aWholeLife(q.engine)) {
     await q.admin.script('FLUSH');
@@ -297,6 +299,18 @@ it('a script that the server has forgotten is sent again, and has its effect onc
   }
   expect(answers[3]).toMatchObject({ kind: 'exchanged', lost: [] });
   expect(answers.at(-1)).toBe('obliterated');
+});
+
+it('calls over a connection that is new to the server are made in the order in which they were begun', async () => {
+  await q.admin.script('FLUSH');
+  await q.engineWith({}).enqueue(QUEUE, callOf([job('known', { priority: 1 })], 1, 'other'));
+  const engine = q.engineWith({});
+  await Promise.all([
+    engine.enqueue(QUEUE, callOf([job('first')], 1)),
+    engine.enqueue(QUEUE, { ...callOf([job('second')], 2), isRepeated: true }),
+    engine.enqueue(QUEUE, callOf([job('third'), job('fourth', { hasOwnId: true })], 3)),
+  ]);
+  expect(await q.list('wait')).toEqual(['first', 'second', 'third', 'fourth']);
 });
 
 it('a user with few rights can do all of it: the commands in the scripts, on the keys of the prefix alone', async () => {

@@ -13,13 +13,12 @@ function slow() {
   };
   const enqueuer = new Enqueuer({ enqueue } as unknown as QueueEngine, 'work', 5_000);
   const given: Promise<string>[] = [];
+  const addOne = (id: string, hasOwnId: boolean) =>
+    enqueuer.add({ id, name: 'job', body: '', hasOwnId, replication: null, given: undefined });
   const add = (count: number) => {
-    for (let i = 0; i < count; i++) {
-      const id = `j${given.length}`;
-      const job = { id, name: 'job', body: '', hasOwnId: false, replication: null, given: undefined };
-      given.push(enqueuer.add(job).then((result) => result.id));
-    }
+    for (let i = 0; i < count; i++) given.push(addOne(`j${given.length}`, false).then((result) => result.id));
   };
+  const addOwn = (...ids: string[]) => ids.map((id) => addOne(id, true));
   const sizes = () => calls.map(({ ids }) => ids.length);
   const store = (from: number, to?: number) => {
     for (const { answer } of calls.slice(from, to)) answer.open({ kind: 'stored', duplicates: [] });
@@ -31,7 +30,7 @@ function slow() {
     expect(await Promise.all(given)).toEqual(sent);
     expect(sent).toEqual(sent.map((_, i) => `j${i}`));
   };
-  return { add, sizes, store, answered };
+  return { calls, add, addOwn, sizes, store, answered };
 }
 
 const endOfTick = () => new Promise<void>((resolve) => process.nextTick(resolve));
@@ -92,5 +91,43 @@ describe('adds of one tick', () => {
     await endOfTick();
     expect(sizes()).toEqual([1, 1, 1, 2, 1]);
     await answered();
+  });
+});
+
+describe('adds with an id that is on its way', () => {
+  it('leave when the call with it has ended, and what was added behind them not before', async () => {
+    const { calls, addOwn, store } = slow();
+    const ids = () => calls.map((call) => call.ids);
+    const added = addOwn('a', 'b', 'a', 'c', 'b', 'd');
+    await endOfTick();
+    expect(ids()).toEqual([['a', 'b']]);
+    void addOwn('e');
+    await endOfTick();
+    expect(ids()).toEqual([['a', 'b']]);
+    calls[0]!.answer.open({ kind: 'stored', duplicates: [] });
+    await endOfTurn();
+    expect(ids()).toEqual([
+      ['a', 'b'],
+      ['a', 'c', 'b', 'd', 'e'],
+    ]);
+    calls[1]!.answer.open({ kind: 'stored', duplicates: ['a', 'b'] });
+    const results = await Promise.all(added);
+    expect(results.map(({ duplicate }) => duplicate)).toEqual([false, false, true, false, true, false]);
+    void addOwn('a');
+    await endOfTick();
+    expect(ids().at(-1)).toEqual(['a']);
+    await store(2);
+  });
+
+  it('leave too when that call has failed', async () => {
+    const { calls, addOwn, store } = slow();
+    const [first, second] = addOwn('a', 'a');
+    await endOfTick();
+    calls[0]!.answer.open(Promise.reject(new Error('no')) as never);
+    await expect(first).rejects.toThrow('no');
+    await endOfTurn();
+    expect(calls.map((call) => call.ids)).toEqual([['a'], ['a']]);
+    await store(1);
+    expect(await second).toMatchObject({ id: 'a', duplicate: false });
   });
 });
