@@ -62,7 +62,6 @@ export class RedisRefusedError extends GodwitError {
 export class NotReplicatedError extends GodwitError {
   readonly code = 'GODWIT_NOT_REPLICATED';
   /** Whether the job survives the loss of the primary. */
-  /** Whether the job survives the loss of the primary. */
   readonly applied: Applied = 'unknown';
 
   constructor(

@@ -34,11 +34,11 @@ async function boot(): Promise<void> {
   app = await bootQueue(redis, { queue, handlers: { '*': keep }, concurrency: 50, watch: false });
 }
 
-/** Every key with its content, but for what the worker writes of itself as time goes by. */
+/** Every key with its content, but for what the worker writes of itself as time goes by, and the memory of calls, which ends. */
 async function contents(): Promise<Record<string, string | undefined>> {
   const registry = Object.values(processKeys(redis.prefix));
   const keys = (await redis.admin.keys('*'))
-    .filter((key) => !registry.includes(key) && !key.includes(':worker:'))
+    .filter((key) => !registry.includes(key) && !/:(worker|lane):/.test(key))
     .toSorted();
   const dumps = await Promise.all(keys.map((key) => redis.admin.dumpBuffer(key)));
   return Object.fromEntries(keys.map((key, i) => [key, dumps[i]?.toString('base64')]));
