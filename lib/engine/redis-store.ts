@@ -75,16 +75,22 @@ export class RedisStore {
     const { link } = this;
     if (!link) return this.callFirst(script, args, withinMs);
     // One that a new server had to ask for would be overtaken by calls behind it: what was added first would come last.
-    if (!this.sent.has(script)) {
-      this.sent.add(script);
-      return link.send(script.name, 'eval', inFull(script.text, args), withinMs).then(script.reply);
-    }
+    if (!this.sent.has(script)) return this.callInFull(link, script, args, withinMs);
     const deadline = performance.now() + withinMs;
     return link.send(script.name, 'evalsha', args, withinMs).then(script.reply, (error: unknown) => {
       if (!isForgotten(error)) throw error;
-      const full = link.send(script.name, 'eval', inFull(script.text, args), msUntil(deadline));
-      return full.then(script.reply);
+      return this.callInFull(link, script, args, msUntil(deadline));
     });
+  }
+
+  private callInFull<Reply>(
+    link: CommandLink,
+    script: Encoded<Reply>,
+    args: Arg[],
+    withinMs: number,
+  ): Promise<Reply> {
+    this.sent.add(script);
+    return link.send(script.name, 'eval', inFull(script.text, args), withinMs).then(script.reply);
   }
 
   /** Async, as there may be no connection any more, and `call` does not throw. */

@@ -130,10 +130,10 @@ class Batcher {
 
   private flush(): void {
     this.refuseLate();
-    const lane = this.buffer.length > 0 ? this.free.pop() : undefined;
-    if (!lane) return;
+    if (this.buffer.length === 0 || this.free.length === 0) return;
     const batch = this.take();
-    if (batch.length === 0) return void this.free.push(lane);
+    if (batch.length === 0) return;
+    const lane = this.free.pop()!;
     this.underWay += batch.length;
     this.isSingle = batch.length === 1;
     void lane
