@@ -34,6 +34,27 @@ describe('the proxy that breaks the line', () => {
     expect(cut.connections[0]!.bytes.down).toBeGreaterThan(300_000);
   });
 
+  it('limits the bandwidth of each direction, which all connections share', async () => {
+    const { cut, client } = await viaCut();
+    const other = client.duplicate();
+    atEnd(() => other.disconnect());
+    await other.ping();
+    cut.throttle({ up: 1_000_000, down: 2_000_000 });
+    const half = 'x'.repeat(200_000);
+    const took = async (act: () => Promise<unknown>) => {
+      const since = performance.now();
+      await act();
+      return performance.now() - since;
+    };
+    const up = await took(() => Promise.all([client.hset(key(), 'a', half), other.hset(key(), 'b', half)]));
+    const down = await took(() => Promise.all([client.hget(key(), 'a'), other.hget(key(), 'b')]));
+    expect(up).toBeGreaterThan(390);
+    expect(down).toBeGreaterThan(190);
+    cut.throttle({});
+    expect(await took(() => client.hget(key(), 'a'))).toBeLessThan(150);
+    expect(await client.hget(key(), 'a')).toBe(half);
+  });
+
   it('loses the reply of one request that has run, and no other', async () => {
     const { cut, client } = await viaCut({ maxRetriesPerRequest: 0 });
     const rule = cut.cutOnReply('lost-one');

@@ -3,6 +3,7 @@ import { freePort } from '../../tools/free-port.mjs';
 import { atEnd } from './cleanup.js';
 import { CutConnection, Faults, ReplyRule, type ConnectionHost, type Direction } from './cut/connection.js';
 import { ByteLimit } from './cut/lane.js';
+import { Line } from './cut/line.js';
 import { matches, type Match } from './cut/requests.js';
 import { latch, within, type WaitOptions } from './wait.js';
 
@@ -22,6 +23,7 @@ export class Cut implements ConnectionHost {
   readonly connections: CutConnection[] = [];
   readonly counters = { accepted: 0, requests: 0, cuts: 0 };
   readonly faults = new Faults();
+  readonly lines: Record<Direction, Line> = { up: new Line(), down: new Line() };
   private readonly watches: { match: Match; found(connection: CutConnection): void }[] = [];
   private server: Server | undefined;
   private delayMs = 0;
@@ -72,6 +74,16 @@ export class Cut implements ConnectionHost {
   }
 
   /**
+   * Limits the bandwidth of each direction, in bytes per second. All connections share it. What does not fit stays with the
+   * sender: the proxy stops reading from its socket, so the buffers of the kernel fill up as they do on a real line.
+   * A direction without a number has no limit; `{}` takes both limits away.
+   */
+  throttle(bytesPerSecond: Partial<Record<Direction, number>>): void {
+    this.lines.up.bytesPerSecond = bytesPerSecond.up ?? Infinity;
+    this.lines.down.bytesPerSecond = bytesPerSecond.down ?? Infinity;
+  }
+
+  /**
    * Open connections go silent: nothing arrives and nothing is closed, as behind a firewall that has forgotten them.
    * New connections work.
    * `heal()` delivers what was held, as a network does with packets that took a long way round.
@@ -99,6 +111,7 @@ export class Cut implements ConnectionHost {
   async heal(): Promise<void> {
     this.faults.clear();
     this.delayMs = 0;
+    this.throttle({});
     for (const connection of this.connections.slice()) connection.heal();
     if (!this.server) await this.listen();
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createConnection, type Socket } from 'node:net';
 import { latch } from '../wait.js';
 import { ByteLimit, Lane } from './lane.js';
+import { paced, type Line } from './line.js';
 import { encodeRequest, matches, RequestSplitter, type Match } from './requests.js';
 
 /** `up` is from the client to Redis, `down` from Redis to the client. */
@@ -52,6 +53,8 @@ export class Faults {
 
 export interface ConnectionHost {
   readonly faults: Faults;
+  /** The bandwidth that all connections share. */
+  readonly lines: Readonly<Record<Direction, Line>>;
   onRequest(connection: CutConnection, request: Buffer): void;
   onCut(connection: CutConnection): void;
   onClose(connection: CutConnection): void;
@@ -78,8 +81,14 @@ export class CutConnection {
         () => this.cut(),
       );
     this.lanes = { up: lane(this.server, 'up'), down: lane(client, 'down') };
-    client.on('data', (chunk: Buffer) => this.fromClient(chunk));
-    this.server.on('data', (chunk: Buffer) => this.fromServer(chunk));
+    client.on(
+      'data',
+      paced(client, host.lines.up, (chunk) => this.fromClient(chunk)),
+    );
+    this.server.on(
+      'data',
+      paced(this.server, host.lines.down, (chunk) => this.fromServer(chunk)),
+    );
     for (const [socket, other] of [
       [client, this.lanes.up],
       [this.server, this.lanes.down],

@@ -1,0 +1,44 @@
+import type { Socket } from 'node:net';
+
+/** Bytes of one chunk, so that connections that share a line take turns. */
+const CHUNK = 16 * 1024;
+/** A timer fires no more exactly than this, so a line may be ahead by as much. */
+const EXACT_MS = 1;
+
+/** One direction of a line with a limited bandwidth, shared by several connections. */
+export class Line {
+  bytesPerSecond = Infinity;
+  private freeAt = 0;
+
+  /** Sends so many bytes behind those that are on their way; answers the ms until the last one has arrived. */
+  take(bytes: number): number {
+    if (this.bytesPerSecond === Infinity) return 0;
+    const now = performance.now();
+    this.freeAt = Math.max(now, this.freeAt) + (bytes / this.bytesPerSecond) * 1000;
+    return this.freeAt - now;
+  }
+}
+
+/** Passes on what is read from the socket at the speed of the line, and reads no more until it has arrived. */
+export function paced(from: Socket, line: Line, pass: (chunk: Buffer) => void): (chunk: Buffer) => void {
+  const next = (rest: Buffer): void => {
+    while (rest.length > 0) {
+      const size = line.bytesPerSecond === Infinity ? rest.length : CHUNK;
+      const chunk = rest.subarray(0, size);
+      rest = rest.subarray(size);
+      const wait = line.take(chunk.length);
+      if (wait >= EXACT_MS) {
+        from.pause();
+        const later = rest;
+        setTimeout(() => {
+          pass(chunk);
+          next(later);
+        }, wait);
+        return;
+      }
+      pass(chunk);
+    }
+    from.resume();
+  };
+  return next;
+}
