@@ -1,5 +1,5 @@
 // The wiring: modules, decorators, the runtime.
-export { QueueModule } from './queue.module.js';
+export { QueueModule } from './module/queue.module.js';
 export type {
   ConfigKeyOption,
   NamedModuleAsyncOptions,
@@ -8,10 +8,10 @@ export type {
   QueueModuleAsyncOptions,
   QueueModuleOptionsFactory,
   VisibilityOptions,
-} from './queue.module.js';
-export type { DispatcherAsyncOptions } from './queue.dispatchers.js';
-export { QueueRuntime } from './queue.runtime.js';
-export type { RuntimeState } from './queue.runtime.js';
+} from './module/queue.module.js';
+export type { DispatcherAsyncOptions } from './module/dispatcher.registry.js';
+export { QueueRuntime } from './module/queue.runtime.js';
+export type { RuntimeState } from './module/queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export type { HandleDecorator } from './decorators/handle.decorator.js';
 export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
@@ -109,9 +109,9 @@ export { QueueEvents } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
 export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
-export type { CancelAnswer } from './engine/admin-verbs.js';
-export { EVENT_TYPES } from './engine/engine.js';
-export type { EventType, ServerWarning } from './engine/engine.js';
+export type { CancelAnswer } from './contract/admin-verbs.js';
+export { EVENT_TYPES } from './contract/engine.js';
+export type { EventType, ServerWarning } from './contract/engine.js';
 export type {
   ActiveEvent,
   AddedEvent,

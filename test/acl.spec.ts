@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { aclRules, commandsOf, type AclOptions } from '../tools/acl.mjs';
 import { refusals } from './support/acl-user.js';

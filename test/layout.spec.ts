@@ -60,15 +60,19 @@ describe('the rules of the layout', () => {
     ['lib/worker/a.ts', "const x = await import('../events/b.js');", 'worker may import errors'],
     ['lib/worker/a.ts', "let x: import('../events/b.js').X;", 'worker may import errors'],
     [
-      'lib/discovery/a.ts',
-      "import { x } from '../decorators/handle.decorator.js';",
-      'discovery may import errors',
+      'lib/handlers/discovery/a.ts',
+      "import { x } from '../../decorators/handle.decorator.js';",
+      'handlers may import errors',
     ],
-    ['lib/discovery/a.ts', "import { x } from '@nestjs/core/internal';", 'which Nest 11 does not have'],
-    ['lib/discovery/a.ts', "import { x } from '@nestjs/core/injector/injector';", 'without .js'],
-    ['lib/queue.module.ts', "import { x } from './index.js';", 'imports the barrel'],
-    ['lib/queue.module.ts', "import { x } from './errors';", 'relative imports end in .js'],
-    ['lib/queue.module.ts', "import { x } from '#lib/errors.js';", 'by relative path'],
+    [
+      'lib/handlers/discovery/a.ts',
+      "import { x } from '@nestjs/core/internal';",
+      'which Nest 11 does not have',
+    ],
+    ['lib/handlers/discovery/a.ts', "import { x } from '@nestjs/core/injector/injector';", 'without .js'],
+    ['lib/module/queue.module.ts', "import { x } from '../index.js';", 'imports the barrel'],
+    ['lib/module/queue.module.ts', "import { x } from './errors';", 'relative imports end in .js'],
+    ['lib/module/queue.module.ts', "import { x } from '#lib/errors.js';", 'by relative path'],
     ['lib/kitchen/a.ts', '', 'is in no room'],
   ])('%s may not hold %s', (path, text, said) => {
     expect(faultOf(path, text)).toEqual([expect.stringContaining(said)]);
@@ -83,18 +87,18 @@ describe('the rules of the layout', () => {
     ],
     [
       'lib/worker/a.ts',
-      "import { Logger } from '@nestjs/common'; import type { E } from '../engine/engine.js';",
+      "import { Logger } from '@nestjs/common'; import type { E } from '../contract/engine.js';",
     ],
     ['lib/events/a.ts', "import { Subject } from 'rxjs'; import { once } from 'node:events';"],
     [
-      'lib/discovery/a.ts',
+      'lib/handlers/discovery/a.ts',
       "import { Injector } from '@nestjs/core/injector/injector.js'; import { x } from '../decorators/metadata.js';",
     ],
     [
-      'lib/queue.runtime.ts',
-      "import { x } from './engine/redis-engine.js'; import { y } from './worker/pool.js';",
+      'lib/module/queue.runtime.ts',
+      "import { x } from '../engine/redis-engine.js'; import { y } from '../worker/pool.js';",
     ],
-    ['lib/index.ts', "export { QueueModule } from './queue.module.js';"],
+    ['lib/index.ts', "export { QueueModule } from './module/queue.module.js';"],
   ])('%s may hold %s', (path, text) => {
     expect(faultOf(path, text)).toEqual([]);
   });

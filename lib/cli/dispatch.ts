@@ -1,6 +1,6 @@
 import { DispatchLoop } from '../dispatcher/dispatch-loop.js';
 import { openTasks, type OpenTasks } from '../engine/open-tasks.js';
-import { isPassing, repeatDelay, within } from '../engine/waiting.js';
+import { isPassing, repeatDelay, within } from '../contract/retry.js';
 import { GodwitError, RedisRefusedError } from '../errors.js';
 import type { RedisConnection } from '../options/connection.js';
 import { BackOff } from './back-off.js';

@@ -1,5 +1,5 @@
-import type { LinkEvent } from '../engine/engine.js';
-import { isPassing } from '../engine/waiting.js';
+import type { LinkEvent } from '../contract/engine.js';
+import { isPassing } from '../contract/retry.js';
 import { GodwitError } from '../errors.js';
 
 /** Says once that Redis cannot be reached or does not serve, and once that it does. */

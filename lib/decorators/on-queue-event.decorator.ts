@@ -1,4 +1,4 @@
-import type { EventType } from '../engine/engine.js';
+import type { EventType } from '../contract/engine.js';
 import type { EventOf, QueueEvent } from '../events/queue-event.js';
 import { markListener, showListener } from './metadata.js';
 import { refuseOtherThanMethod } from './placement.js';

@@ -1,4 +1,4 @@
-import type { DispatchAnswer } from '../engine/task-verbs.js';
+import type { DispatchAnswer } from '../contract/task-verbs.js';
 
 /** What one dispatcher does, and how it takes it. */
 export interface DispatchPlan {

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { ReplaySubject, Subject, type Observable } from 'rxjs';
-import type { DispatchAnswer, TaskVerbs } from '../engine/task-verbs.js';
-import { retryDelay, within } from '../engine/waiting.js';
+import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
+import { retryDelay, within } from '../contract/retry.js';
 import { GuardedObservable } from '../events/guarded-observable.js';
 import type { ResolvedDispatcherOptions } from '../options/dispatcher-options.js';
 import { DispatchLoop } from './dispatch-loop.js';

@@ -1,10 +1,10 @@
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
-import { AuditFacts } from './audit-facts.js';
-import type { EngineSettings } from './clients.js';
-import type { RecoverAnswer } from './engine.js';
+import { AUDITED, AuditFacts, type AuditedKey } from '../contract/audit-facts.js';
+import type { EngineSettings } from './wire/clients.js';
+import type { RecoverAnswer } from '../contract/engine.js';
 import { LETTERED_JOBS, type LetteredJobs, type QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
-import { audit, AUDITED, type AuditedKey, type RawFacts } from './scripts/audit.js';
+import { audit, type RawFacts } from './scripts/audit.js';
 import { auditPage } from './scripts/audit-page.js';
 import { repair } from './scripts/repair.js';
 

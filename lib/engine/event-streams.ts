@@ -1,11 +1,11 @@
 import { NotRunningError } from '../errors.js';
-import type { QueueEventBatch } from './engine.js';
-import { readEntry } from './event-codec.js';
+import type { QueueEventBatch } from '../contract/engine.js';
+import { readEntry } from './codec/event-codec.js';
 import { ReadPerQueue } from './read-per-queue.js';
-import type { QueueLinks } from './queue-links.js';
+import type { QueueLinks } from './wire/queue-links.js';
 import type { RedisStore } from './redis-store.js';
 import type { Value } from './script.js';
-import { BLOCK_MARGIN_MS } from './waiting.js';
+import { BLOCK_MARGIN_MS } from '../contract/retry.js';
 
 /** Entries of one stream per read; an entry holds the events of one script call. */
 const ENTRIES = 100;

@@ -1,11 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { Connections } from './connections.js';
+import { Connections } from './wire/connections.js';
 import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
 import { ProcessRenewal } from './process-renewal.js';
-import { inFull } from './fixed-args.js';
+import { inFull } from './wire/fixed-args.js';
 import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/beat.js';
-import { isForgotten, within } from './waiting.js';
+import { isForgotten, within } from '../contract/retry.js';
 
 /*
  * The thread that beats. It has its own event loop and its own connection, so it goes on while a handler blocks the other

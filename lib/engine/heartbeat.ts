@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads';
-import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from './engine.js';
+import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from '../contract/engine.js';
 import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
-import type { EngineSettings } from './clients.js';
+import type { EngineSettings } from './wire/clients.js';
 import type { QueueKeys } from './keys.js';
-import { encodeProcess } from './process-codec.js';
-import type { ProcessRecord } from './process-verbs.js';
+import { encodeProcess } from './codec/process-codec.js';
+import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /** What the thread is started with; everything in it can be cloned. */
 export interface HeartbeatStart {

@@ -1,10 +1,10 @@
 import type { RedisConnection } from '../options/connection.js';
-import { Connections } from './connections.js';
-import type { LinkEvent } from './engine.js';
+import { Connections } from './wire/connections.js';
+import type { LinkEvent } from '../contract/engine.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
-import { checkServer } from './server-check.js';
-import type { TaskVerbs } from './task-verbs.js';
+import { checkServer } from './wire/server-check.js';
+import type { TaskVerbs } from '../contract/task-verbs.js';
 
 /** The verbs for queues of other programs alone, over one connection: for a program that has no queue itself. */
 export interface OpenTasks extends TaskVerbs {

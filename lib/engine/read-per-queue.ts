@@ -1,4 +1,4 @@
-import type { QueueEventBatch } from './engine.js';
+import type { QueueEventBatch } from '../contract/engine.js';
 
 interface Read {
   readonly from: number;

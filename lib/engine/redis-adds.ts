@@ -1,19 +1,19 @@
 import { RedisRefusedError } from '../errors.js';
 import { BusyWait } from './busy-wait.js';
-import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from './engine.js';
-import type { EngineSettings } from './clients.js';
-import { inFull, type FixedArgs } from './fixed-args.js';
+import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from '../contract/engine.js';
+import type { EngineSettings } from './wire/clients.js';
+import { inFull, type FixedArgs } from './wire/fixed-args.js';
 import type { QueueKeys } from './keys.js';
-import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './enqueue-codec.js';
+import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './codec/enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
-import type { Replicators } from './replicators.js';
+import type { Replicators } from './wire/replicators.js';
 import type { Value } from './script.js';
 import { enqueue } from './scripts/enqueue.js';
 import { enqueueBegin } from './scripts/enqueue-begin.js';
 import { enqueueClaimed } from './scripts/enqueue-claimed.js';
 import { enqueueEnd } from './scripts/enqueue-end.js';
 import { enqueuePlain } from './scripts/enqueue-plain.js';
-import { msUntil } from './waiting.js';
+import { msUntil } from '../contract/retry.js';
 
 type Transaction = [name: string, args: Value[]][];
 

@@ -4,7 +4,7 @@ import type {
   DeclareAnswer,
   DeclareCall,
   RenewAnswer,
-} from './declaration-verbs.js';
+} from '../contract/declaration-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import type { Value } from './script.js';
 import { declare } from './scripts/declare.js';

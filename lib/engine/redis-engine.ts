@@ -19,14 +19,14 @@ import type {
   ReleaseCall,
   RungClaim,
   ServerWarning,
-} from './engine.js';
-import { Bells } from './bells.js';
-import type { EngineSettings } from './clients.js';
-import { Connections } from './connections.js';
-import { STALLED } from './dead-records.js';
+} from '../contract/engine.js';
+import { Bells } from './wake/bells.js';
+import type { EngineSettings } from './wire/clients.js';
+import { Connections } from './wire/connections.js';
+import { STALLED } from '../contract/dead-records.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
-import { Lookout } from './lookout.js';
+import { Lookout } from './wake/idle-poller.js';
 import { RedisAdds } from './redis-adds.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-declarations.js';
@@ -34,10 +34,10 @@ import { RedisExchanges } from './redis-exchanges.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { RedisSchedules } from './redis-schedules.js';
-import { Replicators } from './replicators.js';
+import { Replicators } from './wire/replicators.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
-import { nameOfServer, ServerWarnings } from './server-check.js';
+import { nameOfServer, ServerWarnings } from './wire/server-check.js';
 import { adopt } from './scripts/adopt.js';
 import { beat } from './scripts/beat.js';
 import { note } from './scripts/note.js';

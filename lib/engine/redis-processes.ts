@@ -1,7 +1,7 @@
 import { processKeys } from './keys.js';
-import { decodeProcess, encodeProcess } from './process-codec.js';
+import { decodeProcess, encodeProcess } from './codec/process-codec.js';
 import { encodeRegistration } from './process-renewal.js';
-import type { ProcessList, ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import { listWorkers, type ProcessEntry } from './scripts/list-workers.js';
 import { register } from './scripts/register.js';

@@ -1,4 +1,4 @@
-import type { EngineSettings } from './clients.js';
+import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
 import type {
   DueAnswer,
@@ -9,7 +9,7 @@ import type {
   SchedulePage,
   ScheduleVerbs,
   StoredSchedule,
-} from './schedule-verbs.js';
+} from '../contract/schedule-verbs.js';
 import { dueSchedules } from './scripts/due-schedules.js';
 import { fire } from './scripts/fire.js';
 import { pauseSchedule } from './scripts/pause-schedule.js';

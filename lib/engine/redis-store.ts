@@ -1,10 +1,10 @@
 import { NotRunningError } from '../errors.js';
 import { QueueKeys, type KeysOfWorker } from './keys.js';
-import type { CommandLink } from './connections.js';
-import { inFull, type Arg } from './fixed-args.js';
-import type { Link } from './link.js';
+import type { CommandLink } from './wire/connections.js';
+import { inFull, type Arg } from './wire/fixed-args.js';
+import type { Link } from './wire/link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
-import { isForgotten, isPassing, msUntil } from './waiting.js';
+import { isForgotten, isPassing, msUntil } from '../contract/retry.js';
 
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;

@@ -2,7 +2,7 @@ import { RedisRefusedError } from '../errors.js';
 import { show } from '../errors/show.js';
 import type { RedisStore } from './redis-store.js';
 import { dispatch } from './scripts/dispatch.js';
-import type { DispatchAnswer, DispatchCall, TaskVerbs } from './task-verbs.js';
+import type { DispatchAnswer, DispatchCall, TaskVerbs } from '../contract/task-verbs.js';
 
 const PER_SECOND = { s: 1, ms: 1000 } as const;
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EngineSettings } from './clients.js';
+import type { EngineSettings } from './wire/clients.js';
 import { QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
 import { clean } from './scripts/clean.js';
@@ -15,7 +15,7 @@ import type {
   Place,
   StoredDeadJob,
   UpkeepVerbs,
-} from './upkeep-verbs.js';
+} from '../contract/upkeep-verbs.js';
 import { walkArgs, walkOn, type Walked } from './walks.js';
 
 /** Where the jobs of a state are, in the order in which they are cleaned. */

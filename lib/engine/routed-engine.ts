@@ -17,15 +17,15 @@ import type {
   RecoverCall,
   ReleaseCall,
   ServerWarning,
-} from './engine.js';
-import type { AdminVerbs } from './admin-verbs.js';
-import type { DeclarationVerbs } from './declaration-verbs.js';
-import type { ProcessVerbs } from './process-verbs.js';
-import { RoutedBells } from './routed-bells.js';
+} from '../contract/engine.js';
+import type { AdminVerbs } from '../contract/admin-verbs.js';
+import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
+import type { ProcessVerbs } from '../contract/process-verbs.js';
+import { RoutedBells } from './wake/routed-bells.js';
 import type { Routes } from './routes.js';
-import type { ScheduleVerbs } from './schedule-verbs.js';
-import type { TaskVerbs } from './task-verbs.js';
-import type { UpkeepVerbs } from './upkeep-verbs.js';
+import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
+import type { TaskVerbs } from '../contract/task-verbs.js';
+import type { UpkeepVerbs } from '../contract/upkeep-verbs.js';
 
 /**
  * Several engines as one, for an application whose queues are in several stores: what is asked of a queue goes to the engine of

@@ -1,4 +1,4 @@
-import type { QueueEngine } from './engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 
 /** Which engine is that of a queue. An engine is made when it is first asked for. */
 export class Routes {

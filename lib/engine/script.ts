@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { LETTERS } from '../job/id-letter.js';
-import { FixedArgs, type Arg, type Value } from './fixed-args.js';
+import { FixedArgs, type Arg, type Value } from './wire/fixed-args.js';
 import { LETTERED_JOBS, type KeyName, type TaskKeyName } from './keys.js';
 
 export type ScriptKeyName = KeyName | TaskKeyName;

@@ -1,4 +1,4 @@
-import type { DeadMatch, Place } from './upkeep-verbs.js';
+import type { DeadMatch, Place } from '../contract/upkeep-verbs.js';
 
 /** What the scripts take that walk through jobs, in the words of `shared/walk.lua` and `shared/dead.lua`. */
 export const DEAD_WALK = {

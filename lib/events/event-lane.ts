@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { EventType, QueueEventBatch, RawEvent } from '../engine/engine.js';
+import type { EventType, QueueEventBatch, RawEvent } from '../contract/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { toQueueEvent, type QueueEvent } from './queue-event.js';
 

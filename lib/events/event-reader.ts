@@ -1,4 +1,4 @@
-import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../engine/engine.js';
+import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../contract/engine.js';
 import { EventLane, type Listener } from './event-lane.js';
 import { StatusTeller } from './event-status.js';
 import { Signal } from './signal.js';

@@ -1,6 +1,6 @@
 import { skip, type Subscription } from 'rxjs';
-import type { AdminVerbs, StoredJob } from '../engine/admin-verbs.js';
-import { within } from '../engine/waiting.js';
+import type { AdminVerbs, StoredJob } from '../contract/admin-verbs.js';
+import { within } from '../contract/retry.js';
 import { JobFailedError, JobNotFoundError, NotRunningError, WaitTimeoutError } from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import type { FailureRecord } from '../job/outcome.js';

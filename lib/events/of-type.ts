@@ -1,5 +1,5 @@
 import { filter, type OperatorFunction } from 'rxjs';
-import { EVENT_TYPES, type EventType } from '../engine/engine.js';
+import { EVENT_TYPES, type EventType } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
 import type { EventOf, QueueEvent } from './queue-event.js';
 

@@ -1,4 +1,4 @@
-import type { EventType, QueueEventBatch, RawEvent } from '../engine/engine.js';
+import type { EventType, QueueEventBatch, RawEvent } from '../contract/engine.js';
 import type { DeadReason, FailureRecord } from '../job/outcome.js';
 
 /** What every event has. */

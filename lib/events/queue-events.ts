@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { EventType } from '../engine/engine.js';
+import type { EventType } from '../contract/engine.js';
 import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
 import type { EventEngine, ListenOptions } from './event-reader.js';
 import { EventReaders } from './event-readers.js';

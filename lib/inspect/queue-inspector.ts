@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';

@@ -1,4 +1,4 @@
-import type { PoolRecord, ProcessRecord, RunningJob } from '../engine/process-verbs.js';
+import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
 /** A worker process, as it last told of itself; times are those of Redis' clock. */
 export interface WorkerInfo {

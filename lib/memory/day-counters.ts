@@ -1,5 +1,5 @@
 import type { QueueStats } from '../job/queue-stats.js';
-import { readStats } from '../engine/stats-codec.js';
+import { readStats } from '../contract/stats.js';
 
 const DAY_MS = 86_400_000;
 /** Counters are kept so long. */

@@ -1,4 +1,4 @@
-import type { DeadMatch, Place } from '../engine/upkeep-verbs.js';
+import type { DeadMatch, Place } from '../contract/upkeep-verbs.js';
 import { byBytes } from './by-bytes.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';

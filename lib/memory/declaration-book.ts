@@ -1,5 +1,5 @@
-import type { Declaration, DeclareAnswer, DeclareCall, RenewAnswer } from '../engine/declaration-verbs.js';
-import { ownerOf } from '../schedule/owner.js';
+import type { Declaration, DeclareAnswer, DeclareCall, RenewAnswer } from '../contract/declaration-verbs.js';
+import { ownerOf } from '../contract/declaration-verbs.js';
 import type { ScheduleBook } from './schedule-book.js';
 
 /** A process that stands for a set. */

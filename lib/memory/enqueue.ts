@@ -1,5 +1,5 @@
-import type { EnqueueAnswer, EnqueueCall, EnqueueJob } from '../engine/engine.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import type { EnqueueAnswer, EnqueueCall, EnqueueJob } from '../contract/engine.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import type { Saying } from './event-log.js';
 import type { MemoryQueue } from './memory-queue.js';
 

@@ -1,4 +1,4 @@
-import type { EventType, QueueEventBatch, RawEvent } from '../engine/engine.js';
+import type { EventType, QueueEventBatch, RawEvent } from '../contract/engine.js';
 
 /** What one event says, as far as it says more than its type and job. */
 export type Saying = Pick<RawEvent, 'type' | 'id'> & Partial<Omit<RawEvent, 'number' | 'type' | 'id'>>;

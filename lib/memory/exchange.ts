@@ -1,5 +1,5 @@
-import type { ExchangeAnswer, ExchangeCall } from '../engine/engine.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import type { ExchangeAnswer, ExchangeCall } from '../contract/engine.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';

@@ -1,6 +1,6 @@
-import type { AdoptAnswer, BeatAnswer, RecoverAnswer, RecoverCall, ReleaseCall } from '../engine/engine.js';
-import { STALLED } from '../engine/dead-records.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import type { AdoptAnswer, BeatAnswer, RecoverAnswer, RecoverCall, ReleaseCall } from '../contract/engine.js';
+import { STALLED } from '../contract/dead-records.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import { byBytes } from './by-bytes.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';

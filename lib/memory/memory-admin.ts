@@ -1,4 +1,4 @@
-import type { AdminVerbs, CancelAnswer, StoredJob } from '../engine/admin-verbs.js';
+import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts, JobState } from '../job/job-state.js';

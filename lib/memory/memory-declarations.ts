@@ -4,7 +4,7 @@ import type {
   DeclareAnswer,
   DeclareCall,
   RenewAnswer,
-} from '../engine/declaration-verbs.js';
+} from '../contract/declaration-verbs.js';
 import type { Verbs } from './verbs.js';
 
 /** Declarations in memory. */

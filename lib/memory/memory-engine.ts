@@ -14,7 +14,7 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
-} from '../engine/engine.js';
+} from '../contract/engine.js';
 import { NotRunningError } from '../errors.js';
 import { enqueue } from './enqueue.js';
 import { exchange } from './exchange.js';

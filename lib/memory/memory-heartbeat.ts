@@ -1,6 +1,6 @@
 import { clearInterval, setInterval } from 'node:timers';
-import type { Heartbeat, HeartbeatPlan, QueueEngine } from '../engine/engine.js';
-import type { ProcessRecord } from '../engine/process-verbs.js';
+import type { Heartbeat, HeartbeatPlan, QueueEngine } from '../contract/engine.js';
+import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /**
  * Beats by a timer: who holds jobs and who would take them back live on the same event loop, so what blocks the one blocks the

@@ -1,4 +1,4 @@
-import type { ProcessList, ProcessRecord, ProcessVerbs } from '../engine/process-verbs.js';
+import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
 import type { Verbs } from './verbs.js';
 
 /** Who works on a store in memory: whoever has it, so mostly one process. */

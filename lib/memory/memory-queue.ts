@@ -1,5 +1,5 @@
-import type { QueueLook } from '../engine/engine.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import type { QueueLook } from '../contract/engine.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import { DayCounters } from './day-counters.js';
 import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';

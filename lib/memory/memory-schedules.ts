@@ -8,8 +8,8 @@ import type {
   SchedulePage,
   ScheduleVerbs,
   StoredSchedule,
-} from '../engine/schedule-verbs.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+} from '../contract/schedule-verbs.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';

@@ -1,4 +1,4 @@
-import type { QueueEventBatch } from '../engine/engine.js';
+import type { QueueEventBatch } from '../contract/engine.js';
 import { boundedWait, type BoundedWait } from './bounded-wait.js';
 import { MemoryBells } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';

@@ -1,4 +1,4 @@
-import type { DispatchAnswer, TaskVerbs } from '../engine/task-verbs.js';
+import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import type { Verbs } from './verbs.js';
 
 /** Queues of other programs, none of which can put anything into the memory of this one: there is never a task. */

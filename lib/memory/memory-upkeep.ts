@@ -6,8 +6,8 @@ import type {
   Place,
   StoredDeadJob,
   UpkeepVerbs,
-} from '../engine/upkeep-verbs.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+} from '../contract/upkeep-verbs.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import { deadBetween, isAsked } from './dead-walk.js';
 import { sayAll } from './event-log.js';
 import type { Line } from './line.js';

@@ -1,5 +1,5 @@
-import type { NoteCall } from '../engine/engine.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import type { NoteCall } from '../contract/engine.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import type { MemoryQueue } from './memory-queue.js';
 
 const LOG_LINES = 100;

@@ -1,4 +1,4 @@
-import type { ProcessRecord } from '../engine/process-verbs.js';
+import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /** Who is gone is remembered for so long, for whoever asks whose jobs were lost. */
 const REMEMBER_MS = 600_000;

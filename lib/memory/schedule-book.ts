@@ -4,7 +4,7 @@ import type {
   ResumeSchedule,
   SchedulePage,
   StoredSchedule,
-} from '../engine/schedule-verbs.js';
+} from '../contract/schedule-verbs.js';
 import { byBytes } from './by-bytes.js';
 
 /** Schedules that one call looks at. */

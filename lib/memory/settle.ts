@@ -1,5 +1,5 @@
-import { deadRecord } from '../engine/dead-records.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import { deadRecord } from '../contract/dead-records.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';

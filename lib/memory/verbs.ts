@@ -1,5 +1,5 @@
 import { NotRunningError } from '../errors.js';
-import type { QueueLimits } from '../engine/queue-limits.js';
+import type { QueueLimits } from '../contract/queue-limits.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryStore } from './memory-store.js';
 import { nextTurn } from './turn.js';

@@ -1,4 +1,4 @@
-import type { CleanCall } from '../engine/upkeep-verbs.js';
+import type { CleanCall } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError } from '../errors.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, shape } from '../options/check.js';

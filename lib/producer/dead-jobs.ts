@@ -1,5 +1,5 @@
-import type { QueueEngine } from '../engine/engine.js';
-import type { DeadMatch, Place, StoredDeadJob } from '../engine/upkeep-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { DeadMatch, Place, StoredDeadJob } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';

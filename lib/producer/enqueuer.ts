@@ -1,4 +1,4 @@
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { RedisUnavailableError } from '../errors.js';
 import { isSame, strictest, type Replication } from '../options/durability.js';
 import { addResult, type AddResult } from './add-result.js';

@@ -1,4 +1,4 @@
-import type { EnqueueJob } from '../engine/engine.js';
+import type { EnqueueJob } from '../contract/engine.js';
 import type { AnyDefinition } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
 import { encodeBody, NO_DATA, NO_OPTIONS } from '../job/job-record.js';

@@ -1,4 +1,4 @@
-import type { StoredJob } from '../engine/admin-verbs.js';
+import type { StoredJob } from '../contract/admin-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../engine/engine.js';
-import { isPassing, msUntil, pause, repeatDelay } from '../engine/waiting.js';
+import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
+import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import { NotReplicatedError, RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
 import type { Replication } from '../options/durability.js';
 

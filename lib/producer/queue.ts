@@ -1,5 +1,5 @@
-import type { CancelAnswer } from '../engine/admin-verbs.js';
-import type { QueueEngine } from '../engine/engine.js';
+import type { CancelAnswer } from '../contract/admin-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { checkCancelReason } from '../job/cancel-reason.js';

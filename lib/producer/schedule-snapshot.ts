@@ -1,6 +1,6 @@
-import type { StoredSchedule } from '../engine/schedule-verbs.js';
+import type { StoredSchedule } from '../contract/schedule-verbs.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
-import { ownerOf } from '../schedule/owner.js';
+import { ownerOf } from '../contract/declaration-verbs.js';
 import { readRecord } from '../schedule/record.js';
 
 /** A schedule as it stood when it was asked for. */

@@ -1,5 +1,5 @@
-import type { QueueEngine } from '../engine/engine.js';
-import type { StoredSchedule } from '../engine/schedule-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { StoredSchedule } from '../contract/schedule-verbs.js';
 import { ScheduleNotFoundError, WrongStateError } from '../errors.js';
 import { generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';

@@ -5,7 +5,7 @@ import { readable, refuse, shape, field } from '../options/check.js';
 import { checkJobOptions, type CheckedJobOptions } from '../options/job-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
-import { withoutOwner } from './owner.js';
+import { withoutOwner } from '../contract/declaration-verbs.js';
 
 /** A schedule after checking. */
 export interface Schedule {

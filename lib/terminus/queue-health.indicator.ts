@@ -4,7 +4,7 @@ import { UnknownQueueError } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { QueueInspector, type QueueInfo } from '../inspect/queue-inspector.js';
 import type { JobCounts } from '../job/job-state.js';
-import { QueueRuntime } from '../queue.runtime.js';
+import { QueueRuntime } from '../module/queue.runtime.js';
 import { beyondLimits, idleWorkers, type Findings, type QueueWorkers } from './findings.js';
 import { checkHealthOptions, type QueueHealthOptions } from './health-options.js';
 

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { ClaimedJob, ExchangeAnswer, QueueEngine } from '../engine/engine.js';
+import type { ClaimedJob, ExchangeAnswer, QueueEngine } from '../contract/engine.js';
 import { MAX_DURATION_MS } from '../job/duration.js';
 import type { SettledRun } from '../job/outcome.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';

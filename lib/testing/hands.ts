@@ -1,7 +1,7 @@
 import { quoted } from '../job/text.js';
 import { decodeBody } from '../job/job-record.js';
-import type { QueueRegistry } from '../queue.registry.js';
-import type { QueueRuntime } from '../queue.runtime.js';
+import type { QueueRegistry } from '../module/queue.registry.js';
+import type { QueueRuntime } from '../module/queue.runtime.js';
 import type { FindHandler } from '../worker/handler.js';
 import { QueueTestingError } from './errors.js';
 import { Hand } from './hand.js';

@@ -1,4 +1,4 @@
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 
 /** Jobs moved in one call. */
 const STEP = 1000;

@@ -1,10 +1,10 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { SETTINGS, SUBSTITUTE } from '../decorators/metadata.js';
-import { Listeners } from '../listeners/listeners.js';
+import { Listeners } from '../handlers/listeners/listeners.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
-import { QueueCore, QueueCoreModule } from '../queue.core.js';
-import { coreViews } from '../queue.module.js';
-import { QueueRegistry } from '../queue.registry.js';
+import { QueueCore, QueueCoreModule } from '../module/core.module.js';
+import { coreViews } from '../module/queue.module.js';
+import { QueueRegistry } from '../module/queue.registry.js';
 import { QueueTesting } from './queue-testing.js';
 import { TestBench, type QueueTestingOptions } from './test-bench.js';
 

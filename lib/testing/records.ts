@@ -1,5 +1,5 @@
-import type { EnqueueJob, ExchangeAnswer, ExchangeCall } from '../engine/engine.js';
-import type { FireAnswer, FireSchedule } from '../engine/schedule-verbs.js';
+import type { EnqueueJob, ExchangeAnswer, ExchangeCall } from '../contract/engine.js';
+import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import type { DeadReason, Outcome, SettledRun } from '../job/outcome.js';
 import type { JobOptions } from '../options/job-options.js';

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { ScheduleLine } from '../maintenance/schedule-line.js';
+import { ScheduleLine } from '../schedule/schedule-timer.js';
 import { promoteDue } from './promote-due.js';
 import type { TestBench } from './test-bench.js';
 

@@ -1,6 +1,6 @@
-import { within } from '../engine/waiting.js';
+import { within } from '../contract/retry.js';
 import type { QueueEvents } from '../events/queue-events.js';
-import type { Listeners } from '../listeners/listeners.js';
+import type { Listeners } from '../handlers/listeners/listeners.js';
 
 /** A listener may have much to do, and a test is not held up by that. */
 const PATIENCE_MS = 2_000;

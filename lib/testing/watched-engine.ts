@@ -1,6 +1,6 @@
-import type { AdminVerbs } from '../engine/admin-verbs.js';
-import type { QueueEngine } from '../engine/engine.js';
-import type { ScheduleVerbs } from '../engine/schedule-verbs.js';
+import type { AdminVerbs } from '../contract/admin-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import type { Records } from './records.js';
 
 /** Who looks on. */

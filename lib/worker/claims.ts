@@ -1,4 +1,4 @@
-import type { ClaimedJob } from '../engine/engine.js';
+import type { ClaimedJob } from '../contract/engine.js';
 
 /** Jobs that were claimed and have not started, first in first out; taking one moves nothing. */
 export class Claims {

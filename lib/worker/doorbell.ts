@@ -1,5 +1,5 @@
-import type { QueueEngine, QueueLook } from '../engine/engine.js';
-import { pause, repeatDelay, within } from '../engine/waiting.js';
+import type { QueueEngine, QueueLook } from '../contract/engine.js';
+import { pause, repeatDelay, within } from '../contract/retry.js';
 import type { Exchanger } from './exchanger.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */

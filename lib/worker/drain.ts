@@ -1,5 +1,5 @@
-import type { QueueEngine } from '../engine/engine.js';
-import { within } from '../engine/waiting.js';
+import type { QueueEngine } from '../contract/engine.js';
+import { within } from '../contract/retry.js';
 import { quoted } from '../job/text.js';
 import type { DrainLimits, DrainReport } from './pool.js';
 import type { Exchanger } from './exchanger.js';

@@ -1,4 +1,4 @@
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { DueTimer } from './due-timer.js';
 
 /** Jobs moved at once by a worker that cannot run them. */

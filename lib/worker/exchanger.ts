@@ -8,8 +8,8 @@ import type {
   IdleClaimer,
   QueueEngine,
   RungClaim,
-} from '../engine/engine.js';
-import { isPassing, repeatDelay } from '../engine/waiting.js';
+} from '../contract/engine.js';
+import { isPassing, repeatDelay } from '../contract/retry.js';
 import type { SettledRun } from '../job/outcome.js';
 import { Track } from './track.js';
 

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import type { BeatAnswer, Heartbeat, QueueEngine } from '../engine/engine.js';
-import type { ProcessRecord } from '../engine/process-verbs.js';
+import type { BeatAnswer, Heartbeat, QueueEngine } from '../contract/engine.js';
+import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /** A worker whose lease is to be kept while it holds jobs. */
 export interface Holder {

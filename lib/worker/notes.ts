@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { jobText } from './job-text.js';
 import type { Run } from './run.js';
 

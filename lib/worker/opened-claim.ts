@@ -1,4 +1,4 @@
-import type { ClaimedJob } from '../engine/engine.js';
+import type { ClaimedJob } from '../contract/engine.js';
 import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
 import { quoted } from '../job/text.js';

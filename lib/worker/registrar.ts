@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { QueueEngine } from '../engine/engine.js';
-import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../engine/process-verbs.js';
-import { within } from '../engine/waiting.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../contract/process-verbs.js';
+import { within } from '../contract/retry.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 
 /** Jobs that are named for each pool. */

@@ -1,4 +1,4 @@
-import type { Linked } from '../engine/linked-set.js';
+import type { Linked } from '../contract/linked-set.js';
 import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';

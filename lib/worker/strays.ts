@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { QueueEngine } from '../engine/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 
 /** The worker whose jobs are compared. */
 export interface StraysSide {

@@ -1,4 +1,4 @@
-import type { ExchangeCall } from '../engine/engine.js';
+import type { ExchangeCall } from '../contract/engine.js';
 
 /** One of the two ways of a worker to the store: one exchange at a time, with numbers of their own. */
 export class Track {

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../engine/engine.js';
-import { LinkedSet } from '../engine/linked-set.js';
+import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../contract/engine.js';
+import { LinkedSet } from '../contract/linked-set.js';
 import { RedisUnavailableError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 import type { SettledRun } from '../job/outcome.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ownedRecord } from '#lib/schedule/owner.js';
+import { ownedRecord } from '#lib/contract/declaration-verbs.js';
 import {
   declaring,
   OWNER,

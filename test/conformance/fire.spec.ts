@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FireSchedule, OccurrenceJob } from '#lib/engine/schedule-verbs.js';
+import type { FireSchedule, OccurrenceJob } from '#lib/contract/schedule-verbs.js';
 import { firing, put, seen, tick } from '../scripts/schedules-support.js';
 import { completed, dead, job, kept, LEASE_MS, QUEUE, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';

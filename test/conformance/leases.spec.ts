@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RecoverCall } from '#lib/engine/engine.js';
+import type { RecoverCall } from '#lib/contract/engine.js';
 import { completed, FAILURE, job, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { EnqueueJob, ExchangeAnswer, QueueEngine } from '#lib/engine/engine.js';
+import type { EnqueueJob, ExchangeAnswer, QueueEngine } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import {

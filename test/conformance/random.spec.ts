@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { beforeEach, expect, it } from 'vitest';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { IDS, MOMENT, steps, type Play, type Step } from './random-verbs.js';
 import { runsOf } from '../model/runs.js';
 import { atEnd } from '../support/cleanup.js';

@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { Redis, type Command } from 'ioredis';
 import { expect, it } from 'vitest';
-import { Link } from '#lib/engine/link.js';
+import { Link } from '#lib/engine/wire/link.js';
 import { atEnd } from '../support/cleanup.js';
 import { useRedis } from '../support/redis.js';
 

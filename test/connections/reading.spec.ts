@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
-import { Link } from '#lib/engine/link.js';
+import { Link } from '#lib/engine/wire/link.js';
 import { atEnd } from '../support/cleanup.js';
 import { useRedis } from '../support/redis.js';
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { BusyWait } from '#lib/engine/busy-wait.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { allScripts } from '#lib/engine/script.js';
 import type { JobOptions } from '#lib/options/job-options.js';
 import type { Queue } from '#lib/producer/queue.js';

@@ -3,7 +3,7 @@ import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';

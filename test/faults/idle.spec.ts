@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { bootApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { NotReplicatedError } from '#lib/errors.js';
 import type { DurabilityOption } from '#lib/options/durability.js';

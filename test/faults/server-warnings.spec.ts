@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { QueueModule } from '#lib/queue.module.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import type { DurabilityOption } from '#lib/options/durability.js';
 import { freePort } from '../../tools/free-port.mjs';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';

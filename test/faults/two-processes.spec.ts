@@ -3,7 +3,7 @@ import { useRedis } from '../support/redis.js';
 import { bootApp } from '../support/app.js';
 import { PATIENT } from '../support/queue-app.js';
 import { until } from '../support/wait.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { Ledger, onceEach } from './support/ledger.js';

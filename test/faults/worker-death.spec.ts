@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';
 import { PATIENT } from '../support/queue-app.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import { ProcessorExplorer } from '#lib/discovery/processor.explorer.js';
+import { ProcessorExplorer } from '#lib/handlers/discovery/processor.explorer.js';
 import { BootstrapError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';

@@ -6,8 +6,8 @@ import { Dispatcher, type DispatcherStatus } from '#lib/dispatcher/dispatcher.js
 import { BootstrapError } from '#lib/errors.js';
 import type { DispatcherOptions } from '#lib/options/dispatcher-options.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
-import { QueueModule } from '#lib/queue.module.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootApp } from '../support/app.js';
 import { isBlocked } from '../support/blocked.js';
 import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';

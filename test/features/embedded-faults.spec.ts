@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { BootstrapError, NotRunningError } from '#lib/errors.js';
 import type { ConnectionOption } from '#lib/options/connection.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { latch } from '../support/wait.js';
 

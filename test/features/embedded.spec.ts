@@ -11,7 +11,7 @@ import { QueueEvents } from '#lib/events/queue-events.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { bootQueue, Logs, PATIENT, type Handlers, type QueueAppOptions } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';

@@ -2,12 +2,12 @@ import type { DynamicModule, INestApplicationContext, LoggerService, ModuleMetad
 import { Test } from '@nestjs/testing';
 import { onTestFinished } from 'vitest';
 import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
-import type { PoolPlan, QueuePlan } from '#lib/discovery/handler.registry.js';
-import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/engine/engine.js';
+import type { PoolPlan, QueuePlan } from '#lib/handlers/discovery/handler.registry.js';
+import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/contract/engine.js';
 import { NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
-import { QueueModule } from '#lib/queue.module.js';
-import type { Workforce } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import type { Workforce } from '#lib/module/queue.runtime.js';
 import type { DrainLimits, DrainReport, Pool } from '#lib/worker/pool.js';
 
 /** What a handler waits for until the test opens it. */

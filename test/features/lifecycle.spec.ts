@@ -12,8 +12,8 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
-import { QueueModule } from '#lib/queue.module.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { FakePool, compileApp, gate, startApp, withQueues, type History } from './fakes.js';
 
 const require = createRequire(import.meta.url);

@@ -3,7 +3,7 @@ import { REQUEST } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { compileApp, withQueues } from './fakes.js';
 
 const TYPES =

@@ -11,9 +11,9 @@ import { defineJob } from '#lib/job/define-job.js';
 import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule, type QueueModuleOptionsFactory } from '#lib/queue.module.js';
-import { QueueRegistry } from '#lib/queue.registry.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule, type QueueModuleOptionsFactory } from '#lib/module/queue.module.js';
+import { QueueRegistry } from '#lib/module/queue.registry.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { compileApp } from './fakes.js';
 
 async function settingsOf(root: ReturnType<typeof QueueModule.forRoot>): Promise<ResolvedModuleOptions> {

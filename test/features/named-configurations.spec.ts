@@ -6,7 +6,7 @@ import { QueueEvents } from '#lib/events/queue-events.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp, type BootedApp } from '../support/app.js';
 import { Logs, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

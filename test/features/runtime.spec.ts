@@ -3,8 +3,8 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { NotRunningError, UnknownQueueError, UnsupportedRedisError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
-import { QueueModule } from '#lib/queue.module.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { compileApp, gate, startApp, withQueues } from './fakes.js';
 
 @Processor('sms')

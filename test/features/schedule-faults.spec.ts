@@ -7,7 +7,7 @@ import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { compileApp, withQueues } from './fakes.js';
 
 const EVERY = { every: '5m' } as const;

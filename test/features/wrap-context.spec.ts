@@ -17,7 +17,7 @@ import { getQueueToken, JOB_REF } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import type { WrapHook } from '#lib/options/wrap.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { useRedis } from '../support/redis.js';
 import { bootQueue, PATIENT, type QueueApp, type QueueAppOptions } from '../support/queue-app.js';

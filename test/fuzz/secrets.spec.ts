@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { GodwitError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import type { ConnectionOption } from '#lib/options/connection.js';

@@ -3,7 +3,7 @@
 // Ends with 1 where a script of the hot path has a p99 above the limit.
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
-import type { EnqueueJob } from '#lib/engine/engine.js';
+import type { EnqueueJob } from '#lib/contract/engine.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';

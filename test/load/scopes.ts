@@ -6,7 +6,7 @@ import { Inject, Injectable, Scope, UseGuards } from '@nestjs/common';
 import { ContextIdFactory, type ContextId } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
-import type { PoolPlan } from '#lib/discovery/handler.registry.js';
+import type { PoolPlan } from '#lib/handlers/discovery/handler.registry.js';
 import { Handle, JOB_REF, Processor, QueueModule, type Job } from '#lib/index.js';
 import type { HandledJob, Handler } from '#lib/worker/handler.js';
 

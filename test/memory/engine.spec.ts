@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { BeatAnswer, HeartbeatPlan } from '#lib/engine/engine.js';
+import type { BeatAnswer, HeartbeatPlan } from '#lib/contract/engine.js';
 import { NotRunningError } from '#lib/errors.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
-import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { addClaimed, claimNow } from './claim.js';
 import { run, type OutcomeChoice } from './outcomes.js';

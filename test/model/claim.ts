@@ -1,4 +1,4 @@
-import type { ClaimAnswer, EnqueueCall, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { ClaimAnswer, EnqueueCall, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { claim } from '#lib/engine/scripts/claim.js';
 import { enqueueClaimed } from '#lib/engine/scripts/enqueue-claimed.js';

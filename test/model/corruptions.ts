@@ -1,7 +1,7 @@
 import { LETTERED_JOBS, QUEUE_KEYS, type QueueKeyName } from '#lib/engine/keys.js';
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import type { AnyScript } from '#lib/engine/script.js';
 import { cancel } from '#lib/engine/scripts/cancel.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';

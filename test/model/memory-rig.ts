@@ -1,4 +1,4 @@
-import type { RawEvent } from '#lib/engine/engine.js';
+import type { RawEvent } from '#lib/contract/engine.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { MemoryJob } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';

@@ -4,7 +4,7 @@ import type {
   EnqueueCall,
   ExchangeAnswer,
   ExchangeCall,
-} from '#lib/engine/engine.js';
+} from '#lib/contract/engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { CORRUPT } from './model-verbs.js';
 import { sorted, type QueueModel, type Saying } from './queue-model.js';

@@ -7,8 +7,8 @@ import type {
   RecoverAnswer,
   RecoverCall,
   ReleaseCall,
-} from '#lib/engine/engine.js';
-import type { CancelAnswer } from '#lib/engine/admin-verbs.js';
+} from '#lib/contract/engine.js';
+import type { CancelAnswer } from '#lib/contract/admin-verbs.js';
 import type { JobCounts, JobState } from '#lib/job/job-state.js';
 import { sorted, type QueueModel, type Saying } from './queue-model.js';
 

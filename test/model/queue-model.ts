@@ -1,4 +1,4 @@
-import type { RawEvent } from '#lib/engine/engine.js';
+import type { RawEvent } from '#lib/contract/engine.js';
 import { byFirst, roundUp, type State } from './state.js';
 
 export interface ModelLimits {

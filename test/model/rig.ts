@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { Redis } from 'ioredis';
-import type { EngineSettings } from '#lib/engine/clients.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { EngineSettings } from '#lib/engine/wire/clients.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';

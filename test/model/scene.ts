@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { EnqueueCall, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { EnqueueCall, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { brokenRules } from './invariants.js';
 import { QueueModel } from './queue-model.js';

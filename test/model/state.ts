@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import type { RawEvent } from '#lib/engine/engine.js';
-import { readEntry } from '#lib/engine/event-codec.js';
+import type { RawEvent } from '#lib/contract/engine.js';
+import { readEntry } from '#lib/engine/codec/event-codec.js';
 import { LETTERS, letterOf } from '#lib/job/id-letter.js';
 
 /**

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { EnqueueJob, ExchangeCall } from '#lib/engine/engine.js';
+import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
 import { command, fate, id, IDS, speaker } from './command.js';
 import { addClaimed, claimNow } from './claim.js';
 import { addClaimed as addClaimedInModel, claimed, exchange } from './model-exchange.js';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ExchangeCall, RungClaim } from '#lib/engine/engine.js';
+import type { ExchangeCall, RungClaim } from '#lib/contract/engine.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { claim } from '#lib/engine/scripts/claim.js';
 import { isBlocked } from '../support/blocked.js';

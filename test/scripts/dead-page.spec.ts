@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { deadPage } from '#lib/engine/scripts/dead-page.js';
-import type { DeadMatch, Place } from '#lib/engine/upkeep-verbs.js';
+import type { DeadMatch, Place } from '#lib/contract/upkeep-verbs.js';
 import { dead, FAILURE, job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

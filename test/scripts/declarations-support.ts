@@ -1,6 +1,6 @@
-import type { DeclareCall, Declaration } from '#lib/engine/declaration-verbs.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
-import { ownedRecord } from '#lib/schedule/owner.js';
+import type { DeclareCall, Declaration } from '#lib/contract/declaration-verbs.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { ownedRecord } from '#lib/contract/declaration-verbs.js';
 import { QUEUE, type TestQueue } from './support.js';
 
 /** Whoever has an engine. */

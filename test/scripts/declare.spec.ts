@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { declare } from '#lib/engine/scripts/declare.js';
-import { ownedRecord } from '#lib/schedule/owner.js';
+import { ownedRecord } from '#lib/contract/declaration-verbs.js';
 import {
   declaration,
   declaring,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { useServer } from '../support/server.js';
 import { atEnd } from '../support/cleanup.js';
 import { useQueue } from './support.js';
-import type { DispatchCall } from '#lib/engine/task-verbs.js';
+import type { DispatchCall } from '#lib/contract/task-verbs.js';
 
 // Keys of other programs; a server of their own, since it is filled here.
 const q = useQueue({ server: useServer() });

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { EnqueueJob, QueueEngine } from '#lib/engine/engine.js';
+import type { EnqueueJob, QueueEngine } from '#lib/contract/engine.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { callOf, completed, job, QUEUE, useQueue } from './support.js';
 import { itRefusesWrongTypes, rememberingLonger } from './unchanged.js';

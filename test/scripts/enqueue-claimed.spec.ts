@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ClaimAnswer, ExchangeCall } from '#lib/engine/engine.js';
+import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
 import { enqueueClaimed } from '#lib/engine/scripts/enqueue-claimed.js';
 import { useServer } from '../support/server.js';
 import { completed, job, kept, LANE, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';

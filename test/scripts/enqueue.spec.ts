@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EnqueueJob } from '#lib/engine/engine.js';
+import type { EnqueueJob } from '#lib/contract/engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { until } from '../support/wait.js';
 import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NoteCall } from '#lib/engine/engine.js';
+import type { NoteCall } from '#lib/contract/engine.js';
 import { note } from '#lib/engine/scripts/note.js';
 import { QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

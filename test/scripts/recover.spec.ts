@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RecoverCall } from '#lib/engine/engine.js';
+import type { RecoverCall } from '#lib/contract/engine.js';
 import { recover } from '#lib/engine/scripts/recover.js';
 import { until } from '../support/wait.js';
 import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';

@@ -1,5 +1,10 @@
-import type { QueueEngine } from '#lib/engine/engine.js';
-import type { FireSchedule, OccurrenceJob, PutSchedule, StoredSchedule } from '#lib/engine/schedule-verbs.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import type {
+  FireSchedule,
+  OccurrenceJob,
+  PutSchedule,
+  StoredSchedule,
+} from '#lib/contract/schedule-verbs.js';
 import { QUEUE } from './support.js';
 
 /** Whoever has an engine. */

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { beforeEach, expect } from 'vitest';
-import type { EngineSettings } from '#lib/engine/clients.js';
-import type { EnqueueJob, ExchangeAnswer, ExchangeCall, RawEvent } from '#lib/engine/engine.js';
+import type { EngineSettings } from '#lib/engine/wire/clients.js';
+import type { EnqueueJob, ExchangeAnswer, ExchangeCall, RawEvent } from '#lib/contract/engine.js';
 import { processKeys, QueueKeys, type KeyName } from '#lib/engine/keys.js';
-import type { ProcessRecord } from '#lib/engine/process-verbs.js';
+import type { ProcessRecord } from '#lib/contract/process-verbs.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { FailureRecord, Outcome, SettledRun } from '#lib/job/outcome.js';
 import { atEnd } from '../support/cleanup.js';

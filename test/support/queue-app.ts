@@ -16,9 +16,9 @@ import type {
 } from '#lib/options/module-options.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
-import { QueueRegistry } from '#lib/queue.registry.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRegistry } from '#lib/module/queue.registry.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import type { TestingModuleBuilder } from '@nestjs/testing';
 import { describe, it } from 'vitest';
 import { bootApp, type BootedApp } from './app.js';

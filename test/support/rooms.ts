@@ -10,21 +10,8 @@ interface Room {
 }
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
-/** A stage of the work knows what a job is, what may be set, the plain verbs of the engine, when to call one again and how to hold what comes and goes; never another stage. */
-const STAGE = [
-  'errors',
-  'job',
-  'options',
-  'schedule',
-  'engine/engine.ts',
-  'engine/admin-verbs.ts',
-  'engine/upkeep-verbs.ts',
-  'engine/declaration-verbs.ts',
-  'engine/process-verbs.ts',
-  'engine/schedule-verbs.ts',
-  'engine/waiting.ts',
-  'engine/linked-set.ts',
-];
+/** A stage of the work knows what a job is, what may be set, when schedules fire and what an engine can do; never another stage. */
+const STAGE = ['errors', 'job', 'options', 'contract'];
 const NEST = [
   '@nestjs/common',
   '@nestjs/core',
@@ -39,71 +26,48 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   errors: { lib: [], packages: [] },
   job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
   options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
-  /** When schedules fire, and what they make then; pure. */
-  schedule: { lib: ['errors', 'job', 'options'], packages: ['croner', 'node:*'] },
-  engine: { lib: ['errors', 'job', 'options'], packages: ['ioredis', 'node:*'] },
+  /** What an engine is: its verbs, its records and its rules. */
+  contract: { lib: ['errors', 'job', 'options'], packages: ['node:*'] },
+  /** The engine on Redis. Nobody but the wiring imports it. */
+  engine: { lib: STAGE, packages: ['ioredis', 'node:*'] },
   /** The engine without Redis: everything in the memory of one process. */
-  memory: {
-    lib: [
-      ...STAGE,
-      'engine/task-verbs.ts',
-      'engine/queue-limits.ts',
-      'engine/audit-facts.ts',
-      'engine/dead-records.ts',
-      'engine/stats-codec.ts',
-    ],
-    packages: ['node:*'],
-  },
-  producer: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
+  memory: { lib: STAGE, packages: ['node:*'] },
+  /** When schedules fire and what they make then, who makes it, and which process declares which schedules. */
+  schedule: { lib: STAGE, packages: ['croner', 'node:*', '@nestjs/common:Logger'] },
+  producer: { lib: [...STAGE, 'schedule'], packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
-  maintenance: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger'] },
   events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
   inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
-  /** Beside the line of jobs: it knows only tasks. */
+  /** For queues of other programs: it knows only tasks. */
   dispatcher: {
-    lib: [...STAGE, 'engine/task-verbs.ts', 'events/guarded-observable.ts'],
+    lib: [...STAGE, 'events/guarded-observable.ts'],
     packages: ['@nestjs/common:Logger', 'rxjs'],
   },
   /** The command. It runs without Nest. */
   cli: {
-    lib: ['errors', 'job', 'options', 'engine', 'dispatcher/dispatch-loop.ts'],
+    lib: ['errors', 'job', 'options', 'contract', 'engine', 'dispatcher/dispatch-loop.ts'],
     packages: ['node:*'],
   },
   decorators: {
-    lib: [...STAGE, 'producer', 'worker', 'maintenance', 'events'],
+    lib: [...STAGE, 'producer', 'worker', 'events'],
     packages: [...SCHEMA, ...NEST],
   },
-  /** How a handler is called: itself, or through the enhancers of Nest, in its scope, inside the hooks of the application. */
+  /**
+   * Finds the decorated methods of an application and calls them: handlers through the enhancers of Nest, in their scope, inside
+   * the hooks of the application; listeners with events.
+   */
   handlers: {
-    lib: [...STAGE, 'worker/handler.ts', 'worker/stream.ts', 'decorators/metadata.ts'],
-    packages: [...NEST, 'node:*'],
-  },
-  /** Methods of providers that hear events. */
-  listeners: {
-    lib: [...STAGE, 'events', 'decorators/metadata.ts'],
-    packages: [...NEST],
-  },
-  discovery: {
-    lib: [
-      ...STAGE,
-      'producer',
-      'worker',
-      'maintenance',
-      'events',
-      'handlers',
-      'listeners',
-      'decorators/metadata.ts',
-    ],
+    lib: [...STAGE, 'schedule', 'producer', 'worker', 'events', 'decorators/metadata.ts'],
     packages: [...SCHEMA, ...NEST, 'node:*'],
   },
-  /** `queue.module.ts`, `queue.runtime.ts` and what belongs to them: the wiring. */
-  queue: { lib: ['*'], packages: ['*'] },
+  /** `QueueModule`, `QueueRuntime` and the wiring of everything. */
+  module: { lib: ['*'], packages: ['*'] },
   index: { lib: ['*'], packages: [] },
   /** `godwit/testing`. */
   testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
   /** `godwit/terminus`. */
   terminus: {
-    lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'queue.runtime.ts'],
+    lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'module/queue.runtime.ts'],
     packages: ['@nestjs/common', '@nestjs/terminus'],
   },
 };

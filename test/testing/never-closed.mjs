@@ -5,7 +5,7 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueTesting, QueueTestingModule } from '#lib/testing.js';
 
 class Echo {

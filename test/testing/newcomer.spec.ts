@@ -5,7 +5,7 @@ import { expect, it, vi } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueTesting, QueueTestingModule } from '#lib/testing.js';
 
 @Injectable()

@@ -4,7 +4,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { startCut, type Cut } from '../support/cut.js';
 import { collect, until } from '../support/wait.js';

@@ -3,7 +3,7 @@ import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { startRedis, type RunningRedis, type StartRedisOptions } from '../../tools/redis.mjs';
 import { spawnApp, type AppPlan, type AppProcess } from '../faults/support/spawn.js';
 import { bootApp } from '../support/app.js';

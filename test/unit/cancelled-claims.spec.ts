@@ -5,7 +5,7 @@ import type {
   ExchangeCall,
   HeartbeatPlan,
   QueueEngine,
-} from '#lib/engine/engine.js';
+} from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ClaimAnswer, ExchangeCall } from '#lib/engine/engine.js';
+import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
 import { Slots } from '#lib/worker/slots.js';
 import { latch, until } from '../support/wait.js';
 import { claimed, given, idle, RUNG, turns, type SlowEngine } from './slow-engine.js';

@@ -2,8 +2,8 @@ import type { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it, vi } from 'vitest';
-import { FlatCommand } from '#lib/engine/command.js';
-import { FixedArgs } from '#lib/engine/fixed-args.js';
+import { FlatCommand } from '#lib/engine/wire/command.js';
+import { FixedArgs } from '#lib/engine/wire/fixed-args.js';
 import { LARGE, mibLeftOf } from '../support/young.js';
 
 /** A socket that keeps what is written to it. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/engine/engine.js';
+import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/contract/engine.js';
 import { Enqueuer } from '#lib/producer/enqueuer.js';
 import { endOfTurn, latch, type Latch } from '../support/wait.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { Outcome, SettledRun } from '#lib/job/outcome.js';
 import { Exchanger, type ExchangeSide } from '#lib/worker/exchanger.js';

@@ -1,5 +1,5 @@
-import type { AdminVerbs, StoredJob } from '#lib/engine/admin-verbs.js';
-import type { LinkEvent, QueueEngine, QueueEventBatch, RawEvent } from '#lib/engine/engine.js';
+import type { AdminVerbs, StoredJob } from '#lib/contract/admin-verbs.js';
+import type { LinkEvent, QueueEngine, QueueEventBatch, RawEvent } from '#lib/contract/engine.js';
 
 type Verb = 'openEvents' | 'lastEvent' | 'readEvents' | 'get';
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { QueueEngine } from '#lib/engine/engine.js';
-import type { UpkeepVerbs } from '#lib/engine/upkeep-verbs.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import type { UpkeepVerbs } from '#lib/contract/upkeep-verbs.js';
 import { RedisUnavailableError } from '#lib/errors.js';
-import { Janitor } from '#lib/maintenance/janitor.js';
+import { Janitor } from '#lib/worker/janitor.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
 

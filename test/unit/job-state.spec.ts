@@ -1,4 +1,4 @@
-import { EVENT_TYPES } from '#lib/engine/engine.js';
+import { EVENT_TYPES } from '#lib/contract/engine.js';
 import { JOB_MOVES, type JobState } from '#lib/job/job-state.js';
 import { describe, expect, it } from 'vitest';
 

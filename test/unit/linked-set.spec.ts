@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LinkedSet, type Linked } from '#lib/engine/linked-set.js';
+import { LinkedSet, type Linked } from '#lib/contract/linked-set.js';
 import { LARGE, mibLeftOf } from '../support/young.js';
 
 interface Item extends Linked<Item> {

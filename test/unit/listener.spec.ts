@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEvent } from '#lib/events/queue-event.js';
-import { Backlog } from '#lib/listeners/backlog.js';
-import { Listener, type ListenerLimits } from '#lib/listeners/listener.js';
+import { Backlog } from '#lib/handlers/listeners/backlog.js';
+import { Listener, type ListenerLimits } from '#lib/handlers/listeners/listener.js';
 import { latch, until } from '../support/wait.js';
 
 const at = new Date();

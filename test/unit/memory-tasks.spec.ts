@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { NotRunningError } from '#lib/errors.js';
 import { LEASE_MS, LIMITS } from '../scripts/support.js';

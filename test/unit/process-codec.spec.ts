@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { decodeProcess, encodeProcess, MAX_RECORD_BYTES } from '#lib/engine/process-codec.js';
-import type { PoolRecord, ProcessRecord } from '#lib/engine/process-verbs.js';
+import { decodeProcess, encodeProcess, MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
+import type { PoolRecord, ProcessRecord } from '#lib/contract/process-verbs.js';
 
 const job = (id: string) => ({ queue: 'q', id, name: 'n', attempt: 1, since: 5 });
 const pool = (more: Partial<PoolRecord> = {}): PoolRecord => ({

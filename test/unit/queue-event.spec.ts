@@ -1,6 +1,6 @@
 import { of, toArray, lastValueFrom } from 'rxjs';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { EVENT_TYPES, type EventType, type RawEvent } from '#lib/engine/engine.js';
+import { EVENT_TYPES, type EventType, type RawEvent } from '#lib/contract/engine.js';
 import { InvalidOptionError } from '#lib/errors.js';
 import type { DeadReason, FailureRecord } from '#lib/job/outcome.js';
 import { ofType } from '#lib/events/of-type.js';

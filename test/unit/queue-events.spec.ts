@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Subscription } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it, vi } from 'vitest';
-import type { EventType } from '#lib/engine/engine.js';
+import type { EventType } from '#lib/contract/engine.js';
 import {
   InvalidJobIdError,
   InvalidOptionError,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { QueueEventBatch } from '#lib/engine/engine.js';
+import type { QueueEventBatch } from '#lib/contract/engine.js';
 import { ReadPerQueue } from '#lib/engine/read-per-queue.js';
 import { until } from '../support/wait.js';
 

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { QueueEngine, RecoverAnswer, RecoverCall } from '#lib/engine/engine.js';
-import { Recoverer } from '#lib/maintenance/recoverer.js';
+import type { QueueEngine, RecoverAnswer, RecoverCall } from '#lib/contract/engine.js';
+import { Recoverer } from '#lib/worker/recoverer.js';
 import { atEnd } from '../support/cleanup.js';
 
 const LEASE_MS = 8_000;

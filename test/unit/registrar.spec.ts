@@ -1,5 +1,5 @@
 import { beforeEach, expect, it, vi } from 'vitest';
-import type { ProcessRecord } from '#lib/engine/process-verbs.js';
+import type { ProcessRecord } from '#lib/contract/process-verbs.js';
 import { Registrar, type ShownPool, type ShownRun } from '#lib/worker/registrar.js';
 import { atEnd } from '../support/cleanup.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { StoredJob } from '#lib/engine/admin-verbs.js';
+import type { StoredJob } from '#lib/contract/admin-verbs.js';
 import { JobFailedError, JobNotFoundError, NotRunningError, WaitTimeoutError } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { JobWaiter, waitForJob } from '#lib/events/wait-for-job.js';

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';

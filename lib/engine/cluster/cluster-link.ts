@@ -1,9 +1,9 @@
 import { NotRunningError, RedisRefusedError, RedisUnavailableError } from '../../errors.js';
-import type { ClientRole, ClusterPlan } from '../clients.js';
-import type { LinkEvent } from '../engine.js';
-import { Link } from '../link.js';
-import type { Arg } from '../fixed-args.js';
-import { pause, retryDelay } from '../waiting.js';
+import type { ClientRole, ClusterPlan } from '../wire/clients.js';
+import type { LinkEvent } from '../../contract/engine.js';
+import { Link } from '../wire/link.js';
+import type { Arg } from '../wire/fixed-args.js';
+import { pause, retryDelay } from '../../contract/retry.js';
 import { nameOf, readRedirection, slotOf, SlotMap, type Address, type SlotRange } from './slot-map.js';
 
 /** How long one node may take to tell the slots. */

@@ -1,5 +1,5 @@
 import { Command } from 'ioredis';
-import { flat, type Arg } from '../fixed-args.js';
+import { flat, type Arg } from '../wire/fixed-args.js';
 
 export interface Address {
   readonly host: string;

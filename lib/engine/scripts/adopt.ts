@@ -1,7 +1,7 @@
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { claims, type RawClaims } from '../replies.js';
-import type { AdoptAnswer } from '../engine.js';
+import { claims, type RawClaims } from '../codec/replies.js';
+import type { AdoptAnswer } from '../../contract/engine.js';
 
 export const adopt = defineScript({
   name: 'adopt',

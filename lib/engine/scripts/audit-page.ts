@@ -1,6 +1,6 @@
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { AUDITED } from './audit.js';
+import { AUDITED } from '../../contract/audit-facts.js';
 
 export const auditPage = defineScript({
   name: 'audit-page',

@@ -1,3 +1,4 @@
+import { AUDITED } from '../../contract/audit-facts.js';
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
@@ -19,27 +20,6 @@ export interface RawFacts {
   /** In the order of `AUDITED`. */
   readonly ids: readonly (readonly string[])[];
 }
-
-/** The keys that hold ids, in the order of the answer. */
-export const AUDITED = [
-  'jobs',
-  'wait',
-  'suspects',
-  'prioritized',
-  'delayed',
-  'dead',
-  'completed',
-  'attempts',
-  'stalls',
-  'failures',
-  'results',
-  'progress',
-  'logs',
-  'priorities',
-  'cancels',
-] as const;
-
-export type AuditedKey = (typeof AUDITED)[number];
 
 export const audit = defineScript({
   name: 'audit',

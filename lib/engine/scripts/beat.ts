@@ -1,5 +1,5 @@
 import { defineScript } from '../script.js';
-import type { BeatAnswer } from '../engine.js';
+import type { BeatAnswer } from '../../contract/engine.js';
 
 type Raw = ['alive', number, number, string[]] | ['unknown-worker'];
 

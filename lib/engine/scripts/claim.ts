@@ -1,7 +1,7 @@
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { bodiesOf, claims, lines } from '../replies.js';
-import type { ClaimAnswer } from '../engine.js';
+import { bodiesOf, claims, lines } from '../codec/replies.js';
+import type { ClaimAnswer } from '../../contract/engine.js';
 
 type Raw = 0 | [number, string, string | string[], number, (string | null)[], (string | null)[]];
 

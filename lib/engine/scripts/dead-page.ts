@@ -1,5 +1,5 @@
 import { LETTERED_JOBS } from '../keys.js';
-import { deadJob, placeOf, type RawDeadJob } from '../replies.js';
+import { deadJob, placeOf, type RawDeadJob } from '../codec/replies.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 

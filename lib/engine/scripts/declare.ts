@@ -1,5 +1,5 @@
 import { defineScript } from '../script.js';
-import type { DeclareAnswer, PutOutcome } from '../declaration-verbs.js';
+import type { DeclareAnswer, PutOutcome } from '../../contract/declaration-verbs.js';
 
 export const declare = defineScript({
   name: 'declare',

@@ -1,5 +1,5 @@
 import { defineScript } from '../script.js';
-import type { DispatchAnswer } from '../task-verbs.js';
+import type { DispatchAnswer } from '../../contract/task-verbs.js';
 
 type Answer =
   | ({ readonly kind: 'dispatched' } & DispatchAnswer)

@@ -1,7 +1,7 @@
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { lines } from '../replies.js';
-import type { EnqueueAnswer } from '../engine.js';
+import { lines } from '../codec/replies.js';
+import type { EnqueueAnswer } from '../../contract/engine.js';
 
 export const enqueue = defineScript({
   name: 'enqueue',

@@ -1,7 +1,7 @@
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { bodiesOf, claims, lines, ms } from '../replies.js';
-import type { ExchangeAnswer } from '../engine.js';
+import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
+import type { ExchangeAnswer } from '../../contract/engine.js';
 
 type Raw =
   | [

@@ -1,5 +1,5 @@
-import type { FireAnswer } from '../schedule-verbs.js';
-import { ms } from '../replies.js';
+import type { FireAnswer } from '../../contract/schedule-verbs.js';
+import { ms } from '../codec/replies.js';
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 

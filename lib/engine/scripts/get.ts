@@ -1,6 +1,6 @@
 import { defineScript } from '../script.js';
-import { storedJob, type RawStoredJob } from '../replies.js';
-import type { StoredJob } from '../admin-verbs.js';
+import { storedJob, type RawStoredJob } from '../codec/replies.js';
+import type { StoredJob } from '../../contract/admin-verbs.js';
 
 export const get = defineScript({
   name: 'get',

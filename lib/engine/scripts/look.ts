@@ -1,5 +1,5 @@
 import { defineScript } from '../script.js';
-import { ms } from '../replies.js';
+import { ms } from '../codec/replies.js';
 
 /** What was found in one of the queues, by its place among them. */
 export interface Found {

@@ -1,5 +1,5 @@
 import { defineScript } from '../script.js';
-import { ms } from '../replies.js';
+import { ms } from '../codec/replies.js';
 
 export const promote = defineScript({
   name: 'promote',

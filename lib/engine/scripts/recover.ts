@@ -1,6 +1,6 @@
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
-import type { RecoverAnswer } from '../engine.js';
+import type { RecoverAnswer } from '../../contract/engine.js';
 
 type Raw = ['alive'] | ['doubted', number] | ['recovered', string[], string[], string[], string[], number];
 

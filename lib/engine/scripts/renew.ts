@@ -1,5 +1,5 @@
 import { defineScript } from '../script.js';
-import type { RenewAnswer } from '../declaration-verbs.js';
+import type { RenewAnswer } from '../../contract/declaration-verbs.js';
 
 type Raw = ['unknown'] | ['renewed', string[], number, number];
 

@@ -1,4 +1,4 @@
-import { walked, type RawWalked } from '../replies.js';
+import { walked, type RawWalked } from '../codec/replies.js';
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';

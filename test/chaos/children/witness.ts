@@ -1,5 +1,5 @@
 import type { Job } from '#lib/index.js';
-import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import type { LedgerWriter } from '../ledger/writer.js';
 import { ownId, type Payload } from '../load.js';
 import { die } from './child.js';

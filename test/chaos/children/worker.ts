@@ -10,7 +10,7 @@ import {
   UnrecoverableError,
   type Job,
 } from '#lib/index.js';
-import type { QueueEngine } from '#lib/engine/engine.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { connectionOf } from '../broken.js';
 import { kindOf, type Payload } from '../load.js';
 import { PREFIX, QUEUE } from '../plan.js';

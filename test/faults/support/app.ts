@@ -1,12 +1,12 @@
 import { QUEUE_ENGINE, getQueueToken } from '#lib/decorators/metadata.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import type { LinkEvent, QueueEngine } from '#lib/engine/engine.js';
+import type { LinkEvent, QueueEngine } from '#lib/contract/engine.js';
 import type { Job } from '#lib/job/job.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule } from '#lib/queue.module.js';
-import { QueueRuntime } from '#lib/queue.runtime.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootApp, type BootOptions } from '../../support/app.js';
 import { until } from '../../support/wait.js';
 

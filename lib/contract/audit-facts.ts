@@ -1,0 +1,162 @@
+import type { AuditReport, Violation } from '../job/audit-report.js';
+import type { JobCounts } from '../job/job-state.js';
+
+/** The keys that hold ids, in the order of the answer. */
+export const AUDITED = [
+  'jobs',
+  'wait',
+  'suspects',
+  'prioritized',
+  'delayed',
+  'dead',
+  'completed',
+  'attempts',
+  'stalls',
+  'failures',
+  'results',
+  'progress',
+  'logs',
+  'priorities',
+  'cancels',
+] as const;
+
+export type AuditedKey = (typeof AUDITED)[number];
+
+/** Places of a job, apart from the active sets. */
+const PLACES = ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const;
+/** Only for jobs that have not completed. */
+const UNFINISHED = ['attempts', 'stalls'] as const;
+const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'cancels'] as const;
+
+const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
+const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
+
+/** What is known of a worker beside the ids it holds. */
+export interface HolderFacts {
+  readonly leaseAt: number | null;
+  /** How long its leases are, where it has said so. */
+  readonly leaseMs: number | null;
+  /** Whether it has a record, so that what it says is heard. */
+  readonly known: boolean;
+  readonly held: number;
+}
+
+/** Where the ids of a queue were seen, and what is wrong with that. One number per id: there may be millions. */
+export class AuditFacts {
+  private readonly marks = new Map<string, number>();
+  private readonly holdersOf = new Map<string, string[]>();
+  private readonly workers = new Map<string, HolderFacts>();
+
+  see(key: AuditedKey, ids: readonly string[]): void {
+    const bit = BIT[key];
+    for (const id of ids) {
+      const before = this.marks.get(id) ?? 0;
+      const twice = (before & bit) !== 0 && (key === 'wait' || key === 'suspects') ? TWICE[key] : 0;
+      this.marks.set(id, before | bit | twice);
+    }
+  }
+
+  seeHeld(worker: string, ids: readonly string[]): void {
+    for (const id of ids) {
+      if (!this.marks.has(id)) this.marks.set(id, 0);
+      const holders = this.holdersOf.get(id);
+      if (!holders) this.holdersOf.set(id, [worker]);
+      else if (!holders.includes(worker)) holders.push(worker);
+    }
+  }
+
+  seeWorker(worker: string, facts: HolderFacts): void {
+    this.workers.set(worker, facts);
+  }
+
+  get checked(): number {
+    return this.marks.size;
+  }
+
+  counts(): JobCounts {
+    const counts = { waiting: 0, delayed: 0, active: this.holdersOf.size, completed: 0, dead: 0 };
+    const waiting = BIT.wait | BIT.suspects | BIT.prioritized;
+    for (const marks of this.marks.values()) {
+      if (marks & waiting) counts.waiting += 1;
+      if (marks & BIT.delayed) counts.delayed += 1;
+      if (marks & BIT.completed) counts.completed += 1;
+      if (marks & BIT.dead) counts.dead += 1;
+    }
+    return counts;
+  }
+
+  violations(now: number, leaseMs: number): Violation[] {
+    return [...this.ofJobs(), ...this.ofWorkers(now, leaseMs)];
+  }
+
+  report(violations: readonly Violation[]): AuditReport {
+    return { violations, checked: this.checked, counts: this.counts() };
+  }
+
+  private *ofJobs(): Generator<Violation> {
+    for (const [id, marks] of this.marks) {
+      const places: string[] = PLACES.filter((place) => marks & BIT[place]);
+      for (const worker of this.holdersOf.get(id) ?? []) places.push(`active:${worker}`);
+      const job = `job ${JSON.stringify(id)}`;
+      const about = (kind: Violation['kind'], where: readonly string[], text: string): Violation => ({
+        kind,
+        id,
+        worker: null,
+        where,
+        text: `${job} ${text}`,
+      });
+      const hasBody = (marks & BIT.jobs) !== 0;
+      if (!hasBody && places.length > 0)
+        yield about('no-body', places, `is in ${and(places)} without a body`);
+      if (hasBody && places.length === 0) yield about('no-place', ['jobs'], 'has a body and is in no place');
+      if (places.length > 1) yield about('two-places', places, `is in ${and(places)} at once`);
+      for (const line of ['wait', 'suspects'] as const) {
+        if (marks & TWICE[line]) yield about('repeated', [line], `is more than once in ${line}`);
+      }
+      const strays = BESIDE.filter(
+        (key) => marks & BIT[key] && !belongs(key, marks, hasBody, this.holdersOf.has(id)),
+      );
+      if (strays.length > 0)
+        yield about('stray', strays, `has entries in ${and(strays)} that do not belong to it`);
+    }
+  }
+
+  private *ofWorkers(now: number, leaseMs: number): Generator<Violation> {
+    for (const [worker, { leaseAt, leaseMs: ownMs, known, held }] of this.workers) {
+      const about = (kind: Violation['kind'], where: readonly string[], text: string): Violation => ({
+        kind,
+        id: null,
+        worker,
+        where,
+        text: `worker ${JSON.stringify(worker)} ${text}`,
+      });
+      const active = `active:${worker}`;
+      const longestMs = ownMs ?? leaseMs;
+      if (leaseAt !== null && leaseAt > now + longestMs)
+        yield about(
+          'lease-ahead',
+          ['workers'],
+          `has a lease for ${leaseAt - now} ms, more than ${longestMs} ms`,
+        );
+      if (held === 0) continue;
+      if (leaseAt === null)
+        yield about('no-lease', [active, 'workers'], `holds ${held} jobs without a lease`);
+      if (!known && (leaseAt === null || leaseAt > now))
+        yield about('no-record', [active, `worker:${worker}`], `holds ${held} jobs and has no record`);
+    }
+  }
+}
+
+/** Whether a job in these places may have something in this key. */
+function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean, isHeld: boolean): boolean {
+  const isCompleted = (marks & BIT.completed) !== 0;
+  if (key === 'results') return isCompleted;
+  if (key === 'priorities') return (marks & BIT.delayed) !== 0;
+  if (key === 'cancels') return hasBody && isHeld;
+  if (key === 'attempts' || key === 'stalls') return hasBody && !isCompleted;
+  return hasBody;
+}
+
+function and(names: readonly string[]): string {
+  return names.join(' and ');
+}

@@ -1,0 +1,104 @@
+import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../../contract/process-verbs.js';
+
+/** Bytes that the record of one process may take, so that whoever asks can read those of all. */
+export const MAX_RECORD_BYTES = 65_536;
+
+const STATES: readonly string[] = ['running', 'paused', 'draining'] satisfies ProcessState[];
+
+/** The record as it is stored: jobs are left out, and then pools, where there is no room for all of them. */
+export function encodeProcess(record: ProcessRecord): string {
+  for (let jobs = Infinity; jobs >= 1; jobs = Math.floor(Math.min(jobs, longest(record)) / 2)) {
+    const text = withJobs(record, jobs);
+    if (fits(text)) return text;
+  }
+  let { pools } = record;
+  for (;;) {
+    const text = withJobs({ ...record, pools, morePools: record.pools.length - pools.length }, 0);
+    if (pools.length === 0 || fits(text)) return text;
+    pools = pools.slice(0, Math.floor(pools.length / 2));
+  }
+}
+
+function longest({ pools }: ProcessRecord): number {
+  return Math.max(0, ...pools.map(({ jobs }) => jobs.length));
+}
+
+function withJobs(record: ProcessRecord, most: number): string {
+  const pools = record.pools.map((pool) => ({ ...pool, jobs: pool.jobs.slice(0, most) }));
+  return JSON.stringify({ ...record, pools });
+}
+
+function fits(text: string): boolean {
+  return Buffer.byteLength(text) <= MAX_RECORD_BYTES;
+}
+
+/** Reads a record back; null where it is none. Fields that are not known are left alone: a newer version may have written them. */
+export function decodeProcess(text: string): ProcessRecord | null {
+  try {
+    return readProcess(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
+/** @throws where something is not what it must be. */
+function readProcess(value: unknown): ProcessRecord {
+  const { id, host, pid, versions, startedAt, role, state, pools, morePools } = fieldsOf(value);
+  const { godwit, node, server } = fieldsOf(versions);
+  return {
+    id: text(id),
+    host: text(host),
+    pid: count(pid),
+    versions: { godwit: text(godwit), node: text(node), server: server === null ? null : text(server) },
+    startedAt: count(startedAt),
+    role: oneOf(['worker', 'both'], role) as ProcessRecord['role'],
+    state: oneOf(STATES, state) as ProcessState,
+    pools: list(pools).map(readPool),
+    morePools: count(morePools),
+  };
+}
+
+function readPool(value: unknown): PoolRecord {
+  const { queues, paused, concurrency, workers, running, jobs } = fieldsOf(value);
+  return {
+    queues: list(queues).map(text),
+    paused: list(paused).map(text),
+    concurrency: count(concurrency),
+    workers: list(workers).map(text),
+    running: count(running),
+    jobs: list(jobs).map(readJob),
+  };
+}
+
+function readJob(value: unknown): RunningJob {
+  const { queue, id, name, attempt, since } = fieldsOf(value);
+  return { queue: text(queue), id: text(id), name: text(name), attempt: count(attempt), since: count(since) };
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) throw new TypeError('no object');
+  return value as Record<string, unknown>;
+}
+
+function text(value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError('no text');
+  return value;
+}
+
+/** Also of ms since 1970: dates must be able to hold it. */
+function count(value: unknown): number {
+  if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 8.64e15)
+    throw new TypeError('no count');
+  return value as number;
+}
+
+function list(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new TypeError('no list');
+  return value;
+}
+
+function oneOf(allowed: readonly string[], value: unknown): string {
+  const found = text(value);
+  if (!allowed.includes(found)) throw new TypeError('none of those');
+  return found;
+}

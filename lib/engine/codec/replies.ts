@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto';
+import type { FailureRecord } from '../../job/outcome.js';
+import type { StoredJob } from '../../contract/admin-verbs.js';
+import type { ClaimedJob } from '../../contract/engine.js';
+import type { Place, StoredDeadJob } from '../../contract/upkeep-verbs.js';
+import type { Walked } from '../walks.js';
+
+/** How the answers of scripts are read; every script says times as ms, and -1 for "none". */
+
+export function ms(value: number): number | null {
+  return value < 0 ? null : value;
+}
+
+/** Ids hold no line breaks, so a list of them is one string. */
+export function lines(text: string): string[] {
+  return text === '' ? [] : text.split('\n');
+}
+
+/**
+ * Stands between bodies that come in one string, which a client reads faster than a list of them. Bodies hold no control
+ * character but line breaks; should anybody write others into the store, still no one knows this one. Short, so that it is found fast.
+ */
+export const SEPARATOR = `\u0000${randomBytes(3).toString('base64url')}`;
+
+/** Bodies in one string, or each by itself where they are large. */
+export function bodiesOf(bodies: string | string[]): string[] {
+  return typeof bodies === 'string' ? bodies.split(SEPARATOR) : bodies;
+}
+
+/** Ids, bodies, failed attempts, stalls; the last two may be empty where nothing has failed or stalled. */
+export type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
+
+export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
+  const claimed: ClaimedJob[] = [];
+  for (let i = 0; i < ids.length; i++) {
+    claimed.push({
+      id: ids[i]!,
+      body: bodies[i]!,
+      failed: Number(failed[i] ?? 0),
+      stalls: Number(stalls[i] ?? 0),
+    });
+  }
+  return claimed;
+}
+
+/** Body, state, at, worker, failed, stalls, failure, result, progress, logs. */
+export type RawStoredJob = [
+  string,
+  StoredJob['state'],
+  string,
+  string,
+  string,
+  string,
+  string,
+  string,
+  string,
+  string,
+];
+
+export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
+  const [body, state, at, worker, failed, stalls, failure, result, progress, logs] = raw;
+  const [failedAt, failureText] = stamped(failure);
+  const [completedAt, endText] = stamped(result);
+  const end = endText === null ? null : (parse(endText) as { attempt: number; us: number; result?: string });
+  return {
+    body,
+    state,
+    worker: worker || null,
+    failed: Number(failed),
+    stalls: Number(stalls),
+    failure: failureText === null ? null : (parse(failureText) as FailureRecord | null),
+    failedAt,
+    dueAt: state === 'delayed' ? Number(at) : null,
+    endedAt: state === 'dead' ? Number(at) : completedAt,
+    progress: progress || null,
+    logs: lines(logs),
+    result: end?.result ?? null,
+    attempt: end?.attempt ?? null,
+    durationUs: end?.us ?? null,
+  };
+}
+
+/** The clock, the place to go on behind (score and id, empty at the end), ids. */
+export type RawWalked = [number, string, string, string[]];
+
+export function walked([now, at, id, ids]: RawWalked): Walked {
+  return { now, next: placeOf(at, id), ids };
+}
+
+export function placeOf(at: string, id: string): Place | null {
+  return id === '' ? null : { at, id };
+}
+
+/** Id, died-at, body, failure, failed. */
+export type RawDeadJob = [string, string, string, string, string];
+
+export function deadJob([id, diedAt, body, failure, failed]: RawDeadJob): StoredDeadJob {
+  const [, text] = stamped(failure);
+  return {
+    id,
+    body,
+    diedAt: Number(diedAt),
+    failed: Number(failed),
+    failure: text === null ? null : (parse(text) as FailureRecord | null),
+  };
+}
+
+/** A record behind the ms at which the store wrote it. */
+export function stamped(text: string): [number | null, string | null] {
+  const stop = text.indexOf('\n');
+  return stop < 0 ? [null, null] : [Number(text.slice(0, stop)), text.slice(stop + 1)];
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

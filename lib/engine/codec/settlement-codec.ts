@@ -1,0 +1,99 @@
+import type { FailureRecord, SettledRun } from '../../job/outcome.js';
+import { deadRecord } from '../../contract/dead-records.js';
+import { EventColumns } from './event-codec.js';
+import { countNames } from './name-counts.js';
+import type { Value } from '../script.js';
+
+export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said', Value[]>;
+
+/** The lists of one exchange: runs by outcome, how many there are of each name, and the events they make. */
+export function encodeSettled(
+  runs: readonly SettledRun[],
+  withEvents: boolean,
+): { readonly lists: SettlementLists; readonly completed: string; readonly whose: string } {
+  const { names, whose } = countNames(runs);
+  const lists: SettlementLists = {
+    kept: [],
+    retried: [],
+    dead: [],
+    released: [],
+    names,
+    said: [],
+  };
+  let completed = '';
+  for (const run of runs) {
+    if (run.outcome.kind !== 'completed' || run.outcome.keep) place(run, lists);
+    else completed += completed === '' ? run.id : `\n${run.id}`;
+  }
+  if (withEvents && runs.length > 0) say(runs, lists);
+  return { lists, completed, whose };
+}
+
+function place(run: SettledRun, lists: SettlementLists): void {
+  const { id, outcome } = run;
+  switch (outcome.kind) {
+    case 'completed':
+      if (outcome.keep) lists.kept.push(id, outcome.keep.forMs, endRecord(run, outcome.keep.result));
+      return;
+    case 'retried': {
+      const failure = outcome.failure ? JSON.stringify(outcome.failure) : '';
+      lists.retried.push(id, Math.ceil(outcome.delayMs), failure, outcome.counted ? 1 : 0, outcome.priority);
+      return;
+    }
+    case 'dead':
+      lists.dead.push(id, deadRecord(outcome.failure, outcome.reason), outcome.counted ? 1 : 0);
+      return;
+    case 'released':
+      lists.released.push(id);
+  }
+}
+
+function endRecord(run: SettledRun, result: string | undefined): string {
+  return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result });
+}
+
+/** The events of settlements, in the order in which they are told. */
+const SAID = ['completed', 'retrying', 'delayed', 'dead', 'released'] as const;
+
+/** Only those there are: mostly all runs have completed. */
+type Groups = { [Type in (typeof SAID)[number]]?: EventColumns };
+
+function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void {
+  const groups: Groups = {};
+  for (const run of runs) {
+    const { outcome } = run;
+    switch (outcome.kind) {
+      case 'completed':
+        into(groups, 'completed', run).with('us', run.durationUs);
+        break;
+      case 'retried': {
+        const group = into(groups, outcome.counted ? 'retrying' : 'delayed', run);
+        if (outcome.counted) group.with('us', run.durationUs).with('error', brief(outcome.failure));
+        group.with('delay', Math.ceil(outcome.delayMs));
+        break;
+      }
+      case 'dead':
+        into(groups, 'dead', run)
+          .with('us', run.durationUs)
+          .with('reason', outcome.reason)
+          .with('error', brief(outcome.failure));
+        break;
+      case 'released':
+        into(groups, 'released', run);
+    }
+  }
+  // The script has the ids of completed runs already.
+  for (const type of SAID) groups[type]?.writeTo(said, type !== 'completed' || kept.length > 0);
+}
+
+function into(groups: Groups, type: keyof Groups, run: SettledRun): EventColumns {
+  const group = (groups[type] ??= new EventColumns(type));
+  return group.add(run.id).with('name', run.name).with('attempt', run.attempt);
+}
+
+/** Events carry what went wrong, not where: the stack is with the job. */
+function brief(failure: FailureRecord | null): string {
+  return failure
+    ? JSON.stringify({ name: failure.name, message: failure.message.slice(0, 500), attempt: failure.attempt })
+    : '';
+}

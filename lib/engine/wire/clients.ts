@@ -1,0 +1,188 @@
+import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
+import { InvalidOptionError } from '../../errors.js';
+import { refuseKeyPrefix, type ClusterConnection, type RedisConnection } from '../../options/connection.js';
+import type { Address } from '../cluster/slot-map.js';
+import type { LinkEvent } from '../../contract/engine.js';
+import type { QueueLimits } from '../../contract/queue-limits.js';
+import { SENTINELS } from './sentinels.js';
+import { retryDelay } from '../../contract/retry.js';
+
+export type ClientRole = LinkEvent['role'];
+
+/**
+ * What makes ioredis safe for us, whoever configured it: it neither queues nor resends on its own, since a script whose
+ * reply was lost would run twice; resending is done by number, in the rooms above.
+ */
+const OURS = {
+  lazyConnect: true,
+  maxRetriesPerRequest: 0,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  enableReadyCheck: true,
+} as const satisfies RedisOptions;
+
+const DEFAULTS = {
+  retryStrategy: retryDelay,
+  connectTimeout: 5000,
+  maxLoadingRetryTime: 500,
+  keepAlive: 10_000,
+  failoverDetector: true,
+  // A connection that is given up is made anew; a silent server would hold that up.
+  disconnectTimeout: 20,
+  // Else a sentinel that has gone silent is waited for without end.
+  sentinelCommandTimeout: 1000,
+} as const satisfies RedisOptions;
+
+/** While there is no primary nobody tells when there is one, so sentinels are asked again soon. */
+const askOften = (tries: number) => Math.min(retryDelay(tries), 200);
+
+const PATH = 'forRoot().connection';
+
+/** How the nodes of a cluster are found and connected to. */
+export interface ClusterPlan {
+  readonly seeds: readonly Address[];
+  /** Where a node is reached that calls itself so. */
+  reach(address: Address): Address;
+  /** A client of this node alone. One that must not come back there ends with its first socket. */
+  makeNode(address: Address, role: ClientRole, comesBack: boolean): Redis;
+}
+
+/** Makes the clients of one process from the `connection` option. */
+export class Clients {
+  private plan: ClusterPlan | null | undefined;
+  /** What a factory made to show whether it makes clients of a cluster; the first to be used. */
+  private sample: Redis | null = null;
+
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly prefix: string,
+  ) {}
+
+  /** Null where there is one server at a time. */
+  get cluster(): ClusterPlan | null {
+    if (this.plan === undefined) this.plan = this.findPlan();
+    return this.plan;
+  }
+
+  make(role: ClientRole): Redis {
+    const { connection } = this;
+    if (typeof connection === 'function') return this.fromFactory(role);
+    const name = this.named(role);
+    if (typeof connection === 'string') return new Redis(connection, { ...DEFAULTS, ...name, ...OURS });
+    const { url, ...options } = connection as RedisOptions & { url?: string };
+    const finding = options.sentinels ? { Connector: SENTINELS, retryStrategy: askOften } : {};
+    const merged: RedisOptions = { ...DEFAULTS, ...finding, ...name, ...options, ...OURS };
+    return url === undefined ? new Redis(merged) : new Redis(url, merged);
+  }
+
+  /** Ends what a factory made and nobody used. */
+  close(): void {
+    this.sample?.disconnect();
+    this.sample = null;
+  }
+
+  private named(role: ClientRole): { connectionName: string } {
+    return { connectionName: `godwit:${this.prefix}:${role}` };
+  }
+
+  private findPlan(): ClusterPlan | null {
+    const { connection } = this;
+    if (typeof connection === 'function') {
+      const client = ask(connection, 'command');
+      // Nobody else hears what a client that connects at once has to say until then.
+      client.on('error', () => undefined);
+      if (!client.isCluster) {
+        this.sample = client as Redis;
+        return null;
+      }
+      client.disconnect();
+      const { startupNodes, options } = client as unknown as Pick<Cluster, 'options'> & {
+        startupNodes: unknown[];
+      };
+      return this.planOf(startupNodes, options.redisOptions, options.natMap);
+    }
+    if (typeof connection !== 'object' || !('cluster' in connection)) return null;
+    const { cluster, redisOptions, natMap } = connection;
+    return this.planOf(cluster, redisOptions, natMap);
+  }
+
+  private planOf(
+    nodes: readonly unknown[],
+    redisOptions: RedisOptions | undefined,
+    natMap: ClusterOptions['natMap'] | ClusterConnection['natMap'],
+  ): ClusterPlan {
+    // ioredis reads what it takes itself: a URL, a port, or options.
+    const read = nodes.map((node) => new Redis({ ...optionsOf(node), lazyConnect: true }).options);
+    const shared: RedisOptions = {};
+    for (const { username, password, tls } of read) {
+      if (username != null) shared.username ??= username;
+      if (password != null) shared.password ??= password;
+      if (tls != null) shared.tls ??= tls;
+    }
+    return {
+      seeds: read.map(({ host, port }) => ({ host: host!, port: port! })),
+      reach: (address) => {
+        const name = `${address.host}:${address.port}`;
+        return (typeof natMap === 'function' ? natMap(name) : natMap?.[name]) ?? address;
+      },
+      makeNode: ({ host, port }, role, comesBack) =>
+        new Redis({
+          ...DEFAULTS,
+          ...this.named(role),
+          ...shared,
+          ...redisOptions,
+          ...OURS,
+          ...(!comesBack && { retryStrategy: null }),
+          host,
+          port,
+        }),
+    };
+  }
+
+  private fromFactory(role: ClientRole): Redis {
+    const { sample } = this;
+    if (role === 'command' && sample) {
+      this.sample = null;
+      return sample;
+    }
+    const client = ask(this.connection as Factory, role);
+    if (!client.isCluster) return client as Redis;
+    client.disconnect();
+    throw new InvalidOptionError(
+      PATH,
+      'a function that makes the same kind of client for every role',
+      client,
+    );
+  }
+}
+
+type Factory = Extract<RedisConnection, (...args: never[]) => unknown>;
+
+function ask(factory: Factory, role: ClientRole): Redis | Cluster {
+  const client = factory(role as Exclude<ClientRole, 'heartbeat'>);
+  if (typeof client?.sendCommand !== 'function') {
+    throw new InvalidOptionError(PATH, 'a function that returns an ioredis client', client);
+  }
+  const options = client.options as (RedisOptions & ClusterOptions) | undefined;
+  refuseKeyPrefix(options ?? {}, PATH);
+  if (client.isCluster) refuseKeyPrefix(options?.redisOptions ?? {}, `${PATH}.redisOptions`);
+  else if (options) Object.assign(options, OURS, { lazyConnect: options.lazyConnect });
+  return client;
+}
+
+function optionsOf(node: unknown): RedisOptions {
+  if (typeof node === 'number') return { port: node };
+  return typeof node === 'string' ? new Redis(node, { lazyConnect: true }).options : (node as RedisOptions);
+}
+
+/** What an engine needs to know of the module's and the queues' options. */
+export interface EngineSettings {
+  readonly connection: RedisConnection | undefined;
+  readonly prefix: string;
+  readonly leaseMs: number;
+  /** How long one call may take before its socket counts as silent. */
+  readonly callMs: number;
+  readonly limitsOf: (queue: string) => QueueLimits;
+  /** The most replicas that a queue wants its adds confirmed by. @default 0 */
+  readonly replicasAsked?: () => number;
+}

@@ -1,0 +1,108 @@
+import type { RedisConnection } from '../../options/connection.js';
+import { ClusterLink } from '../cluster/cluster-link.js';
+import { slotOf } from '../cluster/slot-map.js';
+import { Clients, type ClientRole } from './clients.js';
+import type { LinkEvent } from '../../contract/engine.js';
+import { Link } from './link.js';
+import { QueueLinks } from './queue-links.js';
+import type { Arg } from './fixed-args.js';
+
+/** What commands are sent over: one connection, or on Redis Cluster one to each master. */
+export interface CommandLink {
+  /** Whether what is sent now goes out at once. */
+  readonly isUp: boolean;
+  open(): void;
+  /** `near`: a key on whose server to run a command that names none. */
+  send(verb: string, name: string, args: Arg[], withinMs: number, near?: string): Promise<any>;
+  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any>;
+  /** All or none; null where that cannot be, or not yet, or there are no commands for it: then nothing is sent. */
+  transact(
+    verb: string,
+    commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
+    withinMs: number,
+  ): Promise<unknown[]> | null;
+  close(): Promise<void>;
+}
+
+/** Every connection of one process or thread, whatever the `connection` option says. */
+export class Connections {
+  private readonly clients: Clients;
+  private readonly listeners = new Set<(event: LinkEvent) => void>();
+  private link: Link | ClusterLink | undefined;
+
+  constructor(
+    connection: RedisConnection,
+    prefix: string,
+    /** Of the connection that carries commands. */
+    private readonly role: ClientRole,
+    /** How often a connection that carries commands looks for calls past their deadline. */
+    private readonly watchMs?: number,
+  ) {
+    this.clients = new Clients(connection, prefix);
+  }
+
+  get isCluster(): boolean {
+    return this.clients.cluster !== null;
+  }
+
+  onLink(listener: (event: LinkEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Of a connection, also of one that another thread has. */
+  readonly tell = (event: LinkEvent): void => {
+    for (const listener of this.listeners) listener(event);
+  };
+
+  /** The same at every call. */
+  commands(greet?: (link: Link) => Promise<void>): CommandLink {
+    this.link ??= this.makeCommands(greet);
+    return this.link;
+  }
+
+  /** The connections of a role for what must not stand in the way of commands, such as calls that block. */
+  forQueues(role: ClientRole, keyOf: (queue: string) => string): QueueLinks {
+    return new QueueLinks(
+      () => this.isCluster,
+      (queue) => (queue === null ? this.alone(role) : this.toOwner(role, keyOf(queue))),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.link?.close();
+    this.clients.close();
+  }
+
+  private makeCommands(greet: ((link: Link) => Promise<void>) | undefined): Link | ClusterLink {
+    const plan = this.clients.cluster;
+    const { role, tell, watchMs } = this;
+    if (plan) return new ClusterLink(role, plan, tell, greet, watchMs);
+    return new Link(role, () => this.clients.make(role), tell, greet, undefined, watchMs);
+  }
+
+  private alone(role: ClientRole): Link {
+    return new Link(role, () => this.clients.make(role), this.tell);
+  }
+
+  /** A connection to whoever owns the slot of the key. It never comes back to the same node by itself: the next one asks anew. */
+  private toOwner(role: ClientRole, key: string): Link {
+    const plan = this.clients.cluster!;
+    const cluster = this.commands() as ClusterLink;
+    const slot = slotOf('get', [key])!;
+    let node = cluster.addressOf(slot);
+    const make = () => {
+      node = cluster.addressOf(slot);
+      return plan.makeNode(node, role, false);
+    };
+    const tell = (event: LinkEvent) => {
+      if (event.state === 'down') cluster.lookSoon();
+      this.tell(event);
+    };
+    const link: Link = new Link(role, make, tell, undefined, (reply, message) => {
+      if (reply === 'MOVED' || reply === 'CLUSTERDOWN') cluster.learn(message, node);
+      if (reply === 'MOVED') link.drop(message);
+    });
+    return link;
+  }
+}

@@ -1,0 +1,389 @@
+import type { Redis } from 'ioredis';
+import {
+  RedisRefusedError,
+  RedisUnavailableError,
+  NotRunningError,
+  UnsupportedRedisError,
+  GodwitError,
+} from '../../errors.js';
+import { FlatCommand, type Sender } from './command.js';
+import type { LinkEvent } from '../../contract/engine.js';
+import type { Arg } from './fixed-args.js';
+import { LinkedSet } from '../../contract/linked-set.js';
+import { retryDelay } from '../../contract/retry.js';
+
+/** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
+const WATCH_MS = 200;
+/** How long a new connection may say nothing while it is set up: `connectTimeout` ends with the TCP handshake. */
+const SETUP_MS = 3000;
+/** A look that comes so much later than it should found the event loop blocked. */
+const BLOCKED_MS = 100;
+/** With these words a server refuses the caller and not the call: the connection option must be mended, or the server. */
+const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
+/** How long the trial of a transaction may take. */
+const TRY_MS = 3000;
+/** How long the end of a client is waited for. */
+const CLOSE_MS = 2000;
+
+/**
+ * One connection of ours. What ioredis leaves open is closed here: no call waits longer than its deadline (a silent
+ * socket is destroyed, so that it reconnects), nothing is ever resent behind the caller's back, a client that has given
+ * up is replaced, and every failure says whether the call may have reached Redis.
+ */
+export class Link implements Sender {
+  private client: Redis | null = null;
+  private readonly pending = new LinkedSet<FlatCommand>();
+  private watch: NodeJS.Timeout | null = null;
+  private readonly waiters = new Set<() => void>();
+  private closed = false;
+  private lastError: Error | undefined;
+  private up = false;
+  /** Set while the server is one we must not work with. */
+  private refusal: GodwitError | null = null;
+  /** Set while the server lacks the database that the connection names: ioredis would go on in another one. */
+  private noDatabase: RedisRefusedError | null = null;
+  /** Whether this connection takes transactions; null: not tried yet. */
+  private canTransact: boolean | null = null;
+  private failedGreetings = 0;
+  private lookedAt = performance.now();
+  /** What a connection that is being set up had said when it was last looked at, and since when it says no more. */
+  private setup: { readonly bytes: number; readonly since: number } | null = null;
+
+  constructor(
+    private readonly role: LinkEvent['role'],
+    private readonly make: () => Redis,
+    private readonly tell: (event: LinkEvent) => void,
+    /** Runs on every new connection before it is called up; what it throws is an error of the connection. */
+    private readonly greet?: (link: Link) => Promise<void>,
+    /** Told the first word and the text of every refusal. */
+    private readonly refused?: (reply: string, message: string) => void,
+    private readonly watchMs = WATCH_MS,
+  ) {}
+
+  get isUp(): boolean {
+    return this.up;
+  }
+
+  /** Whether the server is one that must not be worked with. */
+  get isRefused(): boolean {
+    return this.refusal !== null;
+  }
+
+  open(): void {
+    if (this.client || this.closed) return;
+    const client = this.make();
+    this.client = client;
+    // The socket keeps the process alive as long as somebody waits for it.
+    this.watch ??= setInterval(() => this.look(), this.watchMs).unref();
+    client.on('connect', () => (this.noDatabase = null));
+    client.on('error', (error: Error) => {
+      if (isOfSelect(error)) this.noDatabase = noDatabase(error);
+      this.report(error);
+    });
+    client.on('ready', () => void this.ready(client));
+    client.on('close', () => this.down(client));
+    client.on('end', () => this.replace(client));
+    if (client.status === 'ready') void this.ready(client);
+    else if (client.status === 'wait') client.connect().catch(() => undefined); // told through 'error'
+  }
+
+  /** Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`, at the latest `withinMs` from now. */
+  send(verb: string, name: string, args: Arg[], withinMs: number): Promise<any> {
+    const deadline = performance.now() + withinMs;
+    if (this.up) return this.write(verb, name, args, deadline);
+    return this.whenUp(verb, deadline).then(() => this.write(verb, name, args, deadline));
+  }
+
+  /** As `send`, to a node of a cluster that is about to own the slot: it serves such calls one at a time. */
+  async sendAsking(verb: string, name: string, args: Arg[], withinMs: number): Promise<any> {
+    const deadline = performance.now() + withinMs;
+    if (!this.up) await this.whenUp(verb, deadline);
+    // The two leave in one go, so nothing comes between them.
+    const [, reply] = await Promise.all([
+      this.write(verb, 'asking', [], deadline),
+      this.write(verb, name, args, deadline),
+    ]);
+    return reply;
+  }
+
+  /** As `send`, on whatever state the connection is in. */
+  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any> {
+    const client = this.client;
+    if (!client) return Promise.reject(new NotRunningError(verb));
+    const command = this.track(new FlatCommand(name, args, verb, deadline, this));
+    try {
+      const told = client.sendCommand(command) as Promise<unknown>;
+      if (told !== command.promise) return this.answeredBy(told, command);
+    } catch (error) {
+      command.reject(error as Error);
+    }
+    return command.promise;
+  }
+
+  /** Whoever stands before the client may answer in its place: his answer counts, and is waited for as long. */
+  private answeredBy(told: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
+    sent.leaveSender();
+    const command = this.track(new FlatCommand(sent.name, [], sent.verb, sent.deadline, this));
+    Promise.resolve(told).then(
+      (reply) => command.give(reply),
+      (error: Error) => command.reject(error),
+    );
+    return command.promise;
+  }
+
+  private track(command: FlatCommand): FlatCommand {
+    this.pending.add(command);
+    return command;
+  }
+
+  /** Told by each command. */
+  ended(command: FlatCommand): void {
+    this.pending.delete(command);
+  }
+
+  /**
+   * Sends commands that are made all or none, with nothing between them, and answers what each of them said. Null where the
+   * connection is down, or has not shown yet that it may do so: then nothing is asked for, and nothing sent. Null too where there are
+   * no commands for it.
+   */
+  transact(
+    verb: string,
+    commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
+    withinMs: number,
+  ): Promise<unknown[]> | null {
+    if (!this.up) return null;
+    if (this.canTransact === null) this.tryTransaction();
+    if (!this.canTransact) return null;
+    const made = commands();
+    if (!made) return null;
+    const deadline = performance.now() + withinMs;
+    const queued = [this.write(verb, 'multi', [], deadline)];
+    for (const [name, args] of made) queued.push(this.write(verb, name, args, deadline));
+    // The answer to the last one tells what became of all.
+    for (const one of queued) one.catch(() => undefined);
+    return this.write(verb, 'exec', [], deadline);
+  }
+
+  /** Where the user of the connection may not say MULTI, what follows it would be made one by one: so an empty one goes first. */
+  private tryTransaction(): void {
+    this.canTransact = false;
+    const { client } = this;
+    const deadline = performance.now() + TRY_MS;
+    const both = [this.write('open', 'multi', [], deadline), this.write('open', 'exec', [], deadline)];
+    Promise.all(both).then(
+      () => {
+        if (client === this.client && this.up) this.canTransact = true;
+      },
+      () => undefined,
+    );
+  }
+
+  /** Destroys the socket, so that whatever waits on it ends now and a new one is made. */
+  drop(why: string): void {
+    const { client } = this;
+    if (client?.status === 'ready') client.stream?.destroy(new Error(why));
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    const client = this.client;
+    this.client = null;
+    this.up = false;
+    if (this.watch) clearInterval(this.watch);
+    this.watch = null;
+    for (const command of this.pending) {
+      const why = 'the connection was closed before the answer came';
+      command.fail(new RedisUnavailableError(command.verb, 'unknown', why));
+    }
+    this.wake();
+    if (client) await end(client);
+  }
+
+  private async ready(client: Redis): Promise<void> {
+    if (client !== this.client) return;
+    readDirectly(client);
+    try {
+      if (this.noDatabase) throw this.noDatabase;
+      await this.greet?.(this);
+      this.refusal = null;
+    } catch (error) {
+      if (error instanceof UnsupportedRedisError || error === this.noDatabase)
+        this.refusal = error as GodwitError;
+      this.report(error as Error);
+      this.wake();
+      if (!this.refusal) this.greetLater(client);
+      return;
+    }
+    if (client !== this.client || client.status !== 'ready') return;
+    this.up = true;
+    this.failedGreetings = 0;
+    this.lastError = undefined;
+    this.tell({ role: this.role, state: 'up' });
+    this.wake();
+  }
+
+  /** Whatever kept the greeting from ending, only a new connection can try again; not at once, since this one is well. */
+  private greetLater(client: Redis): void {
+    const { stream } = client;
+    setTimeout(() => {
+      if (client === this.client && stream === client.stream) this.drop('the greeting failed');
+    }, retryDelay(++this.failedGreetings)).unref();
+  }
+
+  private down(client: Redis): void {
+    if (client !== this.client || !this.up) return;
+    this.up = false;
+    this.canTransact = null;
+    this.tell({ role: this.role, state: 'down', error: this.lastError });
+  }
+
+  /** A client in its terminal state never comes back by itself. */
+  private replace(client: Redis): void {
+    if (this.closed || client !== this.client) return;
+    this.down(client);
+    this.client = null;
+    setTimeout(() => this.open(), 500).unref();
+  }
+
+  private report(error: Error): void {
+    withoutCommand(error);
+    this.lastError = error;
+    if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
+  }
+
+  /** Resolves once calls can be written; rejects at the deadline, or where waiting is of no use. */
+  whenUp(verb: string, deadline: number): Promise<void> {
+    if (this.up) return Promise.resolve();
+    if (this.closed) return Promise.reject(new NotRunningError(verb));
+    if (this.refusal) return Promise.reject(this.refusal);
+    this.open();
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => done(), Math.max(0, deadline - performance.now()));
+      const done = () => {
+        clearTimeout(timer);
+        this.waiters.delete(done);
+        if (this.up) resolve();
+        else if (this.refusal) reject(this.refusal);
+        else if (this.closed) reject(new NotRunningError(verb));
+        else reject(this.notUp(verb));
+      };
+      this.waiters.add(done);
+    });
+  }
+
+  private notUp(verb: string): GodwitError {
+    const { lastError } = this;
+    const refused = lastError?.name === 'ReplyError' ? this.explain(verb, lastError) : lastError;
+    if (refused instanceof RedisRefusedError && REFUSALS.has(refused.reply)) return refused;
+    const why = `no connection to Redis in time${lastError ? ` (${lastError.message})` : ''}`;
+    return new RedisUnavailableError(verb, 'no', why, { cause: lastError });
+  }
+
+  private wake(): void {
+    for (const waiter of this.waiters) waiter();
+  }
+
+  /** After a handler that blocked the event loop timers come first: answers may lie unread in the socket. So it looks once more. */
+  private look(): void {
+    const now = performance.now();
+    const wasBlocked = now - this.lookedAt > this.watchMs * 2 + BLOCKED_MS;
+    this.lookedAt = now;
+    if (wasBlocked) return;
+    this.checkDeadlines(now);
+    this.checkSetup(now);
+  }
+
+  private checkDeadlines(now: number): void {
+    let late = false;
+    for (const command of this.pending) {
+      if (command.deadline > now) continue;
+      late = true;
+      command.fail(new RedisUnavailableError(command.verb, 'unknown', 'Redis did not answer in time'));
+    }
+    if (late) {
+      this.report(new Error(`the ${this.role} connection went silent and was cut`));
+      this.drop('no answer before the deadline');
+    }
+  }
+
+  private checkSetup(now: number): void {
+    const { client } = this;
+    if (client?.status !== 'connect' || !client.stream) {
+      this.setup = null;
+      return;
+    }
+    const bytes = client.stream.bytesRead;
+    if (this.setup?.bytes !== bytes) {
+      this.setup = { bytes, since: now };
+    } else if (now - this.setup.since > SETUP_MS) {
+      this.setup = null;
+      this.report(new Error(`the ${this.role} connection went silent while it was set up and was cut`));
+      client.stream.destroy();
+    }
+  }
+
+  /** What a caller is told in the place of what ioredis says. */
+  explain(verb: string, error: Error): GodwitError {
+    if (error instanceof GodwitError) return error;
+    withoutCommand(error);
+    const message = error.message ?? String(error);
+    if (error.name === 'ReplyError') {
+      const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
+      // A primary that became a replica keeps its sockets; only a new connection finds the new primary.
+      if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
+      this.refused?.(word, message);
+      // Types are checked before a script writes, so only what a script may not run can fail behind a write of it.
+      const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('script: ');
+      return new RedisRefusedError(verb, word, message, { cause: error }, midway ? 'unknown' : 'no');
+    }
+    if (message.startsWith("Stream isn't writeable")) {
+      return new RedisUnavailableError(verb, 'no', 'the connection to Redis is down', { cause: error });
+    }
+    return new RedisUnavailableError(verb, 'unknown', `the connection broke (${message})`, {
+      cause: this.lastError,
+    });
+  }
+}
+
+function isOfSelect(error: Error & { command?: { name?: unknown } }): boolean {
+  return error.name === 'ReplyError' && error.command?.name === 'select';
+}
+
+function noDatabase(error: Error): RedisRefusedError {
+  const reply = /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR';
+  const advice =
+    reply === 'ERR' ? ' (the connection names a database that this server does not have)' : undefined;
+  return new RedisRefusedError('connect', reply, error.message, { cause: error }, 'no', advice);
+}
+
+/**
+ * ioredis reads its socket through `prependListener`, which streams take no notice of: each answer is then queued, announced as
+ * `readable`, and handed over a tick later. They notice who listens by `on`, and as long as any listener is left.
+ */
+function readDirectly({ stream }: Redis): void {
+  const unused = () => undefined;
+  stream?.on('data', unused).off('data', unused);
+}
+
+/** ioredis notes the command that failed, with all its arguments: the data of jobs, or the password of AUTH. */
+function withoutCommand(error: Error & { command?: unknown }): void {
+  if (error.command !== undefined) delete error.command;
+}
+
+function end(client: Redis): Promise<void> {
+  return new Promise((resolve) => {
+    // ioredis says no 'end' for a client that has no socket at the moment.
+    const isConnected = !['wait', 'close', 'reconnecting', 'end'].includes(client.status);
+    const late = setTimeout(resolve, CLOSE_MS);
+    const ended = () => {
+      clearTimeout(late);
+      resolve();
+    };
+    client.once('end', ended);
+    client.disconnect();
+    if (!isConnected) return ended();
+    // Else a silent socket would be given two seconds to end by itself; whoever wanted an answer has been told.
+    client.stream?.destroy();
+  });
+}

@@ -1,0 +1,154 @@
+import { RedisRefusedError, RedisUnavailableError } from '../../errors.js';
+import { isSame, type Replication } from '../../options/durability.js';
+import type { Link } from './link.js';
+import { inFull, type Arg } from './fixed-args.js';
+import { isForgotten } from '../../contract/retry.js';
+
+/** What `WAIT` may take beyond its time before its connection counts as silent. */
+const MARGIN_MS = 1000;
+/** Redis looks ten times a second for clients that have waited long enough; the answer must still arrive in time. */
+const LATE_MS = 200;
+
+/** A script with all that `EVALSHA` takes, to be run and replicated. */
+export interface ReplicatedCall {
+  readonly verb: string;
+  readonly text: string;
+  readonly args: Arg[];
+  readonly replication: Replication;
+  readonly withinMs: number;
+}
+
+/** What the script answered, and how many replicas confirmed to have what it wrote. */
+export interface Replicated {
+  readonly raw: any;
+  readonly replicas: number;
+}
+
+interface Pending {
+  readonly call: ReplicatedCall;
+  readonly deadline: number;
+  /** Its time may end before its round begins. */
+  readonly timer: NodeJS.Timeout;
+  readonly resolve: (replicated: Replicated) => void;
+  readonly reject: (error: unknown) => void;
+  /** The server has forgotten the script: it is sent in full. */
+  whole: boolean;
+}
+
+/**
+ * Scripts whose writes must have reached replicas. `WAIT` speaks of what its own connection has written before it, and
+ * blocks that connection: so these calls have a connection of their own, where they go in rounds. A round is all that
+ * wait, written back to back in one go, and one `WAIT` behind them; the next begins when it is answered.
+ */
+export class Replicator {
+  private pending: Pending[] = [];
+  private busy = false;
+
+  constructor(
+    private readonly link: Link,
+    private readonly callMs: number,
+  ) {}
+
+  /** One attempt: rejects as `Link.send` does. */
+  async run(call: ReplicatedCall): Promise<Replicated> {
+    const deadline = performance.now() + call.withinMs;
+    await this.link.whenUp(call.verb, deadline);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.expire(pending), deadline - performance.now());
+      const pending: Pending = { call, deadline, timer, resolve, reject, whole: false };
+      this.pending.push(pending);
+      this.next();
+    });
+  }
+
+  private expire(pending: Pending): void {
+    const at = this.pending.indexOf(pending);
+    if (at < 0) return;
+    this.pending.splice(at, 1);
+    pending.reject(
+      new RedisUnavailableError(pending.call.verb, 'no', 'earlier adds still wait for replicas'),
+    );
+  }
+
+  private next(): void {
+    if (this.busy || this.pending.length === 0) return;
+    this.busy = true;
+    // Behind the promise jobs already queued: other queues add in the same tick.
+    queueMicrotask(() => {
+      void this.send(this.take()).then(() => {
+        this.busy = false;
+        this.next();
+      });
+    });
+  }
+
+  /** The oldest call, and all that ask for the same. */
+  private take(): readonly Pending[] {
+    const { replication } = this.pending[0]!.call;
+    const round = this.pending.filter(({ call }) => isSame(call.replication, replication));
+    this.pending = this.pending.filter(({ call }) => !isSame(call.replication, replication));
+    return round;
+  }
+
+  private async send(round: readonly Pending[]): Promise<void> {
+    const { verb, replication } = round[0]!.call;
+    const now = performance.now();
+    const deadline = Math.min(...round.map((pending) => pending.deadline));
+    const left = deadline - now;
+    const waitMs = Math.max(
+      1,
+      Math.floor(Math.min(replication.timeoutMs, left - Math.min(LATE_MS, left / 2))),
+    );
+    const answers = round.map(({ call, whole, timer }) => {
+      clearTimeout(timer);
+      const { verb, text, args } = call;
+      const until = Math.min(deadline, now + this.callMs);
+      if (whole) return this.link.write(verb, 'eval', inFull(text, args), until);
+      return this.link.write(verb, 'evalsha', args, until);
+    });
+    // In the same go as the scripts: a connection made in between would have written nothing to wait for.
+    const until = Math.min(deadline, now + waitMs + MARGIN_MS);
+    const confirmed: Promise<number> = this.link.write(verb, 'wait', [replication.replicas, waitMs], until);
+    await Promise.all([
+      ...round.map((pending, i) => this.settle(pending, answers[i]!, confirmed)),
+      // The connection is blocked until then, also where every script has failed.
+      confirmed.catch(() => undefined),
+    ]);
+  }
+
+  private async settle(
+    pending: Pending,
+    answer: Promise<unknown>,
+    confirmed: Promise<number>,
+  ): Promise<void> {
+    let raw: unknown;
+    try {
+      raw = await answer;
+    } catch (error) {
+      if (isForgotten(error) && !pending.whole) {
+        // What this round waits for holds nothing of it, so it goes into the next.
+        pending.whole = true;
+        this.pending.unshift(pending);
+      } else {
+        pending.reject(error);
+      }
+      return;
+    }
+    try {
+      pending.resolve({ raw, replicas: await confirmed });
+    } catch (error) {
+      pending.reject(this.unconfirmed(pending.call.verb, error));
+    }
+  }
+
+  /** The script has run, whatever became of the `WAIT` behind it. */
+  private unconfirmed(verb: string, error: unknown): unknown {
+    if (!(error instanceof RedisRefusedError)) return error;
+    const { message } = error.cause as Error;
+    if (error.reply === 'NOPERM')
+      return new RedisRefusedError(verb, error.reply, message, { cause: error }, 'unknown');
+    // A server that became a replica in between cannot wait for others; only a new connection finds the primary.
+    this.link.drop(message);
+    return new RedisUnavailableError(verb, 'unknown', message, { cause: error });
+  }
+}

@@ -1,0 +1,94 @@
+import { UnsupportedRedisError } from '../../errors.js';
+import type { ServerWarning } from '../../contract/engine.js';
+
+/**
+ * What the reply of `INFO` must say before a job is trusted to the server: a version that runs scripts at maxmemory, or it
+ * is refused; and a warning for everything under which jobs may be lost, or adds must fail.
+ *
+ * @param asked the most replicas that a queue wants each add confirmed by.
+ */
+export function checkServer(info: string, asked: number): ServerWarning[] {
+  const field = fieldsOf(info);
+  const { isValkey, version } = versionOf(field);
+  if (version !== '' && !atLeast(version, isValkey ? [7, 2] : [7, 0])) {
+    throw new UnsupportedRedisError(isValkey ? 'Valkey' : 'Redis', version);
+  }
+  return [...memoryWarnings(field), ...diskWarnings(field), ...replicationWarnings(field, info, asked)];
+}
+
+/** As `Redis 7.0.15`; null where it does not say. */
+export function nameOfServer(info: string): string | null {
+  const { isValkey, version } = versionOf(fieldsOf(info));
+  return version === '' ? null : `${isValkey ? 'Valkey' : 'Redis'} ${version}`;
+}
+
+/** Tells of each warning once, whichever server gives cause for it. */
+export class ServerWarnings {
+  private readonly told = new Set<ServerWarning['code']>();
+  private readonly listeners = new Set<(warning: ServerWarning) => void>();
+
+  constructor(private readonly replicasAsked: () => number = () => 0) {}
+
+  /** @throws {UnsupportedRedisError} */
+  check(info: string): void {
+    for (const warning of checkServer(info, this.replicasAsked())) {
+      if (this.told.has(warning.code)) continue;
+      this.told.add(warning.code);
+      for (const listener of this.listeners) listener(warning);
+    }
+  }
+
+  listen(listener: (warning: ServerWarning) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}
+
+type Field = (name: string) => string;
+
+function fieldsOf(info: string): Field {
+  return (name) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+}
+
+function versionOf(field: Field): { isValkey: boolean; version: string } {
+  const isValkey = field('server_name') === 'valkey' || field('valkey_version') !== '';
+  return { isValkey, version: isValkey ? field('valkey_version') : field('redis_version') };
+}
+
+function memoryWarnings(field: Field): ServerWarning[] {
+  const policy = field('maxmemory_policy');
+  if (policy === '' || policy === 'noeviction') return [];
+  const message =
+    `Redis may evict keys (maxmemory-policy ${policy}): under memory pressure jobs can be lost; ` +
+    'set it to noeviction';
+  return [{ code: 'evicts-keys', message }];
+}
+
+function diskWarnings(field: Field): ServerWarning[] {
+  if (field('aof_enabled') !== '0') return [];
+  const message =
+    'Redis keeps no append-only file (appendonly no): jobs added since the last snapshot, or all of them where there is ' +
+    'none, are lost when it restarts; set appendonly to yes';
+  return [{ code: 'no-append-only-file', message }];
+}
+
+function replicationWarnings(field: Field, info: string, asked: number): ServerWarning[] {
+  if (field('role') === 'slave') {
+    const message =
+      'this Redis is a replica, which refuses every write; connect to its primary, or name the sentinels in the ' +
+      'connection';
+    return [{ code: 'read-only-replica', message }];
+  }
+  // One that is still loading its first copy confirms nothing yet.
+  const online = info.match(/^slave\d+:.*\bstate=online\b/gm)?.length ?? 0;
+  if (online >= asked) return [];
+  const message =
+    `a queue wants each add confirmed by ${asked} ${asked === 1 ? 'replica' : 'replicas'} (durability), but Redis has ` +
+    `${online}: such adds fail until there are more`;
+  return [{ code: 'too-few-replicas', message }];
+}
+
+function atLeast(version: string, [major, minor]: [number, number]): boolean {
+  const [a = 0, b = 0] = version.split('.').map(Number);
+  return a > major || (a === major && b >= minor);
+}

@@ -1,0 +1,65 @@
+import type { Logger } from '@nestjs/common';
+import { messageOf, stackOf } from '../../errors/thrown.js';
+import type { Wrapper } from './classes.js';
+import { injectedOfSameModule } from './injected.js';
+import type { FoundProcessor } from './processor.explorer.js';
+
+/** A provider that works until the drain is over. */
+export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isScoped' | 'wrapper'>;
+
+/**
+ * Lets the drain begin before anything that a processor or a listener depends on is destroyed: Nest tears modules down from the
+ * dependents to what they depend on, and a hook of our own, in a global module, would run last, with the database of
+ * the application already closed. The own hook of whatever gets ours runs after the drain.
+ *
+ * @param drain Never rejects; the first call starts it for all pools, all calls answer the same promise.
+ */
+export function drainBeforeDestroy(
+  targets: readonly DrainTarget[],
+  drain: () => Promise<void>,
+  logger: Logger,
+): void {
+  const hooked = new Set<object>();
+  const hook = (instance: unknown, name: string) => {
+    if (typeof instance !== 'object' || instance === null || hooked.has(instance)) return;
+    hooked.add(instance);
+    addHook(instance as Hooked, name, drain, logger);
+  };
+  for (const { wrapper, className, instance, isScoped } of targets) {
+    for (const injected of injectedOfSameModule(wrapper).filter(hasHook)) {
+      hook(injected.instance, String(injected.name));
+    }
+    // Nest calls no hooks of what is made for a job: its module stands in.
+    if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
+    else hook(instance, className);
+  }
+}
+
+interface Hooked {
+  onModuleDestroy?: unknown;
+}
+
+function addHook(instance: Hooked, name: string, drain: () => Promise<void>, logger: Logger): void {
+  const own = instance.onModuleDestroy;
+  const value = async () => {
+    await drain();
+    if (typeof own !== 'function') return;
+    try {
+      await own.call(instance);
+    } catch (error) {
+      // Passed on, it would make Nest 11 skip every later hook, and the connections would stay open.
+      logger.error(`${name}.onModuleDestroy: ${messageOf(error)}`, stackOf(error));
+    }
+  };
+  try {
+    Object.defineProperty(instance, 'onModuleDestroy', { value, configurable: true, writable: true });
+  } catch {
+    logger.warn(
+      `${name} is frozen, so jobs may still be running when what they use is closed; do not freeze it`,
+    );
+  }
+}
+
+function hasHook({ instance }: Wrapper): boolean {
+  return typeof (instance as Hooked | null | undefined)?.onModuleDestroy === 'function';
+}

@@ -1,0 +1,184 @@
+import type { HandlerMark } from '../../decorators/metadata.js';
+import { showHandle } from '../../decorators/metadata.js';
+import { messageOf } from '../../errors/thrown.js';
+import { checkDefinition } from '../../job/define-job.js';
+import { checkJobName } from '../../job/job-id.js';
+import { collectFaults } from '../../options/check.js';
+import { checkProcessorOptions } from '../../options/module-options.js';
+import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
+import { faults } from './faults.js';
+import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
+import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.js';
+
+/** A handler and the jobs it is for. */
+export interface PlannedHandler extends HandlerEntry {
+  /** Null for the catch-all. */
+  readonly jobName: string | null;
+}
+
+/** How the method of a processor is called. */
+export type MakeHandler = (processor: FoundProcessor, method: string, label: string) => Handler;
+
+/** What one pool of this process is made from: all processors of the same queues together. */
+export interface PoolPlan {
+  /** How the queues take turns; with one of them it means nothing. */
+  readonly order: 'strict' | 'weighted';
+  readonly concurrency: number;
+  /** In the order in which they were given. */
+  readonly queues: readonly QueuePlan[];
+}
+
+/** One of its queues. */
+export interface QueuePlan {
+  readonly queue: string;
+  /** Its share of the slots beside that of the others; 1 where the order decides. */
+  readonly weight: number;
+  readonly handlers: readonly PlannedHandler[];
+  /** The handler of that name, else the catch-all, else undefined. */
+  readonly find: FindHandler;
+}
+
+/** Processors that name the same queues in the same way. */
+interface Members {
+  readonly group: QueueGroup;
+  readonly processors: FoundProcessor[];
+  readonly handlers: Map<string, PlannedHandler[]>;
+}
+
+/**
+ * Joins the processors of the same queues to one plan, and says everything that does not fit.
+ *
+ * @param known Names of the registered queues.
+ */
+export function planPools(
+  processors: readonly FoundProcessor[],
+  known: readonly string[],
+  makeHandler: MakeHandler,
+): { plans: PoolPlan[]; faults: string[] } {
+  const found: string[] = [];
+  const pools = new Map<string, Members>();
+  for (const processor of processors) {
+    const group = readGroup(processor.className, processor.mark.queues, known, found);
+    if (group === undefined) continue;
+    const names = group.queues.map(({ name }) => name);
+    const key = groupKey(group);
+    const pool: Members = pools.get(key) ?? { group, processors: [], handlers: new Map() };
+    pools.set(key, pool);
+    pool.processors.push(processor);
+    if (processor.methods.length === 0) found.push(faults.noHandlers(processor.className, names));
+    for (const method of processor.methods) {
+      for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
+        pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
+      }
+    }
+  }
+  found.push(...sharedQueues([...pools.values()]));
+  return { plans: [...pools.values()].map((pool) => planOf(pool, found)), faults: found };
+}
+
+/** A queue that two pools would work on: its order or its share could be that of neither. */
+function sharedQueues(pools: readonly Members[]): string[] {
+  const names = new Set(pools.flatMap(({ group }) => group.queues.map(({ name }) => name)));
+  return [...names].flatMap((queue) => {
+    const claimants = pools.filter(({ group }) => group.queues.some(({ name }) => name === queue));
+    if (claimants.length === 1) return [];
+    const asked = claimants.flatMap(({ group, processors }) =>
+      processors.map(({ className }) => ({ className, group: showGroup(group) })),
+    );
+    return [faults.severalPools(queue, asked)];
+  });
+}
+
+/** A handler of a name is one for each of the queues; one of a definition is for the queue of that alone. */
+function entriesOf(
+  processor: FoundProcessor,
+  method: FoundMethod,
+  queues: readonly string[],
+  makeHandler: MakeHandler,
+  found: string[],
+): [string, PlannedHandler][] {
+  const { className } = processor;
+  const label = `${className}.${method.name}`;
+  const run = makeHandler(processor, method.name, label);
+  const entries = (mark: HandlerMark): [string, PlannedHandler][] => {
+    const place = `${showHandle(mark)} on ${label}`;
+    const given = mark.definition;
+    const definition = given && attempt(place, found, () => checkDefinition(given, '@Handle()'));
+    if (given && !definition) return [];
+    if (definition && !queues.includes(definition.queue)) {
+      found.push(faults.otherQueue(label, definition.name, definition.queue, className, queues));
+      return [];
+    }
+    const jobName = mark.jobName === null ? null : attempt(place, found, () => checkJobName(mark.jobName));
+    if (jobName === undefined) return [];
+    const entry = { jobName, label, run, ...(definition && { definition }) };
+    return (definition ? [definition.queue] : queues).map((queue) => [queue, entry]);
+  };
+  return method.marks.flatMap(entries);
+}
+
+/** Several processors of a pool may not contradict each other. */
+function concurrencyOf({ group, processors }: Members, found: string[]): number {
+  const queues = group.queues.map(({ name }) => name);
+  const asked: { className: string; concurrency: number }[] = [];
+  for (const { className, mark } of processors) {
+    const path = `@Processor('${queues.join("', '")}') of ${className}`;
+    const checked = collectFaults((report) => checkProcessorOptions(mark.options, path, report));
+    found.push(...checked.faults);
+    const given = checked.faults.length === 0 && mark.options.concurrency !== undefined;
+    if (given) asked.push({ className, concurrency: checked.value.concurrency });
+  }
+  if (new Set(asked.map((one) => one.concurrency)).size > 1)
+    found.push(faults.concurrencyConflict(queues, asked));
+  return asked[0]?.concurrency ?? checkProcessorOptions(undefined, '').concurrency;
+}
+
+function planOf(pool: Members, found: string[]): PoolPlan {
+  const { group, processors } = pool;
+  const concurrency = concurrencyOf(pool, found);
+  const queues = group.queues.map(({ name, weight }) => {
+    const handlers = pool.handlers.get(name) ?? [];
+    // Where no processor has any handler, that is said already.
+    if (handlers.length === 0 && pool.handlers.size > 0) {
+      found.push(
+        faults.noHandlerFor(
+          name,
+          processors.map(({ className }) => className),
+        ),
+      );
+    }
+    return queuePlan(name, weight, handlers, found);
+  });
+  return { order: group.order, concurrency, queues };
+}
+
+function queuePlan(
+  queue: string,
+  weight: number,
+  handlers: readonly PlannedHandler[],
+  found: string[],
+): QueuePlan {
+  const byName = new Map<string | null, PlannedHandler[]>();
+  for (const entry of handlers) byName.set(entry.jobName, [...(byName.get(entry.jobName) ?? []), entry]);
+  for (const [jobName, entries] of byName) {
+    if (entries.length === 1) continue;
+    const places = entries.map((entry) => entry.label);
+    found.push(
+      jobName === null
+        ? faults.duplicateCatchAll(queue, places)
+        : faults.duplicateHandler(queue, jobName, places),
+    );
+  }
+  const named = new Map(handlers.map((entry) => [entry.jobName, entry]));
+  return { queue, weight, handlers, find: (jobName) => named.get(jobName) ?? named.get(null) };
+}
+
+/** The answer of a check, or undefined with what it objects to added to the faults. */
+function attempt<T>(place: string, found: string[], check: () => T): T | undefined {
+  try {
+    return check();
+  } catch (error) {
+    found.push(faults.argument(place, messageOf(error)));
+    return undefined;
+  }
+}

@@ -1,0 +1,196 @@
+import { Injectable } from '@nestjs/common';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import type { HandlerMark, ProcessorMark, ScheduleMark } from '../../decorators/metadata.js';
+import {
+  readHandlerMarks,
+  readMisplacedSchedules,
+  readProcessorMark,
+  readScheduleMarks,
+  showHandle,
+  showSchedule,
+} from '../../decorators/metadata.js';
+import { classOf, declared, methodOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
+import { faults, warnings } from './faults.js';
+
+/** A processor as it was found: one instance, its mark and its marked methods. */
+export interface FoundProcessor {
+  readonly className: string;
+  /** Where one is made for each job, something that looks like them and was never constructed. */
+  readonly instance: Record<string, any>;
+  /** Whether an instance is made for each job, or for each tenant. */
+  readonly isScoped: boolean;
+  /** What Nest knows of the provider. */
+  readonly wrapper: Wrapper;
+  readonly mark: ProcessorMark;
+  readonly methods: readonly FoundMethod[];
+}
+
+/** A method with at least one mark of either kind. */
+export interface FoundMethod {
+  readonly name: string;
+  readonly marks: readonly HandlerMark[];
+  readonly schedules: readonly ScheduleMark[];
+}
+
+const HOOKS = [
+  'onModuleInit',
+  'onApplicationBootstrap',
+  'onModuleDestroy',
+  'beforeApplicationShutdown',
+  'onApplicationShutdown',
+];
+
+/** What one look at all providers brought. */
+export interface Exploration {
+  readonly processors: FoundProcessor[];
+  readonly faults: string[];
+  readonly warnings: string[];
+}
+
+/** Finds the processors among the providers of all modules, and says what cannot be one. Starts nothing. */
+@Injectable()
+export class ProcessorExplorer {
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly scanner: MetadataScanner,
+  ) {}
+
+  explore(): Exploration {
+    const found: Exploration = { processors: [], faults: [], warnings: [] };
+    const modulesOf = new Map<Class, string[]>();
+    // A set: a base class is met in each class that extends it.
+    const misplaced = new Set<string>();
+    for (const wrapper of this.discovery.getProviders()) {
+      // An alias (`useExisting`) is the same instance under another token.
+      const type = wrapper.isAlias ? undefined : classOf(wrapper);
+      if (type === undefined) continue;
+      const mark = readProcessorMark(type);
+      misplacedIn(type, misplaced);
+      if (mark === undefined) {
+        this.exploreOther(type, found);
+        continue;
+      }
+      const modules = modulesOf.get(type);
+      if (modules) modules.push(moduleOf(wrapper));
+      else {
+        modulesOf.set(type, [moduleOf(wrapper)]);
+        this.exploreProcessor(wrapper, type, mark, found);
+      }
+    }
+    for (const [type, modules] of modulesOf) {
+      if (modules.length > 1) found.faults.push(faults.providedTwice(type.name, modules));
+    }
+    this.exploreControllers(found, misplaced);
+    found.faults.push(...misplaced);
+    return found;
+  }
+
+  private exploreProcessor(wrapper: Wrapper, type: Class, mark: ProcessorMark, found: Exploration): void {
+    if (wrapper.isTransient) {
+      found.faults.push(faults.transient(type.name));
+    } else {
+      found.faults.push(...this.hiddenOverrides(type));
+      const isScoped = !wrapper.isDependencyTreeStatic();
+      const hooks = HOOKS.filter((hook) => hook in type.prototype);
+      if (isScoped && hooks.length > 0) found.warnings.push(warnings.hooksOfScoped(type.name, hooks));
+      found.processors.push({
+        className: type.name,
+        instance: (isScoped ? Object.create(type.prototype) : wrapper.instance) as Record<string, any>,
+        isScoped,
+        wrapper,
+        mark,
+        methods: this.markedMethods(type),
+      });
+    }
+  }
+
+  /** A provider that is no processor: fine, unless somebody seems to think it is one. */
+  private exploreOther(type: Class, found: Exploration): void {
+    const methods = this.markedMethods(type);
+    if (methods.length === 0) return;
+    const base = processorAbove(type);
+    if (base) found.warnings.push(warnings.undecoratedSubclass(type.name, base.name));
+    else {
+      for (const method of methods) {
+        found.faults.push(
+          faults.withoutProcessor(`${type.name}.${method.name}`, showMarks(method), type.name),
+        );
+      }
+    }
+  }
+
+  private exploreControllers(found: Exploration, misplaced: Set<string>): void {
+    for (const wrapper of this.discovery.getControllers()) {
+      const type = classOf(wrapper);
+      if (type === undefined) continue;
+      misplacedIn(type, misplaced);
+      if (readProcessorMark(type)) found.faults.push(faults.controller(type.name));
+      else this.exploreOther(type, found);
+    }
+  }
+
+  private markedMethods(type: Class): FoundMethod[] {
+    return this.scanner
+      .getAllMethodNames(type.prototype)
+      .map((name) => ({ name, ...marksOf(methodOf(type.prototype, name)) }))
+      .filter(isMarked);
+  }
+
+  /** Marks live on the function, so an override that is not marked itself silently loses those it hides. */
+  private hiddenOverrides(type: Class): string[] {
+    const hidden: string[] = [];
+    for (const name of this.scanner.getAllMethodNames(type.prototype)) {
+      const [nearest, ...others] = declared(type, name).map(({ place, method }) => ({
+        place,
+        ...marksOf(method),
+      }));
+      const base = others.find(isMarked);
+      if (base && !isMarked(nearest!)) {
+        hidden.push(faults.hiddenOverride(nearest!.place, base.place, showMarks(base)));
+      } else if (nearest && nearest.schedules.length === 0) {
+        const scheduled = others.find((other) => other.schedules.length > 0);
+        if (scheduled) {
+          const schedule = showSchedule(scheduled.schedules[0]!);
+          hidden.push(faults.hiddenOverride(nearest.place, scheduled.place, schedule));
+        }
+      }
+    }
+    return hidden;
+  }
+}
+
+type Marks = Pick<FoundMethod, 'marks' | 'schedules'>;
+
+function marksOf(method: unknown): Marks {
+  return { marks: readHandlerMarks(method), schedules: readScheduleMarks(method) };
+}
+
+function isMarked({ marks, schedules }: Marks): boolean {
+  return marks.length + schedules.length > 0;
+}
+
+/** The mark that sentences name. */
+function showMarks({ marks: [handle], schedules: [schedule] }: Marks): string {
+  return handle ? showHandle(handle) : showSchedule(schedule!);
+}
+
+/** Adds what stands on a static, a getter and the like, in the class or above it. */
+function misplacedIn(type: Class, misplaced: Set<string>): void {
+  for (const { constructor } of prototypesOf(type)) {
+    for (const mark of readMisplacedSchedules(constructor)) {
+      const place = mark.key === '' ? constructor.name : `${constructor.name}.${mark.key}`;
+      misplaced.add(faults.misplacedSchedule(showSchedule(mark), place, mark.misplaced));
+    }
+  }
+}
+
+function processorAbove(type: Class): Class | undefined {
+  for (
+    let above: unknown = Reflect.getPrototypeOf(type);
+    typeof above === 'function';
+    above = Reflect.getPrototypeOf(above)
+  ) {
+    if (readProcessorMark(above)) return above;
+  }
+  return undefined;
+}

@@ -1,0 +1,91 @@
+import { UnknownQueueError, show } from '../../errors.js';
+import { isDefinition } from '../../job/define-job.js';
+import { checkQueueName } from '../../job/job-id.js';
+import { faults } from './faults.js';
+
+/** The queues that one pool works on. */
+export interface QueueGroup {
+  /** Strictly in this order, or each by its weight. */
+  readonly order: 'strict' | 'weighted';
+  readonly queues: readonly { readonly name: string; readonly weight: number }[];
+}
+
+const MAX_WEIGHT = 1000;
+
+/** What `@Processor` was given as its queues, or undefined with what is wrong with it added to the faults. */
+export function readGroup(
+  className: string,
+  given: unknown,
+  known: readonly string[],
+  found: string[],
+): QueueGroup | undefined {
+  const before = found.length;
+  const place = `@Processor of ${className}`;
+  const { order, queues } = entriesOf(given);
+  if (queues.length === 0) found.push(faults.noQueues(className, show(given)));
+  const seen = new Set<unknown>();
+  for (const [name, weight] of queues) {
+    checkName(name, place, known, found);
+    if (seen.has(name)) found.push(faults.queueTwice(className, String(name)));
+    seen.add(name);
+    if (weight !== undefined && !isWeight(weight))
+      found.push(faults.weight(className, String(name), show(weight)));
+  }
+  if (found.length > before) return undefined;
+  // Beside no other a weight says nothing.
+  const weightOf = (weight: unknown) => (queues.length > 1 ? ((weight as number | undefined) ?? 1) : 1);
+  return {
+    order: queues.length > 1 ? order : 'strict',
+    queues: queues.map(([name, weight]) => ({ name: name as string, weight: weightOf(weight) })),
+  };
+}
+
+/** The same for the same queues in the same order, or with the same weights. */
+export function groupKey({ order, queues }: QueueGroup): string {
+  const parts = queues.map(({ name, weight }) => `${name} ${weight}`);
+  return [order, ...(order === 'strict' ? parts : parts.toSorted())].join('\n');
+}
+
+/** For sentences: `'critical' before 'default'`, `'critical' 6 : 'default' 3`. */
+export function showGroup({ order, queues }: QueueGroup): string {
+  return order === 'strict'
+    ? queues.map(({ name }) => `'${name}'`).join(' before ')
+    : queues.map(({ name, weight }) => `'${name}' ${weight}`).join(' : ');
+}
+
+/** Names with their weights; undefined where the order decides. */
+function entriesOf(given: unknown): {
+  order: QueueGroup['order'];
+  queues: readonly (readonly [unknown, unknown])[];
+} {
+  try {
+    if (Array.isArray(given)) {
+      return { order: 'strict', queues: given.map((one) => [nameOf(one), undefined] as const) };
+    }
+    const name = nameOf(given);
+    if (typeof name === 'object' && name !== null) return { order: 'weighted', queues: Object.entries(name) };
+    return { order: 'strict', queues: [[name, undefined]] };
+  } catch {
+    // A value that may not be looked at, such as a revoked proxy, names nothing.
+    return { order: 'strict', queues: [] };
+  }
+}
+
+function nameOf(given: unknown): unknown {
+  // Queues that are called 'queue' and 'name' may have weights too.
+  return isDefinition(given) && typeof given.queue === 'string' ? given.queue : given;
+}
+
+function isWeight(weight: unknown): boolean {
+  return Number.isSafeInteger(weight) && (weight as number) >= 1 && (weight as number) <= MAX_WEIGHT;
+}
+
+function checkName(name: unknown, place: string, known: readonly string[], found: string[]): void {
+  try {
+    const queue = checkQueueName(name);
+    if (!known.includes(queue))
+      found.push(faults.argument(place, new UnknownQueueError(queue, known).message));
+  } catch (error) {
+    found.push(faults.argument(place, (error as Error).message));
+  }
+}

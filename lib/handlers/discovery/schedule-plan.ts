@@ -1,0 +1,172 @@
+import { showSchedule, type ScheduleMark } from '../../decorators/metadata.js';
+import { show } from '../../errors.js';
+import { messageOf } from '../../errors/thrown.js';
+import { checkDefinition, type AnyDefinition } from '../../job/define-job.js';
+import { unknownField } from '../../job/unknown-field.js';
+import { checkGiven } from '../../job/validate.js';
+import { collectFaults, readable } from '../../options/check.js';
+import type { ResolvedQueueOptions } from '../../options/module-options.js';
+import type { DeclaredSchedule, QueueSchedules } from '../../schedule/declarer.js';
+import { checkScheduleId, checkScheduleRule } from '../../schedule/check.js';
+import { makeSchedule, RULE_FIELDS } from '../../schedule/record.js';
+import { faults } from './faults.js';
+import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
+import { readGroup } from './queue-group.js';
+
+/** A method that handles or is scheduled, and the registered queues its class works on. */
+interface Place {
+  readonly label: string;
+  readonly method: FoundMethod;
+  readonly queues: readonly string[];
+}
+
+/** The fields of a `@Schedule` that are not its rule, unchecked. */
+type Given = Readonly<Record<'id' | 'name' | 'data' | 'options' | 'queue' | 'rule', unknown>>;
+
+/** Options of a registered queue; undefined for others. */
+type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
+
+const FIELDS: readonly string[] = ['id', 'name', 'data', 'options', 'queue', ...RULE_FIELDS];
+
+/**
+ * Checks every `@Schedule`, and says everything that is wrong with them. What is wrong with the processors themselves is said by
+ * `planPools`.
+ */
+export async function planSchedules(
+  processors: readonly FoundProcessor[],
+  known: readonly string[],
+  optionsOf: OptionsOf,
+): Promise<{ readonly queues: readonly QueueSchedules[]; readonly faults: readonly string[] }> {
+  const places = processors.flatMap(({ className, mark, methods }): Place[] => {
+    const group = readGroup(className, mark.queues, known, []);
+    const queues = (group?.queues ?? [])
+      .map(({ name }) => name)
+      .filter((name) => optionsOf(name) !== undefined);
+    return methods.map((method) => ({ label: `${className}.${method.name}`, method, queues }));
+  });
+  const planner = new Planner(places, optionsOf);
+  for (const place of places) for (const mark of place.method.schedules) await planner.plan(place, mark);
+  planner.refuseRepeated();
+  const queues = [...planner.planned].map(([queue, schedules]) => ({ queue, schedules }));
+  return { queues, faults: planner.faults };
+}
+
+class Planner {
+  readonly faults: string[] = [];
+  readonly planned = new Map<string, DeclaredSchedule[]>();
+
+  constructor(
+    private readonly places: readonly Place[],
+    private readonly optionsOf: OptionsOf,
+  ) {
+    for (const { queues } of places) for (const queue of queues) this.planned.set(queue, []);
+  }
+
+  async plan(place: Place, mark: ScheduleMark): Promise<void> {
+    const said = showSchedule(mark);
+    const label = `${said} of ${place.label}`;
+    const before = this.faults.length;
+    const given = this.split(mark.given, label);
+    if (given === undefined) return;
+    this.faults.push(...collectFaults((report) => checkScheduleRule(given.rule, label, report)).faults);
+    if (place.method.marks.length === 0) this.faults.push(faults.scheduleWithoutHandler(said, place.label));
+    const queue = this.queueOf(place, given, said);
+    const name = this.nameOf(place, given, said);
+    if (this.faults.length > before || queue === undefined || name === undefined) return;
+    if (this.isForOthers(place, queue, name)) {
+      this.faults.push(faults.scheduleForOthers(said, place.label, name));
+      return;
+    }
+    try {
+      const id = checkScheduleId(given.id ?? name, `${label}.id`);
+      const template = { name, data: given.data, options: given.options };
+      const { maxPayloadBytes } = this.optionsOf(queue)!;
+      const made = makeSchedule(given.rule, template, maxPayloadBytes, label);
+      const handle = place.method.marks.find((one) => one.jobName === name);
+      if (handle?.definition) await this.askSchema(handle.definition, given.data ?? null);
+      this.planned.get(queue)!.push({ id, label, made });
+    } catch (error) {
+      this.complain(label, error);
+    }
+  }
+
+  private askSchema(definition: AnyDefinition, data: unknown): Promise<void> {
+    return checkGiven(checkDefinition(definition, '@Handle()'), data, JSON.stringify(data));
+  }
+
+  refuseRepeated(): void {
+    for (const [queue, schedules] of this.planned) {
+      const byId = new Map<string, string[]>();
+      for (const { id, label } of schedules) byId.set(id, [...(byId.get(id) ?? []), label]);
+      for (const [id, labels] of byId) {
+        if (labels.length > 1) this.faults.push(faults.duplicateSchedule(queue, id, labels));
+      }
+    }
+  }
+
+  /** Its own fields apart from those of the rule; what is no object at all is for the rule to refuse. */
+  private split(given: unknown, label: string): Given | undefined {
+    try {
+      return readable(given, label, () => {
+        const isRecord = typeof given === 'object' && given !== null && !Array.isArray(given);
+        const { id, name, data, options, queue, ...rule } = (isRecord ? given : {}) as Record<
+          string,
+          unknown
+        >;
+        for (const key of Object.keys(rule)) {
+          if (FIELDS.includes(key)) continue;
+          this.faults.push(unknownField(label, key, FIELDS).message);
+          delete rule[key];
+        }
+        return { id, name, data, options, queue, rule: isRecord ? rule : given };
+      });
+    } catch (error) {
+      this.complain(label, error);
+      return undefined;
+    }
+  }
+
+  private queueOf({ label, queues }: Place, { queue }: Given, said: string): string | undefined {
+    if (queue === undefined) {
+      if (queues.length > 1) this.faults.push(faults.scheduleQueue(said, label, queues));
+      return queues[0];
+    }
+    const known = queues.find((one) => one === queue);
+    if (known === undefined && queues.length > 0)
+      this.faults.push(faults.scheduleOtherQueue(said, label, show(queue), queues));
+    return known;
+  }
+
+  /** Of the jobs it makes: its own, or that of the handler where there is but one. */
+  private nameOf({ label, method }: Place, { name }: Given, said: string): string | undefined {
+    if (typeof name === 'string') return name;
+    if (name !== undefined) {
+      this.faults.push(faults.scheduleNameType(said, label, show(name)));
+      return undefined;
+    }
+    const [first, ...others] = method.marks;
+    if (others.length > 0) this.faults.push(faults.scheduleName(said, label, 'handles several names'));
+    else if (first?.jobName === null)
+      this.faults.push(faults.scheduleName(said, label, 'handles every other name'));
+    return typeof first?.jobName === 'string' ? first.jobName : undefined;
+  }
+
+  /** Whether its jobs would go to another method, or to none. */
+  private isForOthers({ method, label }: Place, queue: string, name: string): boolean {
+    if (method.marks.some((mark) => mark.jobName === name)) return false;
+    if (!method.marks.some((mark) => mark.jobName === null)) return true;
+    return this.places.some(
+      (other) =>
+        other.label !== label &&
+        other.queues.includes(queue) &&
+        other.method.marks.some((mark) => mark.jobName === name),
+    );
+  }
+
+  private complain(label: string, error: unknown): void {
+    const said = messageOf(error);
+    // Errors of options name the place themselves; here the fields of rule and template stand side by side.
+    const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
+    this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
+  }
+}

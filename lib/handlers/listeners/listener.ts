@@ -1,0 +1,141 @@
+import type { Logger } from '@nestjs/common';
+import { isObservable, lastValueFrom } from 'rxjs';
+import { messageOf, stackOf } from '../../errors/thrown.js';
+import type { QueueEvent } from '../../events/queue-event.js';
+import { quoted } from '../../job/text.js';
+import { isThenable } from '../../job/thenable.js';
+import { Backlog } from './backlog.js';
+import type { ListenerPlan } from './listener-plan.js';
+
+/** How much a listener may leave undone. */
+export interface ListenerLimits {
+  /** Events that wait for it; beyond them the oldest are left out. */
+  readonly waiting: number;
+  /** How long a call is waited for, in ms. */
+  readonly callMs: number;
+}
+
+const LIMITS: ListenerLimits = { waiting: 10_000, callMs: 60_000 };
+
+/**
+ * One method that hears events. Whatever it does, nobody else notices: not those who hear the same event, nor what reads
+ * the events. While as many of its calls as may be under way have not ended, further events wait in order.
+ */
+export class Listener {
+  private readonly backlog: Backlog<QueueEvent>;
+  private running = 0;
+  private leftOut = 0;
+  private idlers: (() => void)[] = [];
+
+  constructor(
+    readonly plan: ListenerPlan,
+    private readonly logger: Pick<Logger, 'warn' | 'error'>,
+    private readonly limits: ListenerLimits = LIMITS,
+  ) {
+    this.backlog = new Backlog(limits.waiting);
+  }
+
+  /** Events that wait, and those whose calls have not ended. */
+  get undone(): number {
+    return this.backlog.size + this.running;
+  }
+
+  hear(event: QueueEvent): void {
+    if (this.running < this.plan.concurrency) this.call(event);
+    else if (this.backlog.put(event)) this.leaveOut();
+  }
+
+  /** Resolves once it has dealt with everything it has heard. */
+  idle(): Promise<void> {
+    return this.undone === 0 ? Promise.resolve() : new Promise((resolve) => this.idlers.push(resolve));
+  }
+
+  /** Hears nothing more; what still waits for it is given up. */
+  stop(): void {
+    const { undone } = this;
+    while (this.backlog.take() !== undefined) this.leftOut += 1;
+    if (undone === 0) return;
+    this.logger.warn(
+      `${this.plan.label} is stopped before it has dealt with all it heard; ` +
+        `calls that have not ended: ${this.running}, events left out: ${this.leftOut}`,
+    );
+    this.leftOut = 0;
+  }
+
+  private call(event: QueueEvent): void {
+    let outcome: Promise<unknown> | undefined;
+    try {
+      const { instance, method } = this.plan;
+      // Looked up at each call, so that a test may replace it on the instance.
+      outcome = outcomeOf(instance[method](event));
+    } catch (error) {
+      this.complain(event, error);
+    }
+    if (outcome) this.follow(event, outcome);
+  }
+
+  private follow(event: QueueEvent, outcome: Promise<unknown>): void {
+    this.running += 1;
+    let isOver = false;
+    const end = () => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(timer);
+      this.running -= 1;
+      this.goOn();
+    };
+    const timer = setTimeout(() => {
+      this.logger.warn(
+        `${this.plan.label} has not ended for ${describe(event)} after ${this.limits.callMs} ms; ` +
+          `it is not waited for any longer`,
+      );
+      end();
+    }, this.limits.callMs);
+    timer.unref();
+    void outcome.catch((error: unknown) => this.complain(event, error)).then(end);
+  }
+
+  private goOn(): void {
+    while (this.running < this.plan.concurrency) {
+      const event = this.backlog.take();
+      if (event === undefined) break;
+      this.call(event);
+    }
+    if (this.leftOut > 0 && this.backlog.size === 0) {
+      this.logger.warn(`${this.plan.label} keeps up again; ${this.leftOut} events were left out for it`);
+      this.leftOut = 0;
+    }
+    if (this.undone > 0) return;
+    for (const resolve of this.idlers.splice(0)) resolve();
+  }
+
+  private leaveOut(): void {
+    if (this.leftOut === 0) {
+      this.logger.warn(
+        `${this.plan.label} does not keep up with the events: ${this.limits.waiting} wait for it, and the oldest are ` +
+          `left out until it does; let it do less, or raise its concurrency`,
+      );
+    }
+    this.leftOut += 1;
+  }
+
+  private complain(event: QueueEvent, error: unknown): void {
+    this.logger.error(
+      `${this.plan.label} failed for ${describe(event)}: ${messageOf(error)}`,
+      stackOf(error),
+    );
+  }
+}
+
+/** Undefined where the call is over. */
+function outcomeOf(returned: unknown): Promise<unknown> | undefined {
+  // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
+  if (isThenable(returned)) return Promise.resolve(returned);
+  return isObservable(returned) ? lastValueFrom(returned, { defaultValue: undefined }) : undefined;
+}
+
+function describe({ type, jobId, queue }: QueueEvent): string {
+  return jobId === undefined
+    ? `'${type}' of queue '${queue}'`
+    : `'${type}' of job ${quoted(jobId)} of queue '${queue}'`;
+}

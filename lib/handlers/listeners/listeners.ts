@@ -1,0 +1,93 @@
+import { Logger } from '@nestjs/common';
+import type { Subscription } from 'rxjs';
+import type { EventType } from '../../contract/engine.js';
+import { within } from '../../contract/retry.js';
+import type { QueueEvents } from '../../events/queue-events.js';
+import { Listener } from './listener.js';
+import type { ListenerPlan } from './listener-plan.js';
+
+/** How long the end of the application waits for listeners that still have something to do. */
+const FINISH_MS = 2_000;
+
+/**
+ * The listeners of the application, behind one subscription for each queue that any of them hears. Without listeners nothing is
+ * subscribed, so there is no connection for events.
+ */
+export class Listeners {
+  private readonly logger = new Logger('QueueListeners');
+  private readonly all: Listener[] = [];
+  private readonly routes = new Map<string, Map<EventType, Listener[]>>();
+  private subscription: Subscription | undefined;
+  private finishing: Promise<void> | undefined;
+
+  constructor(private readonly events: QueueEvents) {}
+
+  /** Takes what discovery found. */
+  prepare(plans: readonly ListenerPlan[]): void {
+    for (const plan of plans) {
+      const listener = new Listener(plan, this.logger);
+      this.all.push(listener);
+      for (const queue of plan.queues) for (const type of plan.types) this.route(queue, type, listener);
+    }
+  }
+
+  /**
+   * Subscribes. Resolves once nothing that happens from then on is missed, or Redis turns out to be away: what happens
+   * before it is back is then missed. Never rejects.
+   */
+  async start(): Promise<void> {
+    for (const [queue, byType] of this.routes) {
+      const added = this.events.ofType(queue, ...byType.keys()).subscribe((event) => {
+        for (const listener of byType.get(event.type) ?? []) listener.hear(event);
+      });
+      if (this.subscription) this.subscription.add(added);
+      else this.subscription = added;
+    }
+    if (this.routes.size > 0) await this.readyOrAway();
+  }
+
+  /** Hears what has happened by now, and nothing after it; waits a moment for what the listeners make of it. Never rejects. */
+  finish(): Promise<void> {
+    this.finishing ??= this.finishOnce();
+    return this.finishing;
+  }
+
+  /** Resolves once they have done with what they were told so far. */
+  async idle(): Promise<void> {
+    await Promise.all(this.all.map((listener) => listener.idle()));
+  }
+
+  private route(queue: string, type: EventType, listener: Listener): void {
+    const byType = this.routes.get(queue) ?? new Map<EventType, Listener[]>();
+    this.routes.set(queue, byType);
+    const heard = byType.get(type) ?? [];
+    byType.set(type, heard);
+    const { instance, method } = listener.plan;
+    // A decorator that is repeated may name the same events again.
+    if (heard.some(({ plan }) => plan.instance === instance && plan.method === method)) return;
+    heard.push(listener);
+  }
+
+  private async readyOrAway(): Promise<void> {
+    const queues = [...this.routes.keys()];
+    const ready = Promise.all(queues.map((queue) => this.events.ready(queue)));
+    let watching: Subscription | undefined;
+    const away = new Promise<void>((resolve) => {
+      watching = this.events.status$.subscribe(({ state }) => {
+        if (state === 'lost') resolve();
+      });
+    });
+    // It rejects where the application stops meanwhile.
+    await Promise.race([ready.catch(() => undefined), away]);
+    watching?.unsubscribe();
+  }
+
+  private async finishOnce(): Promise<void> {
+    if (!this.subscription) return;
+    const queues = [...this.routes.keys()];
+    await within(FINISH_MS, Promise.all(queues.map((queue) => this.events.caughtUp(queue))));
+    this.subscription.unsubscribe();
+    await within(FINISH_MS, this.idle());
+    for (const listener of this.all) listener.stop();
+  }
+}

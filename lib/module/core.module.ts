@@ -1,0 +1,267 @@
+import {
+  Global,
+  Inject,
+  Logger,
+  Module,
+  Optional,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import {
+  QUEUE_ENGINE,
+  QUEUE_HANDLES,
+  ROOT_OPTIONS,
+  SETTINGS,
+  SUBSTITUTE,
+  WORKFORCE,
+  namedRootToken,
+} from '../decorators/metadata.js';
+import { drainBeforeDestroy } from '../handlers/discovery/drain-hook.js';
+import { faults } from '../handlers/discovery/faults.js';
+import { planPools, type MakeHandler } from '../handlers/discovery/handler.registry.js';
+import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
+import { discoveryProviders } from '../handlers/discovery/nest-copy.js';
+import { ProcessorExplorer } from '../handlers/discovery/processor.explorer.js';
+import { planSchedules } from '../handlers/discovery/schedule-plan.js';
+import type { QueueEngine } from '../contract/engine.js';
+import { BootstrapError, MissingRootError } from '../errors.js';
+import { messageOf } from '../errors/thrown.js';
+import { QueueEvents } from '../events/queue-events.js';
+import { globalEnhancers } from '../handlers/global-enhancers.js';
+import { HandlerMaker } from '../handlers/handler-maker.js';
+import { scopedHandler } from '../handlers/scoped.js';
+import { wrappedHandler } from '../handlers/wrapped.js';
+import { QueueInspector } from '../inspect/queue-inspector.js';
+import { planListeners } from '../handlers/listeners/listener-plan.js';
+import { Listeners } from '../handlers/listeners/listeners.js';
+import { collectFaults } from '../options/check.js';
+import {
+  resolveModuleOptions,
+  type QueueModuleOptions,
+  type ResolvedModuleOptions,
+} from '../options/module-options.js';
+import { QueueProducer } from '../producer/queue-producer.js';
+import { configKeys, configsInUse } from './named-configs.js';
+import { DispatcherRegistry } from './dispatcher.registry.js';
+import { EmbeddedQueues } from './in-memory.js';
+import { QueueRegistry } from './queue.registry.js';
+import { QueueRuntime, type Workforce } from './queue.runtime.js';
+import type { Substitute } from './substitute.js';
+import { logLinks } from './warnings.js';
+import { wiredProviders } from './wiring.js';
+
+/** The options of `forRoot` after checking; with faults the values are not to be used. */
+interface Settings {
+  readonly value: ResolvedModuleOptions;
+  readonly faults: readonly string[];
+}
+const CHECKED_SETTINGS = 'godwit:checked-settings';
+
+/** What the public tokens of `forRoot` show; they decide who sees it, this module that it exists once. */
+export class QueueCore {
+  constructor(
+    readonly runtime: QueueRuntime,
+    readonly producer: QueueProducer,
+    readonly events: QueueEvents,
+    readonly inspector: QueueInspector,
+  ) {}
+}
+
+/**
+ * Holds everything that exists once in an application, and the only lifecycle hooks. It is global so that its hooks run
+ * around those of the application: first at the start, last at the end.
+ */
+@Global()
+@Module({
+  providers: [
+    ...discoveryProviders,
+    {
+      provide: CHECKED_SETTINGS,
+      inject: [
+        DiscoveryService,
+        { token: ROOT_OPTIONS, optional: true },
+        { token: SUBSTITUTE, optional: true },
+      ],
+      useFactory: checkSettings,
+    },
+    { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
+    {
+      provide: QueueRegistry,
+      inject: [SETTINGS, { token: SUBSTITUTE, optional: true }],
+      useFactory: (settings: ResolvedModuleOptions, substitute?: Substitute) =>
+        new QueueRegistry(settings, substitute),
+    },
+    ...wiredProviders,
+    {
+      provide: QueueRuntime,
+      inject: [QUEUE_ENGINE, WORKFORCE, SETTINGS, QueueRegistry],
+      useFactory: (
+        engine: QueueEngine,
+        hire: () => Workforce,
+        settings: ResolvedModuleOptions,
+        registry: QueueRegistry,
+      ) => new QueueRuntime(engine, hire, settings, () => registry.names()),
+    },
+    {
+      provide: QueueCore,
+      inject: [QueueRuntime, QueueProducer, QueueEvents, QueueInspector],
+      useFactory: (...parts: ConstructorParameters<typeof QueueCore>) => new QueueCore(...parts),
+    },
+    ProcessorExplorer,
+    ListenerExplorer,
+  ],
+  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, Listeners],
+})
+export class QueueCoreModule
+  implements
+    OnModuleInit,
+    OnApplicationBootstrap,
+    OnModuleDestroy,
+    BeforeApplicationShutdown,
+    OnApplicationShutdown
+{
+  private readonly logger = new Logger('QueueModule');
+  private readonly embedded: EmbeddedQueues;
+  private stopLogging = () => {};
+
+  constructor(
+    @Inject(CHECKED_SETTINGS) private readonly settings: Settings,
+    @Inject(QUEUE_ENGINE) private readonly engine: QueueEngine,
+    private readonly registry: QueueRegistry,
+    private readonly dispatchers: DispatcherRegistry,
+    private readonly core: QueueCore,
+    private readonly explorer: ProcessorExplorer,
+    private readonly listenerExplorer: ListenerExplorer,
+    private readonly listeners: Listeners,
+    private readonly discovery: DiscoveryService,
+    // There are none under another copy of Nest, which `discoveryProviders` says in words.
+    @Optional() private readonly modules: ModulesContainer,
+    @Optional() private readonly application: ExternalContextCreator,
+  ) {
+    this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
+  }
+
+  /**
+   * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
+   * that these may add jobs.
+   */
+  async onModuleInit(): Promise<void> {
+    await this.checkAndPrepare();
+    this.stopLogging = logLinks(this.engine, this.logger);
+    for (const notice of this.embedded.notices()) this.logger.warn(notice);
+    await this.core.runtime.open();
+  }
+
+  /** Once every provider is initialised. The listeners come first: they hear of the first job that is claimed. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.listeners.start();
+    await this.core.runtime.boot();
+  }
+
+  /** The processors' own hooks have started the drain; here it is awaited where there was none. */
+  async onModuleDestroy(): Promise<void> {
+    await this.drain();
+  }
+
+  /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.dispatchers.close();
+    try {
+      await this.core.events.close();
+    } catch (error) {
+      this.logger.error(`closing the event streams: ${messageOf(error)}`);
+    }
+  }
+
+  /** As the last of all: requests served until now could still add jobs. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.sayWhatIsLost();
+    await this.core.runtime.close();
+    this.stopLogging();
+  }
+
+  /** The runs end, then listeners hear of their ends: both while what they use is still there. Never rejects. */
+  private async drain(): Promise<void> {
+    await this.core.runtime.shutDown();
+    await this.listeners.finish();
+  }
+
+  private async checkAndPrepare(): Promise<void> {
+    const found = this.explorer.explore();
+    const maker = this.handlerMaker();
+    const makeHandler: MakeHandler = (processor, method, label) => {
+      const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
+      const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+      return wrappedHandler(this.settings.value.wrap, handler);
+    };
+    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
+    const optionsOf = (queue: string) =>
+      this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
+    const heard = this.listenerExplorer.explore();
+    const listeners = planListeners(heard.listeners, this.registry.names(), (queue) => {
+      const options = optionsOf(queue);
+      return options && options.events.max > 0;
+    });
+    const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
+    const all = [
+      ...this.settings.faults,
+      ...this.rootFaults(),
+      ...this.registry.faults,
+      ...this.dispatchers.faults,
+      ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
+      ...found.faults,
+      ...misfits,
+      ...maker.faults,
+      ...schedules.faults,
+      ...heard.faults,
+      ...listeners.faults,
+    ];
+    if (all.length > 0) throw new BootstrapError(all);
+    for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
+    this.listeners.prepare(listeners.plans);
+    drainBeforeDestroy([...found.processors, ...heard.providers], () => this.drain(), this.logger);
+    this.core.runtime.prepare(plans, schedules.queues);
+  }
+
+  /** Never rejects. */
+  private async sayWhatIsLost(): Promise<void> {
+    try {
+      const lost = await this.embedded.lost(this.engine);
+      if (lost !== null) this.logger.warn(lost);
+    } catch (error) {
+      this.logger.error(`counting what is lost: ${messageOf(error)}`);
+    }
+  }
+
+  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  private handlerMaker(): HandlerMaker {
+    const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
+    const { config, faults: scoped } = globalEnhancers(this.application, kinds);
+    const maker = new HandlerMaker(this.modules, config);
+    maker.faults.push(...scoped);
+    return maker;
+  }
+
+  private rootFaults(): string[] {
+    const tokens = this.discovery.getProviders().map(({ token }) => token);
+    return [undefined, ...configKeys(this.discovery)].flatMap((key) => {
+      const root = key === undefined ? ROOT_OPTIONS : namedRootToken(key);
+      const times = tokens.filter((token) => token === root).length;
+      return times > 1 ? [faults.rootTwice(times, key)] : [];
+    });
+  }
+}
+
+function checkSettings(
+  discovery: DiscoveryService,
+  given: QueueModuleOptions | undefined,
+  substitute?: Substitute,
+): Settings {
+  const options = substitute ? substitute.options(given) : given;
+  if (options === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
+  return collectFaults((report) => resolveModuleOptions(options, report));
+}

@@ -1,0 +1,127 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Logger, type ModuleMetadata, type Provider } from '@nestjs/common';
+import { getDispatcherToken } from '../decorators/metadata.js';
+import { Dispatcher, type DispatcherEngine } from '../dispatcher/dispatcher.js';
+import { isKeyOf } from '../engine/keys.js';
+import { collectFaults } from '../options/check.js';
+import {
+  resolveDispatcherOptions,
+  type DispatcherOptions,
+  type ResolvedDispatcherOptions,
+} from '../options/dispatcher-options.js';
+
+interface Registration {
+  readonly resolved: ResolvedDispatcherOptions;
+  readonly dispatcher: Dispatcher;
+}
+
+/**
+ * The dispatchers of the application by name. One that is registered in several modules is one; what is wrong with a
+ * registration is kept for the `BootstrapError`.
+ */
+export class DispatcherRegistry {
+  readonly faults: string[] = [];
+  private readonly logger = new Logger('QueueModule');
+  private readonly registered = new Map<string, Registration>();
+
+  constructor(
+    private readonly engine: DispatcherEngine,
+    private readonly prefix: string,
+  ) {}
+
+  /** Adds a dispatcher, or meets it again; undefined where its options are refused. */
+  register(given: DispatcherOptions): Dispatcher | undefined {
+    const { value: resolved, faults } = collectFaults((report) =>
+      resolveDispatcherOptions(given, (key) => isKeyOf(this.prefix, key), report),
+    );
+    this.faults.push(...faults);
+    if (faults.length > 0) return undefined;
+    const { name } = resolved;
+    const first = this.registered.get(name);
+    if (first === undefined) {
+      const dispatcher = new Dispatcher(this.engine, resolved);
+      this.registered.set(name, { resolved, dispatcher });
+      return dispatcher;
+    }
+    if (!isDeepStrictEqual(first.resolved, resolved)) {
+      this.faults.push(
+        `the dispatcher '${name}' is registered twice with different options; give one of them another name`,
+      );
+    }
+    return first.dispatcher;
+  }
+
+  get names(): readonly string[] {
+    return [...this.registered.keys()];
+  }
+
+  start(): void {
+    for (const { dispatcher } of this.registered.values()) dispatcher.start();
+    if (this.registered.size > 0) this.logger.log(`dispatchers started: ${this.names.join(', ')}`);
+  }
+
+  /** Never rejects; they may be started again. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.registered.values()].map(({ dispatcher }) => dispatcher.stop()));
+  }
+
+  /** Ends what they tell, for good. */
+  close(): void {
+    for (const { dispatcher } of this.registered.values()) dispatcher.close();
+  }
+}
+
+type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
+
+/** `QueueModule.registerDispatcherAsync(options)`. The name stands outside, since the injection token is made from it. */
+export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** For `@InjectDispatcher` and the log. */
+  readonly name: string;
+  /** What `useFactory` is called with. @default nothing */
+  readonly inject?: Inject;
+  /** Makes the other options, at once or later. */
+  readonly useFactory: (
+    ...injected: any[]
+  ) => Omit<DispatcherOptions, 'name'> | Promise<Omit<DispatcherOptions, 'name'>>;
+}
+
+/** Those whose options are there already. */
+export function withOptions(dispatchers: readonly DispatcherOptions[]): DispatcherAsyncOptions[] {
+  // What is no object at all is refused at the start, with everything else that is wrong.
+  return dispatchers.map((options) => ({
+    name: (options as DispatcherOptions | null)?.name ?? options?.delayedKey,
+    useFactory: () => options,
+  }));
+}
+
+/** The providers of one registration, and the tokens that are injected. */
+export function dispatcherProviders(dispatchers: readonly DispatcherAsyncOptions[]): {
+  readonly providers: Provider[];
+  readonly tokens: string[];
+} {
+  const providers: Provider[] = [];
+  // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
+  const registered = new Map<string, symbol[]>();
+  for (const { name, inject = [], useFactory } of dispatchers) {
+    const handle = getDispatcherToken(name);
+    const token = Symbol(handle);
+    registered.set(handle, [...(registered.get(handle) ?? []), token]);
+    providers.push({
+      provide: token,
+      inject: [DispatcherRegistry, ...inject],
+      useFactory: async (registry: DispatcherRegistry, ...injected: unknown[]) => {
+        const options = (await useFactory(...injected)) as DispatcherOptions;
+        return registry.register(typeof name === 'string' ? named(options, name) : options);
+      },
+    });
+  }
+  for (const [handle, tokens] of registered) {
+    providers.push({ provide: handle, inject: tokens, useFactory: (dispatcher: unknown) => dispatcher });
+  }
+  return { providers, tokens: [...registered.keys()] };
+}
+
+/** What is no object stays as it is, for the sentence that refuses it. */
+function named(options: DispatcherOptions, name: string): DispatcherOptions {
+  return typeof options === 'object' && options !== null ? { ...options, name } : options;
+}

@@ -1,0 +1,160 @@
+import { isDeepStrictEqual, inspect } from 'node:util';
+import type { QueueLimits } from '../contract/queue-limits.js';
+import { QueueConflictError, UnknownQueueError, show } from '../errors.js';
+import { checkQueueName } from '../job/job-id.js';
+import { quoted } from '../job/text.js';
+import { collectFaults, rule } from '../options/check.js';
+import {
+  checkPlainName,
+  resolveQueueOptions,
+  type QueueOptions,
+  type ResolvedModuleOptions,
+  type ResolvedQueueOptions,
+} from '../options/module-options.js';
+import { resolveNamedOptions } from '../options/named-options.js';
+import type { Substitute } from './substitute.js';
+
+const readKey = rule(checkPlainName);
+
+interface Registration {
+  /** Key of its configuration; `''` is the one without. */
+  readonly config: string;
+  readonly given: QueueOptions;
+  readonly resolved: ResolvedQueueOptions;
+  readonly limits: QueueLimits;
+}
+
+/**
+ * The queues of the application by name. A queue registered in several modules is one queue; what is wrong with a
+ * registration is kept for the `BootstrapError`, so that it is said together with everything else.
+ */
+export class QueueRegistry {
+  readonly faults: string[] = [];
+  private readonly queues = new Map<string, Registration>();
+  /** Registered with options that were refused: not unknown, so nobody need be told that they are missing. */
+  private readonly refused = new Set<string>();
+
+  /** By key. */
+  private readonly configs = new Map<string, ResolvedModuleOptions>();
+
+  constructor(
+    private readonly module: ResolvedModuleOptions,
+    private readonly substitute?: Pick<Substitute, 'namedOptions'>,
+  ) {}
+
+  /**
+   * Adds a queue, or meets it again.
+   *
+   * @param root Its configuration: key, and what its `forRoot` was given, undefined where there is none.
+   */
+  register(given: QueueOptions, root: { readonly key: string | undefined; readonly given: unknown }): void {
+    const config = root.key ?? '';
+    // What takes the place of the store needs no configuration.
+    if (root.given === undefined && !this.substitute) {
+      this.faults.push(missingRoot(given.name, root.key));
+      this.refused.add(given.name);
+      return;
+    }
+    if (root.key !== undefined)
+      this.configure(root.key, this.substitute ? this.substitute.namedOptions(root.given) : root.given);
+    const { value: resolved, faults } = collectFaults((report) =>
+      resolveQueueOptions(given, this.settingsOf(config), report),
+    );
+    if (faults.length > 0) {
+      this.faults.push(...faults);
+      this.refused.add(given.name);
+      return;
+    }
+    const first = this.queues.get(given.name);
+    if (first === undefined) {
+      this.queues.set(given.name, { config, given, resolved, limits: limitsOf(resolved) });
+    } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
+      this.faults.push(
+        new QueueConflictError(given.name, showOptions(keyed(first)), showOptions(keyed({ config, given })))
+          .message,
+      );
+    }
+  }
+
+  /** What `forRoot` with a key was given comes with each of its queues. */
+  private configure(key: string, given: unknown): void {
+    if (this.configs.has(key)) return;
+    const { value, faults } = collectFaults((report) => {
+      readKey(key, 'the key of forRoot()', report);
+      return resolveNamedOptions(key, given, this.module, report);
+    });
+    this.faults.push(...faults);
+    this.configs.set(key, value);
+  }
+
+  /** Names of all registered queues, in the order of their registration. */
+  names(): readonly string[] {
+    return [...new Set([...this.queues.keys(), ...this.refused])];
+  }
+
+  /** Whether it is registered with options that hold. */
+  has(queue: string): boolean {
+    return this.queues.has(queue);
+  }
+
+  /** Key of the configuration of a queue; `''` is the one without, also for a queue that is not registered. */
+  configOf(queue: string): string {
+    return this.queues.get(queue)?.config ?? '';
+  }
+
+  /** The options of a configuration, with all defaults. */
+  settingsOf(config: string): ResolvedModuleOptions {
+    return this.configs.get(config) ?? this.module;
+  }
+
+  /** Names of the queues of a configuration that are registered with options that hold. */
+  queuesOf(config: string): readonly string[] {
+    return [...this.queues.keys()].filter((queue) => this.configOf(queue) === config);
+  }
+
+  /**
+   * The options of a queue, with all defaults.
+   *
+   * @throws {UnknownQueueError} when no module registers it.
+   * @throws {InvalidQueueNameError} when none could.
+   */
+  optionsOf(queue: string): ResolvedQueueOptions {
+    return this.registrationOf(queue).resolved;
+  }
+
+  /** What is kept of a queue: the same object at every call. Throws what `optionsOf` does. */
+  limitsOf(queue: string): QueueLimits {
+    return this.registrationOf(queue).limits;
+  }
+
+  private registrationOf(queue: string): Registration {
+    const found = this.queues.get(queue);
+    if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
+    return found;
+  }
+}
+
+function limitsOf({ events, dead, completed }: ResolvedQueueOptions): QueueLimits {
+  return {
+    maxEvents: events.max,
+    eventsAgeMs: events.ageMs,
+    deadMax: dead.max,
+    deadAgeMs: dead.ageMs,
+    completedMax: completed.max,
+  };
+}
+
+/** The options of one registration on one line, without the name, which the sentence has already. */
+function showOptions({ name: _, ...options }: QueueOptions & { readonly configKey?: string }): string {
+  return inspect(options, { breakLength: Infinity, depth: 4 });
+}
+
+function keyed({ config, given }: Pick<Registration, 'config' | 'given'>) {
+  return config === '' ? given : { ...given, configKey: config };
+}
+
+function missingRoot(queue: string, key: unknown): string {
+  return key === undefined
+    ? `registerQueue('${queue}') names no configKey, and there is no forRoot() without a key; name one, or add it`
+    : `registerQueue('${queue}').configKey: there is no forRoot(${typeof key === 'string' ? quoted(key) : show(key)}, …); import it once, in the root module`;
+}

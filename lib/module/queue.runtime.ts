@@ -1,0 +1,313 @@
+import { Logger } from '@nestjs/common';
+import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
+import type { QueueEngine, ServerWarning } from '../contract/engine.js';
+import type { ProcessState } from '../contract/process-verbs.js';
+import { BootstrapError, NotRunningError, UnknownQueueError } from '../errors.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
+import { namedQueues } from '../job/text.js';
+import type { QueueSchedules } from '../schedule/declarer.js';
+import { warnWithoutShutdownHooks } from './warnings.js';
+import type { DrainReport, Pool } from '../worker/pool.js';
+
+/** `new`: not started yet; `draining`: runs end, nothing is claimed; `stopped`: no workers, producers go on. */
+export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
+
+/** What the runtime must know of `forRoot`. */
+export interface RuntimeOptions {
+  readonly role: 'producer' | 'worker' | 'both';
+  readonly autoStart: boolean;
+  readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
+}
+
+/** The running side of a process: pools, and what they share. */
+export interface Workforce {
+  /** One for each queue of the plan, on the same slots; they claim nothing before their `start`. */
+  createPools(plan: PoolPlan): readonly Pool[];
+  /** Whether it works on something beside the pools. */
+  readonly hasMore?: boolean;
+  /** Registers the schedules that the handlers declare, or begins to try. Never rejects. */
+  declare(schedules: readonly QueueSchedules[]): Promise<void>;
+  /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
+  withdraw(): Promise<void>;
+  /** Tells operators what the process does now, and that a pool may have been paused. */
+  say(state: ProcessState): void;
+  /** Once all pools are drained. */
+  stop(): Promise<void>;
+}
+
+/**
+ * The workers of this process. The application starts and stops them by itself; inject it to do so by hand
+ * (`autoStart: false`) or to pause this process.
+ *
+ * @example
+ * const runtime = app.get(QueueRuntime); // of an application with forRoot({ autoStart: false })
+ * await runtime.start();
+ * runtime.pause('email'); // in this process
+ */
+export class QueueRuntime {
+  private readonly logger = new Logger('QueueModule');
+  private readonly pools = new Map<string, Pool>();
+  private readonly paused = new Set<string>();
+  private workforce: Workforce | null = null;
+  private plans: readonly PoolPlan[] | null = null;
+  private schedules: readonly QueueSchedules[] = [];
+  private current: RuntimeState = 'new';
+  private opening: Promise<void> | null = null;
+  private starting: Promise<void> | null = null;
+  private stopping: Promise<void> | null = null;
+  private closing: Promise<void> | null = null;
+  private shuttingDown = false;
+  /** Whether Redis was there at the start. */
+  private isThere = true;
+  private takeWarningBack: (() => void) | null = null;
+  private readonly given: ServerWarning[] = [];
+
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly hire: () => Workforce,
+    private readonly options: RuntimeOptions,
+    private readonly queues: () => readonly string[],
+  ) {}
+
+  /** Of the workers; producers can be used from the start of the application to its end. */
+  get state(): RuntimeState {
+    return this.current;
+  }
+
+  /**
+   * What this process does for each queue it has a processor for: the state of all its workers, or `paused` where `pause` is in
+   * force here. Empty where it has none, as with the role `producer`.
+   */
+  get workers(): readonly {
+    /** Name of the queue. */
+    readonly queue: string;
+    /** What this process does for it. */
+    readonly state: RuntimeState | 'paused';
+  }[] {
+    if (this.options.role === 'producer') return [];
+    const queues = (this.plans ?? []).flatMap((plan) => plan.queues.map(({ queue }) => queue));
+    const isPaused = (queue: string) => this.current === 'running' && this.paused.has(queue);
+    return queues.map((queue) => ({ queue, state: isPaused(queue) ? 'paused' : this.current }));
+  }
+
+  /**
+   * What was found about the server under which jobs may be lost, or adds must fail: each code once, also logged. More may
+   * come while the application runs: with a failover, or where Redis was not there at the start.
+   */
+  get warnings(): readonly ServerWarning[] {
+    return [...this.given];
+  }
+
+  /**
+   * Starts the workers of all processors. Does nothing while they run; after `stop` it starts them again. With the
+   * role `producer` there are none to start.
+   *
+   * @throws {BootstrapError} before the application is initialised.
+   * @throws {NotRunningError} once the application shuts down.
+   * @throws {UnsupportedRedisError} when the server is too old.
+   */
+  start(): Promise<void> {
+    this.starting ??= this.bringUp().finally(() => (this.starting = null));
+    return this.starting;
+  }
+
+  /**
+   * Stops the workers: claims nothing more, gives back what has not started, lets runs end within `shutdown.timeout`,
+   * then aborts their signals and gives the rest back. Producers and events stay usable. Never rejects; safe twice and
+   * before `start`. Called from a handler and awaited there, it waits for that handler until the timeout.
+   */
+  stop(): Promise<void> {
+    this.stopping ??= this.bringDown().finally(() => (this.stopping = null));
+    return this.stopping;
+  }
+
+  /**
+   * Claims nothing more for one queue or for all, in this process only; what runs goes on. It lasts until `resume`,
+   * also over `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
+   *
+   * @throws {UnknownQueueError} when the queue is not registered.
+   */
+  pause(queue?: string): void {
+    for (const name of this.named(queue)) {
+      this.paused.add(name);
+      this.pools.get(name)?.pause();
+    }
+    this.say();
+  }
+
+  /**
+   * Ends what `pause` began.
+   *
+   * @throws {UnknownQueueError} when the queue is not registered.
+   */
+  resume(queue?: string): void {
+    for (const name of this.named(queue)) {
+      this.paused.delete(name);
+      if (this.current !== 'running') continue;
+      const pool = this.pools.get(name);
+      // One that was paused before the start has not been started yet.
+      pool?.start();
+      pool?.resume();
+    }
+    this.say();
+  }
+
+  /** @internal Takes what discovery found. */
+  prepare(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): void {
+    this.plans = plans;
+    this.schedules = schedules;
+  }
+
+  /** @internal What discovery found; null before the application is initialised. */
+  get prepared(): {
+    readonly plans: readonly PoolPlan[];
+    readonly schedules: readonly QueueSchedules[];
+  } | null {
+    return this.plans && { plans: this.plans, schedules: this.schedules };
+  }
+
+  /** @internal Connects; producers can be used from now on. */
+  open(): Promise<void> {
+    this.opening ??= this.openOnce();
+    return this.opening;
+  }
+
+  /** @internal Starts the workers unless told otherwise. */
+  async boot(): Promise<void> {
+    if (this.options.autoStart && this.current === 'new') await this.start();
+  }
+
+  /** @internal Stops for good: what comes after is the end of the application. */
+  shutDown(): Promise<void> {
+    this.shuttingDown = true;
+    this.takeWarningBack?.();
+    return this.stop();
+  }
+
+  /** @internal Closes the connections. Never rejects. */
+  close(): Promise<void> {
+    this.closing ??= this.shutDown()
+      .then(() => this.engine.close())
+      .catch((error: unknown) => this.complain('closing the connections', error));
+    return this.closing;
+  }
+
+  private async bringUp(): Promise<void> {
+    if (this.stopping) await this.stopping;
+    this.refuseWhenShuttingDown();
+    if (this.current === 'running') return;
+    const { plans } = this;
+    if (plans === null) {
+      throw new BootstrapError([
+        'QueueRuntime.start() needs an initialised application: await app.init() first',
+      ]);
+    }
+    await this.open();
+    this.refuseWhenShuttingDown();
+    this.current = 'running';
+    if (this.options.role === 'producer') return;
+    this.workforce = this.hire();
+    const declaring = this.workforce.declare(this.schedules);
+    // Where Redis is away they are registered when it comes.
+    if (this.isThere) await declaring;
+    for (const plan of plans) {
+      for (const pool of this.workforce.createPools(plan)) {
+        this.pools.set(pool.queue, pool);
+        if (!this.paused.has(pool.queue)) pool.start();
+      }
+    }
+    this.say();
+    this.sayWhatRuns(plans);
+  }
+
+  private async bringDown(): Promise<void> {
+    if (this.starting) await this.starting.catch(() => undefined);
+    if (this.current === 'running') {
+      this.current = 'draining';
+      await this.drainAll();
+    }
+    this.current = 'stopped';
+  }
+
+  private async drainAll(): Promise<void> {
+    const { shutdown } = this.options;
+    this.say();
+    const drains = (this.plans ?? []).map(async ({ queues }) => {
+      const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
+      try {
+        const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain(shutdown)));
+        if (names.length > 0) this.sayHowItEnded(names, reports);
+      } catch (error) {
+        this.complain(`draining ${namedQueues(names)}`, error);
+      }
+    });
+    await Promise.all([...drains, this.workforce?.withdraw()]);
+    this.pools.clear();
+    await this.workforce?.stop().catch((error: unknown) => this.complain('stopping the workers', error));
+    this.workforce = null;
+  }
+
+  private async openOnce(): Promise<void> {
+    try {
+      this.engine.onWarning((warning) => {
+        this.given.push(warning);
+        this.logger.warn(warning.message);
+      });
+      this.isThere = await this.engine.open();
+      if (!this.isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
+    } catch (error) {
+      // Half-open connections would keep a process alive that has just failed to start.
+      await this.engine.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  private say(): void {
+    if (this.pools.size === 0) return;
+    const allPaused = [...this.pools.keys()].every((queue) => this.paused.has(queue));
+    this.workforce?.say(this.current === 'draining' ? 'draining' : allPaused ? 'paused' : 'running');
+  }
+
+  private named(queue: string | undefined): readonly string[] {
+    const known = this.queues();
+    if (queue === undefined) return known;
+    if (!known.includes(queue)) throw new UnknownQueueError(queue, known);
+    return [queue];
+  }
+
+  private refuseWhenShuttingDown(): void {
+    if (this.shuttingDown) throw new NotRunningError('start');
+  }
+
+  private sayWhatRuns(plans: readonly PoolPlan[]): void {
+    const pools = plans.map((plan) => describePool(plan, this.paused));
+    if (pools.length > 0) {
+      this.logger.log(`workers started: ${pools.join(', ')}`);
+      this.takeWarningBack ??= warnWithoutShutdownHooks(this.logger);
+    } else if (this.options.role === 'worker' && !this.workforce?.hasMore)
+      this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
+  }
+
+  private sayHowItEnded(queues: readonly string[], reports: readonly DrainReport[]): void {
+    const finished = reports.reduce((sum, report) => sum + report.finished, 0);
+    const released = reports.reduce((sum, report) => sum + report.released.length, 0);
+    this.logger.log(`${namedQueues(queues)} drained: ${finished} finished, ${released} given back`);
+  }
+
+  private complain(what: string, error: unknown): void {
+    this.logger.error(`${what}: ${messageOf(error)}`, stackOf(error));
+  }
+}
+
+/** `email (concurrency 10)`, `critical before low (concurrency 5, low paused)`, `a 6 : b 3 (concurrency 10)`. */
+function describePool({ order, queues, concurrency }: PoolPlan, paused: ReadonlySet<string>): string {
+  const names =
+    order === 'strict'
+      ? queues.map(({ queue }) => queue).join(' before ')
+      : queues.map(({ queue, weight }) => `${queue} ${weight}`).join(' : ');
+  const resting = queues.filter(({ queue }) => paused.has(queue)).map(({ queue }) => queue);
+  const all = resting.length === queues.length;
+  const pauses = resting.length === 0 ? '' : `, ${all ? '' : `${resting.join(' and ')} `}paused`;
+  return `${names} (concurrency ${concurrency}${pauses})`;
+}

@@ -1,0 +1,207 @@
+import type { Provider } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, SUBSTITUTE, WORKFORCE } from '../decorators/metadata.js';
+import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
+import type { QueueEngine } from '../contract/engine.js';
+import { RoutedEngine } from '../engine/routed-engine.js';
+import { Routes } from '../engine/routes.js';
+import { QueueEvents } from '../events/queue-events.js';
+import { Listeners } from '../handlers/listeners/listeners.js';
+import { JobWaiter } from '../events/wait-for-job.js';
+import { Janitor } from '../worker/janitor.js';
+import { QueueInspector } from '../inspect/queue-inspector.js';
+import { generateId } from '../job/job-id.js';
+import { Declarer } from '../schedule/declarer.js';
+import { Recoverer } from '../worker/recoverer.js';
+import { Scheduler } from '../schedule/scheduler.js';
+import { MemoryEngine } from '../memory/memory-engine.js';
+import { isMemory } from '../options/connection.js';
+import type { ResolvedModuleOptions } from '../options/module-options.js';
+import { QueueProducer } from '../producer/queue-producer.js';
+import { Queue } from '../producer/queue.js';
+import { configKeys, configsInUse } from './named-configs.js';
+import { DispatcherRegistry } from './dispatcher.registry.js';
+import { QueueRegistry } from './queue.registry.js';
+import type { Workforce } from './queue.runtime.js';
+import type { Substitute } from './substitute.js';
+import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
+import { LeaseKeeper } from '../worker/lease-keeper.js';
+import { Registrar } from '../worker/registrar.js';
+import { Slots } from '../worker/slots.js';
+import { StrictTurns, WeightedTurns } from '../worker/turns.js';
+import { WorkerPool } from '../worker/worker-pool.js';
+
+/*
+ * The one place where the rooms are put together: what is made of which class, from what. Nothing here connects: the
+ * engine does so when it is opened or first used.
+ */
+
+/** A call that is not answered in this time is taken for a silent socket, whose connection is made anew. */
+const CALL_MS = 2000;
+
+type HandleOf = (queue: string) => Queue;
+
+/**
+ * With configurations of other keys, an engine for each of those that are in use. Where all is in memory, the engine on Redis is not
+ * even loaded, and with it ioredis.
+ */
+async function createEngine(
+  settings: ResolvedModuleOptions,
+  registry: QueueRegistry,
+  discovery: DiscoveryService,
+  substitute?: Substitute,
+): Promise<QueueEngine> {
+  if (substitute) return substitute.createEngine((queue) => registry.limitsOf(queue));
+  const isAlone = configKeys(discovery).length === 0;
+  if (isAlone && isMemory(settings.connection)) return memoryEngine(settings, registry);
+  const { RedisEngine } = await import('../engine/redis-engine.js');
+  const make = (key: string) => {
+    const own = key === '' ? settings : registry.settingsOf(key);
+    const { connection, prefix, leaseMs } = own;
+    if (isMemory(connection)) return memoryEngine(own, registry);
+    const replicasAsked = () =>
+      Math.max(
+        0,
+        ...registry.queuesOf(key).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
+      );
+    const limitsOf = (queue: string) => registry.limitsOf(queue);
+    return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
+  };
+  if (isAlone) return make('');
+  const keys = () => configsInUse(discovery, registry);
+  return new RoutedEngine(new Routes(keys, (queue) => registry.configOf(queue), make));
+}
+
+/** Each has a memory of its own. */
+function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
+  return new MemoryEngine({ leaseMs, limitsOf: (queue) => registry.limitsOf(queue) });
+}
+
+function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
+  const check = (queue: string) => void registry.optionsOf(queue);
+  const sourceOf = (queue: string) => (engine instanceof RoutedEngine ? engine.routes.of(queue) : engine);
+  return new QueueEvents(sourceOf, () => registry.names(), check);
+}
+
+function createHandles(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  events: QueueEvents,
+  substitute?: Substitute,
+): HandleOf {
+  const handles = new Map<string, Queue>();
+  const waiter = new JobWaiter(engine.admin, events);
+  return (name) => {
+    let handle = handles.get(name);
+    if (handle === undefined) {
+      handle = new Queue(
+        engine,
+        registry.optionsOf(name),
+        settings,
+        (queue, id) => substitute?.waitFor(queue, id) ?? waiter.prepare(queue, id),
+      );
+      handles.set(name, handle);
+    }
+    return handle;
+  };
+}
+
+/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
+function hire(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  settings: ResolvedModuleOptions,
+  dispatchers: DispatcherRegistry,
+): Workforce {
+  const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
+  // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
+  const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
+  const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
+  const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>
+    engine.processes.ofWorker(worker),
+  );
+  const registrar = new Registrar(engine, leases, role, leaseMs);
+  const scheduler = new Scheduler(engine);
+  const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
+  dispatchers.start();
+  const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
+  return {
+    hasMore: dispatchers.names.length > 0,
+    declare: (schedules) => declarer.start(schedules),
+    withdraw: () => declarer.stop(),
+    createPools: ({ order, concurrency, queues }: PoolPlan) => {
+      janitor.start();
+      const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
+      const pools = queues.map(({ queue, weight, find }) => {
+        scheduler.add(queue);
+        return new WorkerPool({
+          engine,
+          queue: registry.optionsOf(queue),
+          slots,
+          weight,
+          find,
+          leaseMs,
+          doorbell,
+          leases,
+          heard: (name, worker, { leaseInMs, scheduleInMs }) => {
+            recoverer.watch(name, worker, leaseInMs);
+            scheduler.hear(name, scheduleInMs);
+          },
+        });
+      });
+      for (const pool of pools) registrar.add(pool);
+      return pools;
+    },
+    say: (state) => registrar.say(state),
+    stop: async () => {
+      recoverer.stop();
+      scheduler.stop();
+      registrar.stop();
+      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
+      await registrar.leave();
+    },
+  };
+}
+
+const substitute = { token: SUBSTITUTE, optional: true };
+
+export const wiredProviders: Provider[] = [
+  {
+    provide: QUEUE_ENGINE,
+    inject: [SETTINGS, QueueRegistry, DiscoveryService, substitute],
+    useFactory: createEngine,
+  },
+  {
+    provide: DispatcherRegistry,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
+      new DispatcherRegistry(engine, prefix),
+  },
+  { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
+  { provide: Listeners, inject: [QueueEvents], useFactory: (events: QueueEvents) => new Listeners(events) },
+  {
+    provide: QUEUE_HANDLES,
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, QueueEvents, substitute],
+    useFactory: createHandles,
+  },
+  {
+    provide: QueueProducer,
+    inject: [QUEUE_HANDLES],
+    useFactory: (handleOf: HandleOf) => new QueueProducer(handleOf),
+  },
+  {
+    provide: QueueInspector,
+    inject: [QUEUE_ENGINE, QueueRegistry],
+    useFactory: (engine: QueueEngine, registry: QueueRegistry) =>
+      new QueueInspector(engine, () => registry.names()),
+  },
+  {
+    provide: WORKFORCE,
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
+    useFactory:
+      (...parts: Parameters<typeof hire>) =>
+      () =>
+        hire(...parts),
+  },
+];

@@ -1,0 +1,255 @@
+import { createHash } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import type { Declaration } from '../contract/declaration-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { PutSchedule } from '../contract/schedule-verbs.js';
+import { isPassing, repeatDelay } from '../contract/retry.js';
+import { NotRunningError } from '../errors.js';
+import { messageOf } from '../errors/thrown.js';
+import { quoted } from '../job/text.js';
+import { nextOf } from './change.js';
+import { ownedRecord, ownerOf } from '../contract/declaration-verbs.js';
+import type { MadeSchedule } from './record.js';
+
+/** A schedule that comes from code. */
+export interface DeclaredSchedule {
+  readonly id: string;
+  /** `@Schedule('daily') of Reports.daily`, for sentences. */
+  readonly label: string;
+  readonly made: MadeSchedule;
+}
+
+/** The schedules of one queue that has handlers here; it may have none. */
+export interface QueueSchedules {
+  readonly queue: string;
+  readonly schedules: readonly DeclaredSchedule[];
+}
+
+export interface DeclarerOptions {
+  /** Whose schedules these are; those of others are left alone. */
+  readonly owner: string;
+  readonly leaseMs: number;
+  /** Unlike that of any other start of any process. */
+  readonly process: string;
+}
+
+type Engine = Pick<QueueEngine, 'schedules' | 'declarations'>;
+
+/** As many schedules as one step reads and writes. */
+const STEP = 50;
+
+/**
+ * Registers the schedules that the code of this process has, and stands for them while it lives. What no live process declares
+ * any more is removed; not at the end of this process, since the next one may be about to start with the same.
+ */
+export class Declarer {
+  private keepers: readonly Keeper[] = [];
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly options: DeclarerOptions,
+  ) {}
+
+  /** Resolves once each queue was tried; what failed is tried on. Never rejects. */
+  async start(queues: readonly QueueSchedules[]): Promise<void> {
+    this.keepers = queues.map((queue) => new Keeper(this.engine, queue, this.options));
+    await Promise.all(this.keepers.map((keeper) => keeper.start()));
+  }
+
+  /** Never rejects: a declaration that could not be withdrawn runs out. */
+  async stop(): Promise<void> {
+    await Promise.all(this.keepers.map((keeper) => keeper.stop()));
+  }
+}
+
+/** Looks after the declaration of one queue. */
+class Keeper {
+  private readonly logger = new Logger('QueueModule');
+  private readonly declaration: Declaration;
+  private readonly renewMs: number;
+  private readonly warned = new Set<string>();
+  private timer: NodeJS.Timeout | undefined;
+  private running: Promise<void> = Promise.resolve();
+  private state: 'new' | 'declared' | 'idle' = 'new';
+  /** Also where no answer came. */
+  private mayBeDeclared = false;
+  private stopped = false;
+  private tries = 0;
+  /** Redis was away when it was to be declared, and the log says so. */
+  private isLate = false;
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly given: QueueSchedules,
+    { owner, leaseMs, process }: DeclarerOptions,
+  ) {
+    const ttlMs = leaseMs * 2;
+    this.declaration = { owner, process, ttlMs, set: digestOf(given.schedules) };
+    // Two renewals may fail.
+    this.renewMs = ttlMs / 3;
+  }
+
+  start(): Promise<void> {
+    this.running = this.step();
+    return this.running;
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    await this.running;
+    if (!this.mayBeDeclared) return;
+    try {
+      await this.engine.declarations.withdraw(this.given.queue, this.declaration);
+    } catch (error) {
+      this.logger.debug(`withdrawing the schedules of queue '${this.given.queue}': ${messageOf(error)}`);
+    }
+  }
+
+  private async step(): Promise<void> {
+    try {
+      if (this.state === 'declared') await this.renew();
+      else await this.declare();
+      if (this.isLate) this.logger.log(`the schedules of queue '${this.given.queue}' are registered now`);
+      this.isLate = false;
+      this.tries = 0;
+      this.stepIn(this.renewMs);
+    } catch (error) {
+      this.complain(error);
+      this.stepIn(isPassing(error) ? repeatDelay(error, this.tries) : this.renewMs);
+      this.tries += 1;
+    }
+  }
+
+  private stepIn(ms: number): void {
+    if (this.stopped || this.state === 'idle') return;
+    this.timer = setTimeout(() => {
+      this.running = this.step();
+    }, ms);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- declaring
+
+  private async declare(): Promise<void> {
+    const { schedules } = this.given;
+    for (let first = 0; first === 0 || first < schedules.length; first += STEP) {
+      let open = schedules.slice(first, first + STEP);
+      do {
+        // oxlint-disable-next-line no-await-in-loop -- the first step declares what the next ones must not lose
+        open = await this.write(open);
+        if (this.stopped) return;
+      } while (open.length > 0);
+    }
+    if (this.state === 'new') this.state = 'declared';
+  }
+
+  /** Answers those that somebody else changed in between: they have to be looked at again. */
+  private async write(schedules: readonly DeclaredSchedule[]): Promise<DeclaredSchedule[]> {
+    const { queue } = this.given;
+    const seen = await Promise.all(schedules.map((one) => this.compare(one)));
+    const changes = seen.filter((change) => change !== null);
+    this.mayBeDeclared = true;
+    const { outcomes, removed, idle } = await this.engine.declarations.declare(queue, {
+      ...this.declaration,
+      ids: this.given.schedules.map(({ id }) => id),
+      puts: changes.map(({ put }) => put),
+    });
+    const open: DeclaredSchedule[] = [];
+    changes.forEach(({ schedule, put }, i) => {
+      const name = this.named(schedule.id);
+      if (outcomes[i] === 'changed') open.push(schedule);
+      else if (outcomes[i] === 'written')
+        this.logger.log(`${name} ${put.revision === 0 ? 'created' : 'updated'}: ${ruleIn(schedule)}`);
+      else
+        this.warn(`${name} is declared by a live process of another owner; ${schedule.label} was left out`);
+    });
+    this.sayRemoved(removed);
+    if (idle) this.end();
+    return open;
+  }
+
+  /** What has to be written; null where it is there already, or belongs to a person. */
+  private async compare(
+    schedule: DeclaredSchedule,
+  ): Promise<{ schedule: DeclaredSchedule; put: PutSchedule } | null> {
+    const { id, label, made } = schedule;
+    const { now, schedule: there } = await this.engine.schedules.get(this.given.queue, id);
+    const record = ownedRecord(this.declaration.owner, made.record);
+    if (there?.record === record) return null;
+    if (there !== null && ownerOf(there.record) === null) {
+      this.warn(
+        `${this.named(id)} was made with schedules.upsert(), so ${label} was left out; ` +
+          `remove it with schedules.remove(), or give the decorator another id`,
+      );
+      return null;
+    }
+    const put = { id, revision: there?.revision ?? 0, record, nextAt: nextOf(made, there, now) };
+    return { schedule, put };
+  }
+
+  private async renew(): Promise<void> {
+    const answer = await this.engine.declarations.renew(this.given.queue, this.declaration);
+    if (answer.kind === 'renewed') {
+      this.sayRemoved(answer.removed);
+      if (answer.idle) this.end();
+      // A release that has gone may have said otherwise of what this one has too.
+      else if (answer.shifted) await this.declare();
+      return;
+    }
+    this.state = 'new';
+    await this.declare();
+  }
+
+  /** Nothing to stand for, and nothing to look after. */
+  private end(): void {
+    this.state = 'idle';
+    this.mayBeDeclared = false;
+  }
+
+  // --------------------------------------------------------------------------------------------------------- the log
+
+  private named(id: string): string {
+    return `schedule '${quoted(id).slice(1, -1)}' of queue '${this.given.queue}'`;
+  }
+
+  private sayRemoved(ids: readonly string[]): void {
+    for (const id of ids) {
+      this.logger.log(`${this.named(id)} is no longer declared by any process: removed`);
+    }
+  }
+
+  private complain(error: unknown): void {
+    // The engine was closed under it: the process is at its end.
+    if (this.stopped || error instanceof NotRunningError) return;
+    const message = messageOf(error);
+    const { queue, schedules } = this.given;
+    if (schedules.length === 0 || (this.state === 'declared' && isPassing(error))) {
+      this.logger.debug(`the schedules of queue '${queue}' were not looked at, trying on: ${message}`);
+    } else if (isPassing(error)) {
+      this.isLate = true;
+      if (this.tries === 0)
+        this.warn(`the schedules of queue '${queue}' are registered once Redis answers: ${message}`);
+    } else {
+      this.warn(`the schedules of queue '${queue}' cannot be registered, trying on: ${message}`);
+    }
+  }
+
+  /** Each sentence once. */
+  private warn(text: string): void {
+    if (this.warned.has(text)) return;
+    this.warned.add(text);
+    this.logger.warn(text);
+  }
+}
+
+function digestOf(schedules: readonly DeclaredSchedule[]): string {
+  const hash = createHash('sha1');
+  const sorted = schedules.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (const { id, made } of sorted) hash.update(`${id}\n${made.record}\n`);
+  return hash.digest('hex').slice(0, 20);
+}
+
+function ruleIn({ made: { given, rule } }: DeclaredSchedule): string {
+  if ('cron' in given) return `${given.cron} in ${rule.tz}`;
+  return `every ${typeof given.every === 'number' ? `${given.every} ms` : given.every}`;
+}

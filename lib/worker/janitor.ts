@@ -1,0 +1,89 @@
+import { Logger } from '@nestjs/common';
+import type { QueueEngine } from '../contract/engine.js';
+import { isPassing } from '../contract/retry.js';
+
+/** Between two steps in one queue: a heap that has piled up is taken away soon, and work goes before. */
+const BREATH_MS = 10;
+/** Of the interval, by chance, so that processes that started together do not ask together. */
+const JITTER = 0.1;
+/** How long one claim keeps the others away; less than any interval, so that no round is left out. */
+const CLAIM = 0.8;
+
+/**
+ * Takes away what is kept beyond its number or age, also in queues where nothing happens: scripts trim only what they add to.
+ * Of the processes that share their queues one claims a round, takes one look at all of them, and trims those that need
+ * it in small steps. Several at once would be harmless.
+ */
+export class Janitor {
+  private readonly logger = new Logger('QueueWorker');
+  private timer: NodeJS.Timeout | undefined;
+  private round: Promise<void> = Promise.resolve();
+  private wake = () => {};
+  private readonly complained = new Set<string>();
+  private stopped = false;
+
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly queues: () => readonly string[],
+    private readonly intervalMs: number,
+  ) {}
+
+  /** Safe twice. */
+  start(): void {
+    if (this.timer === undefined && !this.stopped) this.plan();
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    this.wake();
+    await this.round;
+  }
+
+  /** The next round begins when this one is over and its interval has passed. */
+  private plan(): void {
+    const ms = this.intervalMs * (1 - JITTER + 2 * JITTER * Math.random());
+    this.timer = setTimeout(() => {
+      this.round = this.look().finally(() => {
+        if (!this.stopped) this.plan();
+      });
+    }, ms);
+  }
+
+  /** Never rejects. */
+  private async look(): Promise<void> {
+    const queues = this.queues();
+    try {
+      const claimMs = Math.ceil(this.intervalMs * CLAIM);
+      if (queues.length === 0 || !(await this.engine.upkeep.claimUpkeep(queues, claimMs))) return;
+      for (const queue of await this.engine.upkeep.overgrown(queues)) await this.trim(queue);
+    } catch (error) {
+      // The next round is a while away, which is pause enough.
+      this.logger.debug(`looking after the queues failed, trying on: ${(error as Error).message}`);
+    }
+  }
+
+  /** What is wrong with one queue does not keep it from the others; that Redis is away does. */
+  private async trim(queue: string): Promise<void> {
+    try {
+      while (!this.stopped && (await this.engine.upkeep.trim(queue)) > 0) await this.breathe();
+      this.complained.delete(queue);
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      const text = `queue '${queue}': what is kept for too long cannot be trimmed: ${(error as Error).message}`;
+      if (this.complained.has(queue)) this.logger.debug(text);
+      else this.logger.error(text);
+      this.complained.add(queue);
+    }
+  }
+
+  private breathe(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, BREATH_MS);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

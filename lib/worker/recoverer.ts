@@ -1,0 +1,119 @@
+import { Logger } from '@nestjs/common';
+import type { QueueEngine } from '../contract/engine.js';
+import { quoted } from '../job/text.js';
+
+/** Of which process a worker was, where that is known. */
+export type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
+
+export interface RecovererLimits {
+  readonly leaseMs: number;
+  readonly maxStalls: number;
+}
+
+/** What became of the jobs of a silent worker, in numbers. */
+interface Taken {
+  /** Without those that were cancelled. */
+  readonly count: number;
+  readonly dead: number;
+  readonly cancelled: number;
+}
+
+/**
+ * Looks after workers that went silent. Every exchange says when the first lease of another worker ends; shortly before that
+ * one look is taken, and one more before the next lease ends for as long as others hold jobs. So a dead worker's jobs run
+ * again as soon as its lease is over, and nobody looks where nothing is held.
+ */
+export class Recoverer {
+  private readonly timers = new Map<string, { at: number; timer: NodeJS.Timeout }>();
+  /** Of each queue, the worker of this process: while it can look it is not silent. */
+  private readonly own = new Map<string, string>();
+  /** While a lease is in doubt every exchange reports it as over; looking before the doubt can end is in vain. */
+  private readonly notBefore = new Map<string, number>();
+  private readonly logger = new Logger('QueueWorker');
+  /** Two beats: where all leases end at once, by a step of the clock, one beat of a living worker may just have been missed. */
+  private readonly doubtMs: number;
+  private stopped = false;
+
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly limits: RecovererLimits,
+    private readonly processOf: FindProcess = async () => null,
+  ) {
+    this.doubtMs = limits.leaseMs / 2;
+  }
+
+  /** In this queue the first lease of another worker than ours ends in `leaseInMs`. */
+  watch(queue: string, worker: string, leaseInMs: number | null): void {
+    this.own.set(queue, worker);
+    if (leaseInMs === null) return;
+    const inDoubtMs = (this.notBefore.get(queue) ?? 0) - performance.now();
+    // Where it seems to end later than a lease can, the clock of Redis was stepped back, and somebody has to see it.
+    const endsInMs = Math.min(leaseInMs, this.limits.leaseMs);
+    this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs, inDoubtMs));
+  }
+
+  stop(): void {
+    this.stopped = true;
+    for (const { timer } of this.timers.values()) clearTimeout(timer);
+    this.timers.clear();
+  }
+
+  private lookIn(queue: string, ms: number): void {
+    if (this.stopped) return;
+    const at = performance.now() + ms;
+    const planned = this.timers.get(queue);
+    // That look plans the next one.
+    if (planned && planned.at <= at) return;
+    if (planned) clearTimeout(planned.timer);
+    const timer = setTimeout(() => {
+      this.timers.delete(queue);
+      this.look(queue).catch((error: Error) => {
+        this.logger.debug(`queue '${queue}': looking for silent workers failed, trying on: ${error.message}`);
+        this.lookIn(queue, this.doubtMs);
+      });
+    }, ms);
+    this.timers.set(queue, { at, timer });
+  }
+
+  private async look(queue: string): Promise<void> {
+    const { leaseMs } = this.limits;
+    let nextMs = Infinity;
+    for (const { worker, endsInMs } of await this.engine.overdue(queue, leaseMs)) {
+      if (this.stopped) return;
+      if (worker === this.own.get(queue)) continue;
+      const isSure = endsInMs > this.doubtMs && endsInMs <= leaseMs;
+      nextMs = Math.min(nextMs, isSure ? endsInMs - this.doubtMs : await this.recover(queue, worker));
+    }
+    if (nextMs < Infinity) this.lookIn(queue, nextMs);
+  }
+
+  /** Answers after how many ms to look again. */
+  private async recover(queue: string, worker: string): Promise<number> {
+    for (;;) {
+      const answer = await this.engine.recover(queue, { worker, beatMs: this.doubtMs, ...this.limits });
+      if (answer.kind === 'alive') return this.doubtMs;
+      if (answer.kind === 'doubted') {
+        this.notBefore.set(queue, performance.now() + answer.againInMs);
+        return answer.againInMs;
+      }
+      const { waiting, suspects, dead, cancelled } = answer;
+      const count = waiting.length + suspects.length + dead.length;
+      // Nobody waits for it: other workers may have gone silent too.
+      if (count + cancelled.length > 0)
+        void this.tell(queue, worker, { count, dead: dead.length, cancelled: cancelled.length });
+      if (!answer.more || this.stopped) return Infinity;
+    }
+  }
+
+  private async tell(queue: string, worker: string, taken: Taken): Promise<void> {
+    const { count, dead, cancelled } = taken;
+    const process = await this.processOf(worker).catch(() => null);
+    const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
+    const fate =
+      (dead > 0 ? `, ${dead} of them are dead as stalled` : '') +
+      (cancelled > 0 ? `; ${cancelled} that were cancelled have ended` : '');
+    this.logger.warn(
+      `queue '${queue}': worker ${worker}${place} went silent; ${count} jobs of it go back to the line${fate}`,
+    );
+  }
+}
