@@ -29,6 +29,7 @@ export {
   JobNotFoundError,
   WrongStateError,
   PartialBulkError,
+  ResultNotKeptError,
   JobFailedError,
   WaitTimeoutError,
 } from './errors/acts.js';

@@ -153,6 +153,7 @@ export {
   NotReplicatedError,
   NotRunningError,
   PartialBulkError,
+  ResultNotKeptError,
   PayloadTooLargeError,
   ProcessorScopeError,
   QueueConflictError,

@@ -3,7 +3,7 @@ import { forbiddenImports, importCycles } from './support/rooms.js';
 import { longFiles, longFunctions, numberedSlots, strayScripts } from './support/shape.js';
 import { sourcesIn, type SourceFile } from './support/sources.js';
 
-const MAX_FILE_LINES = 400;
+const MAX_FILE_LINES = 600;
 const MAX_FUNCTION_LINES = 70;
 
 const file = (path: string, text: string): SourceFile => ({ path, text });

@@ -52,6 +52,8 @@ export interface StoredJob {
   readonly logs: readonly string[];
   /** JSON of what the handler returned, where it was kept. */
   readonly result: string | null;
+  /** Why the result of a completed job could not be stored. */
+  readonly resultFault: string | null;
   readonly attempt: number | null;
   readonly durationUs: number | null;
 }

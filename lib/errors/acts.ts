@@ -93,10 +93,32 @@ export class JobFailedError extends GodwitError {
 }
 
 /**
- * The awaited job did not end in time; it goes on.
+ * The awaited job completed, but what its handler returned is not stored: it was added before without `retention`, its result
+ * is larger than `maxPayloadBytes` or cannot be written as JSON, or the queue keeps fewer completed jobs (`completed.max`).
  *
  * @example
- * if (error instanceof WaitTimeoutError) throw new RequestTimeoutException(`job ${error.jobId} goes on`);
+ * if (error instanceof ResultNotKeptError) console.warn(`job ${error.jobId} is done: ${error.why}`);
+ */
+export class ResultNotKeptError extends GodwitError {
+  readonly code = 'GODWIT_RESULT_NOT_KEPT';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Id of the job. */
+    readonly jobId: string,
+    /** Why there is no result. */
+    readonly why: string,
+  ) {
+    super(`job ${show(jobId)} in queue '${queue}' completed, but its result is not stored: ${why}`);
+  }
+}
+
+/**
+ * The awaited job did not end in time. It was not stopped: unless someone removed it, it will still run.
+ *
+ * @example
+ * if (error instanceof WaitTimeoutError) throw new RequestTimeoutException(`job ${error.jobId} takes longer`);
  */
 export class WaitTimeoutError extends GodwitError {
   readonly code = 'GODWIT_WAIT_TIMEOUT';
@@ -110,7 +132,7 @@ export class WaitTimeoutError extends GodwitError {
     readonly waitedMs: number,
   ) {
     super(
-      `job ${show(jobId)} in queue '${queue}' did not end within ${waitedMs} ms; it goes on and can be looked up by its id`,
+      `job ${show(jobId)} in queue '${queue}' did not end within ${waitedMs} ms; it was not stopped, look it up by its id`,
     );
   }
 }

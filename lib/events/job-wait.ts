@@ -1,7 +1,13 @@
 import { skip, type Subscription } from 'rxjs';
 import type { AdminVerbs, StoredJob } from '../contract/admin-verbs.js';
 import { within } from '../contract/retry.js';
-import { JobFailedError, JobNotFoundError, NotRunningError, WaitTimeoutError } from '../errors.js';
+import {
+  JobFailedError,
+  JobNotFoundError,
+  NotRunningError,
+  ResultNotKeptError,
+  WaitTimeoutError,
+} from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { EventsStatus } from './event-status.js';
@@ -16,11 +22,12 @@ export interface PreparedWait {
    */
   readonly ready: Promise<void>;
   /**
-   * What the handler returned, as far as it was kept; else undefined. Call it once, when the job was added. Waits at most
+   * What the handler returned; undefined only if it returned nothing. Call it once, when the job was added. Waits at most
    * `timeoutMs`. `duplicate`: the job was in the queue before, so it may have ended already.
    *
-   * Rejects with `JobFailedError` when the job died, was removed or was cancelled, `WaitTimeoutError` when the time is over, `JobNotFoundError` when
-   * it is gone and nobody saw how it ended, `NotRunningError` when the application stops.
+   * Rejects with `JobFailedError` if the job died, was removed or was cancelled, `ResultNotKeptError` if it completed and its result
+   * is not stored, `WaitTimeoutError` after the timeout, `JobNotFoundError` if the job is gone and how it ended is not known,
+   * `NotRunningError` if the application stops.
    */
   outcome(timeoutMs: number, options?: { readonly duplicate?: boolean }): Promise<unknown>;
   /** Stops listening, where `outcome` will not be called. Safe at any time. */
@@ -37,6 +44,10 @@ const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
 const GONE_MS = 1_500;
 /** What was cancelled longer before the wait was another job of the same id; the clock of Redis is known so exactly. */
 const CLOCKS_MS = 1_000;
+
+export const NO_RETENTION =
+  'the job was added without retention, or the queue keeps no more completed jobs (completed.max)';
+const REPLACED = 'another job has taken its id since';
 
 type Cancelled = Awaited<ReturnType<AdminVerbs['cancelled']>>;
 type Result = { readonly value: unknown } | { readonly error: Error };
@@ -75,10 +86,7 @@ export class JobWait implements PreparedWait {
     const duplicate = options.duplicate ?? false;
     this.begun ||= duplicate;
     const result = new Promise<Result>((resolve) => (this.finish = resolve));
-    const deadline = setTimeout(
-      () => this.settle({ error: new WaitTimeoutError(this.queue, this.id, timeoutMs) }),
-      Math.min(timeoutMs, MAX_TIMER_MS),
-    );
+    const deadline = setTimeout(() => this.expire(timeoutMs), Math.min(timeoutMs, MAX_TIMER_MS));
     this.watching = this.events.status$.pipe(skip(1)).subscribe((status) => this.onStatus(status));
     if (this.begun && this.end) this.onEnd(this.end);
     else if (duplicate) void this.ask();
@@ -149,7 +157,7 @@ export class JobWait implements PreparedWait {
       const cancelled = job ? null : await this.engine.cancelled(this.queue, this.id);
       this.judge(job, cancelled, end === this.end ? end : undefined);
     } catch (error) {
-      if (error instanceof NotRunningError || error instanceof SyntaxError) this.settle({ error });
+      if (error instanceof NotRunningError) this.settle({ error });
     }
     this.asking = false;
     if (this.askAgain) {
@@ -163,9 +171,9 @@ export class JobWait implements PreparedWait {
   /** `end`: the event that had been seen when the state was asked for. */
   private judge(job: StoredJob | null, cancelled: Cancelled, end: EndEvent | undefined): void {
     if (job?.state === 'completed') {
-      this.settle({ value: job.result === null ? undefined : JSON.parse(job.result) });
+      this.settle(resultOf(this.queue, job));
     } else if (end?.type === 'completed') {
-      this.settle({ value: undefined }); // completed, and by its options leaves nothing
+      this.settle(this.notKept(job ? REPLACED : NO_RETENTION));
     } else if (job?.state === 'dead') {
       this.settle({ error: this.died(job.failure?.reason ?? 'unknown', job.failure) });
     } else if (job) {
@@ -184,6 +192,19 @@ export class JobWait implements PreparedWait {
     this.finish?.(result);
   }
 
+  private notKept(why: string): Result {
+    return { error: new ResultNotKeptError(this.queue, this.id, why) };
+  }
+
+  /** The time is over. A job that is known to be gone is not said to take longer. */
+  private expire(timeoutMs: number): void {
+    const error =
+      this.goneSince === undefined
+        ? new WaitTimeoutError(this.queue, this.id, timeoutMs)
+        : new JobNotFoundError(this.queue, this.id);
+    this.settle({ error });
+  }
+
   private died(reason: string, failure: FailureRecord | null): Error {
     return deathOf(this.queue, this.id, reason, failure);
   }
@@ -197,6 +218,17 @@ export class JobWait implements PreparedWait {
 
   private failed(reason: string, message: string): Error {
     return new JobFailedError(this.queue, this.id, reason, message);
+  }
+}
+
+/** What the handler of a completed job returned. */
+export function resultOf(queue: string, { id, result, resultFault }: StoredJob): Result {
+  const notKept = (why: string) => ({ error: new ResultNotKeptError(queue, id, why) });
+  if (resultFault !== null) return notKept(resultFault);
+  try {
+    return { value: result === null ? undefined : JSON.parse(result) };
+  } catch {
+    return notKept('what is stored is not JSON');
   }
 }
 

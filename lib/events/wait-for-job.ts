@@ -64,8 +64,8 @@ export class JobWaiter {
 /**
  * Waits until a job that is in the queue already has ended.
  *
- * @returns what its handler returned, undefined where that was not kept
- * @throws JobFailedError, WaitTimeoutError, JobNotFoundError
+ * @returns what its handler returned
+ * @throws JobFailedError, ResultNotKeptError, WaitTimeoutError, JobNotFoundError
  */
 export async function waitForJob(
   waiter: JobWaiter,

@@ -39,11 +39,19 @@ export interface SettledRun {
   readonly outcome: Outcome;
 }
 
+/** What a completed job leaves. */
+export interface KeptResult {
+  /** JSON of what the handler returned; undefined if it returned nothing, or if its result could not be stored. */
+  readonly result: string | undefined;
+  /** Why its result could not be stored. */
+  readonly resultFault?: string;
+}
+
 /** How one run ended. */
 export type Outcome =
   | {
       readonly kind: 'completed';
-      readonly keep?: { readonly forMs: number; readonly result: string | undefined };
+      readonly keep?: KeptResult & { readonly forMs: number };
     }
   | {
       readonly kind: 'retried';

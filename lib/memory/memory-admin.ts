@@ -162,6 +162,7 @@ function storedJob(job: MemoryJob): StoredJob {
     progress,
     logs: [...logs],
     result: end?.result ?? null,
+    resultFault: end?.resultFault ?? null,
     attempt: end?.attempt ?? null,
     durationUs: end?.durationUs ?? null,
   };

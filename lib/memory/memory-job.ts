@@ -1,15 +1,13 @@
-import type { FailureRecord } from '../job/outcome.js';
+import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** Where a job stands. It is in one place, since it has but one field for it. */
 export type Place = 'wait' | 'suspects' | 'prioritized' | 'delayed' | 'active' | 'completed' | 'dead';
 
 /** How a job ended that is kept. */
-export interface EndRecord {
+export interface EndRecord extends KeptResult {
   readonly at: number;
   readonly attempt: number;
   readonly durationUs: number;
-  /** JSON. */
-  readonly result: string | undefined;
 }
 
 /** A job with all that is known of it. */

@@ -94,12 +94,12 @@ class Settling {
     }
   }
 
-  private keep(run: SettledRun, { forMs, result }: NonNullable<OutcomeOf<'completed'>['keep']>): void {
+  private keep(run: SettledRun, { forMs, ...kept }: NonNullable<OutcomeOf<'completed'>['keep']>): void {
     const job = this.held(run);
     if (!job) return;
     const { now } = this.queue;
     const { attempt, durationUs } = run;
-    this.queue.keep(job, now + forMs, { at: now, attempt, durationUs, result });
+    this.queue.keep(job, now + forMs, { at: now, attempt, durationUs, ...kept });
     this.rowOf(run).processed += 1;
   }
 

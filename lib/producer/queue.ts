@@ -142,8 +142,10 @@ export class Queue<Jobs = any> {
    *
    * @typeParam Result what a handler returns of which no definition says it
    * @returns what the handler returned, as JSON gives it back
-   * @throws {JobFailedError} when it died, was removed or was cancelled
-   * @throws {WaitTimeoutError} when it did not end in time; it goes on
+   * @throws {JobFailedError} if it died, was removed or was cancelled
+   * @throws {ResultNotKeptError} if it completed, but its result is not stored
+   * @throws {JobNotFoundError} if it is gone and how it ended is not known
+   * @throws {WaitTimeoutError} if it did not end in time; it is not stopped
    * @throws {InvalidOptionError} for `waitTimeout`, and everything `add` throws
    */
   async addAndWait<Result = never, Name extends NameIn<Jobs> = NameIn<Jobs>>(

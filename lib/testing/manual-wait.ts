@@ -1,9 +1,10 @@
-import { JobFailedError, WaitTimeoutError } from '../errors.js';
-import { deathOf } from '../events/job-wait.js';
+import { JobFailedError, ResultNotKeptError, WaitTimeoutError, type GodwitError } from '../errors.js';
+import { deathOf, NO_RETENTION, resultOf } from '../events/job-wait.js';
 import type { EndWait } from '../producer/queue.js';
 import { QueueTestingError } from './errors.js';
 import type { Hands } from './hands.js';
 import type { TestBench } from './test-bench.js';
+import type { JobRun } from './records.js';
 import type { TimeWalk } from './time-walk.js';
 
 /**
@@ -29,21 +30,27 @@ export class ManualWait implements EndWait {
   async outcome(_: number, { waitMs }: { readonly waitMs: number }): Promise<unknown> {
     const { queue, id, bench, hands } = this;
     const untilMs = bench.clock.now() + waitMs;
+    let ran: JobRun | undefined;
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- one step after the other
       const job = await bench.engine.admin.get(queue, id);
-      if (!job) throw await this.gone();
-      if (job.state === 'completed') return job.result === null ? undefined : JSON.parse(job.result);
+      if (!job) throw await this.gone(ran);
+      if (job.state === 'completed') {
+        const result = resultOf(queue, job);
+        if ('error' in result) throw result.error;
+        return result.value;
+      }
       if (job.state === 'dead') throw deathOf(queue, id, job.failure?.reason ?? 'unknown', job.failure);
-      if (job.state === 'active') await this.running();
-      else if (job.state === 'waiting') await hands.runNext(queue, 'addAndWait()', (one) => one.id === id);
+      if (job.state === 'active') ran = await this.running();
+      else if (job.state === 'waiting')
+        ran = await hands.runNext(queue, 'addAndWait()', (one) => one.id === id);
       else await this.delayed(job.dueAt ?? untilMs, untilMs, waitMs);
     }
   }
 
-  private async running(): Promise<void> {
+  private async running(): Promise<JobRun> {
     const run = this.hands.running(this.queue, this.id);
-    if (run) return void (await run);
+    if (run) return run;
     throw new QueueTestingError(`addAndWait(): job '${this.id}' of queue '${this.queue}' runs elsewhere`);
   }
 
@@ -52,7 +59,8 @@ export class ManualWait implements EndWait {
     if (dueAt > untilMs) throw new WaitTimeoutError(this.queue, this.id, waitMs);
   }
 
-  private async gone(): Promise<JobFailedError> {
+  private async gone(ran: JobRun | undefined): Promise<GodwitError> {
+    if (ran?.outcome === 'completed') return new ResultNotKeptError(this.queue, this.id, NO_RETENTION);
     const cancelled = await this.bench.engine.admin.cancelled(this.queue, this.id);
     const [reason, message] = cancelled
       ? ['cancelled', cancelled.reason]

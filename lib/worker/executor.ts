@@ -1,5 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { messageOf } from '../errors/thrown.js';
+import type { KeptResult } from '../job/outcome.js';
 import { encodeResult } from '../job/payload.js';
 import { isThenable } from '../job/thenable.js';
 import { validatePayload } from '../job/validate.js';
@@ -77,9 +78,7 @@ export class Executor {
     if (run.closed) return this.tooLate(run, 'returned', handler);
     const forMs = run.policy.retentionMs;
     run.outcome =
-      forMs > 0
-        ? { kind: 'completed', keep: { forMs, result: this.encode(run, value, handler) } }
-        : COMPLETED;
+      forMs > 0 ? { kind: 'completed', keep: { forMs, ...this.encode(run, value, handler) } } : COMPLETED;
     this.close(run);
   }
 
@@ -93,14 +92,15 @@ export class Executor {
   }
 
   /** The work is done, and doing it twice because its result cannot be kept would be worse than not keeping it. */
-  private encode(run: Run, value: unknown, handler: HandlerEntry): string | undefined {
+  private encode(run: Run, value: unknown, handler: HandlerEntry): KeptResult {
     try {
-      return encodeResult(value, this.queue.maxPayloadBytes);
+      return { result: encodeResult(value, this.queue.maxPayloadBytes) };
     } catch (error) {
+      const resultFault = messageOf(error);
       this.logger.warn(
-        `${jobText(run.queue, run.id)}: ${handler.label} completed, but its result is not kept: ${messageOf(error)}`,
+        `${jobText(run.queue, run.id)}: ${handler.label} completed, but its result is not kept: ${resultFault}`,
       );
-      return undefined;
+      return { result: undefined, resultFault };
     }
   }
 

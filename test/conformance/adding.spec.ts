@@ -44,6 +44,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect(await t.engine.admin.get(QUEUE, 'kept')).toMatchObject({
       state: 'waiting',
       result: null,
+      resultFault: null,
       endedAt: null,
     });
   });

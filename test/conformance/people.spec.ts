@@ -28,7 +28,15 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
   it('see everything about one job', async () => {
     await oneOfEach();
     const nothing = { failed: 0, stalls: 0, failure: null, failedAt: null, dueAt: null, endedAt: null };
-    const fresh = { ...nothing, worker: null, progress: null, logs: [], result: null, attempt: null };
+    const fresh = {
+      ...nothing,
+      worker: null,
+      progress: null,
+      logs: [],
+      result: null,
+      resultFault: null,
+      attempt: null,
+    };
     const common = { ...fresh, durationUs: null };
     expect(await get('waiting')).toEqual({ ...common, ...idAndBody('waiting'), state: 'waiting' });
     expect(await get('prioritized')).toEqual({ ...common, ...idAndBody('prioritized'), state: 'waiting' });

@@ -251,6 +251,43 @@ const waits = (events: boolean) => {
 waits(true);
 waits(false);
 
+it('rejects with a reason when the job completed and its result is not stored, and gives what it has', async () => {
+  const gate = latch('the gate');
+  const handlers: Handlers = {
+    large: () => 'x'.repeat(3_000),
+    odd: () => ({ n: 5n }),
+    slow: () => gate.promise.then(() => 'done'),
+    nothing: () => undefined,
+  };
+  const { queue, ended } = await bootQueue(redis, { handlers, queue: { maxPayloadBytes: 2_000 } });
+  const outcome = (name: string, options: object) =>
+    queue.addAndWait(name, 1, options).catch((error: unknown) => error);
+  const notKept = { code: 'GODWIT_RESULT_NOT_KEPT', queue: 'work' };
+  for (const [id, why] of [
+    ['large', /takes 3002 bytes, more than maxPayloadBytes/],
+    ['odd', /result\.n is a BigInt/],
+  ] as const) {
+    const expected = { ...notKept, jobId: id, message: expect.stringMatching(why) };
+    expect(await outcome(id, { id })).toMatchObject(expected);
+    // There already, and kept with what is known of it.
+    expect(await outcome(id, { id })).toMatchObject(expected);
+    expect(await queue.get(id)).toMatchObject({ state: 'completed', result: null });
+  }
+  expect(await outcome('nothing', { id: 'n' })).toBeUndefined();
+  expect(await outcome('nothing', { id: 'n' })).toBeUndefined();
+
+  // Added before by someone who does not keep results.
+  await queue.add('slow', 1, { id: 'there' });
+  const waiting = outcome('slow', { id: 'there' });
+  await until(async () => (await queue.get('there'))?.state === 'active', PATIENT);
+  gate.open();
+  await ended('there');
+  expect(await waiting).toMatchObject({
+    code: expect.stringMatching(/^GODWIT_(RESULT_NOT_KEPT|JOB_NOT_FOUND)$/),
+    jobId: 'there',
+  });
+});
+
 it('rejects when the awaited job is removed', async () => {
   const { queue, said } = await bootQueue(redis);
   const waiting = queue.addAndWait('never', 1, { id: 'r' }).catch((error: unknown) => error);

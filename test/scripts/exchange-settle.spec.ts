@@ -70,6 +70,7 @@ describe('completed', () => {
     expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({
       state: 'completed',
       result: null,
+      resultFault: null,
       attempt: 1,
     });
   });

@@ -20,6 +20,7 @@ const FRESH = {
   progress: null,
   logs: [],
   result: null,
+  resultFault: null,
   attempt: null,
   durationUs: null,
 };

@@ -196,4 +196,13 @@ describe('addAndWait, where nothing runs by itself', () => {
     expect(await queue.addAndWait('count', {}, { id: 'c' })).toBe(1);
     expect(await queue.addAndWait('count', {}, { id: 'c' })).toBe(1);
   });
+
+  it('rejects where the job that is there already leaves nothing', async () => {
+    const { queue } = await setBench({ handlers: { work: { count: () => 1 } } });
+    await queue.add('count', {}, { id: 'c' });
+    await expect(queue.addAndWait('count', {}, { id: 'c' })).rejects.toMatchObject({
+      code: 'GODWIT_RESULT_NOT_KEPT',
+      jobId: 'c',
+    });
+  });
 });

@@ -140,7 +140,7 @@ export class FakeEventEngine
   async get(queue: string, id: string): Promise<StoredJob | null> {
     await this.enter('get', `${queue}/${id}`);
     const job = this.jobs.get(id);
-    return job ? ({ id, failure: null, result: null, ...job } as StoredJob) : null;
+    return job ? ({ id, failure: null, result: null, resultFault: null, ...job } as StoredJob) : null;
   }
 
   async cancelled(

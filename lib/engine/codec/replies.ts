@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { FailureRecord } from '../../job/outcome.js';
+import type { FailureRecord, KeptResult } from '../../job/outcome.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
 import type { Place, StoredDeadJob } from '../../contract/upkeep-verbs.js';
@@ -57,11 +57,16 @@ export type RawStoredJob = [
   string,
 ];
 
+interface StoredEnd extends Partial<KeptResult> {
+  readonly attempt: number;
+  readonly us: number;
+}
+
 export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
   const [body, state, at, worker, failed, stalls, failure, result, progress, logs] = raw;
   const [failedAt, failureText] = stamped(failure);
   const [completedAt, endText] = stamped(result);
-  const end = endText === null ? null : (parse(endText) as { attempt: number; us: number; result?: string });
+  const end = endText === null ? null : (parse(endText) as StoredEnd | null);
   return {
     body,
     state,
@@ -75,6 +80,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     progress: progress || null,
     logs: lines(logs),
     result: end?.result ?? null,
+    resultFault: end?.resultFault ?? (state === 'completed' && !end ? 'its record cannot be read' : null),
     attempt: end?.attempt ?? null,
     durationUs: end?.us ?? null,
   };

@@ -1,4 +1,4 @@
-import type { FailureRecord, SettledRun } from '../../job/outcome.js';
+import type { FailureRecord, KeptResult, SettledRun } from '../../job/outcome.js';
 import { deadRecord } from '../../contract/dead-records.js';
 import { EventColumns } from './event-codec.js';
 import { countNames } from './name-counts.js';
@@ -33,7 +33,7 @@ function place(run: SettledRun, lists: SettlementLists): void {
   const { id, outcome } = run;
   switch (outcome.kind) {
     case 'completed':
-      if (outcome.keep) lists.kept.push(id, outcome.keep.forMs, endRecord(run, outcome.keep.result));
+      if (outcome.keep) lists.kept.push(id, outcome.keep.forMs, endRecord(run, outcome.keep));
       return;
     case 'retried': {
       const failure = outcome.failure ? JSON.stringify(outcome.failure) : '';
@@ -48,8 +48,8 @@ function place(run: SettledRun, lists: SettlementLists): void {
   }
 }
 
-function endRecord(run: SettledRun, result: string | undefined): string {
-  return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result });
+function endRecord(run: SettledRun, { result, resultFault }: KeptResult): string {
+  return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result, resultFault });
 }
 
 /** The events of settlements, in the order in which they are told. */
