@@ -14,18 +14,25 @@ export {
   InvalidPayloadError,
   PayloadTooLargeError,
 } from './errors/options.js';
-export { UnknownQueueError, QueueConflictError, MissingRootError, BootstrapError } from './errors/setup.js';
+export {
+  UnknownQueueError,
+  QueueConflictError,
+  MissingRootError,
+  BootstrapError,
+  NestConflictError,
+} from './errors/setup.js';
 export { SchemaViolationError } from './errors/schema.js';
 export type { PayloadIssue, SchemaSide } from './errors/schema.js';
-export { HandlerNotCalledError } from './errors/handlers.js';
-export { NestConflictError } from './errors/nest.js';
-export type { NestCopy } from './errors/nest.js';
-export { ProcessorScopeError } from './errors/scopes.js';
-export { ScheduleNotFoundError } from './errors/schedules.js';
-export { WrapHookError } from './errors/wrap.js';
-
-// What was asked for cannot be done, or did not end well.
 export {
+  HandlerNotCalledError,
+  ProcessorScopeError,
+  WrapHookError,
+  JobAbortedError,
+  UnrecoverableError,
+} from './errors/run.js';
+export type { NestCopy } from './errors/setup.js';
+export {
+  ScheduleNotFoundError,
   JobNotFoundError,
   WrongStateError,
   PartialBulkError,
@@ -33,6 +40,8 @@ export {
   JobFailedError,
   WaitTimeoutError,
 } from './errors/acts.js';
+
+// What was asked for cannot be done, or did not end well.
 
 // Redis, or the way to it.
 export {
@@ -45,5 +54,4 @@ export {
 export type { Applied } from './errors/store.js';
 
 // Inside a running job.
-export { JobAbortedError, UnrecoverableError } from './errors/run.js';
 export type { AbortReason } from './errors/run.js';

@@ -14,8 +14,7 @@ export { QueueRuntime } from './module/queue.runtime.js';
 export type { RuntimeState } from './module/queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export type { HandleDecorator } from './decorators/handle.decorator.js';
-export { InjectDispatcher } from './decorators/inject-dispatcher.decorator.js';
-export { InjectQueue } from './decorators/inject-queue.decorator.js';
+export { InjectDispatcher, InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { OnQueueEvent } from './decorators/on-queue-event.decorator.js';
 export type { OnQueueEventDecorator, OnQueueEventOptions } from './decorators/on-queue-event.decorator.js';
@@ -90,14 +89,12 @@ export type { DeadReason, FailureRecord } from './job/outcome.js';
 // Adding jobs and looking at them.
 export { QueueProducer } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
-export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions } from './producer/queue.js';
-export type { CleanOptions } from './producer/clean-options.js';
+export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions, CleanOptions } from './producer/queue.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
-export type { TemplateIn, UpsertResult } from './producer/schedules.js';
-export type { ScheduleSnapshot } from './producer/schedule-snapshot.js';
+export type { TemplateIn, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';
 
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';
@@ -105,9 +102,8 @@ export type { QueueInfo } from './inspect/queue-inspector.js';
 export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/worker-info.js';
 
 // Events.
-export { QueueEvents } from './events/queue-events.js';
+export { QueueEvents, ofType } from './events/queue-events.js';
 export type { SinceOption } from './events/queue-events.js';
-export { ofType } from './events/of-type.js';
 export type { EventsStatus } from './events/event-status.js';
 export type { CancelAnswer } from './contract/admin-verbs.js';
 export { EVENT_TYPES } from './contract/engine.js';

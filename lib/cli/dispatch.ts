@@ -3,11 +3,10 @@ import { openTasks, type OpenTasks } from '../engine/open-tasks.js';
 import { isPassing, repeatDelay, within } from '../contract/retry.js';
 import { GodwitError, RedisRefusedError } from '../errors.js';
 import type { RedisConnection } from '../options/connection.js';
-import { BackOff } from './back-off.js';
 import type { DispatchOptions } from './dispatch-options.js';
-import { LinkNews } from './link-news.js';
 import type { Output } from './output.js';
 import { Table } from './table.js';
+import type { LinkEvent } from '../contract/engine.js';
 
 /** A call that is not answered in this time is taken for a silent socket, whose connection is made anew. */
 const CALL_MS = 2_000;
@@ -90,4 +89,77 @@ async function runUntil(signal: AbortSignal, loop: DispatchLoop, tasks: OpenTask
 function placeOf(url: string): string {
   const { hostname, port } = new URL(url);
   return `${hostname || 'localhost'}:${port || '6379'}`;
+}
+
+/** Seconds to wait after each look in a row that moved nothing; the last one again and again. */
+const SECONDS = [0, 1, 1, 2, 3, 5, 8, 13] as const;
+
+/** How long to wait while nothing is due. */
+export class BackOff {
+  private idle = 0;
+
+  /**
+   * Ms to wait after a look: none as long as tasks are moved, then as long as the table says, but never beyond the moment at
+   * which the next task is due.
+   */
+  after({ dispatched, dueInMs }: { readonly dispatched: number; readonly dueInMs: number | null }): number {
+    if (dispatched > 0) {
+      this.idle = 0;
+      return 0;
+    }
+    const seconds = SECONDS[Math.min(this.idle, SECONDS.length - 1)]!;
+    this.idle += 1;
+    return Math.min(seconds * 1000, dueInMs ?? Infinity);
+  }
+}
+
+/** Says once that Redis cannot be reached or does not serve, and once that it does. */
+class LinkNews {
+  private isAway = false;
+  private wasThere = false;
+
+  constructor(
+    /** As a person may read it: without a password. */
+    private readonly place: string,
+    private readonly say: (text: string) => void,
+    /** Called when it is there again. */
+    private readonly back: () => void,
+  ) {}
+
+  /** What the connection tells of itself. */
+  readonly heard = ({ state, error }: LinkEvent): void => {
+    if (state === 'down') this.away(error);
+    else if (!error) this.there();
+  };
+
+  /** It is not there, or does not serve. */
+  away(error: unknown): void {
+    if (this.isAway || isRefusal(error)) return;
+    this.isAway = true;
+    const why = reasonOf(error);
+    const what = this.wasThere ? `lost Redis at ${this.place}` : `cannot reach Redis at ${this.place}`;
+    this.say(`${what}${why && ` (${why})`}; trying again until it is there`);
+  }
+
+  /** It has answered. */
+  there(): void {
+    const again = this.wasThere ? ' again' : '';
+    this.wasThere = true;
+    if (!this.isAway) return;
+    this.isAway = false;
+    this.say(`Redis at ${this.place} is there${again}`);
+    this.back();
+  }
+}
+
+/** What Redis answers to a connection ends the command, or fails the next call: either says it in better words. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof GodwitError) return !isPassing(error);
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** Where a name has several addresses, Node's error of all of them has no message. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  return error.message || (error as NodeJS.ErrnoException).code || error.name;
 }

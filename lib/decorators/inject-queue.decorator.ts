@@ -1,6 +1,6 @@
 import { Inject } from '@nestjs/common';
 import type { AnyDefinition } from '../job/define-job.js';
-import { getQueueToken } from './metadata.js';
+import { getQueueToken, getDispatcherToken } from './metadata.js';
 
 /**
  * Injects the `Queue` handle of one queue. The module that asks for it imports `QueueModule.registerQueue` for that
@@ -11,4 +11,15 @@ import { getQueueToken } from './metadata.js';
  */
 export function InjectQueue(queue: string | AnyDefinition): ParameterDecorator & PropertyDecorator {
   return Inject(getQueueToken(queue));
+}
+
+/**
+ * Injects the `Dispatcher` of this name, or of this `delayedKey` where it was given none. The module that asks for it imports
+ * `QueueModule.registerDispatcher` for it, or a module that exports it.
+ *
+ * @example
+ * constructor(@InjectDispatcher('mails') private readonly mails: Dispatcher) {}
+ */
+export function InjectDispatcher(name: string): ParameterDecorator & PropertyDecorator {
+  return Inject(getDispatcherToken(name));
 }

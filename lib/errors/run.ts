@@ -1,5 +1,6 @@
 import { GodwitError } from './base.js';
 import { show } from './show.js';
+import { messageOf, stackOf } from './thrown.js';
 
 /**
  * Why the signal of a run was aborted: it took longer than its `timeout`, the application stops, its worker was taken for dead, or
@@ -43,5 +44,85 @@ export class UnrecoverableError extends GodwitError {
 
   constructor(message = 'the handler says that another attempt cannot help', options?: { cause?: unknown }) {
     super(message, options);
+  }
+}
+
+/**
+ * An instance of a request-scoped or durable processor, or something that it injects, could not be made for a job. The attempt has
+ * failed as if its handler had thrown; `cause` is what was thrown.
+ *
+ * @example
+ * if (error instanceof ProcessorScopeError) console.error(error.className, error.cause);
+ */
+export class ProcessorScopeError extends GodwitError {
+  readonly code = 'GODWIT_PROCESSOR_SCOPE';
+
+  constructor(
+    /** The processor. */
+    readonly className: string,
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Id of the job. */
+    readonly jobId: string,
+    /** What failed, as the beginning of a sentence. */
+    what: string,
+    cause: unknown,
+  ) {
+    super(`${what} for job ${show(jobId)} of queue '${queue}': ${messageOf(cause)}`, { cause });
+    // Where it was thrown says which class it was; where it was caught says nothing.
+    const frames = stackOf(cause)?.match(/^ +at .*$/gm);
+    if (frames) this.stack = [`${this.name}: ${this.message}`, ...frames].join('\n');
+  }
+}
+
+const SENTENCES = {
+  'next-not-called':
+    'returned without calling next(), so the handler did not run; return next(), or throw why not',
+  'next-called-twice':
+    'called next() twice, and the handler ran once; call it once: to try again is for `attempts`',
+  'next-called-late': 'called next() after it had returned; the handler did not run: return next()',
+} as const;
+
+/**
+ * A hook of `forRoot().wrap` did not call `next()` once. The attempt failed like any other.
+ *
+ * @example
+ * if (error instanceof WrapHookError) console.error(error.hook, error.fault);
+ */
+export class WrapHookError extends GodwitError {
+  readonly code = 'GODWIT_WRAP_HOOK';
+
+  constructor(
+    /** Which: `forRoot().wrap[1] (withTenant)`. */
+    readonly hook: string,
+    /** What it did. */
+    readonly fault: keyof typeof SENTENCES,
+    options?: { cause?: unknown },
+  ) {
+    super(`${hook} ${SENTENCES[fault]}`, options);
+  }
+}
+
+/**
+ * An interceptor ended the run before it began. The attempt failed like any other.
+ *
+ * @example
+ * if (error instanceof HandlerNotCalledError) console.error(`an interceptor of ${error.handler} ended early`);
+ */
+export class HandlerNotCalledError extends GodwitError {
+  readonly code = 'GODWIT_HANDLER_NOT_CALLED';
+
+  constructor(
+    /** `Class.method` of the handler. */
+    readonly handler: string,
+    /** What the interceptor did, as a phrase. */
+    how = 'ended without a value and without calling the handler',
+    options?: { cause?: unknown },
+  ) {
+    super(
+      `an interceptor of ${handler} ${how}; ` +
+        `return next.handle(), or a value that is the result of the job: of(value)`,
+      options,
+    );
   }
 }

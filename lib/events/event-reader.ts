@@ -1,7 +1,6 @@
 import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../contract/engine.js';
 import { EventLane, type Listener } from './event-lane.js';
 import { StatusTeller } from './event-status.js';
-import { Signal } from './signal.js';
 
 /** The part of the engine that events need. */
 export type EventEngine = Pick<
@@ -282,4 +281,29 @@ export class EventReader {
 function backoff(failures: number): number {
   const full = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** failures);
   return Math.round(full * (1 - BACKOFF_MS.jitter * Math.random()));
+}
+
+/** A pause that can be ended early. It does not keep the process alive. */
+class Signal {
+  private waiters = new Set<() => void>();
+
+  /** Ends all running waits. */
+  fire(): void {
+    const waiters = this.waiters;
+    this.waiters = new Set();
+    for (const wake of waiters) wake();
+  }
+
+  /** Resolves with the next `fire`, or after `maxMs`. */
+  wait(maxMs?: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.waiters.delete(wake);
+        resolve();
+      };
+      const timer = maxMs === undefined ? undefined : setTimeout(wake, maxMs).unref();
+      this.waiters.add(wake);
+    });
+  }
 }

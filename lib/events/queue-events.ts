@@ -1,11 +1,10 @@
-import type { Observable } from 'rxjs';
-import type { EventType } from '../contract/engine.js';
+import { type Observable, filter, type OperatorFunction } from 'rxjs';
+import { type EventType, EVENT_TYPES } from '../contract/engine.js';
 import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
 import type { EventEngine, ListenOptions } from './event-reader.js';
 import { EventReaders } from './event-readers.js';
 import type { EventsStatus } from './event-status.js';
 import { GuardedObservable } from './guarded-observable.js';
-import { setOfTypes } from './of-type.js';
 import { isEnd, type EventOf, type QueueEvent } from './queue-event.js';
 
 /** From where on to be told. */
@@ -149,4 +148,29 @@ function checkSince(path: string, since: string | undefined): number | undefined
   const number = typeof since === 'string' && /^\d{1,16}$/.test(since) ? Number(since) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;
   throw new InvalidOptionError(path, 'the id of an event: a whole number in decimal, as a string', since);
+}
+
+/**
+ * RxJS operator that lets only events of these types through, and narrows to them.
+ *
+ * @throws InvalidOptionError for a type that does not exist.
+ * @example
+ * events.all().pipe(ofType('dead')).subscribe((event) => pager.alert(event.queue, event.reason));
+ */
+export function ofType<Type extends EventType>(
+  ...types: Type[]
+): OperatorFunction<QueueEvent, EventOf<Type>> {
+  const wanted = setOfTypes(types);
+  return filter((event: QueueEvent): event is EventOf<Type> => wanted.has(event.type));
+}
+
+/** @throws InvalidOptionError for a type that does not exist. */
+export function setOfTypes(types: readonly EventType[]): ReadonlySet<EventType> {
+  const wanted = new Set(types);
+  for (const type of wanted) {
+    if (!EVENT_TYPES.includes(type)) {
+      throw new InvalidOptionError('ofType()', `one of ${EVENT_TYPES.join(', ')}`, type);
+    }
+  }
+  return wanted;
 }

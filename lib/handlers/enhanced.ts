@@ -10,9 +10,10 @@ import type { Handler } from '../worker/handler.js';
 import { createContextCreator, standInFor, type CallArgs } from './context-creator.js';
 import { enhancerFaults } from './faults.js';
 import { FilterFinder, FilterStep } from './filters.js';
-import { jobParams } from './job-params.js';
 import { QUEUE_CONTEXT, QueueExecutionContext } from './queue-context.js';
 import { methodOn, type HandlerTarget } from './target.js';
+import { JOB_PARAMS } from '../decorators/metadata.js';
+import type { Job } from '../job/job.js';
 
 const OPTIONS = { guards: true, interceptors: true, filters: false } as const;
 const KINDS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
@@ -85,3 +86,25 @@ export class Enhancers {
     };
   }
 }
+
+type ParamsFactory = NonNullable<Parameters<ExternalContextCreator['create']>[4]>;
+
+/** What the parameter decorators of the library take out of the job. */
+export const jobParams: ParamsFactory = {
+  exchangeKeyForValue(type, property, [job]: [Job<any>]) {
+    switch (type) {
+      case JOB_PARAMS.data:
+        return typeof property === 'string' ? job.data?.[property] : job.data;
+      case JOB_PARAMS.job:
+        return job;
+      case JOB_PARAMS.id:
+        return job.id;
+      case JOB_PARAMS.attempt:
+        return job.attempt;
+      case JOB_PARAMS.signal:
+        return job.signal;
+      default:
+        return undefined;
+    }
+  },
+};

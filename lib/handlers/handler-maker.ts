@@ -1,8 +1,8 @@
 import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import type { Handler } from '../worker/handler.js';
-import { directHandler, directHandlerWithContext } from './direct.js';
 import { Enhancers } from './enhanced.js';
 import type { HandlerTarget } from './target.js';
+import { QueueExecutionContext } from './queue-context.js';
 
 /** Makes what a pool calls, once for a handler: the method itself, or the way to it through the enhancers. */
 export class HandlerMaker {
@@ -41,4 +41,18 @@ export class HandlerMaker {
   enhanced(target: HandlerTarget): Handler {
     return this.enhancers.handler(target);
   }
+}
+
+/** Calls the method and nothing else. It is looked up at each call, so that a test may replace it on the instance. */
+export function directHandler(instance: Record<string, any>, method: string): Handler {
+  return (job) => instance[method](job);
+}
+
+/** The same for a method that takes the context too. */
+export function directHandlerWithContext(
+  instance: Record<string, any>,
+  method: string,
+  label: string,
+): Handler {
+  return (job) => instance[method](job, new QueueExecutionContext(job, label));
 }

@@ -10,7 +10,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { DiscoveryService, ExternalContextCreator, ModulesContainer } from '@nestjs/core';
+import { DiscoveryService, ExternalContextCreator, ModulesContainer, ApplicationConfig } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -31,7 +31,6 @@ import type { QueueEngine } from '../contract/engine.js';
 import { BootstrapError, MissingRootError } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { QueueEvents } from '../events/queue-events.js';
-import { globalEnhancers } from '../handlers/global-enhancers.js';
 import { HandlerMaker } from '../handlers/handler-maker.js';
 import { scopedHandler } from '../handlers/scoped.js';
 import { wrappedHandler } from '../handlers/wrapped.js';
@@ -43,6 +42,7 @@ import {
   resolveModuleOptions,
   type QueueModuleOptions,
   type ResolvedModuleOptions,
+  type EnhancerKind,
 } from '../options/module-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
 import { configKeys, configsInUse } from './named-configs.js';
@@ -264,4 +264,36 @@ function checkSettings(
   const options = substitute ? substitute.options(given) : given;
   if (options === undefined && configKeys(discovery).length === 0) throw new MissingRootError();
   return collectFaults((report) => resolveModuleOptions(options, report));
+}
+
+/** Those of the application that take part in jobs, as they are at the start. */
+function globalEnhancers(
+  application: ExternalContextCreator,
+  kinds: readonly EnhancerKind[],
+): { readonly config: ApplicationConfig; readonly faults: readonly string[] } {
+  const { applicationConfig: given } = (application as unknown as WithContainer).container;
+  const config = new ApplicationConfig();
+  const scoped = {
+    guards: given.getGlobalRequestGuards(),
+    interceptors: given.getGlobalRequestInterceptors(),
+    pipes: given.getGlobalRequestPipes(),
+    filters: given.getGlobalRequestFilters(),
+  };
+  if (kinds.includes('guards')) config.useGlobalGuards(...given.getGlobalGuards());
+  if (kinds.includes('interceptors')) config.useGlobalInterceptors(...given.getGlobalInterceptors());
+  if (kinds.includes('pipes')) config.useGlobalPipes(...given.getGlobalPipes());
+  if (kinds.includes('filters')) config.useGlobalFilters(...given.getGlobalFilters());
+  const faults = kinds.flatMap((kind) =>
+    scoped[kind].map(
+      ({ metatype }) =>
+        `forRoot().enhancers.global takes in ${metatype?.name}, which is request-scoped; ` +
+        `make it a singleton, put it on the processors instead, or leave '${kind}' out`,
+    ),
+  );
+  return { config, faults };
+}
+
+/** Where Nest keeps the configuration of an application, which has no token. */
+interface WithContainer {
+  readonly container: { readonly applicationConfig: ApplicationConfig };
 }

@@ -13,7 +13,7 @@ import { QueueInspector } from '../inspect/queue-inspector.js';
 import { generateId } from '../job/job-id.js';
 import { Declarer } from '../schedule/declarer.js';
 import { Recoverer } from '../worker/recoverer.js';
-import { Scheduler } from '../schedule/scheduler.js';
+import { Scheduler } from '../schedule/schedule-timer.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { isMemory } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';

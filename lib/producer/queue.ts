@@ -2,27 +2,26 @@ import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
-import { checkCancelReason } from '../job/cancel-reason.js';
 import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
 import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
-import { quoted } from '../job/text.js';
-import { parseDuration } from '../job/duration.js';
+import { quoted, faultOfText } from '../job/text.js';
+import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
-import { field, integer, readable, refuse, shape } from '../options/check.js';
+import { field, integer, readable, refuse, shape, duration, oneOf } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
 import { addInChunks } from './bulk.js';
-import { checkClean, type CleanOptions } from './clean-options.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
 import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
+import type { CleanCall } from '../contract/upkeep-verbs.js';
 
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 
@@ -350,4 +349,45 @@ export class Queue<Jobs = any> {
   private async addDefined(job: AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
     return this.enqueuer.add(await this.factory.ofDefinition(job, data, options, 'add()'));
   }
+}
+
+const MAX_BYTES = 1000;
+const DEFAULT = 'no reason was given';
+
+/** One line, since events and logs carry it. @throws {InvalidOptionError} */
+function checkCancelReason(reason: unknown, path: string): string {
+  if (reason === undefined) return DEFAULT;
+  if (faultOfText(reason, MAX_BYTES) === undefined) return reason as string;
+  const rule = `1 to ${MAX_BYTES} bytes of well-formed text without control characters`;
+  throw new InvalidOptionError(path, rule, reason);
+}
+
+/** What `Queue.clean` takes. */
+export interface CleanOptions {
+  /**
+   * `completed` and `dead` jobs grow old from their end on, `waiting` and `delayed` ones from when they were added. The line of
+   * waiting jobs is looked at from its head, until 200 in a row are too young: since it is first in, first out, only jobs that came
+   * back to it, or to it late, may be older behind them.
+   */
+  readonly state: 'completed' | 'dead' | 'waiting' | 'delayed';
+  /** Only those that are older. @default 0: of any age */
+  readonly olderThan?: Duration;
+  /** At most so many jobs, 1 to 1,000. @default 1000 */
+  readonly limit?: number;
+}
+
+const MOST = 1000;
+
+const readClean = shape({
+  state: field('state', oneOf('completed', 'dead', 'waiting', 'delayed')),
+  olderThan: field('olderThanMs', duration()),
+  limit: field('limit', integer(1, MOST)),
+});
+
+/** @throws {InvalidOptionError} */
+export function checkClean(options: CleanOptions): CleanCall {
+  const { state, olderThanMs = 0, limit = MOST } = readClean(options, 'clean()', refuse)!;
+  if (state === undefined)
+    throw new InvalidOptionError('clean().state', `one of 'completed', 'dead', 'waiting', 'delayed'`, state);
+  return { state, olderThanMs, limit };
 }

@@ -1,13 +1,15 @@
-import type { Logger } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
+import { createHash } from 'node:crypto';
 import type { QueueEngine } from '../contract/engine.js';
 import type { FireAnswer, FireSchedule, StoredSchedule } from '../contract/schedule-verbs.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { RedisUnavailableError } from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { quoted } from '../job/text.js';
-import { occurrence } from './occurrence.js';
-import { planFiring } from './plan.js';
-import { readRecord } from './record.js';
+import { readRecord, type Schedule } from './record.js';
+import { encodeBody } from '../job/job-record.js';
+import type { CheckedRule } from '../options/schedule-options.js';
+import { lastBetween, nextAfter } from './times.js';
 
 const COMPLAIN_MS = 10_000;
 /** Before the next try where trying is of no use at once: Redis refuses, or what is due cannot be read. */
@@ -168,4 +170,112 @@ function* batches(calls: readonly FireSchedule[]): Generator<FireSchedule[]> {
     bytes += size;
   }
   if (batch.length > 0) yield batch;
+}
+
+/** The job of one occurrence, as the store takes it. */
+export interface Occurrence {
+  readonly id: string;
+  readonly body: string;
+  readonly at: number;
+  readonly dueAt: number;
+  readonly priority?: number;
+}
+
+/** The job that every process would make of the same occurrence. */
+export function occurrence(scheduleId: string, schedule: Schedule, at: number, now: number): Occurrence {
+  const id = `${scheduleId}@${new Date(at).toISOString()}`;
+  const dueAt = at + Math.floor(share(id) * schedule.rule.jitterMs);
+  const { options, template } = schedule;
+  const body = encodeBody(template.name, now, { ...options, dueAt }, JSON.stringify(template.data));
+  return { id, body, at, dueAt, ...(options.priority !== undefined && { priority: options.priority }) };
+}
+
+/** Evenly spread from 0 to 1, and the same for the same id. */
+function share(id: string): number {
+  return createHash('sha1').update(id).digest().readUInt32BE(0) / 2 ** 32;
+}
+
+/** What becomes of a schedule whose time has come. */
+export interface Plan {
+  /** Occurrences that make a job now, earliest first. */
+  readonly occurrences: readonly number[];
+  /** Where it goes on; null: nowhere. In the past where more is to be made up than fits one plan. */
+  readonly nextAt: number | null;
+}
+
+/** What is later than this is late, however long the interval. */
+const LATE_MS = 60_000;
+
+/**
+ * Which of the occurrences from `seenAt` up to now make a job. The last of them is on time unless a minute or the next
+ * occurrence has passed since; what is not on time has been missed.
+ *
+ * @param seenAt the next time as it is stored: an occurrence, whatever the zone's rules have become since.
+ * @param room how many jobs one plan may make.
+ */
+export function planFiring(rule: CheckedRule, seenAt: number, now: number, room: number): Plan {
+  const { missed, overlap } = rule;
+  const second = nextAfter(rule, seenAt);
+  const isOnly = second === null || second > now;
+  const nextAt = isOnly ? second : nextAfter(rule, now);
+  const last = isOnly ? seenAt : (lastBetween(rule, 1, second, now).at(-1) ?? seenAt);
+  if (missed === 'skip') {
+    const graceMs = Math.min(LATE_MS, (nextAt ?? Infinity) - last);
+    return { occurrences: now - last <= graceMs ? [last] : [], nextAt };
+  }
+  // Where each replaces the one before, only the last would stay.
+  if (isOnly || missed === 'once' || overlap === 'replace') return { occurrences: [last], nextAt };
+  const all = lastBetween(rule, rule.maxMissed, second, now);
+  if (all.length < rule.maxMissed) all.unshift(seenAt);
+  return { occurrences: all.slice(0, room), nextAt: all[room] ?? nextAt };
+}
+
+/** Queues that were silent for so long are asked whether they have schedules that nobody has told of; those that sleep never are. */
+const SILENCE_MS = 6_000;
+const ROUND_MS = 2_000;
+
+/**
+ * Makes the jobs of schedules when their time comes, for the queues that this process serves. Every process does; the store
+ * decides which of them was first. Each exchange tells when the next occurrence is due, so that what is made or resumed elsewhere
+ * is known at once; a queue that makes no exchanges, since all its slots are taken or it is paused, is asked within 8 s.
+ */
+export class Scheduler {
+  private readonly lines = new Map<string, ScheduleLine>();
+  private readonly logger = new Logger('QueueScheduler');
+  private timer: NodeJS.Timeout | undefined;
+  private stopped = false;
+
+  constructor(private readonly engine: QueueEngine) {}
+
+  /** Looks after this queue from now on; its first exchange tells what there is. */
+  add(queue: string): void {
+    if (this.stopped || this.lines.has(queue)) return;
+    this.lines.set(queue, new ScheduleLine(this.engine, queue, this.logger));
+    this.timer ??= setTimeout(() => this.askSilent(), ROUND_MS);
+  }
+
+  /** The first occurrence of this queue is due in so many ms; null: it has none. */
+  hear(queue: string, dueInMs: number | null): void {
+    this.lines.get(queue)?.hear(dueInMs);
+  }
+
+  stop(): void {
+    this.stopped = true;
+    if (this.timer) clearTimeout(this.timer);
+    for (const line of this.lines.values()) line.stop();
+  }
+
+  private askSilent(): void {
+    const since = performance.now() - SILENCE_MS;
+    const silent = [...this.lines].filter(([, line]) => line.heardAt < since).map(([queue]) => queue);
+    (silent.length === 0 ? Promise.resolve([]) : this.engine.schedules.scheduled(silent))
+      .then((found) => {
+        for (const queue of found) this.hear(queue, 0);
+      })
+      // That Redis is away is said by its connection, and the next round asks again.
+      .catch(() => undefined)
+      .finally(() => {
+        if (!this.stopped) this.timer = setTimeout(() => this.askSilent(), ROUND_MS);
+      });
+  }
 }

@@ -5,8 +5,12 @@ import { messageOf } from '../errors/thrown.js';
 import { QueueInspector, type QueueInfo } from '../inspect/queue-inspector.js';
 import type { JobCounts } from '../job/job-state.js';
 import { QueueRuntime } from '../module/queue.runtime.js';
-import { beyondLimits, idleWorkers, type Findings, type QueueWorkers } from './findings.js';
-import { checkHealthOptions, type QueueHealthOptions } from './health-options.js';
+import {
+  checkHealthOptions,
+  type QueueHealthOptions,
+  type CheckedHealthOptions,
+  type CheckedLimits,
+} from './health-options.js';
 
 /** A queue as a health check shows it. */
 export interface QueueHealth {
@@ -125,4 +129,57 @@ async function withinTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** A sentence for each thing that is not as it should be. */
+interface Findings {
+  readonly down: readonly string[];
+  readonly degraded: readonly string[];
+}
+
+/** What the workers of this process do for a queue. */
+interface QueueWorkers {
+  readonly queue: string;
+  readonly state: string;
+}
+
+/** Workers of this process that do not run. */
+function idleWorkers(workers: readonly QueueWorkers[]): string[] {
+  return workers
+    .filter(({ state }) => state !== 'running')
+    .map(
+      ({ queue, state }) => `the workers of queue '${queue}' are ${state === 'new' ? 'not started' : state}`,
+    );
+}
+
+/** Queues that are beyond a limit; each limit is said once, as down or as degraded. */
+function beyondLimits(queues: readonly QueueInfo[], options: CheckedHealthOptions): Findings {
+  const down = queues.flatMap((info) => beyond(info, options.down));
+  const lower = (info: QueueInfo): CheckedLimits => ({
+    maxWaiting: isBeyond(info.counts.waiting, options.down.maxWaiting)
+      ? undefined
+      : options.degraded.maxWaiting,
+    maxOldestMs: isBeyond(info.oldestWaitingMs, options.down.maxOldestMs)
+      ? undefined
+      : options.degraded.maxOldestMs,
+  });
+  return { down, degraded: queues.flatMap((info) => beyond(info, lower(info))) };
+}
+
+function beyond(
+  { name, counts, oldestWaitingMs }: QueueInfo,
+  { maxWaiting, maxOldestMs }: CheckedLimits,
+): string[] {
+  const found: string[] = [];
+  if (isBeyond(counts.waiting, maxWaiting))
+    found.push(`${counts.waiting} jobs wait in queue '${name}', more than ${maxWaiting}`);
+  if (isBeyond(oldestWaitingMs, maxOldestMs))
+    found.push(
+      `a job of queue '${name}' has waited for ${oldestWaitingMs} ms, longer than ${maxOldestMs} ms`,
+    );
+  return found;
+}
+
+function isBeyond(value: number | null, limit: number | undefined): boolean {
+  return value !== null && limit !== undefined && value > limit;
 }

@@ -1,4 +1,5 @@
 import type { OnApplicationBootstrap, OnModuleInit, Type } from '@nestjs/common';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { BootstrapError, InvalidOptionError } from '../errors.js';
 import { toQueueEvent, type QueueEvent } from '../events/queue-event.js';
 import type { QueueEvents } from '../events/queue-events.js';
@@ -12,14 +13,14 @@ import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { QueueRegistry } from '../module/queue.registry.js';
 import type { QueueRuntime } from '../module/queue.runtime.js';
 import { Hands } from './hands.js';
-import { awaitIdle } from './idle.js';
 import { ManualWait } from './manual-wait.js';
 import type { JobRun } from './records.js';
 import { LoneRun, readRun, type RunOptions } from './run-one.js';
 import type { TestBench } from './test-bench.js';
 import { TestQueue, type DrainOptions } from './test-queue.js';
 import { TimeWalk } from './time-walk.js';
-import { awaitTold } from './told.js';
+import { QueueTestingError } from './errors.js';
+import { within } from '../contract/retry.js';
 
 /** Options of `advance` and `advanceTo`. */
 export interface AdvanceOptions extends DrainOptions {
@@ -272,4 +273,70 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
 function limitOf(what: string, options: DrainOptions = {}): number {
   const { limit = DEFAULT_LIMIT } = options;
   return integer(1, 10_000_000)(limit, `${what}.limit`, refuse) ?? DEFAULT_LIMIT;
+}
+
+/** Waits until workers that run by themselves have nothing to do. */
+async function awaitIdle(bench: TestBench, hands: Hands, timeoutMs: number): Promise<void> {
+  if (hands.isManual) {
+    throw new QueueTestingError(
+      'idle(): nothing runs by itself here; run what waits with drain(), or use QueueTestingModule.forRoot({ autoStart: true })',
+    );
+  }
+  const until = performance.now() + timeoutMs;
+  for (;;) {
+    const next = nextStir(bench);
+    // oxlint-disable-next-line no-await-in-loop -- asked again each time something has changed
+    const busy = await whatIsLeft(bench, hands.queues);
+    const leftMs = until - performance.now();
+    if (busy === '' || leftMs <= 0) {
+      next.cancel();
+      if (busy === '') return;
+      throw new QueueTestingError(`idle(): after ${timeoutMs} ms there is still work: ${busy}`);
+    }
+    // oxlint-disable-next-line no-await-in-loop -- see above
+    await next.within(leftMs);
+  }
+}
+
+/** `''` where there is nothing. */
+async function whatIsLeft(bench: TestBench, queues: readonly string[]): Promise<string> {
+  const counts = await Promise.all(
+    queues.map(async (queue) => ({ queue, ...(await bench.engine.admin.counts(queue)) })),
+  );
+  return counts
+    .map(({ queue, waiting, active, paused }) => ({ queue, active, waiting: paused ? 0 : waiting }))
+    .filter(({ waiting, active }) => waiting + active > 0)
+    .map(({ queue, waiting, active }) => `${active} running and ${waiting} waiting in queue '${queue}'`)
+    .join(', ');
+}
+
+/** The next time that something may have changed, from now on. */
+function nextStir(bench: TestBench) {
+  let stop!: () => void;
+  const stirred = new Promise<void>((resolve) => {
+    stop = bench.onStir(resolve);
+  });
+  return {
+    cancel: stop,
+    async within(ms: number): Promise<void> {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+      await Promise.race([stirred, late]);
+      clearTimeout(timer);
+      stop();
+    },
+  };
+}
+
+/** A listener may have much to do, and a test is not held up by that. */
+const PATIENCE_MS = 2_000;
+
+/** Resolves once those who listen to events have been told all that was said so far, and `@OnQueueEvent` methods have done with it. */
+function awaitTold(events: QueueEvents, listeners: Listeners): Promise<void> {
+  return within(PATIENCE_MS, tellAll(events, listeners));
+}
+
+async function tellAll(events: QueueEvents, listeners: Listeners): Promise<void> {
+  await Promise.all(events.reader.queues().map((queue) => events.caughtUp(queue)));
+  await listeners.idle();
 }

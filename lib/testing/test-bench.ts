@@ -9,7 +9,6 @@ import type { EndWait } from '../producer/queue.js';
 import type { Substitute } from '../module/substitute.js';
 import { QueueTestingError } from './errors.js';
 import { Records } from './records.js';
-import { TestClock } from './test-clock.js';
 import { watchEngine, type EngineWatcher } from './watched-engine.js';
 
 /**
@@ -126,4 +125,27 @@ function readTime(now: unknown = Date.now()): number {
   if (Number.isSafeInteger(ms) && ms >= 0) return ms;
   const rule = "a date, ms since 1970 or a text like '2026-01-01T09:00:00Z'";
   throw new InvalidOptionError('QueueTestingModule.forRoot().now', rule, now);
+}
+
+/**
+ * The clock of a test. It stands still unless it is moved; one that ticks goes on with the real time from where it is, for workers that
+ * run by themselves.
+ */
+class TestClock {
+  private origin = performance.now();
+
+  /** @param startMs ms since 1970. */
+  constructor(
+    private startMs: number,
+    private readonly ticks: boolean,
+  ) {}
+
+  now(): number {
+    return this.ticks ? this.startMs + Math.floor(performance.now() - this.origin) : this.startMs;
+  }
+
+  /** Never back: what is due would no longer be. */
+  moveTo(ms: number): void {
+    this.startMs += Math.max(0, ms - this.now());
+  }
 }

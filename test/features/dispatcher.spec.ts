@@ -1,7 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { getDispatcherToken } from '#lib/decorators/metadata.js';
-import { InjectDispatcher } from '#lib/decorators/inject-dispatcher.decorator.js';
+import { InjectDispatcher } from '#lib/decorators/inject-queue.decorator.js';
 import { Dispatcher, type DispatcherStatus } from '#lib/dispatcher/dispatcher.js';
 import { BootstrapError } from '#lib/errors.js';
 import type { DispatcherOptions } from '#lib/options/dispatcher-options.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EventsStatus } from '#lib/events/event-status.js';
-import { ofType } from '#lib/events/of-type.js';
+import { ofType } from '#lib/events/queue-events.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { Job } from '#lib/job/job.js';
 import {

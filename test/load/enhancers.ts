@@ -9,8 +9,8 @@ import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { ApplicationConfig, ExternalContextCreator, ModulesContainer, NestFactory } from '@nestjs/core';
 import { Attempt, JobData, JobId, Signal } from '#lib/decorators/job-params.decorator.js';
 import { HandlerMaker } from '#lib/handlers/handler-maker.js';
-import { jobParams } from '#lib/handlers/job-params.js';
-import { directHandler } from '#lib/handlers/direct.js';
+import { jobParams } from '#lib/handlers/enhanced.js';
+import { directHandler } from '#lib/handlers/handler-maker.js';
 import type { HandledJob, Handler } from '#lib/worker/handler.js';
 
 const { values } = parseArgs({

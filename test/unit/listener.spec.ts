@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEvent } from '#lib/events/queue-event.js';
-import { Backlog } from '#lib/handlers/listeners/backlog.js';
+import { Backlog } from '#lib/handlers/listeners/listener.js';
 import { Listener, type ListenerLimits } from '#lib/handlers/listeners/listener.js';
 import { latch, until } from '../support/wait.js';
 

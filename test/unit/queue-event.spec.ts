@@ -3,7 +3,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import { EVENT_TYPES, type EventType, type RawEvent } from '#lib/contract/engine.js';
 import { InvalidOptionError } from '#lib/errors.js';
 import type { DeadReason, FailureRecord } from '#lib/job/outcome.js';
-import { ofType } from '#lib/events/of-type.js';
+import { ofType } from '#lib/events/queue-events.js';
 import { isEnd, toQueueEvent, type QueueEvent } from '#lib/events/queue-event.js';
 
 const failure: FailureRecord = { name: 'TypeError', message: 'no', attempt: 2 };

@@ -12,7 +12,7 @@ import {
   UnknownQueueError,
   WrongStateError,
 } from '#lib/errors.js';
-import { ofType } from '#lib/events/of-type.js';
+import { ofType } from '#lib/events/queue-events.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkScheduleRule } from '#lib/schedule/check.js';
-import { occurrence } from '#lib/schedule/occurrence.js';
-import { planFiring } from '#lib/schedule/plan.js';
+import { occurrence } from '#lib/schedule/schedule-timer.js';
+import { planFiring } from '#lib/schedule/schedule-timer.js';
 import { isSameTiming, makeSchedule, readRecord } from '#lib/schedule/record.js';
 import { decodeBody } from '#lib/job/job-record.js';
 
