@@ -4,7 +4,7 @@ import type { CommandLink } from './wire/connections.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { Link } from './wire/link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
-import { isForgotten, isPassing, msUntil } from '../contract/retry.js';
+import { isForgotten, isPassing } from '../contract/retry.js';
 
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;
@@ -25,7 +25,7 @@ export class RedisStore {
 
   constructor(
     private readonly prefix: string,
-    /** How long one call may take before its socket counts as silent. */
+    /** How long a connection may be silent while a call waits for its answer. */
     readonly callMs: number,
     /** Told what each server says of itself before it is used; what it throws refuses the server. */
     private readonly onInfo: (info: string) => void,
@@ -65,21 +65,19 @@ export class RedisStore {
     args: ArgValues<A>,
     lists = {} as ListValues<L>,
     more?: readonly string[],
-    withinMs = this.callMs,
   ): Promise<Reply> {
-    return this.call(script, script.encode(keys, args, lists, more), withinMs);
+    return this.call(script, script.encode(keys, args, lists, more), this.callMs);
   }
 
   /** The same with what `EVALSHA` takes encoded already. */
-  call<Reply>(script: Encoded<Reply>, args: Arg[], withinMs: number): Promise<Reply> {
+  call<Reply>(script: Encoded<Reply>, args: Arg[], silentMs: number, until = Infinity): Promise<Reply> {
     const { link } = this;
-    if (!link) return this.callFirst(script, args, withinMs);
+    if (!link) return this.callFirst(script, args, silentMs, until);
     // One that a new server had to ask for would be overtaken by calls behind it: what was added first would come last.
-    if (!this.sent.has(script)) return this.callInFull(link, script, args, withinMs);
-    const deadline = performance.now() + withinMs;
-    return link.send(script.name, 'evalsha', args, withinMs).then(script.reply, (error: unknown) => {
+    if (!this.sent.has(script)) return this.callInFull(link, script, args, silentMs, until);
+    return link.send(script.name, 'evalsha', args, silentMs, until).then(script.reply, (error: unknown) => {
       if (!isForgotten(error)) throw error;
-      return this.callInFull(link, script, args, msUntil(deadline));
+      return this.callInFull(link, script, args, silentMs, until);
     });
   }
 
@@ -87,21 +85,27 @@ export class RedisStore {
     link: CommandLink,
     script: Encoded<Reply>,
     args: Arg[],
-    withinMs: number,
+    silentMs: number,
+    until: number,
   ): Promise<Reply> {
     this.sent.add(script);
-    return link.send(script.name, 'eval', inFull(script.text, args), withinMs).then(script.reply);
+    return link.send(script.name, 'eval', inFull(script.text, args), silentMs, until).then(script.reply);
   }
 
   /** Async, as there may be no connection any more, and `call` does not throw. */
-  private async callFirst<Reply>(script: Encoded<Reply>, args: Arg[], withinMs: number): Promise<Reply> {
+  private async callFirst<Reply>(
+    script: Encoded<Reply>,
+    args: Arg[],
+    silentMs: number,
+    until: number,
+  ): Promise<Reply> {
     this.commands.open();
-    return this.call(script, args, withinMs);
+    return this.call(script, args, silentMs, until);
   }
 
   /** @param near a key on whose server to run a command that names none. */
   async command(verb: string, name: string, args: Value[], near?: string): Promise<any> {
-    return this.commands.send(verb, name, args, this.callMs, near);
+    return this.commands.send(verb, name, args, this.callMs, Infinity, near);
   }
 
   /** Active sets must be declared, so the workers are asked first; a script that sees others says so. */
@@ -164,10 +168,10 @@ export class RedisStore {
 
   private async greet(link: Link): Promise<void> {
     this.sent.clear();
-    const deadline = performance.now() + this.callMs;
+    const { callMs } = this;
     const [info, time] = await Promise.all([
-      link.write('open', 'info', [], deadline) as Promise<string>,
-      link.write('open', 'time', [], deadline) as Promise<[string, string]>,
+      link.write('open', 'info', [], callMs) as Promise<string>,
+      link.write('open', 'time', [], callMs) as Promise<[string, string]>,
     ]);
     this.onInfo(info);
     this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);

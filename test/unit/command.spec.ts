@@ -88,16 +88,31 @@ describe('a command of ours', () => {
       ended: (command: FlatCommand) => void told.push(command),
       explain: (verb: string, error: Error) => new Error(`${verb}: ${error.message}`),
     };
-    const answered = new FlatCommand('lrange', ['key', 0, -1], 'look', 0, sender);
+    const answered = new FlatCommand('lrange', ['key', 0, -1], 'look', 0, Infinity, sender);
     answered.resolve([Buffer.from('a'), [Buffer.from('b')], 1, null]);
     answered.reject(new Error('too late'));
     expect(told).toEqual([answered]);
     expect(await answered.promise).toEqual(['a', ['b'], 1, null]);
-    const failed = new FlatCommand('lrange', ['key', 0, -1], 'look', 0, sender);
+    const failed = new FlatCommand('lrange', ['key', 0, -1], 'look', 0, Infinity, sender);
     failed.reject(new Error('no such list'));
     failed.resolve([Buffer.from('too late')]);
     expect(told).toEqual([answered, failed]);
     await expect(failed.promise).rejects.toThrow('look: no such list');
+  });
+
+  it('stays with its sender when its caller waits no longer, and ends with its answer', async () => {
+    const told: FlatCommand[] = [];
+    const sender = {
+      ended: (command: FlatCommand) => void told.push(command),
+      explain: (_: string, e: Error) => e,
+    };
+    const command = new FlatCommand('get', ['key'], 'look', 1_000, 10, sender);
+    command.expire(new Error('no answer yet'));
+    await expect(command.promise).rejects.toThrow('no answer yet');
+    expect(told).toEqual([]);
+    expect(command.until).toBe(Infinity);
+    command.resolve('an answer');
+    expect(told).toEqual([command]);
   });
 
   it('fails where its answer cannot be read', async () => {

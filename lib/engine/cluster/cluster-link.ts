@@ -10,7 +10,7 @@ import { nameOf, readRedirection, slotOf, SlotMap, type Address, type SlotRange 
 const ASK_MS = 1000;
 /** Longest pause between two looks at the slots while a master cannot be reached: a failover takes seconds. */
 const LOOK_MS = 250;
-/** A call is not made again with less time than this: its node would seem to be silent. */
+/** A call is not made again with less time than this. */
 const LEAST_MS = 250;
 /** A call that is sent on more often than this is in a circle, or the slots move faster than we can follow. */
 const MAX_REDIRECTS = 5;
@@ -58,14 +58,22 @@ export class ClusterLink {
   }
 
   /** As `Link.send`. A call without a key goes to any master, once all of them can be reached, or the time is over. */
-  async send(verb: string, name: string, args: Arg[], withinMs: number, near?: string): Promise<any> {
-    const deadline = performance.now() + withinMs;
+  async send(
+    verb: string,
+    name: string,
+    args: Arg[],
+    silentMs: number,
+    until = Infinity,
+    near?: string,
+  ): Promise<any> {
+    const deadline = Math.min(performance.now() + silentMs, until);
     const slot = near === undefined ? slotOf(name, args) : slotOf('get', [near]);
     let redirects = 0;
     for (let tries = 1; ; tries++) {
       const node = await this.nodeFor(verb, slot, deadline);
       try {
-        return await node.link.send(verb, name, args, Math.max(0, deadline - performance.now()));
+        if (!node.link.isUp) await node.link.whenUp(verb, deadline);
+        return await node.link.write(verb, name, args, silentMs, until);
       } catch (error) {
         // The node is no master any more, and the call was not sent to it.
         if (error instanceof NotRunningError && !this.closed) continue;
@@ -74,7 +82,7 @@ export class ClusterLink {
         const left = deadline - performance.now();
         const delay = PASSING.has(error.reply) ? Math.min(retryDelay(tries), LOOK_MS) : 0;
         if (left - delay < LEAST_MS) throw error;
-        if (next) return next.link.sendAsking(verb, name, args, left);
+        if (next) return next.link.sendAsking(verb, name, args, silentMs, until);
         if (delay > 0) {
           this.lookSoon();
           await pause(delay);
@@ -83,8 +91,8 @@ export class ClusterLink {
     }
   }
 
-  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any> {
-    return this.send(verb, name, args, deadline - performance.now());
+  write(verb: string, name: string, args: Arg[], silentMs: number, until?: number): Promise<any> {
+    return this.send(verb, name, args, silentMs, until);
   }
 
   /** A slot may be on its way to another node. */

@@ -46,23 +46,22 @@ export class SharedBell {
     const link = this.links.of(queue);
     if (!link.isUp) return null;
     const { doorbell } = this.store.keysOf(queue).fixed;
-    const deadline = performance.now() + maxMs + BLOCK_MARGIN_MS;
+    const silentMs = maxMs + BLOCK_MARGIN_MS;
     const bells = [doorbell, this.own, Math.max(0.001, maxMs / 1000)];
     // Where it cannot be waited for, the call has been made all the same, and its answer counts.
-    const rung = link.write('awaitBell', 'bzpopmin', bells, deadline).then(
+    const rung = link.write('awaitBell', 'bzpopmin', bells, silentMs).then(
       (answer: [string, string, string] | null) => (answer?.[0] === doorbell ? answer[1] : null),
       () => null,
     );
-    const made = link.write('claimAtBell', ...call, deadline).catch((error: Error) => error);
+    const made = link.write('claimAtBell', ...call, silentMs).catch((error: Error) => error);
     return Promise.all([rung, made]).then(([member, reply]) => ({ member, reply }));
   }
 
   interrupt(): void {
     const { commands, callMs } = this.store;
-    const deadline = performance.now() + callMs;
     // Both may fail where Redis is away; then the block has ended too.
-    commands.write('interruptBell', 'zadd', [this.own, 0, 'up'], deadline).catch(() => undefined);
-    commands.write('interruptBell', 'pexpire', [this.own, PRIVATE_BELL_MS], deadline).catch(() => undefined);
+    commands.write('interruptBell', 'zadd', [this.own, 0, 'up'], callMs).catch(() => undefined);
+    commands.write('interruptBell', 'pexpire', [this.own, PRIVATE_BELL_MS], callMs).catch(() => undefined);
   }
 
   async close(): Promise<void> {

@@ -180,7 +180,7 @@ export interface EngineSettings {
   readonly connection: RedisConnection | undefined;
   readonly prefix: string;
   readonly leaseMs: number;
-  /** How long one call may take before its socket counts as silent. */
+  /** How long a connection may be silent while a call waits for its answer. */
   readonly callMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;
   /** The most replicas that a queue wants its adds confirmed by. @default 0 */

@@ -39,6 +39,9 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
   before: FlatCommand | undefined;
   after: FlatCommand | undefined;
   isIn = false;
+  /** Bytes it was sent in, nearly; 0 until then. */
+  size = 0;
+  readonly sentAt = performance.now();
   private given: readonly Arg[];
   private isOver = false;
   private fulfil!: (reply: unknown) => void;
@@ -49,8 +52,10 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     args: readonly Arg[],
     /** What it is for, as errors say it. */
     readonly verb = name,
-    /** On the clock of `performance.now()`; for the sender. */
-    readonly deadline = Infinity,
+    /** How long its connection may be silent before it fails; for the sender. */
+    readonly silentMs = Infinity,
+    /** When its caller is told that there is no answer yet, silent or not, on the clock of `performance.now()`. */
+    public until = Infinity,
     private sender: Sender | null = null,
   ) {
     super(name, NONE as Value[], OPTIONS);
@@ -100,6 +105,12 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     if (this.end()) this.refuse(error);
   }
 
+  /** Its caller waits no longer. It stays with the sender, which goes on looking whether its connection is silent. */
+  expire(error: Error): void {
+    this.until = Infinity;
+    this.refuse(error);
+  }
+
   /** Somebody else answers in its place: what becomes of it is told to nobody but those who hold its promise. */
   leaveSender(): void {
     this.sender?.ended(this);
@@ -135,6 +146,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
   override toWritable(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string | Buffer {
     if (this.hasLarge()) return this.writeTo(socket);
     const text = this.encode(lengthOf);
+    this.size = text.length;
     // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
     if (Buffer.byteLength(text) === text.length)
       return text.length < SHORT ? text : Buffer.from(text, 'latin1');
@@ -152,6 +164,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
         continue;
       }
       const bytes = bytesOf(arg);
+      this.size += bytes;
       socket.cork();
       socket.write(text + headOf(bytes));
       socket.write(arg, bytes === arg.length ? 'latin1' : 'utf8');

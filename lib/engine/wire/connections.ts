@@ -12,14 +12,22 @@ export interface CommandLink {
   /** Whether what is sent now goes out at once. */
   readonly isUp: boolean;
   open(): void;
-  /** `near`: a key on whose server to run a command that names none. */
-  send(verb: string, name: string, args: Arg[], withinMs: number, near?: string): Promise<any>;
-  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any>;
+  /** As `Link.send`. `near`: a key on whose server to run a command that names none. */
+  send(
+    verb: string,
+    name: string,
+    args: Arg[],
+    silentMs: number,
+    until?: number,
+    near?: string,
+  ): Promise<any>;
+  write(verb: string, name: string, args: Arg[], silentMs: number, until?: number): Promise<any>;
   /** All or none; null where that cannot be, or not yet, or there are no commands for it: then nothing is sent. */
   transact(
     verb: string,
     commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
-    withinMs: number,
+    silentMs: number,
+    until?: number,
   ): Promise<unknown[]> | null;
   close(): Promise<void>;
 }

@@ -11,13 +11,14 @@ import type { LinkEvent } from '../../contract/engine.js';
 import type { Arg } from './fixed-args.js';
 import { LinkedSet } from '../../contract/linked-set.js';
 import { retryDelay } from '../../contract/retry.js';
+import { Traffic } from './traffic.js';
 
-/** How often a link looks for calls past their deadline; a promise is never older than its deadline plus this. */
-const WATCH_MS = 200;
+/** How often a link looks for calls past their time; a promise is never older than that plus this. */
+const WATCH_MS = 100;
 /** How long a new connection may say nothing while it is set up: `connectTimeout` ends with the TCP handshake. */
 const SETUP_MS = 3000;
 /** A look that comes so much later than it should found the event loop blocked. */
-const BLOCKED_MS = 100;
+const BLOCKED_MS = 200;
 /** With these words a server refuses the caller and not the call: the connection option must be mended, or the server. */
 const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
 /** How long the trial of a transaction may take. */
@@ -26,13 +27,14 @@ const TRY_MS = 3000;
 const CLOSE_MS = 2000;
 
 /**
- * One connection of ours. What ioredis leaves open is closed here: no call waits longer than its deadline (a silent
- * socket is destroyed, so that it reconnects), nothing is ever resent behind the caller's back, a client that has given
- * up is replaced, and every failure says whether the call may have reached Redis.
+ * One connection of ours. It closes the gaps that ioredis leaves: a socket on which no byte moves for as long as a call allows is
+ * destroyed, so that it reconnects, and no caller waits beyond the time it asked for; nothing is ever resent behind the
+ * caller's back, a client that has given up is replaced, and every failure says whether the call may have reached Redis.
  */
 export class Link implements Sender {
   private client: Redis | null = null;
   private readonly pending = new LinkedSet<FlatCommand>();
+  private readonly traffic = new Traffic();
   private watch: NodeJS.Timeout | null = null;
   private readonly waiters = new Set<() => void>();
   private closed = false;
@@ -87,32 +89,41 @@ export class Link implements Sender {
     else if (client.status === 'wait') client.connect().catch(() => undefined); // told through 'error'
   }
 
-  /** Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`, at the latest `withinMs` from now. */
-  send(verb: string, name: string, args: Arg[], withinMs: number): Promise<any> {
-    const deadline = performance.now() + withinMs;
-    if (this.up) return this.write(verb, name, args, deadline);
-    return this.whenUp(verb, deadline).then(() => this.write(verb, name, args, deadline));
+  /**
+   * Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`: where there is no connection for `silentMs`,
+   * where no byte moves on it for so long, and in any case at `until` (by `performance.now()`).
+   */
+  send(verb: string, name: string, args: Arg[], silentMs: number, until = Infinity): Promise<any> {
+    if (this.up) return this.write(verb, name, args, silentMs, until);
+    const deadline = Math.min(performance.now() + silentMs, until);
+    return this.whenUp(verb, deadline).then(() => this.write(verb, name, args, silentMs, until));
   }
 
   /** As `send`, to a node of a cluster that is about to own the slot: it serves such calls one at a time. */
-  async sendAsking(verb: string, name: string, args: Arg[], withinMs: number): Promise<any> {
-    const deadline = performance.now() + withinMs;
-    if (!this.up) await this.whenUp(verb, deadline);
+  async sendAsking(
+    verb: string,
+    name: string,
+    args: Arg[],
+    silentMs: number,
+    until = Infinity,
+  ): Promise<any> {
+    if (!this.up) await this.whenUp(verb, Math.min(performance.now() + silentMs, until));
     // The two leave in one go, so nothing comes between them.
     const [, reply] = await Promise.all([
-      this.write(verb, 'asking', [], deadline),
-      this.write(verb, name, args, deadline),
+      this.write(verb, 'asking', [], silentMs, until),
+      this.write(verb, name, args, silentMs, until),
     ]);
     return reply;
   }
 
   /** As `send`, on whatever state the connection is in. */
-  write(verb: string, name: string, args: Arg[], deadline: number): Promise<any> {
+  write(verb: string, name: string, args: Arg[], silentMs: number, until = Infinity): Promise<any> {
     const client = this.client;
     if (!client) return Promise.reject(new NotRunningError(verb));
-    const command = this.track(new FlatCommand(name, args, verb, deadline, this));
+    const command = this.track(new FlatCommand(name, args, verb, silentMs, until, this));
     try {
       const told = client.sendCommand(command) as Promise<unknown>;
+      this.traffic.sent(command.size);
       if (told !== command.promise) return this.answeredBy(told, command);
     } catch (error) {
       command.reject(error as Error);
@@ -123,7 +134,7 @@ export class Link implements Sender {
   /** Whoever stands before the client may answer in its place: his answer counts, and is waited for as long. */
   private answeredBy(told: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
     sent.leaveSender();
-    const command = this.track(new FlatCommand(sent.name, [], sent.verb, sent.deadline, this));
+    const command = this.track(new FlatCommand(sent.name, [], sent.verb, sent.silentMs, sent.until, this));
     Promise.resolve(told).then(
       (reply) => command.give(reply),
       (error: Error) => command.reject(error),
@@ -139,6 +150,7 @@ export class Link implements Sender {
   /** Told by each command. */
   ended(command: FlatCommand): void {
     this.pending.delete(command);
+    this.traffic.ended(command.size, command.sentAt);
   }
 
   /**
@@ -149,27 +161,26 @@ export class Link implements Sender {
   transact(
     verb: string,
     commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
-    withinMs: number,
+    silentMs: number,
+    until = Infinity,
   ): Promise<unknown[]> | null {
     if (!this.up) return null;
     if (this.canTransact === null) this.tryTransaction();
     if (!this.canTransact) return null;
     const made = commands();
     if (!made) return null;
-    const deadline = performance.now() + withinMs;
-    const queued = [this.write(verb, 'multi', [], deadline)];
-    for (const [name, args] of made) queued.push(this.write(verb, name, args, deadline));
+    const queued = [this.write(verb, 'multi', [], silentMs, until)];
+    for (const [name, args] of made) queued.push(this.write(verb, name, args, silentMs, until));
     // The answer to the last one tells what became of all.
     for (const one of queued) one.catch(() => undefined);
-    return this.write(verb, 'exec', [], deadline);
+    return this.write(verb, 'exec', [], silentMs, until);
   }
 
   /** Where the user of the connection may not say MULTI, what follows it would be made one by one: so an empty one goes first. */
   private tryTransaction(): void {
     this.canTransact = false;
     const { client } = this;
-    const deadline = performance.now() + TRY_MS;
-    const both = [this.write('open', 'multi', [], deadline), this.write('open', 'exec', [], deadline)];
+    const both = [this.write('open', 'multi', [], TRY_MS), this.write('open', 'exec', [], TRY_MS)];
     Promise.all(both).then(
       () => {
         if (client === this.client && this.up) this.canTransact = true;
@@ -203,6 +214,7 @@ export class Link implements Sender {
   private async ready(client: Redis): Promise<void> {
     if (client !== this.client) return;
     readDirectly(client);
+    this.traffic.begin();
     try {
       if (this.noDatabase) throw this.noDatabase;
       await this.greet?.(this);
@@ -295,11 +307,18 @@ export class Link implements Sender {
   }
 
   private checkDeadlines(now: number): void {
+    const { client, traffic } = this;
+    if (client?.stream) traffic.look(client, now);
+    const { movedAt, unseenMs } = traffic;
     let late = false;
     for (const command of this.pending) {
-      if (command.deadline > now) continue;
-      late = true;
-      command.fail(new RedisUnavailableError(command.verb, 'unknown', 'Redis did not answer in time'));
+      const { until, sentAt, silentMs, verb } = command;
+      const isSilent = Math.max(sentAt, movedAt) + silentMs + unseenMs <= now;
+      if (!isSilent && until > now) continue;
+      const error = new RedisUnavailableError(verb, 'unknown', 'Redis did not answer in time');
+      if (isSilent) command.fail(error);
+      else command.expire(error);
+      late ||= isSilent;
     }
     if (late) {
       this.report(new Error(`the ${this.role} connection went silent and was cut`));

@@ -102,13 +102,12 @@ export class Replicator {
     const answers = round.map(({ call, whole, timer }) => {
       clearTimeout(timer);
       const { verb, text, args } = call;
-      const until = Math.min(deadline, now + this.callMs);
-      if (whole) return this.link.write(verb, 'eval', inFull(text, args), until);
-      return this.link.write(verb, 'evalsha', args, until);
+      if (whole) return this.link.write(verb, 'eval', inFull(text, args), this.callMs, deadline);
+      return this.link.write(verb, 'evalsha', args, this.callMs, deadline);
     });
     // In the same go as the scripts: a connection made in between would have written nothing to wait for.
-    const until = Math.min(deadline, now + waitMs + MARGIN_MS);
-    const confirmed: Promise<number> = this.link.write(verb, 'wait', [replication.replicas, waitMs], until);
+    const count = [replication.replicas, waitMs];
+    const confirmed: Promise<number> = this.link.write(verb, 'wait', count, waitMs + MARGIN_MS, deadline);
     await Promise.all([
       ...round.map((pending, i) => this.settle(pending, answers[i]!, confirmed)),
       // The connection is blocked until then, also where every script has failed.
