@@ -239,6 +239,8 @@ export interface ClaimedJob {
   readonly failed: number;
   /** Workers that died with it. */
   readonly stalls: number;
+  /** It has run before although no attempt has failed, or was retried by a person: it does not expire. Else left out. */
+  readonly started?: true;
 }
 
 export type BeatAnswer =

@@ -15,7 +15,7 @@ export interface QueueInfo {
   readonly paused: boolean;
   /**
    * For how many ms the job at the head of the line has waited, counted from when it could first run; null where nothing waits
-   * but jobs that failed before. A job that was snoozed, or that a person has revived, counts from then too.
+   * but jobs that have run before or that a person has retried: they were added long before they came to the line.
    */
   readonly oldestWaitingMs: number | null;
 }

@@ -30,10 +30,7 @@ export interface StoredJobOptions {
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
   readonly priority?: number;
-  /**
-   * When it may first run, ms since 1970; absent where that is when it was added. Written anew where a dead job is given
-   * another life (`retry-dead.lua`): it may take its time to start again.
-   */
+  /** When it may first run, ms since 1970; absent where that is when it was added. */
   readonly runnableAt?: number;
 }
 

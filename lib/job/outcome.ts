@@ -37,6 +37,8 @@ export interface SettledRun {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
   readonly outcome: Outcome;
+  /** Workers that died with it before. */
+  readonly stalls?: number;
 }
 
 /** What a completed job leaves. */
@@ -69,5 +71,5 @@ export type Outcome =
       /** Whether a handler ran and failed, as opposed to a job that could not be run. */
       readonly counted: boolean;
     }
-  /** Given back unfinished, to the head of the line; the attempt is not counted. */
-  | { readonly kind: 'released' };
+  /** Given back unfinished, to the head of the line; the attempt is not counted. `started`: its handler had been called. */
+  | { readonly kind: 'released'; readonly started?: boolean };

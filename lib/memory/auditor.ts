@@ -19,7 +19,7 @@ export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
     facts.see(place, ids(queue[place]));
   facts.see(
     'attempts',
-    those(({ failed }) => failed > 0),
+    those(({ failed, started }) => failed > 0 || started),
   );
   facts.see(
     'stalls',

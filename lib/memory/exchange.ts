@@ -75,7 +75,7 @@ function answer(
   return {
     kind: 'exchanged',
     lost,
-    claimed: claimed.map(({ id, body, failed, stalls }) => ({ id, body, failed, stalls })),
+    claimed: claimed.map(({ claim }) => claim),
     paused: queue.pausedAt !== null,
     dueInMs: queue.dueInMs,
     leaseInMs: queue.leaseOfAnotherInMs(worker.name),

@@ -154,7 +154,7 @@ function storedJob(job: MemoryJob): StoredJob {
     state,
     worker,
     failed,
-    stalls,
+    stalls: end?.stalls ?? stalls,
     failure: job.failureRecord,
     failedAt: failure?.at ?? null,
     dueAt: state === 'delayed' ? Math.round(job.score) : null,
@@ -169,7 +169,7 @@ function storedJob(job: MemoryJob): StoredJob {
 }
 
 /**
- * Those that may have waited longest: the first of each line. What has failed before was added long before it came to its
+ * Those that may have waited longest: the first of each line. What has run before was added long before it came to its
  * line, so it says nothing of how long the line is.
  */
 function* heads({ wait, suspects, prioritized }: MemoryQueue): Generator<MemoryJob> {
@@ -180,8 +180,9 @@ function* heads({ wait, suspects, prioritized }: MemoryQueue): Generator<MemoryJ
   for (const line of [wait, suspects, ranked, starving]) {
     let seen = 0;
     for (const job of line) {
-      if (job.failed === 0) yield job;
-      if (job.failed === 0 || ++seen === LOOK) break;
+      const isNew = job.failed === 0 && !job.started;
+      if (isNew) yield job;
+      if (isNew || ++seen === LOOK) break;
     }
   }
 }

@@ -1,3 +1,4 @@
+import type { ClaimedJob } from '../contract/engine.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** Where a job stands. It is in one place, since it has but one field for it. */
@@ -8,6 +9,7 @@ export interface EndRecord extends KeptResult {
   readonly at: number;
   readonly attempt: number;
   readonly durationUs: number;
+  readonly stalls?: number | undefined;
 }
 
 /** A job with all that is known of it. */
@@ -26,6 +28,8 @@ export class MemoryJob {
   priority = 0;
   /** Attempts that failed. */
   failed = 0;
+  /** It has run before, or was retried by a person: it does not expire. */
+  started = false;
   /** Workers lost. */
   stalls = 0;
   failure: { readonly at: number; readonly json: string } | null = null;
@@ -50,6 +54,13 @@ export class MemoryJob {
     this.firstLine = undefined;
   }
 
+  /** As a worker gets it. */
+  get claim(): ClaimedJob {
+    const { id, body, failed, stalls } = this;
+    const claim = { id, body, failed, stalls };
+    return this.started && failed === 0 ? { ...claim, started: true } : claim;
+  }
+
   /** The first line of its body. */
   get name(): string {
     if (this.firstLine === undefined) {
@@ -67,6 +78,7 @@ export class MemoryJob {
   /** As if it had never been run. */
   forgetTraces(): void {
     this.failed = 0;
+    this.started = false;
     this.stalls = 0;
     this.failure = null;
     this.progress = null;

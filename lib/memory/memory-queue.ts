@@ -196,6 +196,7 @@ export class MemoryQueue {
     this.leave(job);
     job.end = end;
     job.failed = 0;
+    job.started = false;
     job.stalls = 0;
     this.completed.add(job, untilMs);
   }

@@ -8,12 +8,12 @@ import type {
   UpkeepVerbs,
 } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
+import { decodeBody } from '../job/job-record.js';
 import { deadBetween, isAsked } from './dead-walk.js';
 import { sayAll } from './event-log.js';
 import type { Line } from './line.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
-import { renewed } from './renewed.js';
 import type { Verbs } from './verbs.js';
 
 /** Of a line only its head is cleaned: there the oldest are. */
@@ -44,8 +44,8 @@ export class MemoryUpkeep implements UpkeepVerbs {
       for (const job of jobs) {
         q.leave(job);
         job.forgetTraces();
-        job.body = renewed(job.body, q.now);
-        q.lineUp(job, 0);
+        job.started = true;
+        q.lineUp(job, decodeBody(job.body)?.options.priority ?? 0);
       }
       if (jobs.length > 0) q.ring();
       q.say(sayAll('added', jobs), limits);

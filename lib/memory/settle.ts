@@ -60,9 +60,11 @@ class Settling {
     this.each('retried', (run, outcome) => this.retry(run, outcome));
     this.each('dead', (run, outcome) => this.die(run, outcome));
     const released: MemoryJob[] = [];
-    this.each('released', (run) => {
+    this.each('released', (run, { started = false }) => {
       const job = this.goesOn(run);
-      if (job) released.push(job);
+      if (!job) return;
+      job.started ||= started;
+      released.push(job);
     });
     queue.toHead(released);
     for (const [name, row] of this.rows)
@@ -98,8 +100,8 @@ class Settling {
     const job = this.held(run);
     if (!job) return;
     const { now } = this.queue;
-    const { attempt, durationUs } = run;
-    this.queue.keep(job, now + forMs, { at: now, attempt, durationUs, ...kept });
+    const { attempt, durationUs, stalls } = run;
+    this.queue.keep(job, now + forMs, { at: now, attempt, durationUs, stalls, ...kept });
     this.rowOf(run).processed += 1;
   }
 
@@ -107,6 +109,7 @@ class Settling {
     const { queue } = this;
     const job = this.goesOn(run);
     if (!job) return;
+    job.started = true;
     if (outcome.counted) this.countFailed(job, run);
     if (outcome.failure) job.failure = { at: queue.now, json: JSON.stringify(outcome.failure) };
     const delayMs = Math.ceil(outcome.delayMs);

@@ -118,8 +118,8 @@ export class DeadJobs<Jobs = any> {
   }
 
   /**
-   * Gives dead jobs another life: attempts and stalls start again, and so does the time of `expiresIn`. A corrupt job has nothing
-   * to run and stays.
+   * Puts dead jobs back in the line, with their priority: attempts and stalls start again, and `expiresIn` holds no longer. A corrupt
+   * job has nothing to run and stays dead.
    *
    * @param which the id of one job, or a filter; `{}` means all. Of those it fits the ones go that died first, at most `limit`.
    * @returns nothing for one job, for a filter the ids; call it again until there are none.

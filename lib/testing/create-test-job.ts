@@ -55,7 +55,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   const run = new Run(
     id,
     attempt,
-    false,
+    0,
     { name, data, createdAt: createdAt.getTime(), options: {} },
     { ...DEFAULTS, attempts },
     {

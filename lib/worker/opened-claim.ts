@@ -35,14 +35,19 @@ export function openClaim(job: ClaimedJob, { queue, policy, find, voice, now }: 
   }
   const own = body.options === NO_OPTIONS ? policy : mergeJobPolicy(body.options, policy, policy);
   const expires = expiresAt(body, own.expiresInMs);
-  if (expires !== undefined && failed === 0 && now() > expires) {
+  if (expires !== undefined && isNew(job) && now() > expires) {
     const why = `it was not started within ${own.expiresInMs} ms`;
     return { name, outcome: unrunnable('expired', why, failed) };
   }
-  return { run: new Run(job.id, failed + 1, isSuspect(job), body, own, voice), handler };
+  return { run: new Run(job.id, failed + 1, job.stalls, body, own, voice), handler };
+}
+
+/** It has not started before, as far as is known, and nobody has retried it: only such a job expires. */
+function isNew({ failed, stalls, started }: ClaimedJob): boolean {
+  return failed === 0 && stalls === 0 && !started;
 }
 
 /** Jobs that have stalled this often come one at a time. */
-export function isSuspect(job: ClaimedJob): boolean {
+export function isSuspect(job: { readonly stalls: number }): boolean {
   return job.stalls >= 2;
 }

@@ -52,8 +52,7 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
   constructor(
     readonly id: string,
     readonly attempt: number,
-    /** Stalled twice or more: at most one such job at a time for a worker. */
-    readonly suspect: boolean,
+    readonly stalls: number,
     private readonly body: DecodedBody,
     readonly policy: JobPolicy,
     private readonly voice: RunVoice,

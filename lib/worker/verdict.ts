@@ -12,8 +12,11 @@ const MAX_STACK = 16_384;
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
 const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
 
-/** Back to the head of the line, as if it had not been claimed; a cancelled job ends instead. */
-export const RELEASED = { kind: 'released' } as const satisfies Outcome;
+/** Back to the head of the line without a counted attempt; a cancelled job ends instead. */
+export const RELEASED = { kind: 'released', started: true } as const satisfies Outcome;
+
+/** The same for a job whose handler was not called: it may still expire. */
+export const UNSTARTED = { kind: 'released' } as const satisfies Outcome;
 
 /** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
 export type OnBadBackoff = (error: unknown, delayMs: number) => void;

@@ -23,7 +23,7 @@ import { Prefetch } from './prefetch.js';
 import type { Run, RunVoice } from './run.js';
 import type { Seat, Slots, SlotUser } from './slots.js';
 import { Strays, type StraysSide } from './strays.js';
-import { RELEASED } from './verdict.js';
+import { RELEASED, UNSTARTED } from './verdict.js';
 
 export interface WorkerPoolParts {
   readonly engine: QueueEngine;
@@ -351,7 +351,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private leaveSlot(run: Run): void {
     if (!this.runs.delete(run)) return;
     this.seat.leaves();
-    if (run.suspect) this.suspects -= 1;
+    if (isSuspect(run)) this.suspects -= 1;
     this.slotFreed?.();
   }
 
@@ -374,7 +374,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     for (const job of jobs) {
       const name = decodeBody(job.body)?.name ?? '';
       if (isSuspect(job)) this.suspects -= 1;
-      this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: RELEASED });
+      this.exchanger.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0, outcome: UNSTARTED });
     }
   }
 

@@ -112,6 +112,7 @@ const OUTCOMES: ((of: string) => SettledRun)[] = [
   completed,
   completed,
   released,
+  (of) => released(of, true),
   (of) => kept(of, 4_000, '{"ok":true}'),
   (of) => kept(of, 30_000),
   (of) => retried(of),

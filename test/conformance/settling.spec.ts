@@ -10,6 +10,7 @@ import {
   released,
   retried,
   snoozed,
+  WORKER,
 } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -212,6 +213,32 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       for (const seq of [1, 2]) expect(await t.exchange({ seq, beside: true, want: 1 })).toEqual(unknown);
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, active: 0 });
     });
+  });
+
+  it('says of a job that has run before that it has started, however it came back', async () => {
+    const started = async () => {
+      const { claimed } = await t.exchanged({ want: 9 });
+      return Object.fromEntries(claimed.map((claim) => [claim.id, claim.started ?? false]));
+    };
+    await t.hold('new', 'snoozed', 'released', 'failed');
+    await t.settle(released('new'), snoozed('snoozed', 0), released('released', true), retried('failed'));
+    // That attempts have failed says as much.
+    const expected = { new: false, snoozed: true, released: true, failed: false };
+    expect(await started()).toEqual(expected);
+    // A worker that does not know of them may not have started them either.
+    await t.engine.release(QUEUE, { worker: WORKER, ids: Object.keys(expected), leave: false });
+    expect(await started()).toEqual(expected);
+    expect((await t.engine.admin.get(QUEUE, 'snoozed'))!.failed).toBe(0);
+    expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    await t.settle(completed('snoozed'));
+    expect(await t.add('snoozed')).toMatchObject({ duplicates: [] });
+    expect(await started()).toEqual({ snoozed: false });
+  });
+
+  it('keeps the number of stalls of a job that has completed', async () => {
+    await t.hold('a');
+    await t.settle({ ...kept('a', 60_000, '1'), stalls: 2 });
+    expect(await t.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'completed', stalls: 2 });
   });
 
   it('knows a worker only from its first exchange on', async () => {

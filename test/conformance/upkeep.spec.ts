@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeBody, encodeBody } from '#lib/job/job-record.js';
+import { encodeBody, type RecordOptions } from '#lib/job/job-record.js';
 import { completed, dead, FAILURE, job, kept, QUEUE, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, OTHERS, useEngine } from './support.js';
 
@@ -94,23 +94,26 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({ retried: ['a', 'c', 'd'] });
   });
 
-  it('have their time to start anew: it is counted from when they go back', async () => {
-    const bodies = [
-      encodeBody('work', t.now - 9_000, {}, '{"line":"\\n"}'),
-      encodeBody('work', t.now - 9_000, { attempts: 3, delayMs: 5 }, '2'),
-      encodeBody('work', t.now - 9_000, { attempts: 3 }, '3'),
-      'work\nnot a body of ours',
-      'work\n\n{"a":1}\n4',
-    ];
-    await t.bury(...bodies.map((body, i) => ({ id: `${i}`, name: 'work', body })));
+  it('go back with their priority, and never expire: a person wants them run', async () => {
+    const body = (options: RecordOptions) => encodeBody('work', t.now - 9_000, options, '1');
+    const bodies: Record<string, string> = {
+      last: body({ priority: 2_097_151, delayMs: 5 }),
+      first: body({ attempts: 3, priority: 1 }),
+      plain: body({ expiresInMs: 1 }),
+      'no body': 'work\nnot a body of ours',
+      'no priority': 'work\n0\n{"p":1.5}\n1',
+      'no number': 'work\n0\n{"p":"7"}\n1',
+      'no json': 'work\n0\n{"p":7,}\n1',
+    };
+    await t.bury(...Object.entries(bodies).map(([id, text]) => ({ id, name: 'work', body: text })));
     await t.engine.upkeep.retryDead(QUEUE, { limit: 9 });
-    const after = await Promise.all(bodies.map(async (_, i) => (await get(`${i}`))!.body));
-    expect(after.slice(0, 3).map((body) => decodeBody(body))).toEqual([
-      { name: 'work', createdAt: t.now - 9_000, options: { runnableAt: t.now }, data: { line: '\n' } },
-      { name: 'work', createdAt: t.now - 9_000, options: { attempts: 3, runnableAt: t.now }, data: 2 },
-      { name: 'work', createdAt: t.now - 9_000, options: { attempts: 3, runnableAt: t.now }, data: 3 },
-    ]);
-    expect(after.slice(3)).toEqual(bodies.slice(3));
+    const { claimed } = await t.exchanged({ want: 9 });
+    const plain = Object.keys(bodies)
+      .filter((id) => id !== 'last' && id !== 'first')
+      .toSorted();
+    expect(claimed.map(({ id }) => id)).toEqual([...plain, 'first', 'last']);
+    for (const { id, body: text, started } of claimed)
+      expect({ text, started }).toEqual({ text: bodies[id], started: true });
   });
 
   it('without a body have nothing to run', async () => {

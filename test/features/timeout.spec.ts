@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { JobAbortedError, UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
+import { Snooze } from '#lib/job/snooze.js';
 import { bootQueue, PATIENT, processorOf, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -231,6 +232,22 @@ it('does not let a job expire between its attempts', async () => {
   const { queue, ended } = await bootQueue(redis, { handlers });
   const { id } = await queue.add('flaky', 1, { expiresIn, backoff: 0 });
   expect(await ended(id)).toMatchObject({ type: 'completed', attempt: 2 });
+});
+
+it('does not let a snoozed job expire: it has started', async () => {
+  const expiresIn = 3_000;
+  let runs = 0;
+  const handlers: Handlers = {
+    later: async (job: Job) => {
+      runs += 1;
+      if (runs > 1) return;
+      await until(async () => (await timeOf()) > job.createdAt.getTime() + expiresIn, PATIENT);
+      throw new Snooze(1);
+    },
+  };
+  const { queue, ended } = await bootQueue(redis, { handlers });
+  const { id } = await queue.add('later', 1, { expiresIn });
+  expect(await ended(id)).toMatchObject({ type: 'completed', attempt: 1 });
 });
 
 async function timeOf(): Promise<number> {

@@ -107,7 +107,7 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   put(
     'attempts',
     'hash',
-    of(({ failed }) => failed > 0 && failed),
+    of(({ failed, started }) => (failed > 0 || started) && failed),
   );
   put(
     'stalls',

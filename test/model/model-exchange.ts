@@ -7,7 +7,7 @@ import type {
 } from '#lib/contract/engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { CORRUPT } from './model-verbs.js';
-import { sorted, type QueueModel, type Saying } from './queue-model.js';
+import { claimOf, sorted, type QueueModel, type Saying } from './queue-model.js';
 
 /** What an exchange should do and answer; with the time by the clock of the store, which goes along. */
 export function exchange(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
@@ -107,14 +107,7 @@ export function addClaimed(model: QueueModel, add: EnqueueCall, own: ExchangeCal
 }
 
 function claimedOf(model: QueueModel, ids: readonly string[]): ClaimedJob[] {
-  return ids
-    .filter((id) => model.jobs.has(id))
-    .map((id) => ({
-      id,
-      body: model.jobs.get(id)!,
-      failed: model.attempts.get(id) ?? 0,
-      stalls: model.stalls.get(id) ?? 0,
-    }));
+  return ids.filter((id) => model.jobs.has(id)).map((id) => claimOf(model, id));
 }
 
 function answer(
@@ -209,6 +202,7 @@ function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: Set
 function retry(model: QueueModel, { id, name, outcome }: SettledRun): number {
   const { delayMs, failure, priority, counted } = outcome as Extract<typeof outcome, { kind: 'retried' }>;
   if (counted) count(model, id, name);
+  else model.attempts.set(id, model.attempts.get(id) ?? 0);
   if (failure) model.failures.set(id, `${model.now}\n${JSON.stringify(failure)}`);
   if (delayMs > 0) {
     model.delayed.set(id, model.now + delayMs);

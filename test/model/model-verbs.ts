@@ -10,7 +10,7 @@ import type {
 } from '#lib/contract/engine.js';
 import type { CancelAnswer } from '#lib/contract/admin-verbs.js';
 import type { JobCounts, JobState } from '#lib/job/job-state.js';
-import { sorted, type QueueModel, type Saying } from './queue-model.js';
+import { claimOf, sorted, type QueueModel, type Saying } from './queue-model.js';
 
 export const CORRUPT = JSON.stringify({
   name: 'CorruptJob',
@@ -140,12 +140,7 @@ export function adopt(model: QueueModel, worker: string, known: readonly string[
   const unknown = [...held].filter((id) => !known.includes(id)).toSorted();
   return {
     lost: known.filter((id) => !held.has(id)),
-    unknown: unknown.map((id) => ({
-      id,
-      body: model.jobs.get(id) ?? '',
-      failed: model.attempts.get(id) ?? 0,
-      stalls: model.stalls.get(id) ?? 0,
-    })),
+    unknown: unknown.map((id) => claimOf(model, id)),
   };
 }
 
@@ -282,6 +277,7 @@ export function retryDead(
   const retried = asked.filter((id) => model.jobs.get(id) && model.dead.delete(id));
   for (const id of retried) {
     model.forgetTraces(id);
+    model.attempts.set(id, 0);
     model.wait.push(id);
     model.ring();
   }

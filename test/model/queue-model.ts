@@ -1,4 +1,4 @@
-import type { RawEvent } from '#lib/contract/engine.js';
+import type { ClaimedJob, RawEvent } from '#lib/contract/engine.js';
 import { byFirst, roundUp, type State } from './state.js';
 
 export interface ModelLimits {
@@ -372,4 +372,11 @@ function readRecord(fields: Map<string, string>, until: number): WorkerRecord {
 /** As a sorted set has them: by score, then by member. */
 export function sorted(zset: ReadonlyMap<string, number>): [string, number][] {
   return [...zset].toSorted((a, b) => a[1] - b[1] || byFirst(a, b));
+}
+
+export function claimOf(model: QueueModel, id: string): ClaimedJob {
+  const body = model.jobs.get(id) ?? '';
+  const failed = model.attempts.get(id);
+  const claim = { id, body, failed: failed ?? 0, stalls: model.stalls.get(id) ?? 0 };
+  return failed === 0 ? { ...claim, started: true } : claim;
 }

@@ -154,7 +154,8 @@ describe('retried', () => {
     await q.settle(snoozed('a', 60_000));
     const stored = await q.engine.admin.get(QUEUE, 'a');
     expect(stored).toMatchObject({ state: 'delayed', failed: 0, failure: null, failedAt: null });
-    expect(await q.admin.exists(q.key('attempts'), q.key('failures'), q.key('priorities'))).toBe(0);
+    expect(await q.hash('attempts')).toEqual({ a: '0' });
+    expect(await q.admin.exists(q.key('failures'), q.key('priorities'))).toBe(0);
   });
 });
 

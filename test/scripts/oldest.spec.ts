@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { encodeBody } from '#lib/job/job-record.js';
 import { oldest } from '#lib/engine/scripts/oldest.js';
-import { job, QUEUE, retried, useQueue } from './support.js';
+import { dead, job, QUEUE, retried, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -49,10 +49,12 @@ it('is 0 for one that a person has run before its time', async () => {
   expect(await ask()).toBe(0);
 });
 
-it('passes over jobs that failed before, and is null where there are no others', async () => {
+it('passes over jobs that have run before or were retried by a person, and is null where there are no others', async () => {
   await added('retry', 5 * HOUR_MS);
+  await added('revived', 5 * HOUR_MS);
   await q.claim();
-  await q.settle(retried('retry'));
+  await q.settle(retried('retry'), dead('revived'));
+  await q.engine.upkeep.retryDead(QUEUE, { ids: ['revived'] });
   expect(await ask()).toBeNull();
   await added('fresh', HOUR_MS);
   await expectAge(HOUR_MS);

@@ -231,4 +231,5 @@ export const snoozed = (id: string, delayMs: number) =>
 export const dead = (id: string, counted = true) =>
   run(id, { kind: 'dead', reason: 'unrecoverable', failure: FAILURE, counted });
 
-export const released = (id: string) => run(id, { kind: 'released' });
+export const released = (id: string, started?: true) =>
+  run(id, { kind: 'released', ...(started && { started }) });

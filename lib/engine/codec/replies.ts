@@ -33,12 +33,13 @@ export type RawClaims = [string[], string[], (string | null)[], (string | null)[
 export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
   const claimed: ClaimedJob[] = [];
   for (let i = 0; i < ids.length; i++) {
-    claimed.push({
+    const job = {
       id: ids[i]!,
       body: bodies[i]!,
       failed: Number(failed[i] ?? 0),
       stalls: Number(stalls[i] ?? 0),
-    });
+    };
+    claimed.push(failed[i] === '0' ? { ...job, started: true } : job);
   }
   return claimed;
 }
@@ -60,6 +61,7 @@ export type RawStoredJob = [
 interface StoredEnd extends Partial<KeptResult> {
   readonly attempt: number;
   readonly us: number;
+  readonly stalls?: number;
 }
 
 export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
@@ -72,7 +74,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     state,
     worker: worker || null,
     failed: Number(failed),
-    stalls: Number(stalls),
+    stalls: end?.stalls ?? Number(stalls),
     failure: failureText === null ? null : (parse(failureText) as FailureRecord | null),
     failedAt,
     dueAt: state === 'delayed' ? Number(at) : null,

@@ -44,12 +44,13 @@ function place(run: SettledRun, lists: SettlementLists): void {
       lists.dead.push(id, deadRecord(outcome.failure, outcome.reason), outcome.counted ? 1 : 0);
       return;
     case 'released':
-      lists.released.push(id);
+      lists.released.push(id, outcome.started ? 1 : 0);
   }
 }
 
 function endRecord(run: SettledRun, { result, resultFault }: KeptResult): string {
-  return JSON.stringify({ attempt: run.attempt, us: run.durationUs, result, resultFault });
+  const { attempt, durationUs: us } = run;
+  return JSON.stringify({ attempt, us, stalls: run.stalls || undefined, result, resultFault });
 }
 
 /** The events of settlements, in the order in which they are told. */

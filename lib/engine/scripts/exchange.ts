@@ -67,7 +67,7 @@ export const exchange = defineScript({
     corrupt: 'text',
   },
   /**
-   * released: id. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
+   * released: id, whether it had started. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
    * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
    */
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],

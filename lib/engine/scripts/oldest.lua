@@ -1,4 +1,4 @@
--- The bodies, without their data, of those that may have waited longest: the first of each line. What has failed before was
+-- The bodies, without their data, of those that may have waited longest: the first of each line. What has run before was
 -- added long before it came to its line, so it says nothing of how long the line is.
 local heads = {}
 local function look(ids)

@@ -1,30 +1,26 @@
--- Dead jobs back to the line, those named or the next ones that are asked for; attempts and stalls start again, what went
--- wrong is forgotten. A corrupt job has nothing to run.
+-- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
+-- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
 redis.call('HGET', key_meta, 'events')
 redis.call('LLEN', key_wait)
+redis.call('ZCARD', key_prioritized)
 redis.call('ZCARD', key_dead)
 redis.call('ZCARD', key_doorbell)
 redis.call('HLEN', key_failures)
 
--- The time within which it must start begins anew: it could first have run now. That is `d` among the options of the job,
--- in the third line; of a name that stands there twice the last one counts. Anything else than such a body stays as it is.
-local function renewed(body)
-  local head, options, data = string.match(body, '^([^\n]+\n[0-9a-z]+\n)([^\n]*)(\n.*)$')
-  if not head then return body end
-  local mark = string.format('"d":%.0f}', now)
-  if options == '' then return head .. '{' .. mark .. data end
-  if string.sub(options, 1, 1) ~= '{' or string.sub(options, -1) ~= '}' then return body end
-  local others = string.sub(string.gsub(options, ',?"d":%d+}$', '}'), 1, -2)
-  return head .. others .. (others == '{' and '' or ',') .. mark .. data
+-- Its priority is among the options in the third line; of a body that says none, or cannot be read, it is 0.
+local function priority_of(body)
+  local options = string.match(body, '^[^\n]+\n[0-9a-z]+\n({[^\n]*})\n')
+  local is_json, read = pcall(cjson.decode, options)
+  return is_json and type(read.p) == 'number' and priority_in(read.p) or 0
 end
 
-local retried, names, bodies = {}, {}, {}
+local retried, names, priorities = {}, {}, {}
 local function take(id)
   local fit, bytes, body = is_asked(id)
   fit = fit and body ~= ''
   if fit then
     names[#names + 1] = name_of(body)
-    bodies[#bodies + 1] = renewed(body)
+    priorities[#priorities + 1] = priority_of(body)
   end
   return fit, bytes
 end
@@ -43,8 +39,17 @@ end
 if #retried > 0 then
   in_steps(retried, function(...) redis.call('ZREM', key_dead, ...) end)
   in_steps(retried, forget_traces)
-  for i, id in ipairs(retried) do redis.call('HSET', hash_of(id), id, bodies[i]) end
-  in_steps(retried, function(...) redis.call('RPUSH', key_wait, ...) end)
+  local plain, started = {}, {}
+  for i, id in ipairs(retried) do
+    started[2 * i - 1], started[2 * i] = id, '0'
+    if priorities[i] > 0 then
+      redis.call('ZADD', key_prioritized, rank(priorities[i]), id)
+    else
+      plain[#plain + 1] = id
+    end
+  end
+  in_steps(started, function(...) redis.call('HSET', key_attempts, ...) end)
+  in_steps(plain, function(...) redis.call('RPUSH', key_wait, ...) end)
   ring()
   say(#retried, { 'added', table.concat(retried, '\n'), 'added.name', table.concat(names, '\n') })
 end

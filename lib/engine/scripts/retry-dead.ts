@@ -6,10 +6,20 @@ import { DEAD_WALK } from '../walks.js';
 export const retryDead = defineScript({
   name: 'retry-dead',
   memory: 'allow',
-  keys: ['meta', 'jobs', 'wait', 'dead', ...TRACE_KEYS, 'events', 'doorbell', ...LETTERED_JOBS],
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'prioritized',
+    'dead',
+    ...TRACE_KEYS,
+    'events',
+    'doorbell',
+    ...LETTERED_JOBS,
+  ],
   args: { ...DEAD_WALK, maxEvents: 'int' },
   /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['forgetting', 'ring', 'walk', 'dead'],
+  uses: ['forgetting', 'ring', 'rank', 'walk', 'dead'],
   reply: (raw: RawWalked) => walked(raw),
 });

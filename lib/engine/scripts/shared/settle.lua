@@ -68,10 +68,9 @@ local failed = 0
 for i = retried_first, retried_last, 5 do
   local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
   if goes_on(id) then
-    if ARGV[i + 3] == '1' then
-      redis.call('HINCRBY', key_attempts, id, 1)
-      failed = failed + 1
-    end
+    -- Where nothing failed, 0 still says that it has started: such a job never expires.
+    redis.call('HINCRBY', key_attempts, id, ARGV[i + 3])
+    failed = failed + tonumber(ARGV[i + 3])
     if ARGV[i + 2] ~= '' then redis.call('HSET', key_failures, id, now .. '\n' .. ARGV[i + 2]) end
     if delay > 0 then
       redis.call('ZADD', key_delayed, now + delay, id)
@@ -102,8 +101,11 @@ for i = dead_first, dead_last, 3 do
 end
 
 local released = {}
-for i = released_first, released_last do
-  if goes_on(ARGV[i]) then released[#released + 1] = ARGV[i] end
+for i = released_first, released_last, 2 do
+  if goes_on(ARGV[i]) then
+    released[#released + 1] = ARGV[i]
+    if ARGV[i + 1] == '1' then redis.call('HINCRBY', key_attempts, ARGV[i], 0) end
+  end
 end
 if #released > 0 then
   to_head(released)

@@ -13,7 +13,7 @@ local function recount(rows, lost, cancelled)
   for i = 1, #rows do rows[i] = { 0, 0, 0 } end
   local times = {}
   each_settled(function(id) times[id] = (times[id] or 0) + 1 end)
-  for i = released_first, released_last do times[ARGV[i]] = (times[ARGV[i]] or 0) + 1 end
+  for i = released_first, released_last, 2 do times[ARGV[i]] = (times[ARGV[i]] or 0) + 1 end
   for i = 1, #lost do times[lost[i]] = times[lost[i]] - 1 end
   for i = 1, #cancelled do times[cancelled[i]] = 0 end
   each_settled(function(id, number, done, failed, died)
