@@ -31,7 +31,6 @@ const OF_WORKERS = new Set([
   'declare',
   'dispatch',
   'due-schedules',
-  'enqueue-claimed',
   'exchange',
   'fire',
   'look',

@@ -75,11 +75,6 @@ export interface QueueEngine {
    * the moment the wait is over: so a job reaches an idle worker without its asking. Null, or absent, where that cannot be done now.
    */
   claimAtBell?(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
-  /**
-   * Names the worker of this process that may claim a job in the very call that adds it, while it is idle and nothing waits; null
-   * ends that. Absent where a job always goes through the line.
-   */
-  claimAtAdd?(queue: string, claimer: IdleClaimer | null): void;
   /** Ends a running `awaitBell` with null, or a running `claimAtBell`. */
   interruptBell(): void;
   /** Wakes one worker of the queue. */
@@ -199,14 +194,6 @@ export interface ClaimAnswer {
   readonly claimed: readonly ClaimedJob[];
   /** Jobs under this worker from now on, as the store counts them; null where it has not, which is where something was claimed. */
   readonly held: number | null;
-}
-
-/** A worker that may have nothing to do. */
-export interface IdleClaimer {
-  /** Its next exchange, of which a claim is made together with an add; it counts as on its way until `end`. Null while it is busy. */
-  begin(): ExchangeCall | null;
-  /** Null: nothing was claimed, or nobody knows: the exchange is to be made, with the same number. */
-  end(call: ExchangeCall, answer: ClaimAnswer | null): void;
 }
 
 /** What became of a call that was left at a bell. */

@@ -1,16 +1,14 @@
 import { RedisRefusedError } from '../errors.js';
-import { BusyWait } from './busy-wait.js';
-import type { EnqueueAnswer, EnqueueCall, IdleClaimer } from '../contract/engine.js';
+import type { EnqueueAnswer, EnqueueCall } from '../contract/engine.js';
 import type { EngineSettings } from './wire/clients.js';
 import { inFull, type FixedArgs } from './wire/fixed-args.js';
 import type { QueueKeys } from './keys.js';
-import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch, isPlain } from './codec/enqueue-codec.js';
+import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch } from './codec/enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './wire/replicators.js';
 import type { Value } from './script.js';
 import { enqueue } from './scripts/enqueue.js';
 import { enqueueBegin } from './scripts/enqueue-begin.js';
-import { enqueueClaimed } from './scripts/enqueue-claimed.js';
 import { enqueueEnd } from './scripts/enqueue-end.js';
 import { enqueuePlain } from './scripts/enqueue-plain.js';
 import { msUntil } from '../contract/retry.js';
@@ -27,24 +25,32 @@ interface Line {
   readonly fixed: FixedArgs;
 }
 
-interface Claiming {
-  readonly claimer: IdleClaimer;
-  readonly line: Line;
-  /** What stands first in each call: made once for a name that the worker has. */
-  worker: string;
-  fixed: FixedArgs | null;
-  /** An add that may have to go another way: what is called behind it waits, or it would come before. */
-  undecided: Promise<EnqueueAnswer> | null;
+/** A call under way, with the moment at which its time is over. */
+interface Add {
+  readonly queue: string;
+  readonly call: EnqueueCall;
+  readonly deadline: number;
 }
 
 /**
- * The ways of added jobs into Redis, the shortest first: past the line to a worker of this process that is idle, past Lua to the
- * end of the line, there by a script, and any way there is. Each of them does all or nothing, and then the next is taken.
+ * Stores all jobs of a call and answers `true`, or none and answers `false`. Null: nothing was sent, for these jobs it is not made.
  */
+type Way = (add: Add) => Promise<boolean> | null;
+
 export class RedisAdds {
-  private readonly claiming = new Map<string, Claiming>();
   private readonly lines = new Map<string, Line>();
-  private readonly busyWait = new BusyWait();
+
+  /**
+   * The ways to add, shortest first: a call takes the first that can store its jobs, and `byFullScript` stores whatever is left.
+   * A way that gains less than 15 % where it is taken is removed.
+   */
+  private readonly ways: readonly Way[] = [
+    // Plain jobs with generated ids, at least 250 of them or 64 KB of bodies. 1,000 small jobs a call: 25 % more jobs/s than by the
+    // plain script, Redis 3.0 -> 1.7 us a job; 100 KB bodies: 45 % more.
+    (add) => this.byTransaction(add),
+    // One plain job; or several with generated ids and bodies of at most 2 KB on average.
+    (add) => this.byPlainScript(add),
+  ];
 
   constructor(
     private readonly store: RedisStore,
@@ -52,107 +58,25 @@ export class RedisAdds {
     private readonly settings: EngineSettings,
   ) {}
 
-  claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
-    if (!claimer) return void this.claiming.delete(queue);
-    const line = this.lineOf(queue);
-    this.claiming.set(queue, { claimer, line, worker: '', fixed: null, undecided: null });
-  }
-
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
-    const deadline = performance.now() + call.withinMs;
+    const add = { queue, call, deadline: performance.now() + call.withinMs };
     // A call that waits for replicas counts them on a connection of its own.
-    if (call.replication) return this.enqueueAny(queue, call, deadline);
-    const claiming = this.claiming.get(queue);
-    if (!claiming) return this.enqueueLine(queue, call, deadline);
-    if (claiming.undecided) return this.enqueueBehind(queue, call, deadline, claiming);
-    return this.enqueueClaimed(queue, call, deadline, claiming) ?? this.enqueueLine(queue, call, deadline);
+    return call.replication ? this.byFullScript(add) : this.takeWay(0, add);
   }
 
-  private async enqueueBehind(
-    queue: string,
-    call: EnqueueCall,
-    deadline: number,
-    claiming: Claiming,
-  ): Promise<EnqueueAnswer> {
-    while (claiming.undecided) await claiming.undecided.catch(() => undefined);
-    return this.enqueueClaimed(queue, call, deadline, claiming) ?? this.enqueueLine(queue, call, deadline);
-  }
-
-  /** Null where nothing was sent: the job is not plain, or no worker of this process is idle. */
-  private enqueueClaimed(
-    queue: string,
-    call: EnqueueCall,
-    deadline: number,
-    claiming: Claiming,
-  ): Promise<EnqueueAnswer> | null {
-    const { claimer, line } = claiming;
-    const { keys, maxEvents } = line;
-    const job = call.jobs[0]!;
-    if (call.jobs.length > 1 || !isPlain(job)) return null;
-    const claim = claimer.begin();
-    if (!claim) return null;
-    const { worker, seq: claimSeq, leaseMs } = claim;
-    const { id, body, name } = job;
-    const { seq } = call;
-    const rememberMs = ttlOf(call);
-    if (claiming.worker !== worker || !claiming.fixed) {
-      claiming.worker = worker;
-      claiming.fixed = enqueueClaimed.fix(this.store.keysOfWorker(queue, worker));
+  private takeWay(first: number, add: Add): Promise<EnqueueAnswer> {
+    for (let i = first; i < this.ways.length; i++) {
+      const stored = this.ways[i]!(add);
+      if (stored) return stored.then((isDone) => (isDone ? STORED : this.takeWay(i + 1, add)));
     }
-    const args = enqueueClaimed.encodeBehind(
-      claiming.fixed,
-      [keys.lane(call.lane), keys.bodies(id)],
-      { seq, rememberMs, id, body, name, worker, claimSeq, leaseMs, maxEvents },
-      {},
-    );
-    claiming.undecided = this.store.call(enqueueClaimed, args, this.within(deadline)).then(
-      (now) => {
-        claiming.undecided = null;
-        if (now === null) {
-          claimer.end(claim, null);
-          return this.enqueueLine(queue, call, deadline);
-        }
-        this.store.setClock(now);
-        claimer.end(claim, { kind: 'claimed', claimed: [{ id, body, failed: 0, stalls: 0 }], held: null });
-        return STORED;
-      },
-      (error: unknown) => {
-        claiming.undecided = null;
-        claimer.end(claim, null);
-        throw error;
-      },
-    );
-    return claiming.undecided;
-  }
-
-  /** To the end of the line. */
-  private enqueueLine(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
-    const much = this.enqueueMuch(queue, call, deadline);
-    if (!much) return this.enqueueScripted(queue, call, deadline);
-    return much.then((isDone) => (isDone ? STORED : this.enqueueScripted(queue, call, deadline)));
-  }
-
-  private enqueueScripted(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
-    const stored = this.enqueuePlain(queue, call, deadline);
-    if (!stored) return this.enqueueAny(queue, call, deadline);
-    this.busyWait.begin();
-    return stored.then(
-      (isDone) => {
-        this.busyWait.end();
-        return isDone ? STORED : this.enqueueAny(queue, call, deadline);
-      },
-      (error: unknown) => {
-        this.busyWait.end();
-        throw error;
-      },
-    );
+    return this.byFullScript(add);
   }
 
   /**
-   * The same of many jobs or large ones, past Lua, which would read each of their bodies twice. Scripts travel in full: one that the
-   * server has forgotten could not be sent anew in the middle of a transaction.
+   * Past Lua, which would read each body twice. Scripts are sent in full: one that the server has forgotten could not be sent again
+   * in the middle of a transaction.
    */
-  private enqueueMuch(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | null {
+  private byTransaction({ queue, call, deadline }: Add): Promise<boolean> | null {
     // What an earlier try may have done is known only once the bodies are written.
     if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere)) return null;
     const commands = () => this.transactionOf(queue, call);
@@ -191,10 +115,9 @@ export class RedisAdds {
     ];
   }
 
-  /** Whether that was all: the jobs are plain, new, and stored. */
-  private enqueuePlain(queue: string, call: EnqueueCall, deadline: number): Promise<boolean> | false {
+  private byPlainScript({ queue, call, deadline }: Add): Promise<boolean> | null {
     const plain = encodePlain(call.jobs);
-    if (!plain) return false;
+    if (!plain) return null;
     const { ids, bodies } = plain;
     const { keys, maxEvents, fixed } = this.lineOf(queue);
     const { seq } = call;
@@ -219,7 +142,7 @@ export class RedisAdds {
     return line;
   }
 
-  private async enqueueAny(queue: string, call: EnqueueCall, deadline: number): Promise<EnqueueAnswer> {
+  private async byFullScript({ queue, call, deadline }: Add): Promise<EnqueueAnswer> {
     const { replication } = call;
     const { keys, maxEvents } = this.lineOf(queue);
     const args = enqueue.encodeBehind(

@@ -8,7 +8,6 @@ import type {
   ExchangeCall,
   Heartbeat,
   HeartbeatPlan,
-  IdleClaimer,
   LinkEvent,
   NoteCall,
   QueueEngine,
@@ -136,10 +135,6 @@ export class RedisEngine implements QueueEngine {
 
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     return this.adds.enqueue(queue, call);
-  }
-
-  claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
-    this.adds.claimAtAdd(queue, claimer);
   }
 
   exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {

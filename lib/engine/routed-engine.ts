@@ -7,7 +7,6 @@ import type {
   ExchangeCall,
   Heartbeat,
   HeartbeatPlan,
-  IdleClaimer,
   LinkEvent,
   NoteCall,
   QueueEngine,
@@ -146,10 +145,6 @@ export class RoutedEngine implements QueueEngine {
 
   note(queue: string, call: NoteCall): Promise<boolean> {
     return this.routes.of(queue).note(queue, call);
-  }
-
-  claimAtAdd(queue: string, claimer: IdleClaimer | null): void {
-    this.routes.of(queue).claimAtAdd?.(queue, claimer);
   }
 
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {

@@ -5,7 +5,6 @@ import type {
   ClaimedJob,
   ExchangeAnswer,
   ExchangeCall,
-  IdleClaimer,
   QueueEngine,
   RungClaim,
 } from '../contract/engine.js';
@@ -59,7 +58,7 @@ let workers = 0;
  * so much that the store would wait for the worker, or both for the network. With nothing to say, the next one may be left at the
  * bell: it is on its way until the bell rings.
  */
-export class Exchanger implements IdleClaimer {
+export class Exchanger {
   worker = newIdentity();
   private readonly first = new Track(false);
   private readonly second = new Track(true);
@@ -70,13 +69,11 @@ export class Exchanger implements IdleClaimer {
   private again = false;
   /** An answer is being taken, behind which the next exchange goes out at once. */
   private hearing = false;
-  /** Whatever the reason, such as a queue that is paused, it is likely to last: until something is claimed again no add is tried. */
-  private refused = false;
   private answeredAt = 0;
   private complainedAt = 0;
   private stopped = false;
   private quiet: (() => void)[] = [];
-  /** Where handlers start. Claimed in the add of a request, a job would else run with what that keeps by AsyncLocalStorage. */
+  /** The async context of handlers: never that of the request that resumed this worker, nor that of the handler that ended before. */
   private readonly scope = new AsyncResource('GodwitWorker');
 
   constructor(
@@ -178,32 +175,16 @@ export class Exchanger implements IdleClaimer {
   }
 
   /**
-   * The next exchange is made together with an add of this process: the one that waits at the bell, which with its number being
-   * used does nothing there any more, or a new one. Null while it has more to say, or where the last such was refused.
-   */
-  begin(): ExchangeCall | null {
-    const call = this.atBell ?? (this.isIdle ? this.callFor(this.first, this.side.want(0), []) : null);
-    if (!call || this.stopped || this.refused) return null;
-    this.atBell = null;
-    this.asks(this.first, call);
-    return call;
-  }
-
-  end(call: ExchangeCall, answer: ClaimAnswer | null): void {
-    if (answer) return this.answered(this.first, call, answer);
-    this.refused = true;
-    if (!this.stopped) this.sendAnew(call);
-  }
-
-  /**
-   * An exchange that waits at the bell is made now, on the other connection. It has the same number: when the bell rings, it is a
-   * repetition there, and changes nothing.
+   * An exchange that waits at the bell is made now, on the other connection, with as many jobs as are wanted now. It has the same
+   * number: when the bell rings, it is a repetition there, and changes nothing.
    */
   recall(): void {
     const call = this.atBell;
     if (!call || this.stopped) return;
     this.atBell = null;
-    this.sendAnew(call);
+    const anew = { ...call, want: Math.max(0, this.side.want(0)) };
+    this.first.call = anew;
+    this.send(this.first, anew, 1);
   }
 
   /** Resolves when everything settled so far is confirmed, or the exchanger is stopped. */
@@ -294,13 +275,6 @@ export class Exchanger implements IdleClaimer {
     return performance.now() - this.answeredAt > FRESH_MS;
   }
 
-  /** What was left at the bell or with an add is made by itself, with the same number and as many as are wanted now. */
-  private sendAnew(call: ExchangeCall): void {
-    const anew = { ...call, want: Math.max(0, this.side.want(0)) };
-    this.first.call = anew;
-    this.send(this.first, anew, 1);
-  }
-
   private send(track: Track, call: ExchangeCall, tries: number): void {
     this.engine.exchange(this.side.queue, call).then(
       (answer) => this.answered(track, call, answer),
@@ -337,7 +311,6 @@ export class Exchanger implements IdleClaimer {
   private hearOwn(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
     if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
       track.seq = call.seq;
-      if (answer.claimed.length > 0) this.refused = false;
       this.side.exchanged(answer, call.want, this.answeredAt - track.sentAt);
     } else {
       const other = this.onItsWay(track === this.first ? this.second : this.first);

@@ -105,7 +105,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (this.state !== 'new') return;
     this.state = 'running';
     this.parts.leases.add(this);
-    if (!this.slots.isShared) this.parts.engine.claimAtAdd?.(this.queue, this.exchanger);
     this.seat.changed();
     this.exchanger.kick();
   }
@@ -135,7 +134,6 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   /** Claims nothing more and gives back what has not started. */
   stopClaiming(): void {
     this.state = 'stopping';
-    this.parts.engine.claimAtAdd?.(this.queue, null);
     this.parts.doorbell.leave(this);
     this.dueJobs.stop();
     this.hoard.stop();

@@ -17,7 +17,6 @@ const FORGET: readonly (readonly [string, string])[] = [
   [`redis.call('SADD', key_active, unpack(ids))`, '#ids'],
 ];
 const FORGET_CLAIMED: typeof FORGET = [[`redis.pcall('SADD', key_active, unpack(ids))`, '#ids']];
-const FORGET_ADDED: typeof FORGET = [[`redis.pcall('SADD', key_active, arg_id)`, '1']];
 
 /** By the scripts they are in. */
 const PATCHES: Record<Broken, Readonly<Record<string, readonly (readonly [string, string])[]>>> = {
@@ -25,7 +24,6 @@ const PATCHES: Record<Broken, Readonly<Record<string, readonly (readonly [string
   'pop-and-forget': {
     exchange: [...NO_FENCING, ...FORGET],
     claim: FORGET_CLAIMED,
-    'enqueue-claimed': FORGET_ADDED,
   },
 };
 

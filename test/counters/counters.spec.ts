@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
-import { BusyWait } from '#lib/engine/busy-wait.js';
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { allScripts } from '#lib/engine/script.js';
 import type { JobOptions } from '#lib/options/job-options.js';
@@ -27,12 +26,6 @@ const ledger = new Ledger();
 // No measurement is the one in which Redis is told a script.
 beforeAll(async () => {
   for (const { text } of allScripts()) await redis.admin.script('LOAD', text);
-});
-
-// How often the event loop turns until an answer is there is up to the machine; what else an add makes is not.
-beforeAll(() => {
-  const begin = vi.spyOn(BusyWait.prototype, 'begin').mockReturnValue();
-  return () => begin.mockRestore();
 });
 
 const expectCommitted = (what: string, measure: () => Promise<Measured>) =>

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { AnyScript } from '#lib/engine/script.js';
 import { claim } from '#lib/engine/scripts/claim.js';
-import { enqueueClaimed } from '#lib/engine/scripts/enqueue-claimed.js';
 import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { RedisUnavailableError } from '#lib/errors.js';
@@ -9,7 +8,6 @@ import { generateId } from '#lib/job/job-id.js';
 import { encodeBody, NO_OPTIONS } from '#lib/job/job-record.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import { Lane } from '#lib/producer/lane.js';
-import type { AddResult } from '#lib/producer/queue.js';
 import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
@@ -123,25 +121,6 @@ it('stores many jobs once when the answer to the transaction that stored them is
   await drained();
   const added = bulks.flat();
   expect(added.every(({ duplicate }) => !duplicate)).toBe(true);
-  expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
-});
-
-it('stores and runs a job once when the reply to the add that claimed it is lost', async () => {
-  const { cut, queue, runs, drained } = await bootBehindCut();
-  const lost = cut.cutOnReply(call(enqueueClaimed));
-  let isLost = false;
-  void lost.done.then(() => (isLost = true));
-  // The worker is idle before the first, or by the next.
-  const added: AddResult[] = [];
-  await until(
-    async () => {
-      added.push(await queue.add('one', null));
-      await drained();
-      return isLost;
-    },
-    { what: 'a job was claimed as it was added' },
-  );
-  expect(added.map(({ duplicate }) => duplicate)).toEqual(added.map(() => false));
   expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
 });
 

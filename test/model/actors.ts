@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
-import { RedisUnavailableError } from '#lib/errors.js';
-import { addClaimed, claimNow } from './claim.js';
+import { claimNow } from './claim.js';
 import { run, type OutcomeChoice } from './outcomes.js';
 import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Stage } from './stage.js';
@@ -66,7 +65,6 @@ type WorkerStep =
       readonly settle: readonly OutcomeChoice[];
     }
   | { readonly kind: 'claim'; readonly want: number }
-  | { readonly kind: 'add'; readonly id: string }
   | { readonly kind: 'beat' | 'release' | 'adopt' | 'note' };
 
 const outcome = fc.constantFrom<OutcomeChoice>(
@@ -101,7 +99,6 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('claim' as const), want: fc.integer({ min: 1, max: 3 }) }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('add' as const), id }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('beat', 'release', 'adopt', 'note') }) },
 );
 
@@ -175,31 +172,6 @@ class Worker {
     this.held.push(...answer.claimed.map((one) => one.id));
   }
 
-  /** A job of its own process, claimed as it is added; where that has not been answered so, both are done as ever. */
-  async add(jobId: string): Promise<void> {
-    const { leaseMs } = LIMITS;
-    const jobs = [{ id: jobId, body: `job\nof ${this.lane}`, name: 'job' }];
-    const call = { lane: this.lane, seq: ++this.laneSeq, rememberMs: 600_000, withinMs: 5_000, jobs };
-    const own = { worker: this.name, seq: this.seq + 1, leaseMs, want: 1, maySuspect: true, settled: [] };
-    const now = await addClaimed(this.engine, call, own).catch((error: unknown) => {
-      if (error instanceof RedisUnavailableError) return null;
-      throw error;
-    });
-    this.stage.expectFine();
-    if (now !== null) {
-      this.seq += 1;
-      this.held.push(jobId);
-      this.ledger.stored += 1;
-      return;
-    }
-    const [answer] = await Promise.all([
-      this.stage.insist(() => this.engine.enqueue(QUEUE, call)),
-      this.exchange(1, []),
-    ]);
-    assert(answer.kind === 'stored', answer.kind);
-    this.ledger.stored += 1 - answer.duplicates.length;
-  }
-
   async beat(): Promise<void> {
     const answer = await this.stage.insist(() => this.engine.beat(QUEUE, this.name, LIMITS.leaseMs));
     if (answer.kind === 'unknown-worker') this.begin();
@@ -238,7 +210,6 @@ const worker = fc.array(workerStep, { minLength: 1, maxLength: 8, size: 'max' })
       if (step.kind === 'exchange') await self.exchange(step.want, step.settle);
       else if (step.kind === 'two') await self.two(step.wants, step.settle);
       else if (step.kind === 'claim') await self.claim(step.want);
-      else if (step.kind === 'add') await self.add(step.id);
       else await self[step.kind]();
     }
   },

@@ -23,17 +23,7 @@ import {
   trim,
   wake,
 } from './upkeep-commands.js';
-import {
-  add,
-  addAndClaim,
-  adopt,
-  beat,
-  claimAtBell,
-  exchanged,
-  note,
-  release,
-  replay,
-} from './work-commands.js';
+import { add, adopt, beat, claimAtBell, exchanged, note, release, replay } from './work-commands.js';
 
 const RARE = 30;
 
@@ -53,7 +43,7 @@ export function sequences(
     exchanged('settle', 4, 4),
     exchanged('settle', 1, 3),
     advance(1, 500, 2_000, 6_001, 9_000),
-    ...(on === 'redis' ? [claimAtBell, addAndClaim] : []),
+    ...(on === 'redis' ? [claimAtBell] : []),
   ];
   const rare = fc.oneof(
     { weight: RARE, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },

@@ -1,10 +1,4 @@
-import type {
-  ClaimAnswer,
-  ClaimedJob,
-  EnqueueCall,
-  ExchangeAnswer,
-  ExchangeCall,
-} from '#lib/contract/engine.js';
+import type { ClaimAnswer, ClaimedJob, ExchangeAnswer, ExchangeCall } from '#lib/contract/engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { CORRUPT } from './model-verbs.js';
 import { claimOf, sorted, type QueueModel, type Saying } from './queue-model.js';
@@ -75,35 +69,6 @@ export function claimed(
   }
   const held = line.length > 0 ? null : model.held(worker).size;
   return { kind: 'claimed', now, claimed: claimedOf(model, line), held };
-}
-
-/** The add of one job with the claim of a worker: both, or neither. */
-export function addClaimed(model: QueueModel, add: EnqueueCall, own: ExchangeCall): number | null {
-  const { now } = model;
-  const { worker, leaseMs, seq } = own;
-  const { lane, rememberMs } = add;
-  const { id, body, name } = add.jobs[0]!;
-  const record = model.records.get(worker);
-  if (record?.seq === undefined || record.seq >= seq) return null;
-  if (model.wait.length + model.suspects.length + model.prioritized.size > 0) return null;
-  if (model.pausedAt !== null || model.jobs.has(id) || model.held(worker).has(id)) return null;
-  const before = model.lanes.get(lane);
-  if (before && before.seq >= add.seq) {
-    // What is taken back leaves this behind.
-    if (model.leases.has(worker)) model.leases.set(worker, now + leaseMs);
-    model.lanes.set(lane, { ...before, until: now + rememberMs });
-    return null;
-  }
-  model.jobs.set(id, body);
-  model.held(worker).add(id);
-  model.leases.set(worker, now + leaseMs);
-  model.lanes.set(lane, { seq: add.seq, duplicates: [], rememberMs, until: now + rememberMs });
-  model.records.set(worker, { ...record, seq, gave: [id], lost: [], leaseMs });
-  model.say([
-    { type: 'added', id, name },
-    { type: 'active', id, name },
-  ]);
-  return now;
 }
 
 function claimedOf(model: QueueModel, ids: readonly string[]): ClaimedJob[] {

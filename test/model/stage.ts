@@ -18,7 +18,6 @@ interface Place {
 const MOVES: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['gone waiting', 'gone delayed', 'completed waiting', 'completed delayed'],
   'enqueue-plain': ['gone waiting'],
-  'enqueue-claimed': ['gone active'],
   claim: ['waiting active'],
   exchange: [
     'active gone',

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
 import { command, fate, id, IDS, speaker } from './command.js';
-import { addClaimed, claimNow } from './claim.js';
-import { addClaimed as addClaimedInModel, claimed, exchange } from './model-exchange.js';
+import { claimNow } from './claim.js';
+import { claimed, exchange } from './model-exchange.js';
 import * as verbs from './model-verbs.js';
 import { run as settled, type OutcomeChoice } from './outcomes.js';
 import { LIMITS, QUEUE } from './rig.js';
@@ -174,48 +174,6 @@ export const claimAtBell = command(
       (model) => claimed(model, call),
     );
     if (answer) worker.seq = seq;
-  },
-);
-
-/** In the call that adds it, by a worker of the same process; for an engine that can. */
-export const addAndClaim = command(
-  'add and claim',
-  fc.record({
-    worker: speaker,
-    lane: fc.nat({ max: 1 }),
-    id,
-    older: fc.constantFrom('none', 'none', 'none', 'none', 'worker', 'lane'),
-    fate,
-  }),
-  async (scene, drawn) => {
-    const worker = scene.workers[drawn.worker]!;
-    const lane = scene.lanes[drawn.lane]!;
-    const addSeq = drawn.older === 'lane' ? Math.max(1, lane.seq) : ++lane.seq;
-    const jobs = [toJob(scene, { id: drawn.id, when: {}, priority: 0 })];
-    const add = { lane: lane.name, seq: addSeq, rememberMs: 10_000, withinMs: 5_000, jobs };
-    const seq = drawn.older === 'worker' ? Math.max(1, worker.seq) : worker.seq + 1;
-    const own = {
-      worker: worker.name,
-      seq,
-      leaseMs: LIMITS.leaseMs,
-      want: 3,
-      maySuspect: true,
-      settled: [],
-    };
-    let isDone = false;
-    await scene.both(
-      (engine) => addClaimed(engine, add, own),
-      (model) => {
-        const now = addClaimedInModel(model, add, own);
-        isDone ||= now !== null;
-        return now;
-      },
-      { fate: drawn.fate },
-    );
-    if (!isDone) return;
-    worker.seq = seq;
-    // What either of the two says where it has no answer.
-    scene.past.push({ verb: 'enqueue', call: add }, { verb: 'exchange', call: own });
   },
 );
 

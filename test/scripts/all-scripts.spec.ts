@@ -66,7 +66,6 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'declare',
     'enqueue',
     'enqueue-begin',
-    'enqueue-claimed',
     'enqueue-plain',
     'fire',
     'note',
@@ -207,7 +206,6 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['enqueue-begin', () => enqueueMuch(engine, 1)],
     ['enqueue-end', () => enqueueMuch(engine, 3)],
     ['claim', () => claimAtBell(engine)],
-    ['enqueue-claimed', () => addClaimed(engine)],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }
@@ -233,18 +231,6 @@ async function claimAtBell(engine: RedisEngine): Promise<unknown> {
   const { answer } = await engine.claimAtBell(QUEUE, { ...idle, seq: 2 }, 5_000)!;
   expect(answer).toMatchObject({ kind: 'claimed', claimed: expect.arrayContaining([]) });
   return answer;
-}
-
-/** By a worker that has spoken once, of a queue in which nothing waits. */
-async function addClaimed(engine: RedisEngine): Promise<unknown> {
-  await engine.upkeep.clean(QUEUE, { state: 'waiting', olderThanMs: 0, limit: 100 });
-  const call = { worker: 'idle', seq: 3, leaseMs: LEASE_MS, want: 10, maySuspect: true, settled: [] };
-  const answers: unknown[] = [];
-  engine.claimAtAdd(QUEUE, { begin: () => call, end: (_, answer) => void answers.push(answer) });
-  await engine.enqueue(QUEUE, callOf(['claimed'], 3, 'life'));
-  engine.claimAtAdd(QUEUE, null);
-  expect(answers).toMatchObject([{ kind: 'claimed', claimed: [{ id: 'claimed' }] }]);
-  return answers;
 }
 
 /** Jobs of every kind, then one in the place of the last. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { allScripts, defineScript } from '#lib/engine/script.js';
-import { enqueueClaimed } from '#lib/engine/scripts/enqueue-claimed.js';
 import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 
 describe('arguments that a script lists itself', () => {
@@ -20,9 +19,5 @@ describe('arguments that a script lists itself', () => {
       Object.fromEntries(keys.map((key) => [key, key])) as never;
     const plain = { seq: 1, rememberMs: 2, maxEvents: 3, jobs: 4, ids: 'id', bodies: 'body', names: 'name' };
     expect(enqueuePlain.encode(keysOf(enqueuePlain), plain, {}).slice(8)).toEqual(Object.values(plain));
-    const claimed = { seq: 1, rememberMs: 2, id: 'id', body: 'body', name: 'name', worker: 'worker' };
-    const rest = { claimSeq: 3, leaseMs: 4, maxEvents: 5 };
-    const args = enqueueClaimed.encode(keysOf(enqueueClaimed), { ...claimed, ...rest }, {});
-    expect(args.slice(12)).toEqual(Object.values({ ...claimed, ...rest }));
   });
 });

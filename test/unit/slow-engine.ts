@@ -1,10 +1,4 @@
-import type {
-  ExchangeAnswer,
-  ExchangeCall,
-  IdleClaimer,
-  QueueEngine,
-  RungClaim,
-} from '#lib/contract/engine.js';
+import type { ExchangeAnswer, ExchangeCall, QueueEngine, RungClaim } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';
@@ -20,8 +14,6 @@ export class SlowEngine {
   readonly left: { readonly call: ExchangeCall; readonly end: Latch<RungClaim | Error> }[] = [];
   readonly blocks: Latch<string | null>[] = [];
   readonly rings: string[] = [];
-  /** Who claims what this process adds. */
-  claimer: IdleClaimer | null = null;
   interrupts = 0;
   cannot = false;
 
@@ -45,10 +37,6 @@ export class SlowEngine {
     const block = latch<string | null>();
     this.blocks.push(block);
     return block.promise;
-  }
-
-  claimAtAdd(_: string, claimer: IdleClaimer | null): void {
-    this.claimer = claimer;
   }
 
   interruptBell(): void {
