@@ -1,20 +1,10 @@
 import type {
-  AdoptAnswer,
-  BeatAnswer,
-  EnqueueAnswer,
-  EnqueueCall,
-  ExchangeAnswer,
-  ExchangeCall,
   Heartbeat,
   HeartbeatPlan,
   LinkEvent,
-  NoteCall,
   QueueEngine,
   QueueEventBatch,
   QueueLook,
-  RecoverAnswer,
-  RecoverCall,
-  ReleaseCall,
   ServerWarning,
 } from '../contract/engine.js';
 import type { AdminVerbs } from '../contract/admin-verbs.js';
@@ -26,11 +16,42 @@ import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import type { TaskVerbs } from '../contract/task-verbs.js';
 import type { UpkeepVerbs } from '../contract/upkeep-verbs.js';
 
+/** The verbs whose first argument is the queue. */
+const BY_QUEUE = [
+  'enqueue',
+  'exchange',
+  'beat',
+  'overdue',
+  'recover',
+  'adopt',
+  'release',
+  'promote',
+  'note',
+  'ring',
+  'lastEvent',
+] as const satisfies readonly (keyof QueueEngine)[];
+
+/** Passes each of these verbs to the engine of the queue. */
+const QueueForwarder = class {
+  constructor(readonly routes: Routes) {}
+} as unknown as new (
+  routes: Routes,
+) => Pick<QueueEngine, (typeof BY_QUEUE)[number]> & { readonly routes: Routes };
+
+for (const verb of BY_QUEUE) {
+  Object.defineProperty(QueueForwarder.prototype, verb, {
+    value(this: { routes: Routes }, queue: string, ...args: unknown[]): unknown {
+      const engine = this.routes.of(queue) as unknown as Record<string, (...given: unknown[]) => unknown>;
+      return engine[verb]!(queue, ...args);
+    },
+  });
+}
+
 /**
- * Several engines as one, for an application whose queues are in several stores: what is asked of a queue goes to the engine of
- * that queue, what is asked of many to each of theirs.
+ * Several engines as one, for an application whose queues are in several stores. A call about one queue goes to the engine of
+ * that queue, a call about several queues to each of their engines.
  */
-export class RoutedEngine implements QueueEngine {
+export class RoutedEngine extends QueueForwarder implements QueueEngine {
   readonly admin: AdminVerbs;
   readonly declarations: DeclarationVerbs;
   readonly schedules: ScheduleVerbs;
@@ -38,7 +59,8 @@ export class RoutedEngine implements QueueEngine {
   readonly processes: ProcessVerbs;
   private readonly bells: RoutedBells;
 
-  constructor(readonly routes: Routes) {
+  constructor(routes: Routes) {
+    super(routes);
     const of = (queue: string) => routes.of(queue);
     this.admin = byQueue((queue) => of(queue).admin);
     this.declarations = byQueue((queue) => of(queue).declarations);
@@ -83,18 +105,6 @@ export class RoutedEngine implements QueueEngine {
     return this.routes.first().now();
   }
 
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
-    return this.routes.of(queue).enqueue(queue, call);
-  }
-
-  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
-    return this.routes.of(queue).exchange(queue, call);
-  }
-
-  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
-    return this.routes.of(queue).beat(queue, worker, leaseMs);
-  }
-
   /** One for each store; none where one of them can have none. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
     let all: Heartbeat[] = [];
@@ -123,40 +133,12 @@ export class RoutedEngine implements QueueEngine {
     };
   }
 
-  overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]> {
-    return this.routes.of(queue).overdue(queue, withinMs);
-  }
-
-  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
-    return this.routes.of(queue).recover(queue, call);
-  }
-
-  adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
-    return this.routes.of(queue).adopt(queue, worker, known);
-  }
-
-  release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }> {
-    return this.routes.of(queue).release(queue, call);
-  }
-
-  promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }> {
-    return this.routes.of(queue).promote(queue, limit);
-  }
-
-  note(queue: string, call: NoteCall): Promise<boolean> {
-    return this.routes.of(queue).note(queue, call);
-  }
-
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null> {
     return this.bells.await(queues, maxMs);
   }
 
   interruptBell(): void {
     this.bells.interrupt();
-  }
-
-  ring(queue: string): Promise<void> {
-    return this.routes.of(queue).ring(queue);
   }
 
   /** Of a store that cannot be asked nothing is learnt; the workers of the others are not kept waiting. */
@@ -175,10 +157,6 @@ export class RoutedEngine implements QueueEngine {
     );
   }
 
-  lastEvent(queue: string): Promise<number> {
-    return this.routes.of(queue).lastEvent(queue);
-  }
-
   /** Where several stores are read at once, the slowest is waited for: readers read one store each. */
   readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
     return this.routes.concat([...after.keys()], (engine, queues) =>
@@ -195,7 +173,7 @@ export class RoutedEngine implements QueueEngine {
   }
 }
 
-/** Verbs whose first argument is the queue; those that take several queues stand in `others`. */
+/** A group of verbs whose first argument is the queue; those that take several queues stand in `others`. */
 function byQueue<Verbs extends object>(of: (queue: string) => Verbs, others: Partial<Verbs> = {}): Verbs {
   return new Proxy(others as Verbs, {
     get: (target, verb) =>
