@@ -131,14 +131,11 @@ describe('the rules of the layout', () => {
   });
 
   it('finds scripts and descriptors that are alone', () => {
-    const descriptor = file(
-      's/a.ts',
-      "export const a = defineScript({\n  name: 'a',\n  uses: ['used'],\n});",
-    );
+    const descriptor = file('s/a.ts', "export const a = defineScript({\n  name: 'a',\n});");
     const found = strayScripts(
-      ['s/a.lua', 's/b.lua', 's/shared/used.lua', 's/shared/idle.lua'].map((path) => file(path, '')),
+      ['s/a.lua', 's/b.lua', 's/shared/used.lua'].map((path) => file(path, '')),
       [descriptor, file('s/c.ts', "export const c = defineScript({ name: 'c' });")],
     );
-    expect(found.map((text) => text.split(' ')[0])).toEqual(['s/b.lua', 's/shared/idle.lua', 's/c.ts']);
+    expect(found.map((text) => text.split(' ')[0])).toEqual(['s/b.lua', 's/c.ts']);
   });
 });

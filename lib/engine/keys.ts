@@ -1,66 +1,69 @@
 import { letterOf, LETTERS, type Letter } from '../job/id-letter.js';
 
+/** What `TYPE` answers of a key that is there. */
+export type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
+
 /**
  * Every key of a queue, by name, with its type and the reason it exists. All of them share one hash tag, so that a
  * script may touch any of them on Redis Cluster. No other file builds a key.
  */
-const SUFFIXES = {
-  /** HASH id -> body: the job as written; a run does not rewrite it. Of all jobs whose ids have no letter. */
-  jobs: 'jobs',
-  /** LIST of ids that may be claimed now, first in first out. */
-  wait: 'wait',
-  /** LIST of ids that have stalled twice or more: a worker holds at most one of them at a time. */
-  suspects: 'suspects',
-  /** ZSET id -> rank: waiting jobs with a priority, first in first out inside one priority. */
-  prioritized: 'prioritized',
-  /** ZSET id -> due ms: first runs and retries that wait for a time. */
-  delayed: 'delayed',
-  /** HASH id -> priority, of delayed jobs that have one: the body is opaque when they are promoted. */
-  priorities: 'priorities',
-  /** ZSET worker -> lease end ms: who holds jobs. */
-  workers: 'workers',
-  /** HASH id -> failed attempts; absent means 0. */
-  attempts: 'attempts',
-  /** HASH id -> workers lost; absent means 0. */
-  stalls: 'stalls',
-  /** HASH id -> when and why the last attempt failed. */
-  failures: 'failures',
-  /** ZSET id -> died-at ms: gave up, kept for a person. */
-  dead: 'dead',
-  /** ZSET id -> kept-until ms: only jobs with a retention. */
-  completed: 'completed',
-  /** HASH id -> how it ended and what the handler returned, of the same jobs. */
-  results: 'results',
-  /** HASH id -> JSON: what a run says of its progress. */
-  progress: 'progress',
-  /** HASH id -> lines: what a run wrote to its log. */
-  logs: 'logs',
-  /** ZSET id -> ms of the next occurrence: schedules that are neither paused nor ended. */
-  schedules: 'schedules',
-  /** HASH id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */
-  schedule: 'schedule',
-  /** HASH id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
-  firings: 'firings',
-  /** ZSET id -> created-at ms: all schedules, in the order they are listed. */
-  scheduled: 'scheduled',
-  /** ZSET `process ttl set` -> until ms: which process declares which set of schedules. */
-  declarations: 'declarations',
-  /** HASH set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
-  declared: 'declared',
-  /** HASH id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
-  cancels: 'cancels',
-  /** HASH id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
-  cancelled: 'cancelled',
-  /** STREAM: one entry per script call that changed something; ids are event numbers. */
-  events: 'events',
-  /** HASH: paused, number of the last event, sequence of the priorities. */
-  meta: 'meta',
+const KEYS_OF_QUEUE = {
+  /** id -> body: the job as written; a run does not rewrite it. Of all jobs whose ids have no letter. */
+  jobs: { type: 'hash', suffix: 'jobs' },
+  /** Ids that may be claimed now, first in first out. */
+  wait: { type: 'list', suffix: 'wait' },
+  /** Ids that have stalled twice or more: a worker holds at most one of them at a time. */
+  suspects: { type: 'list', suffix: 'suspects' },
+  /** id -> rank: waiting jobs with a priority, first in first out inside one priority. */
+  prioritized: { type: 'zset', suffix: 'prioritized' },
+  /** id -> due ms: first runs and retries that wait for a time. */
+  delayed: { type: 'zset', suffix: 'delayed' },
+  /** id -> priority, of delayed jobs that have one: the body is opaque when they are promoted. */
+  priorities: { type: 'hash', suffix: 'priorities' },
+  /** worker -> lease end ms: who holds jobs. */
+  workers: { type: 'zset', suffix: 'workers' },
+  /** id -> failed attempts; absent means 0. */
+  attempts: { type: 'hash', suffix: 'attempts' },
+  /** id -> workers lost; absent means 0. */
+  stalls: { type: 'hash', suffix: 'stalls' },
+  /** id -> when and why the last attempt failed. */
+  failures: { type: 'hash', suffix: 'failures' },
+  /** id -> died-at ms: gave up, kept for a person. */
+  dead: { type: 'zset', suffix: 'dead' },
+  /** id -> kept-until ms: only jobs with a retention. */
+  completed: { type: 'zset', suffix: 'completed' },
+  /** id -> how it ended and what the handler returned, of the same jobs. */
+  results: { type: 'hash', suffix: 'results' },
+  /** id -> JSON: what a run says of its progress. */
+  progress: { type: 'hash', suffix: 'progress' },
+  /** id -> lines: what a run wrote to its log. */
+  logs: { type: 'hash', suffix: 'logs' },
+  /** id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  schedules: { type: 'zset', suffix: 'schedules' },
+  /** id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */
+  schedule: { type: 'hash', suffix: 'schedule' },
+  /** id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  firings: { type: 'hash', suffix: 'firings' },
+  /** id -> created-at ms: all schedules, in the order they are listed. */
+  scheduled: { type: 'zset', suffix: 'scheduled' },
+  /** `process ttl set` -> until ms: which process declares which set of schedules. */
+  declarations: { type: 'zset', suffix: 'declarations' },
+  /** set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
+  declared: { type: 'hash', suffix: 'declared' },
+  /** id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
+  cancels: { type: 'hash', suffix: 'cancels' },
+  /** id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
+  cancelled: { type: 'hash', suffix: 'cancelled' },
+  /** One entry per script call that changed something; ids are event numbers. */
+  events: { type: 'stream', suffix: 'events' },
+  /** Since when it is paused, number of the last event, sequence of the priorities. */
+  meta: { type: 'hash', suffix: 'meta' },
   /**
-   * ZSET with one member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes
+   * One member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes
    * exactly one blocked worker.
    */
-  doorbell: 'doorbell',
-} as const;
+  doorbell: { type: 'zset', suffix: 'doorbell' },
+} as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
 /**
  * HASH id -> body, of jobs whose ids have this letter. One hash for all would be larger than any cache where a million jobs wait,
@@ -71,10 +74,17 @@ export type LetteredJobs = `jobs${Letter}`;
 /** In the order of the letters: scripts that may meet any job name all of them, and find theirs by that order. */
 export const LETTERED_JOBS: readonly LetteredJobs[] = LETTERS.map((letter) => `jobs${letter}` as const);
 
-export type QueueKeyName = keyof typeof SUFFIXES | LetteredJobs;
+export function isLetteredJobs(name: string): name is LetteredJobs {
+  return (LETTERED_JOBS as readonly string[]).includes(name);
+}
+
+export type QueueKeyName = keyof typeof KEYS_OF_QUEUE | LetteredJobs;
 
 /** All of them, for scripts that look at a queue as a whole. */
-export const QUEUE_KEYS = [...(Object.keys(SUFFIXES) as (keyof typeof SUFFIXES)[]), ...LETTERED_JOBS];
+export const QUEUE_KEYS = [
+  ...(Object.keys(KEYS_OF_QUEUE) as (keyof typeof KEYS_OF_QUEUE)[]),
+  ...LETTERED_JOBS,
+];
 
 /** What a job may leave beside its body: the keys of scripts that use the fragment `traces`. */
 export const TRACE_KEYS = [
@@ -88,25 +98,46 @@ export const TRACE_KEYS = [
 ] as const satisfies readonly QueueKeyName[];
 
 /** Keys that need something beside the queue: a worker, a lane of a producer, the ids of jobs, a day. */
-export type DynamicKeyName = 'active' | 'worker' | 'lane' | 'undo' | 'bodies' | 'stats';
+const DYNAMIC_KEYS = {
+  active: 'set',
+  worker: 'hash',
+  lane: 'string',
+  undo: 'string',
+  bodies: 'hash',
+  stats: 'hash',
+} as const satisfies Readonly<Record<string, KeyType>>;
+
+export type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
 
 /** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
-const PROCESS_SUFFIXES = {
-  /** ZSET process -> ms until when its record holds: the worker processes. */
-  processes: 'processes',
-  /** HASH process -> JSON: what it says of itself, for operators. */
-  processInfo: 'processes:info',
-} as const;
+const KEYS_OF_PROCESSES = {
+  /** process -> ms until when its record holds: the worker processes. */
+  processes: { type: 'zset', suffix: 'processes' },
+  /** process -> JSON: what it says of itself, for operators. */
+  processInfo: { type: 'hash', suffix: 'processes:info' },
+} as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
-export type ProcessKeyName = keyof typeof PROCESS_SUFFIXES;
+export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
 /**
- * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: ZSET
- * task -> due. `readyTasks`: LIST of tasks.
+ * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: task ->
+ * due. `readyTasks`: tasks.
  */
-export type TaskKeyName = 'delayedTasks' | 'readyTasks';
+const TASK_KEYS = { delayedTasks: 'zset', readyTasks: 'list' } as const satisfies Readonly<
+  Record<string, KeyType>
+>;
+
+export type TaskKeyName = keyof typeof TASK_KEYS;
+
+/** Which type of value a key holds, if it is there. */
+export function typeOfKey(name: KeyName | TaskKeyName): KeyType {
+  if (isLetteredJobs(name)) return 'hash';
+  if (name in DYNAMIC_KEYS) return DYNAMIC_KEYS[name as DynamicKeyName];
+  if (name in TASK_KEYS) return TASK_KEYS[name as TaskKeyName];
+  return { ...KEYS_OF_QUEUE, ...KEYS_OF_PROCESSES }[name as keyof typeof KEYS_OF_QUEUE | ProcessKeyName].type;
+}
 
 /** Counters are kept so long, from the first of a day. */
 const STATS_DAYS = 90;
@@ -125,7 +156,7 @@ export class QueueKeys {
     this.tag = `{${prefix}:${queue}}:`;
     // Not name by name: V8 makes a dictionary of an object that grows so, and copying that into a call takes ten times as long.
     this.fixed = Object.fromEntries([
-      ...Object.entries(SUFFIXES).map(([name, suffix]) => [name, this.tag + suffix]),
+      ...Object.entries(KEYS_OF_QUEUE).map(([name, { suffix }]) => [name, this.tag + suffix]),
       ...LETTERS.map((letter) => [`jobs${letter}`, `${this.tag}jobs:${letter}`]),
     ]) as Record<QueueKeyName, string>;
     this.byLetter = new Map(
@@ -209,7 +240,7 @@ export class QueueKeys {
 
 export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, string>> {
   const keys = {} as Record<ProcessKeyName, string>;
-  for (const [name, suffix] of Object.entries(PROCESS_SUFFIXES))
+  for (const [name, { suffix }] of Object.entries(KEYS_OF_PROCESSES))
     keys[name as ProcessKeyName] = `{${prefix}}:${suffix}`;
   return keys;
 }

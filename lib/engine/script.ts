@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { LETTERS } from '../job/id-letter.js';
 import { FixedArgs, type Arg, type Value } from './wire/fixed-args.js';
-import { LETTERED_JOBS, type KeyName, type TaskKeyName } from './keys.js';
+import type { KeyName, TaskKeyName } from './keys.js';
+import { FILES, TEXTS } from './scripts/generated.js';
 
 export type ScriptKeyName = KeyName | TaskKeyName;
 
@@ -36,8 +34,6 @@ export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L exte
    * through the queues, and `KEYS[i + at_<name>]` is such a key of that queue.
    */
   readonly keysOfQueues?: readonly KeyName[];
-  /** Files of local functions in `scripts/shared/`, in the order they need each other. */
-  readonly uses?: readonly string[];
   readonly reply: (raw: any) => Reply;
 }
 
@@ -71,11 +67,20 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
 
 export type AnyScript = Script<any, any, any, unknown>;
 
+/** What the linker needs to know of a script. */
+export type SomeShape = Omit<ScriptShape<ScriptKeyName, ArgTypes, string, unknown>, 'listArgs'>;
+
 const registry = new Map<string, AnyScript>();
+const shapes: SomeShape[] = [];
 
 /** Every script there is, for preloading, for the tests and for the minimal ACL user. */
 export function allScripts(): readonly AnyScript[] {
   return [...registry.values()];
+}
+
+/** Their descriptors, for the linker. */
+export function allShapes(): readonly SomeShape[] {
+  return shapes;
 }
 
 export function defineScript<
@@ -84,7 +89,7 @@ export function defineScript<
   const L extends string,
   Reply,
 >(shape: ScriptShape<K, A, L, Reply>): Script<K, A, L, Reply> {
-  const text = prologue(shape) + fragments(shape.uses ?? []) + readLua(`./scripts/${shape.name}.lua`);
+  const { text, sha } = TEXTS[shape.name] ?? { text: '', sha: '' };
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
   const { listArgs } = shape;
@@ -106,10 +111,10 @@ export function defineScript<
     keys: shape.keys,
     keysOfQueues: shape.keysOfQueues ?? [],
     text,
-    sha: createHash('sha1').update(text).digest('hex'),
+    sha,
     reply: shape.reply,
     encode(keys, args, lists, more) {
-      const out: Value[] = [script.sha, shape.keys.length + (more?.length ?? 0)];
+      const out: Value[] = [sha, shape.keys.length + (more?.length ?? 0)];
       for (const name of shape.keys) out.push(keys[name]);
       if (more) for (const key of more) out.push(key);
       return append(out, args, lists);
@@ -119,7 +124,7 @@ export function defineScript<
       if (made) return made;
       const known = shape.keys.filter((name) => keys[name] !== undefined);
       if (known.some((name, i) => name !== shape.keys[i])) throw new Error(`not the first of ${shape.name}`);
-      const args = new FixedArgs([script.sha, shape.keys.length, ...known.map((name) => keys[name]!)]);
+      const args = new FixedArgs([sha, shape.keys.length, ...known.map((name) => keys[name]!)]);
       fixed.set(keys, args);
       return args;
     },
@@ -131,6 +136,7 @@ export function defineScript<
   };
   if (registry.has(script.name)) throw new Error(`script ${script.name} is defined twice`);
   registry.set(script.name, script);
+  shapes.push(shape);
   return script;
 }
 
@@ -146,57 +152,29 @@ function checkListed<A extends ArgTypes>(
     throw new Error(`${script} lists ${listed.join()}, not ${names.join()}`);
 }
 
-const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
+/** How Redis says where a script failed: `… script: <sha>, on @user_script:12.` */
+const PLACE = / script: ([0-9a-f]{40}), on @user_script:(\d+)\.?$/;
 
-function prologue(shape: Omit<ScriptShape<ScriptKeyName, ArgTypes, string, unknown>, 'listArgs'>): string {
-  const lines: string[] = [FLAGS[shape.memory]];
-  const unlettered = shape.keys.filter((name) => !isLettered(name));
-  for (const name of unlettered) lines.push(`local key_${name} = KEYS[${shape.keys.indexOf(name) + 1}]`);
-  if (unlettered.length < shape.keys.length) lines.push(`local at_letter = ${lettersAt(shape.keys)}`);
-  const each = shape.keysOfQueues;
-  if (each) {
-    lines.push(`local queue_first, queue_last, queue_step = ${shape.keys.length + 1}, #KEYS, ${each.length}`);
-    each.forEach((name, i) => lines.push(`local at_${name} = ${i}`));
+/** The message of Redis with the file and line of ours in the place of the line that Redis tells. */
+export function withSource(message: string): string {
+  const [place, sha, line] = PLACE.exec(message) ?? [];
+  const script = place && [...registry.values()].find((one) => one.sha === sha);
+  if (!script) return message;
+  return (
+    message
+      .slice(0, -place.length)
+      .replaceAll(/\buser_script:(\d+)/g, (_, its: string) => sourceOf(script.name, Number(its))) +
+    ` (script ${script.name}, ${sourceOf(script.name, Number(line))})`
+  );
+}
+
+/** Where a line of a script's text was written: `shared/line.lua:12`. Lines count from 1. */
+export function sourceOf(name: string, line: number): string {
+  let left = line;
+  for (const piece of TEXTS[name]!.sources.split(' ')) {
+    const [file, first, count] = piece.split('.').map(Number) as [number, number, number];
+    if (left <= count) return file === 0 ? `${name}.ts:1` : `${FILES[file]!}.lua:${first + left - 1}`;
+    left -= count;
   }
-  if (shape.moreKeys) lines.push(`local more_first, more_last = ${shape.keys.length + 1}, #KEYS`);
-  let at = 0;
-  for (const [name, type] of Object.entries(shape.args)) {
-    at += 1;
-    lines.push(`local arg_${name} = ${type === 'int' ? `tonumber(ARGV[${at}])` : `ARGV[${at}]`}`);
-  }
-  const lists = shape.lists ?? [];
-  let start = String(at + lists.length + 1);
-  for (const name of lists) {
-    at += 1;
-    lines.push(
-      `local ${name}_first = ${start}`,
-      `local ${name}_last = ${name}_first + tonumber(ARGV[${at}]) - 1`,
-    );
-    start = `${name}_last + 1`;
-  }
-  return `${lines.join('\n')}\n`;
-}
-
-function isLettered(name: ScriptKeyName): boolean {
-  return (LETTERED_JOBS as readonly string[]).includes(name);
-}
-
-/** What the code of a letter is added to. */
-function lettersAt(keys: readonly ScriptKeyName[]): number {
-  const first = keys.findIndex(isLettered);
-  if (LETTERED_JOBS.some((name, i) => keys[first + i] !== name)) throw new Error('letters out of order');
-  return first + 1 - LETTERS[0].charCodeAt(0);
-}
-
-function fragments(names: readonly string[]): string {
-  return names.map((name) => readLua(`./scripts/shared/${name}.lua`)).join('');
-}
-
-function readLua(path: string): string {
-  return `${withFragments(readFileSync(new URL(path, import.meta.url), 'utf8').trimEnd())}\n`;
-}
-
-/** With `--@use name, name` where fragments are needed: in a branch they cost nothing on the way past it, not even their closures. */
-export function withFragments(text: string): string {
-  return text.replaceAll(/^ *--@use (.+)$/gm, (_, names: string) => fragments(names.split(', ')).trimEnd());
+  return `line ${line}`;
 }

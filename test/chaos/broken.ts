@@ -3,23 +3,18 @@ import { patchedClient } from '../support/patched-client.js';
 import type { Broken, ChildPlan } from './plan.js';
 
 /** Settles whatever is said, held or not. */
-const NO_FENCING: readonly (readonly [string, string])[] = [
+const NO_FENCING: readonly (readonly [string | RegExp, string])[] = [
   [`if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end`, ''],
-  [
-    `if redis.call('SREM', key_active, id) == 1 then return true end`,
-    `redis.call('SREM', key_active, id) do return true end`,
-  ],
+  [/if (redis\.call\('SREM', KEYS\[\d+\], id\)) == 1 then return true end/, '$1 do return true end'],
   [`if member[i] == 0 then return false end`, ''],
 ];
 
 /** Gives a job out and keeps no note of it. */
-const FORGET: readonly (readonly [string, string])[] = [
-  [`redis.call('SADD', key_active, unpack(ids))`, '#ids'],
-];
-const FORGET_CLAIMED: typeof FORGET = [[`redis.pcall('SADD', key_active, unpack(ids))`, '#ids']];
+const FORGET: typeof NO_FENCING = [[/redis\.call\('SADD', KEYS\[\d+\], unpack\(ids\)\)/, '#ids']];
+const FORGET_CLAIMED: typeof FORGET = [[/redis\.pcall\('SADD', KEYS\[\d+\], unpack\(ids\)\)/, '#ids']];
 
 /** By the scripts they are in. */
-const PATCHES: Record<Broken, Readonly<Record<string, readonly (readonly [string, string])[]>>> = {
+const PATCHES: Record<Broken, Readonly<Record<string, typeof NO_FENCING>>> = {
   'no-fencing': { exchange: NO_FENCING },
   'pop-and-forget': {
     exchange: [...NO_FENCING, ...FORGET],
@@ -35,10 +30,11 @@ export function connectionOf({ url, broken }: ChildPlan): ConnectionOption {
   });
 }
 
-function replaceAll(script: string, text: string, patches: readonly (readonly [string, string])[]): string {
+function replaceAll(script: string, text: string, patches: typeof NO_FENCING): string {
   for (const [good, bad] of patches) {
-    if (!text.includes(good)) throw new Error(`${script}.lua does not say '${good}' any more`);
-    text = text.replace(good, () => bad);
+    const changed = text.replace(good, bad);
+    if (changed === text) throw new Error(`${script}.lua does not say '${good}' any more`);
+    text = changed;
   }
   return text;
 }

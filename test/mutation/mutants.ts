@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { withFragments } from '#lib/engine/script.js';
+import { sourceOf } from '#lib/engine/script.js';
 import type { Patch } from '../support/patched-client.js';
 
 /** One small mistake in one script. */
@@ -83,9 +83,6 @@ local function swapped_(command, key, ...)
 end
 `;
 
-/** Reads that stand alone check a type, so their answer cannot be wrong. */
-const READS = /^(H(GET|LEN|MGET|EXISTS)|LLEN|ZCARD|SCARD|ZRANGE|GET)$/;
-
 /** Every mutant there is: each call of Redis in each script left out, and each done wrongly. */
 export function allMutants(): Mutant[] {
   const files = [
@@ -120,27 +117,40 @@ function luaIn(folder: string): string[] {
     .map((name) => name.slice(0, -'.lua'.length));
 }
 
+/** Of each script the lines of its text, by where they were written; a function of a fragment is in it once. */
+const placesOf = new Map<string, ReadonlyMap<string, number>>();
+
+/** Changes the line of a script that was written at this place, if it has that. */
+function inLine(script: string, text: string, source: string, change: (line: string) => string): string {
+  const lines = text.split('\n');
+  let places = placesOf.get(script);
+  if (!places) placesOf.set(script, (places = new Map(lines.map((_, i) => [sourceOf(script, i + 1), i]))));
+  const at = places.get(source);
+  if (at === undefined) return text;
+  lines[at] = change(lines[at]!);
+  return lines.join('\n');
+}
+
+function replaceNth(line: string, nth: number, helper: string): string {
+  let seen = 0;
+  return line.replaceAll(/redis\.p?call(?=\('\w+')/g, (call) => (++seen === nth ? helper : call));
+}
+
 function mutantsOf(file: string, text: string): Mutant[] {
   const mutants: Mutant[] = [];
   const seen = new Map<number, number>();
   for (const match of text.matchAll(/redis\.p?call\('(\w+)'/g)) {
     const at = match.index;
-    const command = match[1]!;
     const line = text.slice(0, at).split('\n').length;
     const nth = (seen.get(line) ?? 0) + 1;
     seen.set(line, nth);
     const code = text.split('\n')[line - 1]!.trim();
-    const opening = match[0].indexOf('(');
-    const stands = /(^|then|do|else)\s*$/.test(text.slice(text.lastIndexOf('\n', at) + 1, at));
-    const kinds: Mutant['kind'][] = stands && READS.test(command) ? ['drop'] : ['drop', 'swap'];
-    for (const kind of kinds) {
+    for (const kind of ['drop', 'swap'] as const) {
       const helper = kind === 'drop' ? 'dropped_' : 'swapped_';
-      const mutated = text.slice(0, at) + helper + text.slice(at + opening);
-      const [right, wrong] = [withFragments(text), withFragments(mutated)];
-      const patch: Patch = (_, whole) =>
-        whole.includes(right)
-          ? whole.replaceAll(right, () => wrong).replace('\n', () => `\n${HELPERS}`)
-          : whole;
+      const patch: Patch = (name, whole) => {
+        const mutated = inLine(name, whole, `${file}.lua:${line}`, (its) => replaceNth(its, nth, helper));
+        return mutated === whole ? whole : mutated.replace('\n', () => `\n${HELPERS}`);
+      };
       mutants.push({ id: `${file}:${line}:${nth}:${kind}`, file, line, kind, code, patch });
     }
   }

@@ -39,33 +39,20 @@ export function numberedSlots(scripts: readonly SourceFile[]): string[] {
   );
 }
 
-/**
- * Scripts and descriptors that do not find each other. A script has a `.ts` of its name beside it that describes it; a
- * fragment in `shared/` is used by one at least.
- */
+/** Scripts and descriptors that do not find each other: a script has a `.ts` of its name beside it that describes it. */
 export function strayScripts(scripts: readonly SourceFile[], code: readonly SourceFile[]): string[] {
   const byPath = new Map(code.map((file) => [file.path, file.text]));
   const descriptors = code.filter(({ text }) => /^export const \w+ = defineScript\(/m.test(text));
-  const used = new Set([
-    ...descriptors.flatMap(({ text }) => wordsOf(/\buses: \[([^\]]*)\]/.exec(text)?.[1] ?? '')),
-    ...scripts.flatMap(({ text }) =>
-      [...text.matchAll(/--@use (.+)$/gm)].flatMap(([, names]) => names!.split(', ')),
-    ),
-  ]);
   const alone = scripts.filter(({ path }) => {
     const name = posix.basename(path, '.lua');
-    if (posix.basename(posix.dirname(path)) === 'shared') return !used.has(name);
+    if (posix.basename(posix.dirname(path)) === 'shared') return false;
     return !byPath.get(path.replace(/\.lua$/, '.ts'))?.includes(`name: '${name}'`);
   });
   const empty = descriptors.filter(
     ({ path }) => !scripts.some((script) => script.path === path.replace(/\.ts$/, '.lua')),
   );
   return [
-    ...alone.map(({ path }) => `${path} is described by no .ts beside it, or used by none if it is shared`),
+    ...alone.map(({ path }) => `${path} is described by no .ts beside it`),
     ...empty.map(({ path }) => `${path} describes a script that is not beside it`),
   ];
-}
-
-function wordsOf(list: string): string[] {
-  return [...list.matchAll(/'([^']+)'/g)].map(([, word]) => word!);
 }

@@ -1,3 +1,4 @@
+--@needs bodies
 -- Compares what the store thinks a worker holds with what the worker knows, should they have come to differ.
 local known = {}
 local lost, unknown = {}, {}

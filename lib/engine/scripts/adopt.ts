@@ -10,6 +10,5 @@ export const adopt = defineScript({
   args: {},
   /** known: id. */
   lists: ['known'],
-  uses: ['stored-bodies'],
   reply: ([lost, ...unknown]: [string[], ...RawClaims]): AdoptAnswer => ({ lost, unknown: claims(unknown) }),
 });

@@ -1,12 +1,16 @@
+--@needs clock, bodies, named
 -- Where every id stands, or only those asked for; what is wrong with it the caller judges. Exact, since nothing moves
 -- meanwhile, and so only for what is few: of many ids the caller reads pages.
+local now = clock()
+local hashes = body_hashes()
+check_bodies()
 local names = named_workers()
 if not names then return { 'again' } end
 
 local asked = arg_all == 0
 if not asked then
   local total = redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects)
-  for _, hash in ipairs(body_hashes) do total = total + redis.call('HLEN', hash) end
+  for _, hash in ipairs(hashes) do total = total + redis.call('HLEN', hash) end
   for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do total = total + redis.call('ZCARD', key) end
   if total > arg_max then return { 'large' } end
 end
@@ -32,7 +36,7 @@ end
 local function kept()
   local found = {}
   if not asked then
-    for _, hash in ipairs(body_hashes) do
+    for _, hash in ipairs(hashes) do
       for _, id in ipairs(redis.call('HKEYS', hash)) do found[#found + 1] = id end
     end
     return found

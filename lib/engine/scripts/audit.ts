@@ -30,7 +30,6 @@ export const audit = defineScript({
   lists: ['ids'],
   /** For each worker its active set and its record. */
   moreKeys: true,
-  uses: ['stored-bodies', 'typed-bodies', 'clock', 'named'],
   reply: (raw: Raw): 'again' | 'large' | RawFacts => {
     if (raw[0] !== 'facts') return raw[0];
     const [, now, holders, ...ids] = raw;

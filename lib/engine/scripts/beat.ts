@@ -8,7 +8,6 @@ export const beat = defineScript({
   memory: 'allow',
   keys: ['workers', 'worker', 'active', 'cancels'],
   args: { worker: 'text', leaseMs: 'int', recordMs: 'int' },
-  uses: ['clock'],
   reply: (raw: Raw): BeatAnswer => {
     if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
     const [kind, held, exchanges, marks] = raw;

@@ -20,6 +20,5 @@ export const cancel = defineScript({
   ],
   args: { id: 'text', reason: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['forgetting', 'tally', 'take-out', 'cancelled', 'cancel'],
   reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
 });

@@ -1,3 +1,4 @@
+--@needs clock, bodies, claimed, ring, say
 -- What an idle worker leaves at the bell: an exchange that settles and promotes nothing, with the few keys and arguments that
 -- takes, since a call of one job costs by those. Where there is more to it, it changes nothing, and the worker exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
@@ -18,14 +19,13 @@ local plain = #ids
 if prioritized > 0 and plain < want then
   for _, id in ipairs(redis.call('ZRANGE', key_prioritized, 0, want - plain - 1)) do ids[#ids + 1] = id end
 end
---@use clock, bodies, stored-bodies
+local now = clock()
 if #ids == 0 then
   local held = redis.call('SCARD', key_active)
   redis.call('PEXPIRE', key_worker, arg_recordMs)
   return { now, '', '', held, {}, {} }
 end
 local is_more = #ids == want
---@use claimed
 local bodies, name, missing = read_claimed(ids)
 local rung = is_more and redis.pcall('ZCARD', key_doorbell) or 0
 local can = not bodies.err and not missing and type(rung) == 'number'
@@ -44,7 +44,6 @@ local gave = table.concat(ids, '\n')
 redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', '', 'lease', arg_leaseMs)
 -- The bell that woke this worker may have been the only one.
 if is_more and redis.call('EXISTS', key_wait, key_prioritized) > 0 then
-  --@use ring
   ring()
 end
 
@@ -54,9 +53,8 @@ if has_traces then
   stalled = redis.call('HMGET', key_stalls, unpack(ids))
 end
 if arg_maxEvents > 0 then
-  --@use say
   local events = {}
   add_active(events, gave, name, bodies, failed)
-  say(#ids, events)
+  say(#ids, events, now)
 end
 return { now, gave, bodies_in(bodies), -1, failed, stalled }

@@ -1,8 +1,9 @@
+--@needs types, clock, bodies, names, traces, walk, dead, say
 -- Removes jobs of one place that are old enough, the next ones from behind a place on, or dead ones that are named.
-redis.call('HGET', key_meta, 'events')
-for _, key in ipairs({ key_results, key_failures }) do redis.call('HLEN', key) end
-for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do redis.call('ZCARD', key) end
-for _, key in ipairs({ key_wait, key_suspects }) do redis.call('LLEN', key) end
+check_bodies()
+local now = clock()
+local traces = read_traces()
+check_types(key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects)
 
 local names = {}
 local function named(fit, body)
@@ -71,7 +72,7 @@ elseif arg_kind == 'wait' then
 elseif arg_kind == 'suspects' then
   found = take_from_line(key_suspects)
 elseif arg_kind == 'dead' then
-  local first, last = dead_range()
+  local first, last = dead_range(now)
   found, at, id = walk(key, first, last, take_dead)
 elseif arg_kind == 'completed' then
   -- Those whose retention is over are gone already, whoever takes them away.
@@ -84,7 +85,7 @@ end
 if #found > 0 then
   if key then redis.call('ZREM', key, unpack(found)) end
   if arg_kind == 'completed' then redis.call('HDEL', key_results, unpack(found)) end
-  forget(unpack(found))
-  say(#found, { 'removed', table.concat(found, '\n'), 'removed.name', table.concat(names, '\n'), 'removed.reason', arg_why })
+  forget(found, traces)
+  say(#found, { 'removed', table.concat(found, '\n'), 'removed.name', table.concat(names, '\n'), 'removed.reason', arg_why }, now)
 end
 return { now, at, id, found }

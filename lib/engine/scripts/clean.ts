@@ -24,6 +24,5 @@ export const clean = defineScript({
   args: { ...DEAD_WALK, kind: 'text', why: 'text', maxEvents: 'int' },
   /** ids: id, of dead jobs; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['forgetting', 'walk', 'dead'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -1,3 +1,5 @@
+--@needs clock
+local now = clock()
 local workers = redis.call('ZRANGE', key_workers, 0, -1)
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
 local active = 0

@@ -9,7 +9,6 @@ export const counts = defineScript({
   keys: ['meta', 'workers', 'wait', 'suspects', 'prioritized', 'delayed', 'completed', 'dead'],
   args: { workers: 'text' },
   moreKeys: true,
-  uses: ['clock'],
   reply: (raw: Raw): 'again' | (JobCounts & { paused: boolean }) => {
     if (raw[0] === 'again') return 'again';
     const [, waiting, delayed, active, completed, dead, paused] = raw;

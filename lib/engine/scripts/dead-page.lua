@@ -1,8 +1,9 @@
+--@needs types, clock, walk, dead
 -- Dead jobs with all that is kept of them, the one that died first first.
-redis.call('HLEN', key_attempts)
-redis.call('HLEN', key_failures)
+check_types(key_attempts, key_failures)
+local now = clock()
 local jobs = {}
-local first, last = dead_range()
+local first, last = dead_range(now)
 local _, at, id = walk(key_dead, first, last, function(id, score)
   local fit, bytes, body = is_asked(id)
   if fit then

@@ -8,7 +8,6 @@ export const deadPage = defineScript({
   memory: 'read',
   keys: ['jobs', 'dead', 'attempts', 'failures', ...LETTERED_JOBS],
   args: DEAD_WALK,
-  uses: ['stored-bodies', 'clock', 'steps', 'names', 'walk', 'dead'],
   reply: ([now, at, id, jobs]: [number, string, string, RawDeadJob[]]) => ({
     now,
     next: placeOf(at, id),

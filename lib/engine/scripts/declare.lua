@@ -1,5 +1,6 @@
-for _, key in ipairs({ key_declarations, key_schedules, key_scheduled, key_doorbell }) do redis.call('ZCARD', key) end
-for _, key in ipairs({ key_declared, key_schedule, key_firings }) do redis.call('HLEN', key) end
+--@needs types, clock, prune, write-schedule
+check_types(key_declarations, key_schedules, key_scheduled, key_doorbell, key_declared, key_schedule, key_firings)
+local now, now_us = clock()
 
 -- Whether a live process of another owner declares it; of one that is gone it is taken over.
 local function is_taken(id)
@@ -21,7 +22,7 @@ local outcomes = {}
 for i = puts_first, puts_last, 5 do
   local id, revision, record = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local keep, next_at = ARGV[i + 3] == '1', tonumber(ARGV[i + 4])
-  outcomes[#outcomes + 1] = is_taken(id) and 'taken' or write_schedule(id, revision, record, keep, next_at)
+  outcomes[#outcomes + 1] = is_taken(id) and 'taken' or write_schedule(id, revision, record, keep, next_at, now, now_us)
 end
 
 -- Where no schedules are left at all, there is nothing to watch over either.

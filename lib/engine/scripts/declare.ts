@@ -9,7 +9,6 @@ export const declare = defineScript({
   args: { declaration: 'text', owner: 'text', ids: 'text', ttlMs: 'int' },
   /** Of each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */
   lists: ['puts'],
-  uses: ['clock', 'schedule-state', 'next-time', 'write-schedule', 'drop-schedule', 'prune'],
   reply: ([outcomes, removed, idle]: [PutOutcome[], string[], number]): DeclareAnswer => ({
     outcomes,
     removed,

@@ -1,3 +1,4 @@
+--@needs steps
 -- Due tasks go to the end of a list. Both keys are the users' own, so what may lie there is anything.
 local function refused(reply, which, key)
   if not string.find(reply.err, 'WRONGTYPE', 1, true) then return reply end

@@ -15,7 +15,6 @@ export const dispatch = defineScript({
   memory: 'allow',
   keys: ['delayedTasks', 'readyTasks'],
   args: { limit: 'int', perSecond: 'int', maxReady: 'int' },
-  uses: ['steps'],
   reply: (raw: Raw): Answer => {
     if (raw[0] === 'wrong-type') return { kind: 'wrong-type', key: raw[1], type: raw[2] };
     const [kind, dispatched, delayed, ready, dueInMs] = raw;

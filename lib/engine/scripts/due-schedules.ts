@@ -8,7 +8,6 @@ export const dueSchedules = defineScript({
   memory: 'read',
   keys: ['schedules', 'schedule', 'firings', 'scheduled'],
   args: { offset: 'int', limit: 'int' },
-  uses: ['clock', 'schedule-state', 'schedule-view', 'next-schedule'],
   reply: ([now, next, views]: [number, number, RawSchedule[]]): DueAnswer => ({
     now,
     nextInMs: ms(next),

@@ -1,3 +1,4 @@
+--@needs clock, ring, say
 -- The first of a transaction, behind which HSET and RPUSH store bodies and ids that never go through Lua. Nothing said here keeps
 -- those from being made; where they should not, what they will add is noted down, and `enqueue-end` takes it away.
 local seen = redis.pcall('GET', key_lane)
@@ -23,11 +24,9 @@ end
 
 redis.call('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs)
 if not rung then
-  --@use ring
   ring()
 end
 if arg_maxEvents > 0 then
-  --@use clock, say
-  say(arg_jobs, { 'added', arg_ids, 'added.name', arg_names })
+  say(arg_jobs, { 'added', arg_ids, 'added.name', arg_names }, clock())
 end
 return 1

@@ -1,3 +1,4 @@
+--@needs clock, entry
 -- All or none, as `enqueue`, with the few keys and arguments that plain new jobs need: a call of one job costs by those.
 -- Whatever is not as plain as it looks, a repetition or an id that is there already, is left to `enqueue`.
 -- To look first costs as much as to write: what turns out not to be possible is taken back.
@@ -52,7 +53,6 @@ if not is_new then
 end
 
 if last then
-  --@use clock, entry
-  write_entry(last, arg_jobs, { 'added', table.concat(ids, '\n'), 'added.name', arg_names })
+  write_entry(last, arg_jobs, { 'added', table.concat(ids, '\n'), 'added.name', arg_names }, clock())
 end
 return 1

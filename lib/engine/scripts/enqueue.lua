@@ -1,4 +1,6 @@
+--@needs types, clock, bodies, ring, sooner, rank, retired, say
 -- All or none. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer.
+local now = clock()
 local seen = redis.call('GET', key_lane)
 if seen then
   local seq, duplicates = string.match(seen, '^(%d+)\n(.*)$')
@@ -14,10 +16,18 @@ local duplicates = {}
 local added = 0
 
 -- First everything is read that may be written, and nothing else: a call costs by what it adds.
-if arg_maxEvents > 0 or ranked_first <= ranked_last then redis.call('HMGET', key_meta, 'events') end
-if plain_first <= plain_last then redis.call('LLEN', key_wait) end
-if ranked_first <= ranked_last then redis.call('ZCARD', key_prioritized) end
-if priorities_first <= priorities_last then redis.call('HLEN', key_priorities) end
+if arg_maxEvents > 0 or ranked_first <= ranked_last then
+  check_types(key_meta)
+end
+if plain_first <= plain_last then
+  check_types(key_wait)
+end
+if ranked_first <= ranked_last then
+  check_types(key_prioritized)
+end
+if priorities_first <= priorities_last then
+  check_types(key_priorities)
+end
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = math.huge
 if later_first <= later_last then
@@ -50,8 +60,7 @@ local ranked, ranked_there = look(ranked_first, ranked_last, 3)
 local later, later_there = look(later_first, later_last, 2)
 if refusal then return refusal end
 if any_there then
-  redis.call('ZCARD', key_completed)
-  for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HLEN', key) end
+  check_types(key_completed, key_results, key_failures, key_progress, key_logs)
 end
 
 -- The hash that all of them have.
@@ -74,7 +83,7 @@ local function store(ids, there, first, last, stride)
   local new, places, fields = {}, {}, {}
   for i = 1, #ids do
     local at = first + (i - 1) * stride
-    if there[i] and not retired(ids[i]) then
+    if there[i] and not retired(ids[i], now) then
       duplicates[#duplicates + 1] = ids[i]
     else
       new[#new + 1] = ids[i]
@@ -143,6 +152,6 @@ if added > 0 then
     fields[#fields + 1] = 'skip'
     fields[#fields + 1] = repeated
   end
-  say(arg_jobs, fields)
+  say(arg_jobs, fields, now)
 end
 return { 'stored', repeated }

@@ -29,7 +29,6 @@ export const enqueue = defineScript({
    * priorities: id, priority of those of `later` that have one. said: field, value.
    */
   lists: ['plain', 'ranked', 'later', 'times', 'priorities', 'said'],
-  uses: ['stored-bodies', 'clock', 'ring', 'sooner', 'rank', 'retired', 'say'],
   reply: (raw: ['stored', string] | ['stale']): EnqueueAnswer =>
     raw[0] === 'stored' ? { kind: 'stored', duplicates: lines(raw[1]) } : { kind: 'stale' },
 });

@@ -1,6 +1,10 @@
+--@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
 -- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
+local now = clock()
+local day = read_day()
+local traces = read_traces()
 local beside = arg_beside == 1 and '2' or ''
 local record = redis.call('HMGET', key_worker, 'seq' .. beside, 'gave' .. beside, 'lost' .. beside, 'seq')
 local last_seq = tonumber(record[1])
@@ -12,28 +16,28 @@ if last_seq and seq < last_seq then return { 'stale', now } end
 local paused = redis.call('HGET', key_meta, 'paused')
 local held = redis.call('SCARD', key_active)
 local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
-local waiting, delayed, scheduled, suspects, prioritized, completed = 0, 0, nil, 0, 0, 0
+local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }
+local scheduled
 -- Of a queue that keeps up nothing of all this is there, and one command tells.
 local there = redis.call('EXISTS', key_wait, key_delayed, key_schedules, key_doorbell, key_suspects, key_prioritized,
   key_completed, key_results, key_dead)
 if there > 0 then
-  waiting = redis.call('LLEN', key_wait)
-  delayed = redis.call('ZCARD', key_delayed)
+  places.waiting = redis.call('LLEN', key_wait)
+  places.delayed = redis.call('ZCARD', key_delayed)
   scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
-  local rung = redis.call('ZCARD', key_doorbell)
-  local seen = (waiting > 0 and 1 or 0) + (delayed > 0 and 1 or 0) + (scheduled and 1 or 0) + (rung > 0 and 1 or 0)
+  local seen = (places.waiting > 0 and 1 or 0) + (places.delayed > 0 and 1 or 0) + (scheduled and 1 or 0)
+    + (redis.call('ZCARD', key_doorbell) > 0 and 1 or 0)
   -- What is rarely there is looked at only where the number tells of more.
   if there > seen then
-    suspects = redis.call('LLEN', key_suspects)
-    prioritized = redis.call('ZCARD', key_prioritized)
-    completed = redis.call('ZCARD', key_completed)
-    redis.call('HLEN', key_results)
-    redis.call('ZCARD', key_dead)
+    places.suspects = redis.call('LLEN', key_suspects)
+    places.prioritized = redis.call('ZCARD', key_prioritized)
+    places.completed = redis.call('ZCARD', key_completed)
+    check_types(key_results, key_dead)
   end
 end
 
 -- Whether any job may have failed or stalled before.
-local has_traces = #trace_keys > 0
+local has_traces = #traces > 0
 
 local function split(text)
   local parts = {}
@@ -47,10 +51,7 @@ local function answer(lost, gave, ids, bodies)
     if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
     if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
   end
-  if delayed > 0 then
-    --@use next-due
-    due_in = next_due()
-  end
+  if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, paused and 1 or 0, due_in, lease_of_another,
@@ -76,23 +77,12 @@ local lost = {}
 local soonest = math.huge
 local completed_ids = split(arg_completed)
 -- Mostly the only one that is written.
-local hash = #completed_ids > 0 and hash_of(completed_ids[1]) or key_jobs
-redis.call('HLEN', hash)
+check_type(#completed_ids > 0 and hash_of(completed_ids[1]) or key_jobs, 'hash')
 
 -- ------------------------------------------------------------------------------------------------------------ settle
--- Where all of a list are held, one command does for all what else is done one by one.
-local function are_held(ids)
-  if #ids == 0 then return false end
-  local member = redis.call('SMISMEMBER', key_active, unpack(ids))
-  for i = 1, #ids do
-    if member[i] == 0 then return false end
-  end
-  return true
-end
-
 -- Mostly there is nothing but jobs of one name that have completed, and all are held.
 local is_plain = kept_last < kept_first and retried_last < retried_first and dead_last < dead_first
-  and released_last < released_first and completed == 0 and names_last - names_first <= 3 and names_today < 200
+  and released_last < released_first and places.completed == 0 and names_last - names_first <= 3 and day.names < 200
 -- What is said twice of one job counts once.
 local done = 0
 if is_plain and #completed_ids == 1 then
@@ -106,12 +96,10 @@ end
 if is_plain then
   if done > 0 then
     held = held - done
-    --@use forget
-    forget(unpack(completed_ids))
+    forget(completed_ids, traces)
     local name = ARGV[names_first]
     if redis.call('HINCRBY', key_stats, 'processed:' .. name, string.format('%d', done)) == done then
-      --@use by-name
-      first_today(name)
+      first_today(name, day)
     end
     if arg_settledEvents > 0 then
       for i = said_first, said_last do events[#events + 1] = ARGV[i] end
@@ -121,17 +109,17 @@ if is_plain then
   end
 else
   has_traces = true
-  --@use by-name, settle
+  local batch = settle(completed_ids, places, traces, day, events, now)
+  lost, said, soonest = batch.lost, batch.said, batch.soonest
   held = redis.call('SCARD', key_active)
 end
 
 -- ----------------------------------------------------------------------------------------------------------- promote
-if delayed > 0 then
-  --@use rank, due
-  if promote_due(arg_promote) > 0 then
-    delayed = redis.call('ZCARD', key_delayed)
-    waiting = redis.call('LLEN', key_wait)
-    prioritized = redis.call('ZCARD', key_prioritized)
+if places.delayed > 0 then
+  if promote_due(arg_promote, now) > 0 then
+    places.delayed = redis.call('ZCARD', key_delayed)
+    places.waiting = redis.call('LLEN', key_wait)
+    places.prioritized = redis.call('ZCARD', key_prioritized)
   end
 end
 
@@ -140,13 +128,13 @@ local ids, bodies, ranked, suspect = {}, {}, {}, nil
 -- Bounded, so that one call never takes long and fits what Lua can unpack.
 local want = math.min(arg_want, 1000)
 -- Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
-local left = waiting + prioritized + (arg_maySuspect == 1 and suspects or 0)
+local left = places.waiting + places.prioritized + (arg_maySuspect == 1 and places.suspects or 0)
 if want > 0 and left > 0 and not paused then
-  if suspects > 0 and arg_maySuspect == 1 then
+  if places.suspects > 0 and arg_maySuspect == 1 then
     ids = redis.call('LPOP', key_suspects, 1)
     suspect = ids[1]
   end
-  if waiting > 0 and #ids < want then
+  if places.waiting > 0 and #ids < want then
     local taken = redis.call('LPOP', key_wait, want - #ids)
     if #ids == 0 then
       ids = taken
@@ -154,7 +142,7 @@ if want > 0 and left > 0 and not paused then
       for i = 1, #taken do ids[#ids + 1] = taken[i] end
     end
   end
-  if prioritized > 0 and #ids < want then
+  if places.prioritized > 0 and #ids < want then
     ranked = redis.call('ZPOPMIN', key_prioritized, want - #ids)
     for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
   end
@@ -163,19 +151,16 @@ end
 
 local gave, refusal = '', nil
 if #ids > 0 then
-  --@use claimed
   local name, missing
   bodies, name, missing = read_claimed(ids)
   if bodies.err then
     -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
     refusal = bodies
-    --@use give-back
     give_back(ids, ranked, suspect)
     left, ids = left + #ids, {}
   end
   if missing then
     -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
-    --@use by-name, bury
     local whole, whole_bodies, broken = {}, {}, {}
     for i = 1, #ids do
       if bodies[i] then
@@ -184,10 +169,10 @@ if #ids > 0 then
       else
         broken[#broken + 1] = ids[i]
         redis.call('HSET', hash_of(ids[i]), ids[i], '')
-        bury(ids[i], arg_corrupt)
+        bury(ids[i], arg_corrupt, now)
       end
     end
-    tally_name('dead', '', #broken)
+    tally_name('dead', '', #broken, day)
     events[#events + 1] = 'dead'
     events[#events + 1] = table.concat(broken, '\n')
     events[#events + 1] = 'dead.reason'
@@ -209,12 +194,10 @@ end
 
 -- Whoever claimed may have been woken by the only bell: if work remains, the next idle worker is woken.
 if left > 0 and not paused then
-  --@use ring
   ring()
 end
 if soonest < math.huge and not paused then
-  --@use sooner, next-due
-  if next_due() >= soonest - now then ring_sooner() end
+  if next_due(now) >= soonest - now then ring_sooner() end
 end
 
 if #ids > 0 or held_before > 0 then
@@ -229,7 +212,6 @@ redis.call('HSET', key_worker, 'seq' .. beside, arg_seq, 'gave' .. beside, gave,
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 if said > 0 then
-  --@use say
-  say(said, events)
+  say(said, events, now)
 end
 return refusal or answer(lost, gave, ids, bodies)

@@ -71,7 +71,6 @@ export const exchange = defineScript({
    * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
    */
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
-  uses: ['stored-bodies', 'clock', 'names-today', 'traces', 'bodies'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
     const [, now, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;

@@ -1,11 +1,11 @@
+--@needs types, clock, bodies, names, traces, ring, rank, retired, schedule-state, next-time, next-schedule, say
 -- Makes the jobs of occurrences and sets the next times. Whoever comes second finds another revision and does nothing, so
 -- that each occurrence is one job however many processes see that it is due. Every type is read before the first write.
-redis.call('HGET', key_meta, 'events')
-for _, key in ipairs({ key_wait, key_suspects }) do redis.call('LLEN', key) end
-for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_schedules, key_doorbell }) do
-  redis.call('ZCARD', key)
-end
-for _, key in ipairs({ key_results, key_firings }) do redis.call('HLEN', key) end
+check_bodies()
+local now = clock()
+local traces = read_traces()
+check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
+check_types(key_schedules, key_doorbell, key_results, key_firings)
 
 local added, delayed, removed = {}, {}, {}
 local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}
@@ -31,14 +31,14 @@ local function replace(id)
     redis.call('HSETNX', key_cancels, id, 'replaced')
     return
   end
-  forget(id)
+  forget({ id }, traces)
   removed[#removed + 1] = id
   removed_names[#removed_names + 1] = name_of(body)
 end
 
 local function make(id, body, due, priority)
   -- Made before, by a schedule of this name: one occurrence is one job.
-  if redis.call('HEXISTS', hash_of(id), id) == 1 and not retired(id) then return end
+  if redis.call('HEXISTS', hash_of(id), id) == 1 and not retired(id, now) then return end
   redis.call('HSET', hash_of(id), id, body)
   if due > now then
     redis.call('ZADD', key_delayed, due, id)
@@ -59,10 +59,10 @@ local function make(id, body, due, priority)
   added_names[#added] = name_of(body)
 end
 
-local function fire(id, at_job, count, next_at, limit, overlap)
+local function fire(id, job_at, count, next_at, limit, overlap)
   local state = read_state(id)
   local made = 0
-  for i = at_job, at_job + (count - 1) * 5, 5 do
+  for i = job_at, job_at + (count - 1) * 5, 5 do
     if limit >= 0 and state.fired >= limit then break end
     local open = overlap ~= 'allow' and state.job ~= '' and state.job ~= ARGV[i] and is_open(state.job)
     if not (open and overlap == 'skip') then
@@ -81,16 +81,16 @@ local function fire(id, at_job, count, next_at, limit, overlap)
 end
 
 local answer = {}
-local at_job = jobs_first
+local job_at = jobs_first
 for i = schedules_first, schedules_last, 7 do
   local id, count = ARGV[i], tonumber(ARGV[i + 6])
   local score = redis.call('ZSCORE', key_schedules, id)
   if read_state(id).revision == tonumber(ARGV[i + 1]) and score and tonumber(score) == tonumber(ARGV[i + 2]) then
-    answer[#answer + 1] = fire(id, at_job, count, tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5])
+    answer[#answer + 1] = fire(id, job_at, count, tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5])
   else
     answer[#answer + 1] = -1
   end
-  at_job = at_job + 5 * count
+  job_at = job_at + 5 * count
 end
 
 if wakes then ring() end
@@ -113,5 +113,5 @@ if #delayed > 0 then
   fields[#fields + 1] = 'delayed.delay'
   fields[#fields + 1] = table.concat(delays, '\n')
 end
-say(#removed + #added + #delayed, fields)
-return { redis.call('ZCOUNT', key_schedules, '-inf', now), next_schedule(), answer }
+say(#removed + #added + #delayed, fields, now)
+return { redis.call('ZCOUNT', key_schedules, '-inf', now), next_schedule(now), answer }

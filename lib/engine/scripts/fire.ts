@@ -29,7 +29,6 @@ export const fire = defineScript({
    * jobs: id, body, when it occurs, when it may run, priority.
    */
   lists: ['schedules', 'jobs'],
-  uses: ['forgetting', 'ring', 'rank', 'retired', 'schedule-state', 'next-time', 'next-schedule'],
   reply: ([due, next, made]: [number, number, number[]]): FireAnswer => ({
     due,
     nextInMs: ms(next),

@@ -1,5 +1,7 @@
+--@needs clock
 -- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
 -- the caller asks again.
+local now = clock()
 local body = redis.call('HGET', key_bodies, arg_id)
 if not body then return { 'none' } end
 local workers = redis.call('ZRANGE', key_workers, 0, -1)

@@ -20,7 +20,6 @@ export const get = defineScript({
   ],
   args: { id: 'text', workers: 'text' },
   moreKeys: true,
-  uses: ['clock'],
   reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {
     if (raw[0] === 'again') return 'again';
     if (raw[0] === 'none') return null;

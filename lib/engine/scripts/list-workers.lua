@@ -1,4 +1,6 @@
+--@needs clock
 -- One page of the processes that said something of themselves, living or not.
+local now = clock()
 local page = redis.call('HSCAN', key_processInfo, arg_cursor, 'COUNT', arg_count)
 local found = {}
 for i = 1, #page[2], 2 do found[#found + 1] = page[2][i] end

@@ -12,7 +12,6 @@ export const listWorkers = defineScript({
   memory: 'read',
   keys: ['processes', 'processInfo'],
   args: { cursor: 'text', count: 'int' },
-  uses: ['clock'],
   reply: ([cursor, ids, infos, ends]: readonly [string, string[], string[], number[]]) => ({
     cursor,
     entries: ids.map((process, i): ProcessEntry => ({ process, info: infos[i]!, endsInMs: ends[i]! })),

@@ -1,5 +1,7 @@
+--@needs clock
 -- What there is for somebody who sleeps, in several queues at once. Those that had something when they were last looked at
 -- come first; of all others one command mostly tells that there is nothing.
+local now = clock()
 local answer = {}
 
 -- What cannot be read is looked at by a claim, which says so; it must not hide the other queues.

@@ -21,7 +21,6 @@ export const look = defineScript({
   args: { known: 'int' },
   /** workers: for each queue the worker that asks. */
   lists: ['workers'],
-  uses: ['clock'],
   reply: (raw: number[]): Found[] =>
     Array.from({ length: raw.length / FIELDS }, (_, i) => {
       const [place = 0, work = 0, due = -1, lease = -1, schedule = -1] = raw.slice(i * FIELDS);

@@ -1,6 +1,7 @@
+--@needs types, clock, say
 -- What a run says while it runs; a run that lost its job is not heard any more.
-redis.call('HGET', key_meta, 'events')
-redis.call('HLEN', key_progress)
+check_types(key_meta, key_progress)
+local now = clock()
 local before = redis.call('HGET', key_logs, arg_id)
 if redis.call('SISMEMBER', key_active, arg_id) == 0 then return 0 end
 if arg_log ~= '' then
@@ -14,6 +15,6 @@ if arg_log ~= '' then
 end
 if arg_progress ~= '' then
   redis.call('HSET', key_progress, arg_id, arg_progress)
-  say(1, { 'progress', arg_id, 'progress.name', arg_name, 'progress.attempt', arg_attempt, 'progress.progress', arg_progress })
+  say(1, { 'progress', arg_id, 'progress.name', arg_name, 'progress.attempt', arg_attempt, 'progress.progress', arg_progress }, now)
 end
 return 1

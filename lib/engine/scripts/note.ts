@@ -13,6 +13,5 @@ export const note = defineScript({
     maxLines: 'int',
     maxEvents: 'int',
   },
-  uses: ['clock', 'say'],
   reply: (raw: number) => raw === 1,
 });

@@ -1,5 +1,7 @@
+--@needs clock, bodies
 -- The bodies, without their data, of those that may have waited longest: the first of each line. What has run before was
 -- added long before it came to its line, so it says nothing of how long the line is.
+local now = clock()
 local heads = {}
 local function look(ids)
   if #ids == 0 then return end

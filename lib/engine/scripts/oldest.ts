@@ -6,6 +6,5 @@ export const oldest = defineScript({
   memory: 'read',
   keys: ['jobs', 'wait', 'suspects', 'prioritized', 'attempts', ...LETTERED_JOBS],
   args: { look: 'int' },
-  uses: ['stored-bodies', 'clock'],
   reply: ([now, heads]: readonly [number, readonly string[]]) => ({ now, heads }),
 });

@@ -1,4 +1,6 @@
+--@needs clock
 -- Leases that are over or nearly so, and those that lie further ahead than one lease can: the clock stepped back.
+local now = clock()
 local answer = {}
 local near = redis.call('ZRANGE', key_workers, '-inf', now + arg_withinMs, 'BYSCORE', 'LIMIT', 0, 100, 'WITHSCORES')
 for i = 1, #near, 2 do

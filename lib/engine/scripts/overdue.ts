@@ -5,7 +5,6 @@ export const overdue = defineScript({
   memory: 'read',
   keys: ['workers'],
   args: { withinMs: 'int', leaseMs: 'int' },
-  uses: ['clock'],
   reply: (raw: (string | number)[]): { worker: string; endsInMs: number }[] => {
     const answer: { worker: string; endsInMs: number }[] = [];
     for (let i = 0; i < raw.length; i += 2)

@@ -1,5 +1,7 @@
+--@needs clock, entries
 -- Of many queues at once, whether anything of them is beyond its number or age. One that cannot be told counts: whoever trims
 -- it says why.
+local now = clock()
 local answer = {}
 local limits = limits_first
 for i = more_first, more_last, 3 do

@@ -9,6 +9,5 @@ export const overgrown = defineScript({
   lists: ['limits'],
   /** For each queue completed, dead, events. */
   moreKeys: true,
-  uses: ['clock', 'entries'],
   reply: (raw: readonly number[]) => raw.map((over) => over === 1),
 });

@@ -1,4 +1,5 @@
-redis.call('ZCARD', key_schedules)
+--@needs types, schedule-state
+check_types(key_schedules)
 if redis.call('HEXISTS', key_schedule, arg_id) == 0 then return 'not-found' end
 local state = read_state(arg_id)
 if state.mode ~= '' then return 'unchanged' end

@@ -5,6 +5,5 @@ export const pauseSchedule = defineScript({
   memory: 'allow',
   keys: ['schedules', 'schedule', 'firings'],
   args: { id: 'text' },
-  uses: ['schedule-state'],
   reply: (raw: 'paused' | 'unchanged' | 'not-found') => raw,
 });

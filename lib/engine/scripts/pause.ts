@@ -5,6 +5,5 @@ export const pause = defineScript({
   memory: 'allow',
   keys: ['meta', 'events', 'doorbell'],
   args: { pause: 'int', maxEvents: 'int' },
-  uses: ['clock', 'say', 'ring'],
   reply: (raw: number) => raw === 1,
 });

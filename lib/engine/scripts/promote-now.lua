@@ -1,7 +1,5 @@
-redis.call('HGET', key_meta, 'events')
-redis.call('LLEN', key_wait)
-redis.call('ZCARD', key_prioritized)
-redis.call('ZCARD', key_doorbell)
+--@needs types, ring, rank
+check_types(key_meta, key_wait, key_prioritized, key_doorbell)
 local priority = redis.call('HGET', key_priorities, arg_id)
 if redis.call('HEXISTS', key_bodies, arg_id) == 0 then return 'not-found' end
 if redis.call('ZREM', key_delayed, arg_id) == 0 then return 'not-delayed' end

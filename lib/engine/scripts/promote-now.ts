@@ -5,6 +5,5 @@ export const promoteNow = defineScript({
   memory: 'allow',
   keys: ['meta', 'bodies', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
   args: { id: 'text' },
-  uses: ['ring', 'rank'],
   reply: (raw: 'promoted' | 'not-found' | 'not-delayed') => raw,
 });

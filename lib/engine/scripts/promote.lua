@@ -1,9 +1,7 @@
-redis.call('HGET', key_meta, 'events')
-redis.call('LLEN', key_wait)
-redis.call('ZCARD', key_prioritized)
-redis.call('ZCARD', key_doorbell)
-redis.call('HLEN', key_priorities)
+--@needs types, clock, ring, due, next-due
+check_types(key_meta, key_wait, key_prioritized, key_doorbell, key_priorities)
+local now = clock()
 -- Bounded, so that one call never takes long and fits what Lua can unpack.
-local promoted = promote_due(math.max(0, math.min(arg_limit, 1000)))
+local promoted = promote_due(math.max(0, math.min(arg_limit, 1000)), now)
 if promoted > 0 then ring() end
-return { promoted, next_due() }
+return { promoted, next_due(now) }

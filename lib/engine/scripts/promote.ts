@@ -6,6 +6,5 @@ export const promote = defineScript({
   memory: 'allow',
   keys: ['meta', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
   args: { limit: 'int' },
-  uses: ['clock', 'ring', 'rank', 'due', 'next-due'],
   reply: ([promoted, due]: [number, number]) => ({ promoted, dueInMs: ms(due) }),
 });

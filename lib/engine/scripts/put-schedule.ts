@@ -6,6 +6,5 @@ export const putSchedule = defineScript({
   keys: ['schedules', 'schedule', 'firings', 'scheduled', 'doorbell'],
   /** `next`: ms since 1970, -1 for none. */
   args: { id: 'text', revision: 'int', record: 'text', keep: 'int', next: 'int' },
-  uses: ['clock', 'schedule-state', 'next-time', 'write-schedule'],
   reply: (raw: 'written' | 'changed') => raw,
 });

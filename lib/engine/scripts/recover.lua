@@ -1,13 +1,14 @@
+--@needs types, clock, bodies, names, traces, ring, bury, by-name, cancelled, say
 -- Takes the jobs of a worker whose lease is over back to the line, a bounded number per call. A stall is counted for each,
 -- apart from attempts: a crash cannot say which of them was guilty.
+check_bodies()
+local now = clock()
+local traces = read_traces()
+local day = read_day()
 local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
 local record = redis.call('HMGET', key_worker, 'doubt', 'lease')
 local doubt = record[1]
-redis.call('HGET', key_meta, 'events')
-redis.call('LLEN', key_wait)
-redis.call('LLEN', key_suspects)
-redis.call('ZCARD', key_dead)
-redis.call('ZCARD', key_doorbell)
+check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell)
 if lease == nil then return { 'alive' } end
 
 -- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
@@ -45,11 +46,12 @@ if #taken == 0 then return { 'recovered', {}, {}, {}, {}, 0 } end
 -- Generated ids sort by age.
 table.sort(taken)
 local ids, waiting, suspects, dead = {}, {}, {}, {}
+local cancelled = { ids = {}, reasons = {} }
 for i = 1, #taken do
-  if not is_cancelled(taken[i]) then ids[#ids + 1] = taken[i] end
+  if not is_cancelled(taken[i], traces, cancelled) then ids[#ids + 1] = taken[i] end
 end
 local events, said = {}, 0
-if #cancelled > 0 then said = end_cancelled(cancelled, cancel_reasons, 1, events) end
+if #cancelled.ids > 0 then said = end_cancelled(cancelled, 1, events, traces, now) end
 if #ids > 0 then
   events[#events + 1] = 'stalled'
   events[#events + 1] = table.concat(ids, '\n')
@@ -64,17 +66,17 @@ for i = 1, #ids do
 end
 for i = #waiting, 1, -1 do redis.call('LPUSH', key_wait, waiting[i]) end
 if #suspects > 0 then redis.call('RPUSH', key_suspects, unpack(suspects)) end
-for i = 1, #dead do bury(dead[i], arg_record) end
+for i = 1, #dead do bury(dead[i], arg_record, now) end
 if #dead > 0 then
-  tally_names_of('dead', dead)
+  tally_names_of('dead', dead, day)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(dead, '\n')
   events[#events + 1] = 'dead.name'
   events[#events + 1] = names_of(dead)
   events[#events + 1] = 'dead.reason'
   events[#events + 1] = 'stalled'
-  said = said + #dead + trim_dead(events)
+  said = said + #dead + trim_dead(events, now)
 end
 if #waiting + #suspects > 0 then ring() end
-say(said, events)
-return { 'recovered', waiting, suspects, dead, cancelled, more and 1 or 0 }
+say(said, events, now)
+return { 'recovered', waiting, suspects, dead, cancelled.ids, more and 1 or 0 }

@@ -35,7 +35,6 @@ export const recover = defineScript({
     deadAge: 'int',
     record: 'text',
   },
-  uses: ['forgetting', 'ring', 'bury', 'tally', 'names-today', 'by-name', 'cancelled'],
   reply: (raw: Raw): RecoverAnswer => {
     switch (raw[0]) {
       case 'alive':

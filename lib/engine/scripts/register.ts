@@ -6,6 +6,5 @@ export const register = defineScript({
   keys: ['processes', 'processInfo'],
   /** `info` empty: it is as it was. */
   args: { process: 'text', info: 'text', leaseMs: 'int', rememberMs: 'int', keepMs: 'int' },
-  uses: ['clock'],
   reply: (raw: string): 'registered' | 'unknown' => raw as 'registered' | 'unknown',
 });

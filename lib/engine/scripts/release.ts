@@ -22,6 +22,5 @@ export const release = defineScript({
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
-  uses: ['forgetting', 'ring', 'head', 'tally', 'cancelled'],
   reply: (raw: string[]) => ({ lost: raw }),
 });

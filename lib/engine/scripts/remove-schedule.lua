@@ -1,3 +1,3 @@
-for _, key in ipairs({ key_schedules, key_scheduled }) do redis.call('ZCARD', key) end
-for _, key in ipairs({ key_schedule, key_firings }) do redis.call('HLEN', key) end
+--@needs types, drop-schedule
+check_types(key_schedules, key_scheduled, key_schedule, key_firings)
 return drop_schedule(arg_id)

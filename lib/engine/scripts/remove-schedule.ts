@@ -5,6 +5,5 @@ export const removeSchedule = defineScript({
   memory: 'allow',
   keys: ['schedules', 'schedule', 'firings', 'scheduled'],
   args: { id: 'text' },
-  uses: ['drop-schedule'],
   reply: (raw: number) => raw === 1,
 });

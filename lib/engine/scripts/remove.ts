@@ -21,6 +21,5 @@ export const remove = defineScript({
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
-  uses: ['forgetting', 'take-out'],
   reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
 });

@@ -1,8 +1,6 @@
-redis.call('HLEN', key_declared)
-redis.call('ZCARD', key_schedules)
-redis.call('HLEN', key_schedule)
-redis.call('HLEN', key_firings)
-redis.call('ZCARD', key_scheduled)
+--@needs types, clock, prune
+check_types(key_declared, key_schedules, key_schedule, key_firings, key_scheduled)
+local now = clock()
 local own = tonumber(redis.call('ZSCORE', key_declarations, arg_declaration))
 if own == nil then return { 'unknown' } end
 

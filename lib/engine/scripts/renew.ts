@@ -8,7 +8,6 @@ export const renew = defineScript({
   memory: 'allow',
   keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled'],
   args: { declaration: 'text', owner: 'text', ttlMs: 'int' },
-  uses: ['clock', 'drop-schedule', 'prune'],
   reply: (raw: Raw): RenewAnswer =>
     raw[0] === 'unknown'
       ? { kind: 'unknown' }

@@ -1,15 +1,16 @@
+--@needs types, clock, bodies, names, named, ring, head, bury, by-name, say
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
-for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels }) do
-  redis.call('HLEN', key)
-end
-for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed, key_doorbell }) do redis.call('ZCARD', key) end
-redis.call('HGET', key_meta, 'events')
+check_bodies()
+local now = clock()
+local day = read_day()
+check_types(key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels)
+check_types(key_prioritized, key_delayed, key_dead, key_completed, key_doorbell, key_meta)
 local names = named_workers()
 if not names then return 'again' end
 local known = {}
 for i = more_first, more_last, 2 do
-  redis.call('SCARD', KEYS[i])
+  check_type(KEYS[i], 'set')
   known[i] = redis.call('HEXISTS', KEYS[i + 1], 'seq') == 1 and redis.call('ZSCORE', key_workers, names[(i - more_first) / 2 + 1])
 end
 
@@ -90,7 +91,7 @@ local function place_again(id, body)
     tell('kept-ended', id, 'dead')
     return 'dead'
   elseif body == '' then
-    bury(id, arg_corrupt)
+    bury(id, arg_corrupt, now)
     buried[#buried + 1] = id
     tell('buried', id)
     return 'dead'
@@ -114,7 +115,7 @@ for i = ids_first, ids_last do
   elseif not body and place then
     keep_only(nil, id)
     redis.call('HSET', hash_of(id), id, '')
-    bury(id, arg_corrupt)
+    bury(id, arg_corrupt, now)
     buried[#buried + 1] = id
     tell('buried', id)
     place = 'dead'
@@ -152,12 +153,12 @@ if #lined > 0 then
   said = #lined
 end
 if #buried > 0 then
-  tally_names_of('dead', buried)
+  tally_names_of('dead', buried, day)
   events[#events + 1] = 'dead'
   events[#events + 1] = table.concat(buried, '\n')
   events[#events + 1] = 'dead.reason'
   events[#events + 1] = 'corrupt'
-  said = said + #buried + trim_dead(events)
+  said = said + #buried + trim_dead(events, now)
 end
-say(said, events)
+say(said, events, now)
 return { did, orphans }

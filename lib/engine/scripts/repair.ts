@@ -31,20 +31,6 @@ export const repair = defineScript({
   lists: ['ids'],
   /** For each worker its active set and its record. */
   moreKeys: true,
-  uses: [
-    'stored-bodies',
-    'typed-bodies',
-    'clock',
-    'say',
-    'steps',
-    'names',
-    'named',
-    'ring',
-    'head',
-    'bury',
-    'names-today',
-    'by-name',
-  ],
   reply: (raw: 'again' | readonly [readonly string[], readonly string[]]) => {
     if (raw === 'again') return raw;
     const [words, orphans] = raw;

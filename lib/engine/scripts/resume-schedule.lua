@@ -1,4 +1,5 @@
-for _, key in ipairs({ key_schedules, key_doorbell }) do redis.call('ZCARD', key) end
+--@needs types, schedule-state, next-time
+check_types(key_schedules, key_doorbell)
 if redis.call('HEXISTS', key_schedule, arg_id) == 0 then return 'not-found' end
 local state = read_state(arg_id)
 if state.mode ~= 'paused' then return 'unchanged' end

@@ -6,6 +6,5 @@ export const resumeSchedule = defineScript({
   keys: ['schedules', 'schedule', 'firings', 'doorbell'],
   /** `next`: ms since 1970, -1 for none. */
   args: { id: 'text', revision: 'int', next: 'int' },
-  uses: ['schedule-state', 'next-time'],
   reply: (raw: 'resumed' | 'unchanged' | 'changed' | 'not-found') => raw,
 });

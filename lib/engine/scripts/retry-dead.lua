@@ -1,11 +1,10 @@
+--@needs types, clock, steps, bodies, names, traces, ring, rank, walk, dead, say
 -- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
 -- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
-redis.call('HGET', key_meta, 'events')
-redis.call('LLEN', key_wait)
-redis.call('ZCARD', key_prioritized)
-redis.call('ZCARD', key_dead)
-redis.call('ZCARD', key_doorbell)
-redis.call('HLEN', key_failures)
+check_bodies()
+local now = clock()
+local traces = read_traces()
+check_types(key_meta, key_wait, key_prioritized, key_dead, key_doorbell, key_failures)
 
 -- Its priority is among the options in the third line; of a body that says none, or cannot be read, it is 0.
 local function priority_of(body)
@@ -33,24 +32,24 @@ if ids_last >= ids_first then
     met[ARGV[i]] = true
   end
 elseif arg_limit > 0 then
-  local first, last = dead_range()
+  local first, last = dead_range(now)
   retried, at, id = walk(key_dead, first, last, take)
 end
 if #retried > 0 then
   in_steps(retried, function(...) redis.call('ZREM', key_dead, ...) end)
-  in_steps(retried, forget_traces)
+  forget_traces(retried, traces)
   local plain, started = {}, {}
-  for i, id in ipairs(retried) do
-    started[2 * i - 1], started[2 * i] = id, '0'
+  for i, one in ipairs(retried) do
+    started[2 * i - 1], started[2 * i] = one, '0'
     if priorities[i] > 0 then
-      redis.call('ZADD', key_prioritized, rank(priorities[i]), id)
+      redis.call('ZADD', key_prioritized, rank(priorities[i]), one)
     else
-      plain[#plain + 1] = id
+      plain[#plain + 1] = one
     end
   end
   in_steps(started, function(...) redis.call('HSET', key_attempts, ...) end)
   in_steps(plain, function(...) redis.call('RPUSH', key_wait, ...) end)
   ring()
-  say(#retried, { 'added', table.concat(retried, '\n'), 'added.name', table.concat(names, '\n') })
+  say(#retried, { 'added', table.concat(retried, '\n'), 'added.name', table.concat(names, '\n') }, now)
 end
 return { now, at, id, retried }

@@ -20,6 +20,5 @@ export const retryDead = defineScript({
   args: { ...DEAD_WALK, maxEvents: 'int' },
   /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],
-  uses: ['forgetting', 'ring', 'rank', 'walk', 'dead'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -1,4 +1,6 @@
+--@needs clock, schedule-view
 -- One schedule, or a page of all, those made first first.
+local now = clock()
 if arg_id ~= '' then
   local views = view_schedules({ arg_id })
   return { now, views[1][10], views }

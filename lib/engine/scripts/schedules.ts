@@ -7,7 +7,6 @@ export const schedules = defineScript({
   keys: ['schedules', 'schedule', 'firings', 'scheduled'],
   /** Either an id, or '' and a page. */
   args: { id: 'text', offset: 'int', limit: 'int' },
-  uses: ['clock', 'schedule-state', 'schedule-view'],
   reply: ([now, total, views]: [number, number, RawSchedule[]]) => ({
     now,
     total,

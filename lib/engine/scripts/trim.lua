@@ -1,9 +1,8 @@
+--@needs types, clock, bodies, bury, completed, entries, say
 -- What is kept beyond its number or age goes, a bounded part of it per call. Answers how much that was: none, then all is well.
-redis.call('HGET', key_meta, 'events')
-for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs }) do
-  redis.call('HLEN', key)
-end
-for _, key in ipairs({ key_dead, key_completed }) do redis.call('ZCARD', key) end
+check_bodies()
+local now = clock()
+check_types(key_meta, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_dead, key_completed)
 
 -- The first number that is young enough, at most so far from the oldest: an entry has one event or more.
 local function first_young(low, young)
@@ -29,8 +28,8 @@ local function trim_events()
   return redis.call('XTRIM', key_events, 'MINID', '=', string.format('%.0f', first_young(number_of(first), young)))
 end
 
-local trimmed = trim_completed()
+local trimmed = trim_completed(now)
 local events = {}
-local dead = trimmed == 0 and trim_dead(events) or 0
-say(dead, events)
+local dead = trimmed == 0 and trim_dead(events, now) or 0
+say(dead, events, now)
 return trimmed + dead + trim_events()

@@ -20,6 +20,5 @@ export const trim = defineScript({
   ],
   /** eventsAge: -1 where events of any age are kept. */
   args: { maxEvents: 'int', eventsAge: 'int', deadMax: 'int', deadAge: 'int', completedMax: 'int' },
-  uses: ['stored-bodies', 'typed-bodies', 'clock', 'say', 'steps', 'names', 'bury', 'completed', 'entries'],
   reply: (trimmed: number) => trimmed,
 });

@@ -1,4 +1,5 @@
-redis.call('HLEN', key_processInfo)
+--@needs types
+check_types(key_processInfo)
 local was_there = redis.call('ZREM', key_processes, arg_process)
 redis.call('HDEL', key_processInfo, arg_process)
 return was_there

@@ -11,6 +11,7 @@ import type { LinkEvent } from '../../contract/engine.js';
 import type { Arg } from './fixed-args.js';
 import { LinkedSet } from '../../contract/linked-set.js';
 import { retryDelay } from '../../contract/retry.js';
+import { withSource } from '../script.js';
 import { Traffic } from './traffic.js';
 
 /** How often a link looks for calls past their time; a promise is never older than that plus this. */
@@ -354,7 +355,13 @@ export class Link implements Sender {
       this.refused?.(word, message);
       // Types are checked before a script writes, so only what a script may not run can fail behind a write of it.
       const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('script: ');
-      return new RedisRefusedError(verb, word, message, { cause: error }, midway ? 'unknown' : 'no');
+      return new RedisRefusedError(
+        verb,
+        word,
+        withSource(message),
+        { cause: error },
+        midway ? 'unknown' : 'no',
+      );
     }
     if (message.startsWith("Stream isn't writeable")) {
       return new RedisUnavailableError(verb, 'no', 'the connection to Redis is down', { cause: error });

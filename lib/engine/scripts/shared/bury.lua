@@ -1,10 +1,11 @@
+--@needs bodies, names
 -- Dead jobs are kept for a person, up to a number and an age; those beyond go now, with an event.
-local function bury(id, record)
+local function bury(id, record, now)
   redis.call('ZADD', key_dead, now, id)
   redis.call('HSET', key_failures, id, now .. '\n' .. record)
 end
 
-local function trim_dead(events)
+local function trim_dead(events, now)
   local gone = redis.call('ZRANGE', key_dead, '-inf', now - arg_deadAge, 'BYSCORE', 'LIMIT', 0, 500)
   if #gone == 0 then
     local over = math.min(redis.call('ZCARD', key_dead) - arg_deadMax, 500)
@@ -21,7 +22,7 @@ local function trim_dead(events)
   events[#events + 1] = 'removed.reason'
   events[#events + 1] = 'retention'
   redis.call('ZREM', key_dead, unpack(gone))
-  drop_bodies(unpack(gone))
+  drop_bodies(gone)
   for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
     redis.call('HDEL', key, unpack(gone))
   end

@@ -1,5 +1,6 @@
+--@needs bodies, take-out, cancelled
 -- Ends a job that has not started; one that runs is marked, and ends when its worker lets go of it. The first reason stays.
-local function cancel_job(id, reason, events)
+local function cancel_job(id, reason, events, traces, now)
   if redis.call('HEXISTS', hash_of(id), id) == 0 then return 'not-found' end
   for i = more_first, more_last do
     if redis.call('SISMEMBER', KEYS[i], id) == 1 then
@@ -8,6 +9,6 @@ local function cancel_job(id, reason, events)
     end
   end
   if not take_out(id, 0) then return 'not-found' end
-  end_cancelled({ id }, { reason }, 0, events)
+  end_cancelled({ ids = { id }, reasons = { reason } }, 0, events, traces, now)
   return 'cancelled'
 end

@@ -1,6 +1,8 @@
+--@needs steps, names, traces, tally
 -- Jobs that end as cancelled. Nothing of them stays but, for a minute, when and why, for those who missed the event; that
 -- must never fail the move, hence pcall. `begun` is 1 where they ran: their last attempt is one more than have failed.
-local function end_cancelled(ids, reasons, begun, events)
+local function end_cancelled(cancelled, begun, events, traces, now)
+  local ids, reasons = cancelled.ids, cancelled.reasons
   local attempts, records = {}, {}
   in_steps(ids, function(...)
     for _, failed in ipairs(redis.call('HMGET', key_attempts, ...)) do
@@ -15,7 +17,7 @@ local function end_cancelled(ids, reasons, begun, events)
   events[#events + 1] = table.concat(attempts, '\n')
   events[#events + 1] = 'cancelled.reason'
   events[#events + 1] = table.concat(reasons, '\n')
-  in_steps(ids, forget)
+  forget(ids, traces)
   tally('cancelled', #ids)
   for i = 1, math.min(#ids, 1000) do
     records[#records + 1] = ids[i]
@@ -30,11 +32,11 @@ local function end_cancelled(ids, reasons, begun, events)
 end
 
 -- Of jobs that leave their worker without having completed, those that were cancelled meanwhile: they go no further.
-local cancelled, cancel_reasons = {}, {}
-local function is_cancelled(id)
-  local reason = has_cancels and redis.call('HGET', key_cancels, id)
+-- `cancelled` has their ids and reasons.
+local function is_cancelled(id, traces, cancelled)
+  local reason = traces.has_cancels and redis.call('HGET', key_cancels, id)
   if not reason then return false end
-  cancelled[#cancelled + 1] = id
-  cancel_reasons[#cancel_reasons + 1] = reason
+  cancelled.ids[#cancelled.ids + 1] = id
+  cancelled.reasons[#cancelled.reasons + 1] = reason
   return true
 end

@@ -1,3 +1,4 @@
+--@needs bodies, names
 -- The name that all of these jobs have, nil where they differ, and whether a body is missing. The first line of a body is the
 -- job's name; mostly all have the same.
 local function look_through(bodies, count)
@@ -27,7 +28,6 @@ end
 -- `failed`: attempts of each before this one; empty where none has failed.
 local function add_active(events, gave, name, bodies, failed)
   if not name then
-    --@use names
     name = table.concat(add_names({}, bodies), '\n')
   end
   for _, value in ipairs({ 'active', gave, 'active.name', name }) do events[#events + 1] = value end

@@ -1,5 +1,6 @@
+--@needs bodies
 -- Completed jobs whose retention is over go, and then those beyond the number that is kept, first whose retention ends first.
-local function trim_completed()
+local function trim_completed(now)
   local over = redis.call('ZRANGE', key_completed, '-inf', now, 'BYSCORE', 'LIMIT', 0, 500)
   if #over == 0 then
     local beyond = math.min(redis.call('ZCARD', key_completed) - arg_completedMax, 500)
@@ -7,7 +8,7 @@ local function trim_completed()
     over = redis.call('ZRANGE', key_completed, 0, beyond - 1)
   end
   redis.call('ZREM', key_completed, unpack(over))
-  drop_bodies(unpack(over))
+  drop_bodies(over)
   for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HDEL', key, unpack(over)) end
   return #over
 end

@@ -1,5 +1,6 @@
+--@needs bodies, names, walk
 -- The dead jobs that are asked for: between two ages, of a name, and with this end of their record, which says the reason.
-local function dead_range()
+local function dead_range(now)
   local first, last = rank_behind(key_dead), '+inf'
   if arg_newerThan >= 0 then
     first = math.max(first, redis.call('ZCOUNT', key_dead, '-inf', '(' .. string.format('%.0f', now - arg_newerThan)))

@@ -1,5 +1,6 @@
+--@needs rank
 -- Delayed jobs whose time has come go to the line, at most `limit`; a job with a priority keeps it.
-local function promote_due(limit)
+local function promote_due(limit, now)
   local due = redis.call('ZRANGE', key_delayed, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   if #due == 0 then return 0 end
   redis.call('ZREMRANGEBYRANK', key_delayed, 0, #due - 1)

@@ -1,7 +1,7 @@
 -- Events are numbered one by one, and the id of a stream entry is the number of its last event: so a reader can resume
 -- inside an entry, see what was trimmed, and MINID trims by events however large the entries are.
 -- A failing stream must never fail the move it reports, hence pcall.
-local function write_entry(last, count, fields)
+local function write_entry(last, count, fields, now)
   -- As text: Redis writes the numbers of a script with `%.17g`, which takes several times as long.
   local id, at, n = string.format('%d-0', last), string.format('%d', now), string.format('%d', count)
   local written

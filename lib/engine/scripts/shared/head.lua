@@ -1,3 +1,4 @@
+--@needs steps
 -- Back to the head of the line, in the order given; what has stalled twice or more goes to the line of the suspects.
 local function to_head(ids)
   local stalls = {}

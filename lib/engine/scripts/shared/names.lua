@@ -1,3 +1,4 @@
+--@needs steps, bodies
 -- The first line of a body is the job's name; the rest is not ours to read.
 local function name_of(body)
   if not body then return '' end

@@ -1,3 +1,4 @@
+--@needs drop-schedule
 -- A declaration is `process ttl set`, a set `owner:digest`: no word of them holds a blank.
 local function set_of(declaration) return string.match(declaration, '[^ ]+$') end
 

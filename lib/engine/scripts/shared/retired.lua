@@ -1,5 +1,5 @@
 -- A completed job whose retention is over is not in the queue any more, although nothing has taken it away yet.
-local function retired(id)
+local function retired(id, now)
   local kept_until = redis.call('ZSCORE', key_completed, id)
   if not kept_until or tonumber(kept_until) > now then return false end
   redis.call('ZREM', key_completed, id)

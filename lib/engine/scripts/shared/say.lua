@@ -1,5 +1,5 @@
---@use entry
-local function say(count, fields)
+--@needs entry
+local function say(count, fields, now)
   if arg_maxEvents == 0 or count == 0 then return end
   local last = redis.pcall('HINCRBY', key_meta, 'events', string.format('%d', count))
   if type(last) ~= 'number' then
@@ -7,5 +7,5 @@ local function say(count, fields)
     last = count
     redis.call('HSET', key_meta, 'events', string.format('%d', last))
   end
-  write_entry(last, count, fields)
+  write_entry(last, count, fields, now)
 end

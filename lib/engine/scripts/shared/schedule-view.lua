@@ -1,3 +1,4 @@
+--@needs schedule-state
 -- Schedules as the caller reads them, as many of the ids as fit one answer: records may be large.
 local function view_schedules(ids)
   local views, size = {}, 0

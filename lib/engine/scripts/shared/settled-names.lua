@@ -1,6 +1,7 @@
+--@needs by-name
 -- What a batch adds to the counters of job names. The client has counted it; what it counted is wrong where some of it was not
 -- accepted, was said twice, or was cancelled.
-local function each_settled(act)
+local function each_settled(completed_ids, act)
   local number = string.gmatch(arg_whose, '%d+')
   for _, id in ipairs(completed_ids) do act(id, number(), 1, 0, 0) end
   for i = kept_first, kept_last, 3 do act(ARGV[i], number(), 1, 0, 0) end
@@ -9,14 +10,14 @@ local function each_settled(act)
 end
 
 -- An id that was held counts where it is named first; such a one was named more often than it was lost.
-local function recount(rows, lost, cancelled)
+local function recount(rows, completed_ids, lost, cancelled)
   for i = 1, #rows do rows[i] = { 0, 0, 0 } end
   local times = {}
-  each_settled(function(id) times[id] = (times[id] or 0) + 1 end)
+  each_settled(completed_ids, function(id) times[id] = (times[id] or 0) + 1 end)
   for i = released_first, released_last, 2 do times[ARGV[i]] = (times[ARGV[i]] or 0) + 1 end
   for i = 1, #lost do times[lost[i]] = times[lost[i]] - 1 end
   for i = 1, #cancelled do times[cancelled[i]] = 0 end
-  each_settled(function(id, number, done, failed, died)
+  each_settled(completed_ids, function(id, number, done, failed, died)
     if times[id] == 0 then return end
     times[id] = 0
     local row = rows[tonumber(number) + 1]
@@ -24,16 +25,16 @@ local function recount(rows, lost, cancelled)
   end)
 end
 
-local function tally_settled_names(done, failed, died, lost, cancelled)
+local function tally_settled_names(completed_ids, batch, day)
   local rows = {}
   for i = names_first, names_last, 4 do
     rows[#rows + 1] = { tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]) }
   end
   local completions = #completed_ids + (kept_last - kept_first + 1) / 3
   if #rows == 1 then
-    rows[1] = { done, failed, died }
-  elseif #lost + #cancelled > 0 or done < completions then
-    recount(rows, lost, cancelled)
+    rows[1] = { batch.done, batch.failed, batch.died }
+  elseif #batch.lost + #batch.cancelled.ids > 0 or batch.done < completions then
+    recount(rows, completed_ids, batch.lost, batch.cancelled.ids)
   end
   local tallies = {}
   for i = 1, #rows do
@@ -41,5 +42,5 @@ local function tally_settled_names(done, failed, died, lost, cancelled)
       if rows[i][k] > 0 then tallies[#tallies + 1] = { kind, ARGV[names_first + 4 * (i - 1)], rows[i][k] } end
     end
   end
-  tally_names(tallies)
+  tally_names(tallies, day)
 end

@@ -1,9 +1,26 @@
--- What a job may have left beside its body. Reading the lengths first checks the types before anything is written, and
--- spares the deletes where nothing is there, which one command mostly tells.
-local trace_keys = {}
-if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels) > 0 then
-  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels }) do
-    if redis.call('HLEN', key) > 0 then trace_keys[#trace_keys + 1] = key end
+--@needs steps, bodies
+-- What jobs may have left beside their bodies: the keys that have anything of it, which spares the deletes where nothing is
+-- there, and `has_cancels`. It checks the types, so it is read before anything is written. One command mostly tells.
+local function read_traces()
+  local traces = { has_cancels = false }
+  if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels) == 0 then
+    return traces
   end
+  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels }) do
+    if redis.call('HLEN', key) > 0 then traces[#traces + 1] = key end
+  end
+  traces.has_cancels = traces[#traces] == key_cancels
+  return traces
 end
-local has_cancels = trace_keys[#trace_keys] == key_cancels
+
+local function forget_traces(ids, traces)
+  if #traces == 0 then return end
+  in_steps(ids, function(...)
+    for i = 1, #traces do redis.call('HDEL', traces[i], ...) end
+  end)
+end
+
+local function forget(ids, traces)
+  in_steps(ids, function(...) drop_bodies({ ... }) end)
+  forget_traces(ids, traces)
+end

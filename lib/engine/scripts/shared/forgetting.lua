@@ -1,2 +1,0 @@
--- What takes jobs out of the queue and says so: their bodies, their names, what else they may have left, and the event.
---@use stored-bodies, typed-bodies, clock, say, steps, names, traces, forget

@@ -1,0 +1,113 @@
+import luaparse from 'luaparse';
+import type { FunctionDeclaration } from 'luaparse';
+import { lineOf, namesIn, type FreeName, type Names } from './syntax.js';
+
+/** One file of Lua: a script, or a fragment (`shared/…`), which is functions that scripts and fragments call. */
+export interface LuaFile {
+  /** Without the ending: `exchange`, `shared/line`. */
+  readonly name: string;
+  /** The fragments whose functions it calls, from its header `--@needs line, event`. */
+  readonly needs: readonly string[];
+  /** What Redis gets of each line: without comments and indentation, empty where nothing is left. */
+  readonly lines: readonly string[];
+  /** How many columns of each line are blank at its beginning. */
+  readonly indents: readonly number[];
+  readonly names: Names;
+  /** Its functions on the top level. */
+  readonly functions: readonly LuaFunction[];
+}
+
+export interface LuaFunction {
+  readonly name: string;
+  readonly file: LuaFile;
+  readonly first: number;
+  readonly last: number;
+  /** Names that it takes from outside, among them the other functions of its file. */
+  readonly free: readonly FreeName[];
+}
+
+/** What Lua and Redis give every script. */
+const BUILT_IN = new Set(
+  (
+    'redis KEYS ARGV string table math struct cjson cmsgpack bit ' +
+    'error ipairs next pairs pcall rawequal rawget rawset select tonumber tostring type unpack'
+  ).split(' '),
+);
+
+/** Names that the linker gives to what a descriptor declares, and to the rules. */
+const GENERATED = /^(key|arg|rule|at|more|queue)_\w+$|_(first|last)$/;
+
+export const isBuiltIn = (name: string) => BUILT_IN.has(name);
+
+export class LuaError extends Error {}
+
+export function parseLua(name: string, text: string): LuaFile {
+  let chunk: luaparse.Chunk;
+  try {
+    chunk = luaparse.parse(text, { luaVersion: '5.1', locations: true, comments: true, ranges: true });
+  } catch (error) {
+    throw new LuaError(`${name}.lua: ${(error as Error).message}`, { cause: error });
+  }
+  const lines = withoutComments(text, chunk.comments ?? []);
+  const functions: LuaFunction[] = [];
+  const indents = text.split('\n').map((line) => line.length - line.trimStart().length);
+  const file = { name, needs: needsOf(text), lines, indents, names: namesIn(chunk), functions };
+  for (const node of chunk.body) {
+    if (node.type !== 'FunctionDeclaration' || !isFragment(name)) continue;
+    functions.push(functionOf(node, file));
+  }
+  if (isFragment(name) && functions.length < chunk.body.length) {
+    const other = chunk.body.find(({ type }) => type !== 'FunctionDeclaration')!;
+    throw new LuaError(`${name}.lua:${lineOf(other)}: a fragment has functions only, and nothing that runs`);
+  }
+  return file;
+}
+
+export function isFragment(name: string): boolean {
+  return name.startsWith('shared/');
+}
+
+function functionOf(node: FunctionDeclaration, file: LuaFile): LuaFunction {
+  const { free } = namesIn({ type: 'Chunk', body: [node] });
+  const { name } = node.identifier as luaparse.Identifier;
+  return { name, file, first: lineOf(node), last: node.loc!.end.line, free };
+}
+
+function needsOf(text: string): string[] {
+  const needs: string[] = [];
+  for (const line of text.split('\n')) {
+    const header = /^--@needs (.+)$/.exec(line);
+    if (!header) break;
+    needs.push(...header[1]!.split(', ').map((name) => `shared/${name}`));
+  }
+  return needs;
+}
+
+function withoutComments(text: string, comments: readonly luaparse.Comment[]): string[] {
+  let rest = text;
+  for (const comment of comments) {
+    const [from, to] = (comment as unknown as { range: [number, number] }).range;
+    rest = rest.slice(0, from) + rest.slice(from, to).replaceAll(/[^\n]/g, ' ') + rest.slice(to);
+  }
+  return rest.split('\n').map((line) => line.trim());
+}
+
+/**
+ * What a reader would take for a mistake: names that are unused, that hide others, or that belong to somebody else. Names that
+ * come from nowhere are found where scripts are linked.
+ */
+export function faultsOf(file: LuaFile, needed: ReadonlySet<string>): string[] {
+  const faults: string[] = [];
+  const fault = (line: number, text: string) => faults.push(`${file.name}.lua:${line}: ${text}`);
+  const exported = new Set(file.functions.map(({ first, name }) => `${name}:${first}`));
+  for (const { name, line, reads, shadows, kind } of file.names.declarations) {
+    if (name.startsWith('_')) continue;
+    if (reads === 0 && !exported.has(`${name}:${line}`)) fault(line, `${kind} ${name} is never read`);
+    if (shadows) fault(line, `${kind} ${name} hides that of line ${shadows.line}`);
+    if (needed.has(name)) fault(line, `${kind} ${name} hides a function of a fragment`);
+    if (isBuiltIn(name) || GENERATED.test(name)) fault(line, `${kind} ${name} has a name that is taken`);
+  }
+  for (const { name, line, isWrite } of file.names.free)
+    if (isWrite) fault(line, `assigns ${name}, which it does not declare`);
+  return faults;
+}

@@ -1,0 +1,63 @@
+import { LETTERS } from '../../lib/job/id-letter.js';
+import { isLetteredJobs, LETTERED_JOBS, typeOfKey } from '../../lib/engine/keys.js';
+import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';
+
+const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
+
+/** What a script has of its descriptor: how it begins, and what stands in its text for the names of keys and arguments. */
+export interface Prologue {
+  readonly lines: readonly string[];
+  readonly names: ReadonlyMap<string, string>;
+  /** Names that are locals. */
+  readonly locals: ReadonlySet<string>;
+  /** The keys it declares with their types, by their names in the script. */
+  readonly types: ReadonlyMap<string, string>;
+}
+
+export function prologueOf(shape: SomeShape): Prologue {
+  const names = new Map<string, string>();
+  const locals = new Set<string>();
+  const lines: string[] = [FLAGS[shape.memory]];
+  const types = new Map<string, string>();
+  shape.keys.forEach((name, i) => {
+    if (isLetteredJobs(name)) return;
+    names.set(`key_${name}`, `KEYS[${i + 1}]`);
+    types.set(`key_${name}`, typeOfKey(name));
+  });
+  if (shape.keys.some(isLetteredJobs)) names.set('at_letter', String(lettersAt(shape.keys)));
+  const each = shape.keysOfQueues;
+  if (each) {
+    names.set('queue_first', String(shape.keys.length + 1));
+    names.set('queue_last', '#KEYS');
+    names.set('queue_step', String(each.length));
+    each.forEach((name, i) => names.set(`at_${name}`, String(i)));
+  }
+  if (shape.moreKeys) {
+    names.set('more_first', String(shape.keys.length + 1));
+    names.set('more_last', '#KEYS');
+  }
+  let at = 0;
+  for (const [name, type] of Object.entries(shape.args)) {
+    at += 1;
+    names.set(`arg_${name}`, type === 'int' ? `tonumber(ARGV[${at}])` : `ARGV[${at}]`);
+  }
+  const lists = shape.lists ?? [];
+  let start = String(at + lists.length + 1);
+  for (const name of lists) {
+    at += 1;
+    lines.push(
+      `local ${name}_first = ${start}`,
+      `local ${name}_last = ${name}_first + tonumber(ARGV[${at}]) - 1`,
+    );
+    locals.add(`${name}_first`).add(`${name}_last`);
+    start = `${name}_last + 1`;
+  }
+  return { lines, names, locals, types };
+}
+
+/** What the code of a letter is added to. */
+function lettersAt(keys: readonly ScriptKeyName[]): number {
+  const first = keys.findIndex(isLetteredJobs);
+  if (LETTERED_JOBS.some((name, i) => keys[first + i] !== name)) throw new Error('letters out of order');
+  return first + 1 - LETTERS[0].charCodeAt(0);
+}
