@@ -1,6 +1,6 @@
 /**
  * The catalogue of everything that can go wrong, in one place: each class has a stable `code`, a sentence that names
- * the place and the value, and what to do. The README's error table is kept complete by a test.
+ * the place and the value, and what to do. A test keeps the table in docs/reference/errors.md complete.
  */
 export { GodwitError } from './errors/base.js';
 export { show } from './errors/show.js';

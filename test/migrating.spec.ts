@@ -23,7 +23,7 @@ import { useRedis } from './support/redis.js';
 import { ROOT } from './support/sources.js';
 import { latch, within } from './support/wait.js';
 
-const PAGE = 'MIGRATING.md';
+const PAGE = 'docs/guides/migrating-from-bullmq.md';
 const SHELL = /^npm /;
 
 /** What the page says it takes for granted in the code of its tables. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonPanels, ratioPanel } from '../../bench/src/plots/comparison.js';
-import { fillMarked, figuresTable } from '../../bench/src/plots/table.js';
+import { fillMarked, figuresTable, summary } from '../../bench/src/plots/table.js';
+import type { Result } from '../../bench/src/report/result.js';
 import { row } from './rows.js';
 
 const less = { unit: 'µs', better: 'less' } as const;
@@ -56,17 +57,32 @@ describe('the plot of the comparison', () => {
   });
 });
 
-describe('the figures of the README', () => {
+describe('the figures of the documentation', () => {
   const terms = { godwit: [], other: [], floor: [] };
 
   it('are a row per figure that was measured, with a dash for who has none', () => {
     expect(figuresTable({ rows, terms }, 'godwit').split('\n')).toEqual([
       '| | godwit | other | floor |',
       '|---|---|---|---|',
-      '| work off no-op jobs, concurrency 100, jobs/s | 190,123 | 19,012 (10 ×) | 950,000 |',
-      '| CPU of Redis per job worked off | 2.0 µs | 51 µs (25 ×) | 0.40 µs |',
+      '| consume no-op jobs, concurrency 100, jobs/s | 190,123 | 19,012 (10 ×) | 950,000 |',
+      '| CPU of Redis per consumed job | 2.0 µs | 51 µs (25 ×) | 0.40 µs |',
       '| idle worker, from `add` to the handler, p50 / p99 | 0.16 / 0.35 ms | 0.12 / 0.29 ms (0.8 ×) | – |',
     ]);
+  });
+
+  it('show a small ratio as it is, not as 0', () => {
+    const calls = [row('consume', 'commands', { godwit: 23, other: 0.33 }, { unit: '', better: 'less' })];
+    expect(figuresTable({ rows: calls, terms: { godwit: [], other: [] } }, 'godwit')).toContain(
+      '| 23 | 0.33 (0.01 ×) |',
+    );
+  });
+
+  it('are a sentence against one peer in the README', () => {
+    const surroundings = { packages: { other: '1.2.3' } } as unknown as Result['surroundings'];
+    expect(summary({ rows, surroundings }, 'godwit', 'other')).toBe(
+      'Compared with `other` 1.2.3, Godwit consumes 10 × as many jobs per second, needs 1/25 of the Redis CPU per job.',
+    );
+    expect(summary({ rows, surroundings }, 'godwit', 'absent')).toBe('');
   });
 
   it('stand between their markers, and nothing else of the page changes', () => {

@@ -1,24 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
 import { atEnd } from '../support/cleanup.js';
+import { blocksOf, readPage } from '../support/page-code.js';
 import { until, within } from '../support/wait.js';
 
 /** Starting a program that is compiled on its way takes long on a busy machine. */
 const PATIENT = { timeout: 60_000 } as const;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COMPILER_OPTIONS = {
-  target: ts.ScriptTarget.ES2022,
-  module: ts.ModuleKind.ESNext,
-  experimentalDecorators: true,
-  emitDecoratorMetadata: true,
-} as const;
 const TYPESCRIPT = ['--import', './tools/typescript.mjs'];
 const NO_IOREDIS = ['--import', './test/support/no-ioredis.mjs'];
 
@@ -90,11 +85,19 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
 
 const FOLDER = join(ROOT, '.tmp', `programs-${process.pid}`);
 
-/** The program as it stands; that it is right is for the compiler to say, in `readme.spec.ts`. */
-function compiled(name: string, code: string): string {
-  const path = join(FOLDER, `${name}.js`);
-  mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(path, ts.transpileModule(code, { compilerOptions: COMPILER_OPTIONS }).outputText);
+/** The program as it stands, as an ES module or as CommonJS; that its types are right is checked in `docs/pages.spec.ts`. */
+function compiled(name: string, code: string, extension: 'js' | 'cjs' = 'js'): string {
+  const path = join(FOLDER, `${name}.${extension}`);
+  mkdirSync(dirname(path), { recursive: true });
+  const { outputText } = ts.transpileModule(code, {
+    compilerOptions: {
+      target: ts.ScriptTarget.ES2022,
+      module: extension === 'js' ? ts.ModuleKind.ESNext : ts.ModuleKind.CommonJS,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+    },
+  });
+  writeFileSync(path, outputText.replaceAll(/(["'])(\.\/.+?)\.js\1/g, `$1$2.${extension}$1`));
   return path;
 }
 
@@ -103,39 +106,45 @@ afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 const post = (url: string, body: unknown) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-describe('the first example of the README', { timeout: 120_000 }, () => {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  const [, code] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
-  const start = (env: NodeJS.ProcessEnv = {}) =>
-    startProgram([...NO_IOREDIS, compiled('example', code!)], env);
+describe.each(['js', 'cjs'] as const)(
+  'the quick start of the README, as .%s',
+  { timeout: 120_000 },
+  (extension) => {
+    const start = (env: NodeJS.ProcessEnv = {}) => {
+      const files = blocksOf('README.md').map(({ file, code }) =>
+        compiled(file!.replace(/\.ts$/, ''), code, extension),
+      );
+      return startProgram([...NO_IOREDIS, files.find((file) => file.endsWith(`main.${extension}`))!], env);
+    };
 
-  it('answers a request and handles the job, without a Redis and without ioredis', async () => {
-    const { url, said, text, listens, end } = await start();
-    await said(/Nest application successfully started/);
-    await listens();
-    const email = 'ada@example.com';
-    const response = await post(`${url}/signup`, { email });
-    expect(response.status).toBe(201);
-    expect(await response.json()).toMatchObject({ id: `welcome-${email}`, duplicate: false });
-    await said(/^mail to ada@example\.com$/m);
-    expect(text().match(/WARN|ERROR/g)).toEqual(['WARN']);
-    expect(text()).toMatch(/WARN.*jobs live in the memory of this process: nothing is kept when it ends/);
-    expect(await end()).toBe('SIGTERM');
-    expect(text()).toContain("queue 'email' drained");
-  });
+    it('answers a request and handles the job, without a Redis and without ioredis', async () => {
+      const { url, said, text, listens, end } = await start();
+      await said(/Nest application successfully started/);
+      await listens();
+      const email = 'ada@example.com';
+      const response = await post(`${url}/signup`, { email });
+      expect(response.status).toBe(201);
+      expect(await response.json()).toMatchObject({ id: `welcome-${email}`, duplicate: false });
+      await said(/^mail to ada@example\.com$/m);
+      expect(text().match(/WARN|ERROR/g)).toEqual(['WARN']);
+      expect(text()).toMatch(/WARN.*jobs live in the memory of this process: nothing is kept when it ends/);
+      expect(await end()).toBe('SIGTERM');
+      expect(text()).toContain("queue 'email' drained");
+    });
 
-  it('does not start in production', async () => {
-    const { said, ended } = await start({ NODE_ENV: 'production' });
-    await said(/connection is 'memory' and NODE_ENV is 'production'/);
-    expect(await ended()).toBe(1);
-  });
+    it('does not start in production', async () => {
+      const { said, ended } = await start({ NODE_ENV: 'production' });
+      await said(/connection is 'memory' and NODE_ENV is 'production'/);
+      expect(await ended()).toBe(1);
+    });
 
-  it('shows the request that is made here', () => {
-    expect(readme).toContain(
-      `curl localhost:3000/signup -H 'content-type: application/json' -d '{ "email": "ada@example.com" }'`,
-    );
-  });
-});
+    it('shows the request that is made here', () => {
+      expect(readPage('README.md')).toContain(
+        `curl localhost:3000/signup -H 'content-type: application/json' -d '{ "email": "ada@example.com" }'`,
+      );
+    });
+  },
+);
 
 describe('a process that only works', { timeout: 120_000 }, () => {
   const WORKER = `

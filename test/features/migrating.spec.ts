@@ -5,7 +5,7 @@ import { bootQueue, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { collect, latch, until } from '../support/wait.js';
 
-const PAGE = 'MIGRATING.md';
+const PAGE = 'docs/guides/migrating-from-bullmq.md';
 const redis = useRedis();
 
 interface Films {

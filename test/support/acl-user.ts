@@ -10,7 +10,7 @@ export interface TestUser {
   readonly user: string;
 }
 
-/** `library`: exactly what README says that the library needs. `all`: for tests of the tools, which run any command. */
+/** `library`: exactly what the documentation says that the library needs. `all`: for tests of the tools, which run any command. */
 export type Rights = 'library' | 'all';
 
 /** A user per test tells its connections from those of spec files that run beside it, also from threads and children. */

@@ -1,14 +1,16 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { ROOT } from './sources.js';
 
-/** Code that stands on a page. */
+/** A code block of a page. */
 export interface PageCode {
   readonly page: string;
-  /** Where it begins. */
+  /** Line of its first line of code. */
   readonly line: number;
   readonly code: string;
+  /** Path of the file it shows, from its fence: `ts src/main.ts`. Files of one page may import each other. */
+  readonly file?: string;
 }
 
 /** Code in a cell of a table, under a heading that says what it is. */
@@ -17,20 +19,39 @@ export interface TableCode extends PageCode {
   readonly type: string | null;
 }
 
-/** Every block of a page fenced as `ts`, or with further words behind it. */
-export function blocksOf(page: string, words = ''): PageCode[] {
-  const fence = new RegExp(`^\`\`\`ts${words && ` ${words}`}\n([\\s\\S]*?)^\`\`\`$`, 'gm');
-  const text = read(page);
-  return [...text.matchAll(fence)].map((found) => ({
+/** Every page of the documentation that is written by hand; `docs/api` is generated. */
+export function pagesOfDocs(): string[] {
+  const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md') && !path.startsWith('api/'))
+    .map((path) => `docs/${path}`);
+  return [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
+    'CHANGELOG.md',
+    ...inDocs.toSorted(),
+  ];
+}
+
+/** Every block of a page fenced as `ts`, with or without the path of a file; or as `ts` with another word. */
+export function blocksOf(page: string, word?: string): PageCode[] {
+  const fence = new RegExp(
+    `^\`\`\`ts(?: (${word ?? '\\S+\\.ts'}))${word ? '' : '?'}\n([\\s\\S]*?)^\`\`\`$`,
+    'gm',
+  );
+  const text = readPage(page);
+  return [...text.matchAll(fence)].map(({ index, 1: file, 2: code }) => ({
     page,
-    line: text.slice(0, found.index).split('\n').length + 1,
-    code: found[1]!,
+    line: text.slice(0, index).split('\n').length + 1,
+    code: code!,
+    ...(file !== undefined && !word && { file }),
   }));
 }
 
 /** The first block under this heading. */
 export function blockUnder(page: string, heading: string): PageCode {
-  const from = read(page)
+  const from = readPage(page)
     .split('\n')
     .findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
   const found = from === -1 ? undefined : blocksOf(page).find(({ line }) => line > from);
@@ -55,7 +76,7 @@ export async function run<Exports>({ code, page, line }: PageCode): Promise<Expo
 export function tableCodeOf(page: string): TableCode[] {
   const found: TableCode[] = [];
   let headings: readonly string[] | null = null;
-  for (const [i, text] of read(page).split('\n').entries()) {
+  for (const [i, text] of readPage(page).split('\n').entries()) {
     const cells = text.startsWith('|') ? cellsOf(text) : null;
     if (cells && headings) {
       for (const [column, heading] of headings.entries()) {
@@ -80,12 +101,18 @@ export function asFunction({ code, type }: Pick<TableCode, 'code' | 'type'>, nam
 /** What is compiled as one file. */
 export interface Source {
   readonly text: string;
+  /** Its path in the folder; by default it gets one that no other file can import. */
+  readonly file?: string;
   /** Where a line of it stands on its page, counted from 0. */
   readonly at: (line: number) => string;
 }
 
 export function blockSources(blocks: readonly PageCode[]): Source[] {
-  return blocks.map(({ page, line, code }) => ({ text: code, at: (at) => `${page}:${line + at}` }));
+  return blocks.map(({ page, line, code, file }) => ({
+    text: code,
+    at: (at) => `${page}:${line + at}`,
+    ...(file !== undefined && { file: join(folderOf(page), file) }),
+  }));
 }
 
 /** The code of tables, behind what it takes for granted. */
@@ -106,8 +133,8 @@ export function compile(sources: readonly Source[], folder: string): string[] {
   const place = join(ROOT, folder);
   mkdirSync(place, { recursive: true });
   try {
-    const files = new Map(sources.map((source, i) => [join(place, `block-${i}.ts`), source]));
-    for (const [file, { text }] of files) writeFileSync(file, text);
+    const files = new Map(sources.map((source, i) => [join(place, source.file ?? `block-${i}.ts`), source]));
+    for (const [file, { text }] of files) writeInto(file, text);
     const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'));
     const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
     const program = ts.createProgram([...files.keys()], {
@@ -127,8 +154,22 @@ export function compile(sources: readonly Source[], folder: string): string[] {
   }
 }
 
-function read(page: string): string {
+export function readPage(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8');
+}
+
+/** Writes the files that a page shows into a folder, as its reader would. */
+export function writeFiles(page: string, folder: string): void {
+  for (const { file, code } of blocksOf(page)) if (file !== undefined) writeInto(join(folder, file), code);
+}
+
+function writeInto(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+function folderOf(page: string): string {
+  return page.replace(/\W/g, '-');
 }
 
 /** `\|` is a bar inside a cell. */

@@ -16,8 +16,8 @@ interface Headline {
 }
 
 const HEADLINES: readonly Headline[] = [
-  { scenario: 'consume', key: 'perSecond', title: 'Work off jobs, no-op handler, concurrency 100' },
-  { scenario: 'consume', key: 'redisCpu', title: 'CPU of Redis per job worked off' },
+  { scenario: 'consume', key: 'perSecond', title: 'Consume jobs, no-op handler, concurrency 100' },
+  { scenario: 'consume', key: 'redisCpu', title: 'CPU of Redis per consumed job' },
   { scenario: 'add-in-flight', key: 'perSecond', title: 'Add jobs, 100 calls in flight' },
   { scenario: 'add-bulk', key: 'perSecond', title: 'Add jobs in bulk, 1,000 a call' },
   { scenario: 'pick-up', key: 'p50', tail: 'p99', title: 'Idle worker: from add to the handler' },

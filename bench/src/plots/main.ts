@@ -8,15 +8,17 @@ import { curvePanels } from './curves.js';
 import { newest } from './inputs.js';
 import { drawCurves } from './lines.js';
 import { drawRatios } from './ratios.js';
-import { figuresTable, fillMarked, sourceLine } from './table.js';
+import { figuresTable, fillMarked, sourceLine, summary } from './table.js';
 import { themes, type Theme } from './theme.js';
 
 const OWN = 'godwit';
+const PEER = '@nestjs/bullmq';
 const BENCH = fileURLToPath(new URL('../../', import.meta.url));
 const README = join(BENCH, '../README.md');
+const FIGURES = join(BENCH, '../docs/internals/benchmarks.md');
 
-const HELP = `Draws bench/plots/*.svg and writes the figures of README.md, from the newest results in bench/results,
-or from those that are named:
+const HELP = `Draws bench/plots/*.svg and writes the figures of docs/internals/benchmarks.md and the summary of README.md, from the
+newest results in bench/results, or from those that are named:
 
   node bench/dist/plots/main.js [file.json …]
 `;
@@ -31,9 +33,9 @@ function paint({ comparison, everyRow, growths }: ReturnType<typeof newest>): vo
     if (panels.length > 0) write('comparison', (theme) => drawBars(panels, theme));
     const ratios = ratioPanel(everyRow, OWN);
     if (ratios.lines.length > 0) write('ratios', (theme) => drawRatios(ratios, theme));
-    const text = `${figuresTable(comparison, OWN)}\n\n${sourceLine(comparison)}`;
-    writeFileSync(README, fillMarked(readFileSync(README, 'utf8'), 'figures', text));
-    process.stderr.write(`the figures of README.md are of the run of ${comparison.startedAt}\n`);
+    fill(FIGURES, 'figures', `${figuresTable(comparison, OWN)}\n\n${sourceLine(comparison)}`);
+    fill(README, 'summary', summary(comparison, OWN, PEER));
+    process.stderr.write(`the figures are those of the run of ${comparison.startedAt}\n`);
   }
   for (const result of growths) {
     const panels = curvePanels(result, OWN);
@@ -43,6 +45,10 @@ function paint({ comparison, everyRow, growths }: ReturnType<typeof newest>): vo
     process.stderr.write('there are no results: npm run bench, npm run bench:growth\n');
     process.exitCode = 1;
   }
+}
+
+function fill(page: string, marker: string, text: string): void {
+  writeFileSync(page, fillMarked(readFileSync(page, 'utf8'), marker, text));
 }
 
 function write(name: string, plot: (theme: Theme) => string): void {

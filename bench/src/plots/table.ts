@@ -13,12 +13,12 @@ interface Line {
 }
 
 const LINES: readonly Line[] = [
-  { title: 'work off no-op jobs, concurrency 100, jobs/s', scenario: 'consume', key: 'perSecond' },
+  { title: 'consume no-op jobs, concurrency 100, jobs/s', scenario: 'consume', key: 'perSecond' },
   { title: 'add in bulk, 1,000 jobs a call, jobs/s', scenario: 'add-bulk', key: 'perSecond' },
   { title: 'add, 100 calls in flight, jobs/s', scenario: 'add-in-flight', key: 'perSecond' },
-  { title: 'CPU of Redis per job worked off', scenario: 'consume', key: 'redisCpu', unit: 'µs' },
+  { title: 'CPU of Redis per consumed job', scenario: 'consume', key: 'redisCpu', unit: 'µs' },
   { title: 'CPU of the worker per job', scenario: 'consume', key: 'processCpu', unit: 'µs' },
-  { title: 'script calls per 1,000 jobs', scenario: 'consume', key: 'scriptCalls' },
+  { title: 'Redis commands per job, including those in scripts', scenario: 'consume', key: 'commands' },
   {
     title: 'idle worker, from `add` to the handler, p50 / p99',
     scenario: 'pick-up',
@@ -88,6 +88,45 @@ export function fillMarked(page: string, name: string, text: string): string {
   return `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`;
 }
 
+/** Two digits; below 0.1 one, so that a small ratio is never shown as 0. */
 function ratio(times: number): string {
-  return `${times >= 10 ? Math.round(times).toLocaleString('en') : times.toFixed(1)} ×`;
+  return `${digits(times)} ×`;
+}
+
+function digits(times: number): string {
+  if (times >= 10) return Math.round(times).toLocaleString('en');
+  return times < 0.1 ? String(Number(times.toPrecision(1))) : times.toFixed(1);
+}
+
+/** What the summary names, most important first. */
+const SUMMARY: readonly (Pick<Line, 'scenario' | 'key'> & { readonly words: (times: string) => string })[] = [
+  { scenario: 'consume', key: 'perSecond', words: (times) => `consumes ${times} × as many jobs per second` },
+  { scenario: 'add-bulk', key: 'perSecond', words: (times) => `adds ${times} × as many in bulk` },
+  {
+    scenario: 'add-in-flight',
+    key: 'perSecond',
+    words: (times) => `adds ${times} × as many with 100 calls in flight`,
+  },
+  { scenario: 'consume', key: 'redisCpu', words: (times) => `needs 1/${times} of the Redis CPU per job` },
+  {
+    scenario: 'waiting-memory',
+    key: 'retrying',
+    words: (times) => `needs 1/${times} of the Redis memory per waiting job`,
+  },
+];
+
+/** One sentence against one peer; empty if the run compares nothing with it. */
+export function summary(
+  { rows, surroundings }: Pick<Result, 'rows' | 'surroundings'>,
+  own: string,
+  peer: string,
+): string {
+  const parts = SUMMARY.flatMap(({ scenario, key, words }) => {
+    const row = find(rows, scenario, key);
+    const times = row && timesAsGood(row, own)[peer];
+    return times === undefined ? [] : [words(digits(times))];
+  });
+  if (parts.length === 0) return '';
+  const version = surroundings.packages[peer];
+  return `Compared with \`${peer}\`${version === undefined ? '' : ` ${version}`}, Godwit ${parts.join(', ')}.`;
 }

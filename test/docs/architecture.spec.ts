@@ -1,0 +1,65 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { LETTERS } from '#lib/job/id-letter.js';
+import { QueueKeys } from '#lib/engine/keys.js';
+import { readPage } from '../support/page-code.js';
+import { ROOT } from '../support/sources.js';
+
+const page = readPage('ARCHITECTURE.md');
+
+describe('ARCHITECTURE.md', () => {
+  it('names only paths that exist', () => {
+    expect(pathsIn(page).length).toBeGreaterThan(30);
+    expect(pathsIn(page).filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  it('would be told of a path that does not exist', () => {
+    expect(pathsIn('see `lib/gone.ts`, `lib/job`, `jobs` and `{<prefix>}:bell`')).toEqual([
+      'lib/gone.ts',
+      'lib/job',
+    ]);
+  });
+
+  it('has every script in its catalogue, once', () => {
+    const scripts = readdirSync(join(ROOT, 'lib/engine/scripts'))
+      .filter((file) => file.endsWith('.lua'))
+      .map((file) => file.slice(0, -'.lua'.length));
+    expect(firstCells('Scripts').toSorted()).toEqual(scripts.toSorted());
+  });
+
+  it('has every key of a queue in its table, once', () => {
+    const keys = new QueueKeys('p', 'q');
+    const tag = keys.fixed.jobs.slice(0, -'jobs'.length);
+    const fixed = Object.values(keys.fixed).map((key) => key.slice(tag.length));
+    const lettered = new Set(LETTERS.map((letter) => `jobs:${letter}`));
+    const made = [
+      keys.active('<worker>'),
+      keys.worker('<worker>'),
+      keys.lane('<lane>'),
+      keys.stats('<day>'),
+      keys.janitor('<group>'),
+      keys.undo,
+    ].map((key) => key.slice(tag.length));
+    expect(firstCells('Keys').toSorted()).toEqual(
+      [...fixed.filter((key) => !lettered.has(key)), 'jobs:<letter>', ...made].toSorted(),
+    );
+  });
+});
+
+/** Whatever stands between backticks and begins with a folder of the repository. */
+function pathsIn(text: string): string[] {
+  return [...text.matchAll(/`((?:lib|test|bench|sample|tools|docs)(?:\/[\w.-]+)*)`/g)].map(
+    ([, path]) => path!,
+  );
+}
+
+/** What stands between backticks in the first column of the tables of a section. */
+function firstCells(heading: string): string[] {
+  const [, section] = page.split(`\n## ${heading}\n`);
+  return section!
+    .split(/\n## /)[0]!
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .flatMap((line) => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!));
+}

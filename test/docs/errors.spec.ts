@@ -1,0 +1,80 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { GodwitError } from '#lib/errors.js';
+import { DEAD_REASONS } from '#lib/job/outcome.js';
+import { Snooze } from '#lib/job/snooze.js';
+import { errorRowsIn, errorsIn, type ErrorEntry } from '../support/error-table.js';
+import { ENTRIES } from '../support/entries.js';
+import { ROOT } from '../support/sources.js';
+
+const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') });
+const inLib = (folder: string) => readdirSync(join(ROOT, 'lib', folder));
+/** The catalogue, its families, and the errors that belong to one entry. */
+const catalogue = () =>
+  [
+    'errors.ts',
+    ...inLib('errors').map((file) => `errors/${file}`),
+    ...inLib('').map((room) => `${room}/errors.ts`),
+  ]
+    .filter((file) => existsSync(join(ROOT, 'lib', file)))
+    .flatMap((file) => errorsIn(read(`lib/${file}`)));
+const sorted = (entries: readonly ErrorEntry[]) =>
+  entries.map(({ name, code }) => `${name} ${code}`).toSorted();
+
+describe('the errors', () => {
+  it('each have a code of their own, and are the rows of docs/reference/errors.md', () => {
+    expect(sorted(errorRowsIn(read('docs/reference/errors.md').text))).toEqual(sorted(catalogue()));
+  });
+
+  it('that are exported are those that the table is compared with', async () => {
+    const modules = await Promise.all(ENTRIES.map(({ load }) => load()));
+    const classes = modules
+      .flatMap((exported) => Object.entries(exported))
+      .filter(([, value]) => typeof value === 'function' && value.prototype instanceof GodwitError)
+      // It is thrown as they are, and nothing has failed.
+      .filter(([, value]) => value !== Snooze);
+    const known = catalogue();
+    expect(classes.map(([name]) => name).toSorted()).toEqual(known.map(({ name }) => name).toSorted());
+    expect(known.length).toBeGreaterThan(0);
+  });
+
+  it('have codes that are unique and say whose they are', () => {
+    const codes = catalogue().map(({ code }) => code);
+    expect(codes.filter((code) => !/^GODWIT_[A-Z]+(_[A-Z]+)*$/.test(code))).toEqual([]);
+    expect(codes.filter((code, i) => codes.indexOf(code) !== i)).toEqual([]);
+  });
+});
+
+describe('the reasons of dead jobs', () => {
+  it('are the rows of their table', () => {
+    const [, section] = read('docs/reference/errors.md').text.split('## Reasons of dead jobs\n');
+    const reasons = [...section!.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, reason]) => reason!);
+    expect(reasons.toSorted()).toEqual([...DEAD_REASONS].toSorted());
+  });
+});
+
+describe('reading the table', () => {
+  it('takes rows with a code, and nothing else', () => {
+    const text = [
+      'Text with `AError` and `GODWIT_A`.',
+      '| Class | Code |',
+      '|---|---|',
+      '| `AError` | `GODWIT_A` | when `x` |',
+      '| `GODWIT_B` | [`BError`](#b) |',
+      '| `GODWIT_C` | lost |',
+    ].join('\n');
+    expect(sorted(errorRowsIn(text))).toEqual([
+      '(no class named) GODWIT_C',
+      'AError GODWIT_A',
+      'BError GODWIT_B',
+    ]);
+  });
+
+  it('takes exported classes with a code', () => {
+    const text = `export class A extends E { readonly code = 'GODWIT_A'; }
+      class Hidden extends E { readonly code = 'GODWIT_H'; }
+      export abstract class E extends Error { abstract readonly code: string; }`;
+    expect(errorsIn({ path: 'errors.ts', text })).toEqual([{ name: 'A', code: 'GODWIT_A' }]);
+  });
+});

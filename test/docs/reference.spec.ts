@@ -1,0 +1,77 @@
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+import { EVENT_TYPES } from '#lib/index.js';
+import { readPage } from '../support/page-code.js';
+import { parse, sourcesIn } from '../support/sources.js';
+
+/** Interfaces of options whose members are groups: their fields are rows of their own, as `lease.duration`. */
+const GROUPS: Readonly<Record<string, string>> = {
+  lease: 'LeaseOptions',
+  shutdown: 'ShutdownOptions',
+  schedules: 'ScheduleOwnerOptions',
+  dead: 'DeadOptions',
+  completed: 'CompletedOptions',
+  upkeep: 'UpkeepOptions',
+  enhancers: 'EnhancerOptions',
+};
+
+describe('the reference of options', () => {
+  const page = readPage('docs/reference/options.md');
+  const tables = [...page.matchAll(/^## .*: `(\w+)`$/gm)].map(([, name]) => name!);
+
+  it('has a table for each kind', () => {
+    expect(tables).toEqual([
+      'QueueModuleOptions',
+      'QueueOptions',
+      'JobDefaults',
+      'JobOptions',
+      'ProcessorOptions',
+      'OnQueueEventOptions',
+    ]);
+  });
+
+  it.each(tables)('has every option of %s, and no other', (name) => {
+    const isRoot = name === 'QueueModuleOptions';
+    const expected = membersOf(name).flatMap((member) => {
+      const group = isRoot ? GROUPS[member] : undefined;
+      if (isRoot && member === 'events') return ['events', 'events.max', 'events.age'];
+      return group === undefined ? [member] : membersOf(group).map((field) => `${member}.${field}`);
+    });
+    expect(rowsUnder(page, `: \`${name}\``).toSorted()).toEqual(expected.toSorted());
+  });
+});
+
+describe('the reference of events', () => {
+  it('has every type, and no other', () => {
+    expect(rowsUnder(readPage('docs/reference/events.md'), 'Event types').toSorted()).toEqual(
+      [...EVENT_TYPES].toSorted(),
+    );
+  });
+});
+
+const interfaces = new Map(
+  sourcesIn('lib', ['.ts']).flatMap((file) =>
+    parse(file)
+      .statements.filter(ts.isInterfaceDeclaration)
+      .map((statement) => [statement.name.text, statement] as const),
+  ),
+);
+
+/** The members an interface declares itself. */
+function membersOf(name: string): string[] {
+  const found = interfaces.get(name);
+  if (!found) throw new Error(`lib/ has no interface ${name}`);
+  return found.members.filter(ts.isPropertySignature).map((member) => member.name.getText());
+}
+
+/** What stands between backticks in the first cells of the table under a heading. */
+function rowsUnder(page: string, heading: string): string[] {
+  const lines = page.split('\n');
+  const from = lines.findIndex((line) => line.startsWith('#') && line.endsWith(heading));
+  const rest = lines.slice(from + 1);
+  const end = rest.findIndex((line) => line.startsWith('## '));
+  return rest
+    .slice(0, end === -1 ? undefined : end)
+    .filter((line) => line.startsWith('| `'))
+    .flatMap((line) => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!));
+}
