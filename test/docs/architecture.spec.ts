@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LETTERS } from '#lib/job/id-letter.js';
-import { QueueKeys } from '#lib/engine/keys.js';
+import { QUEUE_KEYS, QueueKeys, typeOfKey } from '#lib/engine/keys.js';
 import { readPage } from '../support/page-code.js';
 import { ROOT } from '../support/sources.js';
 
@@ -28,10 +28,17 @@ describe('ARCHITECTURE.md', () => {
     expect(firstCells('Scripts').toSorted()).toEqual(scripts.toSorted());
   });
 
-  it('has every key of a queue in its table, once', () => {
+  it('has every key of a queue in its table, once, with its type', () => {
     const keys = new QueueKeys('p', 'q');
     const tag = keys.fixed.jobs.slice(0, -'jobs'.length);
     const fixed = Object.values(keys.fixed).map((key) => key.slice(tag.length));
+    const types = [...section('Keys').matchAll(/^\| `(\w+)` \| ([A-Z]+)/gm)];
+    const wrong = types.filter(([, key, type]) => {
+      const name = QUEUE_KEYS.find((one) => keys.fixed[one] === tag + key);
+      return name !== undefined && typeOfKey(name) !== type!.toLowerCase();
+    });
+    expect(types.length).toBeGreaterThan(25);
+    expect(wrong.map(([row]) => row)).toEqual([]);
     const lettered = new Set(LETTERS.map((letter) => `jobs:${letter}`));
     const made = [
       keys.active('<worker>'),
@@ -54,11 +61,15 @@ function pathsIn(text: string): string[] {
   );
 }
 
+/** The text under a heading, up to the next one. */
+function section(heading: string): string {
+  const [, text] = page.split(`\n## ${heading}\n`);
+  return text!.split(/\n## /)[0]!;
+}
+
 /** What stands between backticks in the first column of the tables of a section. */
 function firstCells(heading: string): string[] {
-  const [, section] = page.split(`\n## ${heading}\n`);
-  return section!
-    .split(/\n## /)[0]!
+  return section(heading)
     .split('\n')
     .filter((line) => line.startsWith('| '))
     .flatMap((line) => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!));

@@ -76,6 +76,21 @@ describe('the links on the pages', () => {
   });
 });
 
+it('the commands on the pages exist', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  const named = withLinks().flatMap((page) =>
+    [...readPage(page).matchAll(/\bnpm run (?:--silent )?([\w:-]+)/g)].map(([, name]) => ({
+      page,
+      name: name!,
+    })),
+  );
+  // The tutorial works in a project of its own.
+  const missing = named.filter(({ page, name }) => !(name in scripts) && page !== 'docs/tutorial.md');
+  expect(missing).toEqual([]);
+});
+
 it('the README is at most two screens of prose and code', () => {
   expect(readPage('README.md').split('\n').length).toBeLessThanOrEqual(130);
 });
