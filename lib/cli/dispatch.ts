@@ -1,5 +1,5 @@
 import { DispatchLoop } from '../dispatcher/dispatch-loop.js';
-import { openTasks, type OpenTasks } from '../engine/open-tasks.js';
+import { openTasks, type OpenTasks } from '../engine/redis-tasks.js';
 import { isPassing, repeatDelay, within } from '../contract/retry.js';
 import { GodwitError, RedisRefusedError } from '../errors.js';
 import type { RedisConnection } from '../options/connection.js';

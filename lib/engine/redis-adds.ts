@@ -5,7 +5,7 @@ import { inFull, type FixedArgs } from './wire/fixed-args.js';
 import type { QueueKeys } from './keys.js';
 import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch } from './codec/enqueue-codec.js';
 import type { RedisStore } from './redis-store.js';
-import type { Replicators } from './wire/replicators.js';
+import type { Replicators } from './wire/replicator.js';
 import type { Value } from './script.js';
 import { enqueue } from './scripts/enqueue.js';
 import { enqueueBegin } from './scripts/enqueue-begin.js';

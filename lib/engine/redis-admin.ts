@@ -5,7 +5,7 @@ import type { JobCounts } from '../job/job-state.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
-import { CORRUPT } from '../contract/dead-records.js';
+import { CORRUPT } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
 import { readStats } from '../contract/stats.js';
 import { stamped } from './codec/replies.js';

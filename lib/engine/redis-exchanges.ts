@@ -1,14 +1,14 @@
 import type { ExchangeAnswer, ExchangeCall, RungClaim } from '../contract/engine.js';
 import type { Bells } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
-import { CORRUPT } from '../contract/dead-records.js';
+import { CORRUPT } from '../contract/upkeep-verbs.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { RedisStore } from './redis-store.js';
 import { SEPARATOR } from './codec/replies.js';
 import { claim } from './scripts/claim.js';
 import { exchange } from './scripts/exchange.js';
 import { encodeSettled } from './codec/settlement-codec.js';
-import type { RungCall } from './wake/shared-bell.js';
+import type { RungCall } from './wake/bells.js';
 import { isForgotten } from '../contract/retry.js';
 
 /** Due jobs that one exchange moves at most, so that none holds Redis for long. */

@@ -1,8 +1,12 @@
 import { RedisRefusedError } from '../errors.js';
 import { show } from '../errors/show.js';
-import type { RedisStore } from './redis-store.js';
+import { RedisStore } from './redis-store.js';
 import { dispatch } from './scripts/dispatch.js';
 import type { DispatchAnswer, DispatchCall, TaskVerbs } from '../contract/task-verbs.js';
+import type { RedisConnection } from '../options/connection.js';
+import { Connections } from './wire/connections.js';
+import type { LinkEvent } from '../contract/engine.js';
+import { checkServer } from './wire/server-check.js';
 
 const PER_SECOND = { s: 1, ms: 1000 } as const;
 
@@ -53,4 +57,32 @@ function refusal(reply: string, why: string, cause?: unknown): RedisRefusedError
 /** As a sentence may hold it: a key may be any bytes. */
 function name(key: string): string {
   return show(key).replace(/ \(string\)$/, '');
+}
+
+/** The verbs for queues of other programs alone, over one connection: for a program that has no queue itself. */
+export interface OpenTasks extends TaskVerbs {
+  /** Told of every change between `up` and `down`; returns the function that stops the telling. */
+  onLink(listener: (event: LinkEvent) => void): () => void;
+  close(): Promise<void>;
+}
+
+/**
+ * Connects at the first call.
+ *
+ * @param name what the connection is called in `CLIENT LIST`, between `godwit:` and `:command`.
+ * @param callMs how long one call may take before its socket counts as silent.
+ */
+export function openTasks(connection: RedisConnection, name: string, callMs: number): OpenTasks {
+  const connections = new Connections(connection, name, 'command');
+  const refuseOldServer = (info: string) => void checkServer(info, 0);
+  const store = new RedisStore(name, callMs, refuseOldServer, (greet) => connections.commands(greet));
+  const tasks = new RedisTasks(store);
+  return {
+    dispatch: (call) => tasks.dispatch(call),
+    onLink: (listener) => connections.onLink(listener),
+    close: async () => {
+      await store.close();
+      await connections.close();
+    },
+  };
 }

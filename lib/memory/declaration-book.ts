@@ -1,6 +1,13 @@
-import type { Declaration, DeclareAnswer, DeclareCall, RenewAnswer } from '../contract/declaration-verbs.js';
-import { ownerOf } from '../contract/declaration-verbs.js';
+import {
+  type Declaration,
+  type DeclareAnswer,
+  type DeclareCall,
+  type RenewAnswer,
+  ownerOf,
+  type DeclarationVerbs,
+} from '../contract/declaration-verbs.js';
 import type { ScheduleBook } from './schedule-book.js';
+import type { Verbs } from './verbs.js';
 
 /** A process that stands for a set. */
 interface Standing {
@@ -122,4 +129,21 @@ function setOf({ owner, set }: Declaration): string {
 
 function keyOf(declaration: Declaration): string {
   return `${declaration.process} ${declaration.ttlMs} ${setOf(declaration)}`;
+}
+
+/** Declarations in memory. */
+export class MemoryDeclarations implements DeclarationVerbs {
+  constructor(private readonly verbs: Verbs) {}
+
+  declare(queue: string, call: DeclareCall): Promise<DeclareAnswer> {
+    return this.verbs.on('declare', queue, (q) => q.declarations.declare(call, q.now));
+  }
+
+  renew(queue: string, declaration: Declaration): Promise<RenewAnswer> {
+    return this.verbs.on('renew', queue, (q) => q.declarations.renew(declaration, q.now));
+  }
+
+  withdraw(queue: string, declaration: Declaration): Promise<void> {
+    return this.verbs.on('withdraw', queue, (q) => q.declarations.withdraw(declaration));
+  }
 }

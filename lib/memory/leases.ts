@@ -1,5 +1,5 @@
 import type { AdoptAnswer, BeatAnswer, RecoverAnswer, RecoverCall, ReleaseCall } from '../contract/engine.js';
-import { STALLED } from '../contract/dead-records.js';
+import { STALLED } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
 import { byBytes } from './by-bytes.js';
 import { sayAll } from './event-log.js';

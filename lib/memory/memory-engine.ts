@@ -20,16 +20,16 @@ import { enqueue } from './enqueue.js';
 import { exchange } from './exchange.js';
 import { adopt, beat, overdue, recover, release } from './leases.js';
 import { MemoryAdmin } from './memory-admin.js';
-import { MemoryDeclarations } from './memory-declarations.js';
+import { MemoryDeclarations } from './declaration-book.js';
 import { MemoryHeartbeat } from './memory-heartbeat.js';
 import { MemoryProcesses } from './memory-processes.js';
 import { MemorySchedules } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
-import { MemoryTasks } from './memory-tasks.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { note } from './note.js';
 import { nextTurn } from './turn.js';
 import { Verbs, type MemorySettings } from './verbs.js';
+import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 
 /** Due jobs that one call moves at most. */
 const PROMOTE_MAX = 1_000;
@@ -209,5 +209,14 @@ export class MemoryEngine implements QueueEngine {
   async closeEvents(): Promise<void> {
     this.readsEvents = false;
     this.store.endReads(this);
+  }
+}
+
+/** Queues of other programs, none of which can put anything into the memory of this one: there is never a task. */
+class MemoryTasks implements TaskVerbs {
+  constructor(private readonly verbs: Verbs) {}
+
+  dispatch(): Promise<DispatchAnswer> {
+    return this.verbs.run('dispatch', () => ({ dispatched: 0, delayed: 0, ready: 0, dueInMs: null }));
   }
 }

@@ -1,4 +1,4 @@
-import { deadRecord } from '../contract/dead-records.js';
+import { deadRecord } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Saying } from './event-log.js';

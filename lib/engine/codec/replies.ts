@@ -4,6 +4,7 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
 import type { Place, StoredDeadJob } from '../../contract/upkeep-verbs.js';
 import type { Walked } from '../walks.js';
+import type { StoredSchedule } from '../../contract/schedule-verbs.js';
 
 /** How the answers of scripts are read; every script says times as ms, and -1 for "none". */
 
@@ -125,4 +126,22 @@ function parse(text: string): unknown {
   } catch {
     return null;
   }
+}
+
+/** Id, record, revision, mode, next, fired, last, job, created, whether there is a record. */
+export type RawSchedule = [string, string, number, string, string, number, number, string, string, number];
+
+export function readSchedule(raw: RawSchedule): StoredSchedule {
+  const [id, record, revision, mode, next, fired, last, job, created] = raw;
+  return {
+    id,
+    record,
+    revision,
+    mode: mode === '' ? 'running' : (mode as StoredSchedule['mode']),
+    nextAt: ms(Number(next)),
+    fired,
+    lastAt: ms(last),
+    lastJob: job || null,
+    createdAt: Math.max(0, Number(created)),
+  };
 }

@@ -1,6 +1,6 @@
 import type { DueAnswer } from '../../contract/schedule-verbs.js';
 import { ms } from '../codec/replies.js';
-import { readSchedule, type RawSchedule } from '../codec/schedule-replies.js';
+import { readSchedule, type RawSchedule } from '../codec/replies.js';
 import { defineScript } from '../script.js';
 
 export const dueSchedules = defineScript({

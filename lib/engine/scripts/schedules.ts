@@ -1,4 +1,4 @@
-import { readSchedule, type RawSchedule } from '../codec/schedule-replies.js';
+import { readSchedule, type RawSchedule } from '../codec/replies.js';
 import { defineScript } from '../script.js';
 
 export const schedules = defineScript({

@@ -1,9 +1,9 @@
-import { BellPerQueue } from './bell-per-queue.js';
-import type { QueueKeyName } from '../keys.js';
+import { randomBytes } from 'node:crypto';
+import { type QueueKeyName, privateBell } from '../keys.js';
 import type { QueueLinks } from '../wire/queue-links.js';
 import type { RedisStore } from '../redis-store.js';
 import type { Arg } from '../wire/fixed-args.js';
-import { SharedBell, type RungCall } from './shared-bell.js';
+import { BLOCK_MARGIN_MS, pause, repeatDelay } from '../../contract/retry.js';
 
 /** How the bells of several queues are listened for at once. */
 export interface Listening {
@@ -78,5 +78,151 @@ export class Bells {
       ? new BellPerQueue(this.store, this.links, (queue) => this.ring(queue))
       : new SharedBell(this.prefix, this.store, this.links);
     return this.chosen;
+  }
+}
+
+interface Listener {
+  readonly queues: ReadonlySet<string>;
+  readonly done: (queue: string | null) => void;
+}
+
+/**
+ * On Redis Cluster the bells of different queues cannot be waited for in one call, so each listened queue has a blocking call
+ * of its own. It outlives the listener that began it and serves the next; a bell it brings when nobody listens for that
+ * queue any more is rung again at once, for others.
+ */
+class BellPerQueue {
+  private readonly calls = new Set<string>();
+  private readonly failures = new Map<string, number>();
+  private readonly listeners = new Set<Listener>();
+  private closed = false;
+
+  constructor(
+    private readonly store: RedisStore,
+    private readonly links: QueueLinks,
+    private readonly ring: (queue: string) => Promise<void>,
+  ) {}
+
+  await(queues: readonly string[], maxMs: number): Promise<string | null> {
+    return new Promise((resolve) => {
+      const listener: Listener = {
+        queues: new Set(queues),
+        done: (queue) => {
+          clearTimeout(timer);
+          this.listeners.delete(listener);
+          resolve(queue);
+        },
+      };
+      const timer = setTimeout(() => listener.done(null), maxMs);
+      this.listeners.add(listener);
+      for (const queue of queues) if (!this.calls.has(queue)) void this.call(queue, maxMs);
+    });
+  }
+
+  interrupt(): void {
+    for (const { done } of this.listeners) done(null);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.interrupt();
+  }
+
+  private async call(queue: string, maxMs: number): Promise<void> {
+    this.calls.add(queue);
+    const heard = await this.block(queue, maxMs);
+    this.calls.delete(queue);
+    const listener = [...this.listeners].find(({ queues }) => queues.has(queue));
+    if (heard === 'nothing') {
+      if (listener) void this.call(queue, maxMs);
+    } else if (listener) {
+      // Where nothing can be heard, the lists themselves have to be asked.
+      listener.done(queue);
+    } else if (heard === 'bell') {
+      // Where it cannot be rung, whoever listens next looks at the lists after a while.
+      await this.ring(queue).catch(() => undefined);
+    }
+  }
+
+  private async block(queue: string, maxMs: number): Promise<'bell' | 'nothing' | 'deaf'> {
+    const { doorbell } = this.store.keysOf(queue).fixed;
+    const seconds = Math.max(0.001, maxMs / 1000);
+    try {
+      const link = this.links.of(queue);
+      const rung = await link.send('awaitBell', 'bzpopmin', [doorbell, seconds], maxMs + BLOCK_MARGIN_MS);
+      this.failures.delete(queue);
+      return rung === null ? 'nothing' : 'bell';
+    } catch (error) {
+      if (this.closed) return 'nothing';
+      const failures = (this.failures.get(queue) ?? 0) + 1;
+      this.failures.set(queue, failures);
+      await pause(repeatDelay(error, failures));
+      return 'deaf';
+    }
+  }
+}
+
+/** A private bell that nobody hears any more goes by itself. */
+const PRIVATE_BELL_MS = 10_000;
+
+/** How a wait with a script call behind it ended. */
+export interface RungCall {
+  /** What the bell told; null where it did not ring, or nobody knows. */
+  readonly member: string | null;
+  /** What the script answered, or how it failed. */
+  readonly reply: unknown;
+}
+
+/** One blocking call on one connection for all idle queues of the process, and for a private bell that ends it. */
+export class SharedBell {
+  private readonly own: string;
+
+  constructor(
+    prefix: string,
+    private readonly store: RedisStore,
+    private readonly links: QueueLinks,
+  ) {
+    this.own = privateBell(prefix, randomBytes(6).toString('hex'));
+  }
+
+  async await(queues: readonly string[], maxMs: number): Promise<string | null> {
+    const bells = queues.map((queue) => this.store.keysOf(queue).fixed.doorbell);
+    const seconds = Math.max(0.001, maxMs / 1000);
+    const rung = (await this.links
+      .of(queues[0]!)
+      .send('awaitBell', 'bzpopmin', [...bells, this.own, seconds], maxMs + BLOCK_MARGIN_MS)) as
+      [string, string, string] | null;
+    return rung === null || rung[0] === this.own ? null : (queues[bells.indexOf(rung[0])] ?? null);
+  }
+
+  /**
+   * The same for one queue, with a script call behind it on the same connection: Redis makes it the moment the wait is over. Null
+   * while there is no connection.
+   */
+  awaitAndCall(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null {
+    const link = this.links.of(queue);
+    if (!link.isUp) return null;
+    const { doorbell } = this.store.keysOf(queue).fixed;
+    const silentMs = maxMs + BLOCK_MARGIN_MS;
+    const bells = [doorbell, this.own, Math.max(0.001, maxMs / 1000)];
+    // Where it cannot be waited for, the call has been made all the same, and its answer counts.
+    const rung = link.write('awaitBell', 'bzpopmin', bells, silentMs).then(
+      (answer: [string, string, string] | null) => (answer?.[0] === doorbell ? answer[1] : null),
+      () => null,
+    );
+    const made = link.write('claimAtBell', ...call, silentMs).catch((error: Error) => error);
+    return Promise.all([rung, made]).then(([member, reply]) => ({ member, reply }));
+  }
+
+  interrupt(): void {
+    const { commands, callMs } = this.store;
+    // Both may fail where Redis is away; then the block has ended too.
+    commands.write('interruptBell', 'zadd', [this.own, 0, 'up'], callMs).catch(() => undefined);
+    commands.write('interruptBell', 'pexpire', [this.own, PRIVATE_BELL_MS], callMs).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    if (!this.store.commands.isUp) return;
+    await this.store.command('close', 'unlink', [this.own]).catch(() => undefined);
   }
 }

@@ -3,6 +3,7 @@ import { isSame, type Replication } from '../../options/durability.js';
 import type { Link } from './link.js';
 import { inFull, type Arg } from './fixed-args.js';
 import { isForgotten } from '../../contract/retry.js';
+import type { QueueLinks } from './queue-links.js';
 
 /** What `WAIT` may take beyond its time before its connection counts as silent. */
 const MARGIN_MS = 1000;
@@ -149,5 +150,26 @@ export class Replicator {
     // A server that became a replica in between cannot wait for others; only a new connection finds the primary.
     this.link.drop(message);
     return new RedisUnavailableError(verb, 'unknown', message, { cause: error });
+  }
+}
+
+/** A replicator for each connection that carries replicated adds. */
+export class Replicators {
+  private readonly made = new WeakMap<Link, Replicator>();
+
+  constructor(
+    private readonly links: QueueLinks,
+    private readonly callMs: number,
+  ) {}
+
+  of(queue: string): Replicator {
+    const link = this.links.of(queue);
+    let replicator = this.made.get(link);
+    if (!replicator) this.made.set(link, (replicator = new Replicator(link, this.callMs)));
+    return replicator;
+  }
+
+  close(): Promise<void> {
+    return this.links.close();
   }
 }
