@@ -41,7 +41,9 @@ export function packagePage(page, { version, repository, documentation }) {
   /** @param {string} target */
   const absolute = (target) => {
     if (/^([a-z]+:|#)/.test(target)) return target;
-    if (PICTURE.test(target)) return `${base}/raw/v${version}/${target}`;
+    // GitHub hands out an SVG as a picture only if it is asked to sanitize it.
+    if (PICTURE.test(target))
+      return `${base}/raw/v${version}/${target}${target.endsWith('.svg') ? '?sanitize=true' : ''}`;
     if (documentation !== '' && target.startsWith('docs/'))
       return `${documentation.replace(/\/$/, '')}/${target.slice('docs/'.length)}`;
     return `${base}/blob/v${version}/${target}`;

@@ -80,7 +80,7 @@ describe('the figures of the documentation', () => {
   it('are a sentence against one peer in the README', () => {
     const surroundings = { packages: { other: '1.2.3' } } as unknown as Result['surroundings'];
     expect(summary({ rows, surroundings }, 'godwit', 'other')).toBe(
-      'Compared with `other` 1.2.3, Godwit consumes 10 × as many jobs per second, needs 1/25 of the Redis CPU per job.',
+      'Compared with `other` 1.2.3, Godwit consumes 10 × as many jobs per second and needs 1/25 of the Redis CPU per job.',
     );
     expect(summary({ rows, surroundings }, 'godwit', 'absent')).toBe('');
   });

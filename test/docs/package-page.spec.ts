@@ -24,7 +24,9 @@ describe('the page of the package', () => {
     expect(targets.filter((target) => !target.startsWith('https://'))).toEqual([]);
     expect(page).toContain('](https://github.com/owner/godwit/blob/v1.2.3/docs/tutorial.md)');
     expect(page).toContain('(https://github.com/owner/godwit/raw/v1.2.3/docs/images/sample.png)');
-    expect(page).toContain('"https://github.com/owner/godwit/raw/v1.2.3/bench/plots/comparison-light.svg"');
+    expect(page).toContain(
+      '"https://github.com/owner/godwit/raw/v1.2.3/bench/plots/comparison-light.svg?sanitize=true"',
+    );
   });
 
   it('links pages of docs/ to where they are published, if that is elsewhere', () => {

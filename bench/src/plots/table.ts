@@ -128,5 +128,5 @@ export function summary(
   });
   if (parts.length === 0) return '';
   const version = surroundings.packages[peer];
-  return `Compared with \`${peer}\`${version === undefined ? '' : ` ${version}`}, Godwit ${parts.join(', ')}.`;
+  return `Compared with \`${peer}\`${version === undefined ? '' : ` ${version}`}, Godwit ${new Intl.ListFormat('en').format(parts)}.`;
 }
