@@ -2,4 +2,4 @@
 import { main } from './cli/main.js';
 
 // Whatever may still be open, such as a name that is being looked up: the command is at its end.
-process.exit(await main(process.argv.slice(2)));
+void main(process.argv.slice(2)).then((code) => process.exit(code));

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { quoted } from '../job/text.js';
 import { DISPATCH_HELP, readDispatchOptions } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
@@ -58,6 +57,5 @@ async function dispatch(args: string[], output: Output): Promise<number> {
 }
 
 function versionOfPackage(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+  return (require('../../package.json') as { version: string }).version;
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from '../contract/engine.js';
 import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
@@ -62,7 +63,7 @@ export function openHeartbeatThread(
   };
   let thread: Worker;
   try {
-    thread = new Worker(new URL('./heartbeat-thread.js', import.meta.url), {
+    thread = new Worker(join(__dirname, 'heartbeat-thread.js'), {
       workerData: start,
       name: 'godwit-heartbeat',
     });

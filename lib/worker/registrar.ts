@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { QueueEngine } from '../contract/engine.js';
 import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../contract/process-verbs.js';
@@ -124,6 +123,4 @@ function first<T>(all: Iterable<T>, most: number): T[] {
   return some;
 }
 
-const VERSION = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
-).version;
+const VERSION = (require('../../package.json') as { version: string }).version;

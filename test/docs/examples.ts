@@ -103,7 +103,9 @@ export function compileExamples(
   try {
     const files = new Map(examples.map((example, i) => [join(place, `example-${i}.ts`), example]));
     for (const [file, { text }] of files) writeFileSync(file, moduleOf(codeOf(text), publics));
-    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'));
+    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.base.json'), (path) =>
+      readFileSync(path, 'utf8'),
+    );
     const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
     const program = ts.createProgram([...files.keys()], {
       ...options,

@@ -135,7 +135,9 @@ export function compile(sources: readonly Source[], folder: string): string[] {
   try {
     const files = new Map(sources.map((source, i) => [join(place, source.file ?? `block-${i}.ts`), source]));
     for (const [file, { text }] of files) writeInto(file, text);
-    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'));
+    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.base.json'), (path) =>
+      readFileSync(path, 'utf8'),
+    );
     const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
     const program = ts.createProgram([...files.keys()], {
       ...options,

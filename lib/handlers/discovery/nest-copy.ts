@@ -24,7 +24,7 @@ export const discoveryProviders: Provider[] = [
 
 /** The copy that this library imports. */
 function ownCopy(): NestCopy {
-  const path = dirname(createRequire(import.meta.url).resolve('@nestjs/core/package.json'));
+  const path = dirname(createRequire(__filename).resolve('@nestjs/core/package.json'));
   return { version: versionAt(path), path };
 }
 
