@@ -49,6 +49,7 @@ export {
   RedisRefusedError,
   NotReplicatedError,
   UnsupportedRedisError,
+  EnqueueBufferFullError,
   NotRunningError,
 } from './errors/store.js';
 export type { Applied } from './errors/store.js';

@@ -147,6 +147,7 @@ export {
   MissingRootError,
   NestConflictError,
   NotReplicatedError,
+  EnqueueBufferFullError,
   NotRunningError,
   PartialBulkError,
   ResultNotKeptError,

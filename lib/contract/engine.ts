@@ -134,8 +134,10 @@ export interface EnqueueCall {
   readonly isRepeated?: boolean;
   /** How long the store recognises a repetition of this call. */
   readonly rememberMs: number;
-  /** How long this attempt may take. */
+  /** How long this attempt waits for its answer. */
   readonly withinMs: number;
+  /** Whether it waits no longer in any case. Else it goes on for as long as its bytes move. @default false */
+  readonly isBound?: boolean;
   /** The answer waits until so many replicas confirm to have it too, at most so long. Absent or null: it waits for none. */
   readonly replication?: Replication | null;
   /** No id twice, at most 1,000. */

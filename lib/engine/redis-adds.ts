@@ -76,11 +76,12 @@ export class RedisAdds {
    * Past Lua, which would read each body twice. Scripts are sent in full: one that the server has forgotten could not be sent again
    * in the middle of a transaction.
    */
-  private byTransaction({ queue, call, deadline }: Add): Promise<boolean> | null {
+  private byTransaction(add: Add): Promise<boolean> | null {
+    const { queue, call } = add;
     // What an earlier try may have done is known only once the bodies are written.
     if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere)) return null;
     const commands = () => this.transactionOf(queue, call);
-    const made = this.store.commands.transact('add', commands, this.within(deadline));
+    const made = this.store.commands.transact('add', commands, ...this.timeOf(add));
     return made && made.then(areStored, leftToOthers);
   }
 
@@ -115,7 +116,8 @@ export class RedisAdds {
     ];
   }
 
-  private byPlainScript({ queue, call, deadline }: Add): Promise<boolean> | null {
+  private byPlainScript(add: Add): Promise<boolean> | null {
+    const { queue, call } = add;
     const plain = encodePlain(call.jobs);
     if (!plain) return null;
     const { ids, bodies } = plain;
@@ -129,7 +131,7 @@ export class RedisAdds {
       { seq, rememberMs, maxEvents, jobs: call.jobs.length, ids, bodies, names },
       {},
     );
-    return this.store.call(enqueuePlain, args, this.within(deadline));
+    return this.store.call(enqueuePlain, args, ...this.timeOf(add));
   }
 
   private lineOf(queue: string): Line {
@@ -142,7 +144,8 @@ export class RedisAdds {
     return line;
   }
 
-  private async byFullScript({ queue, call, deadline }: Add): Promise<EnqueueAnswer> {
+  private async byFullScript(add: Add): Promise<EnqueueAnswer> {
+    const { queue, call, deadline } = add;
     const { replication } = call;
     const { keys, maxEvents } = this.lineOf(queue);
     const args = enqueue.encodeBehind(
@@ -151,7 +154,7 @@ export class RedisAdds {
       { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
       encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
     );
-    if (!replication) return this.store.call(enqueue, args, this.within(deadline));
+    if (!replication) return this.store.call(enqueue, args, ...this.timeOf(add));
     const { raw, replicas } = await this.replicators.of(queue).run({
       verb: enqueue.name,
       text: enqueue.text,
@@ -163,8 +166,10 @@ export class RedisAdds {
     return answer.kind === 'stored' ? { ...answer, replicas } : answer;
   }
 
-  private within(deadline: number): number {
-    return Math.min(msUntil(deadline), this.settings.callMs);
+  /** How long the connection may be silent, and when the call ends in any case. */
+  private timeOf({ call, deadline }: Add): [silentMs: number, until: number] {
+    const { callMs } = this.settings;
+    return call.isBound ? [callMs, deadline] : [Math.min(msUntil(deadline), callMs), Infinity];
   }
 }
 

@@ -82,6 +82,30 @@ export class NotReplicatedError extends GodwitError {
 }
 
 /**
+ * Too many adds of one queue already wait for Redis in this process (`enqueueBuffer`). Await adds before you make more.
+ *
+ * @example
+ * if (error instanceof EnqueueBufferFullError) throw new ServiceUnavailableException();
+ */
+export class EnqueueBufferFullError extends GodwitError {
+  readonly code = 'GODWIT_ENQUEUE_BUFFER_FULL';
+  /** Nothing was changed. */
+  readonly applied: Applied = 'no';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** How many may wait. */
+    readonly limit: number,
+  ) {
+    super(
+      `add to queue '${queue}': ${limit} adds already wait for Redis in this process; nothing was changed, ` +
+        'await adds before you make more, or raise enqueueBuffer',
+    );
+  }
+}
+
+/**
  * The server is not Redis 7.0+ or Valkey 7.2+.
  *
  * @example

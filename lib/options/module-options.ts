@@ -38,8 +38,13 @@ export interface QueueModuleOptions {
   readonly role?: 'producer' | 'worker' | 'both';
   /** Start the workers when the application is up; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;
-  /** How long `add` may take before it rejects, Redis being away included; 1 ms to 24 days. @default '5s' */
+  /**
+   * How long `add` may take before it rejects; 1 ms to 24 days. By default 5 s, and longer only while its bytes move on a slow
+   * line; a time that you set is never exceeded.
+   */
   readonly enqueueTimeout?: Duration;
+  /** How many adds of a queue may wait in this process for Redis, 1 to 10,000,000. @default 20000 */
+  readonly enqueueBuffer?: number;
   /** Largest encoded data of a job, in bytes; up to 256 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
   /** How long a worker is trusted without a sign of life. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
@@ -175,7 +180,12 @@ export interface ResolvedModuleOptions {
   readonly prefix: string;
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;
-  readonly enqueueTimeoutMs: number;
+  readonly enqueue: {
+    readonly timeoutMs: number;
+    /** Whether that was asked for. */
+    readonly isBound: boolean;
+    readonly maxBuffered: number;
+  };
   readonly maxPayloadBytes: number;
   readonly leaseMs: number;
   readonly maxStalls: number;
@@ -248,6 +258,7 @@ const readModule = shape({
   role: field('role', oneOf('producer', 'worker', 'both')),
   autoStart: field('autoStart', boolean),
   enqueueTimeout: field('enqueueTimeoutMs', timer(1)),
+  enqueueBuffer: field('enqueueBuffer', integer(1, MANY)),
   lease: field(
     'lease',
     shape({
@@ -298,7 +309,11 @@ export function resolveModuleOptions(
     prefix: given.prefix ?? 'godwit',
     role: given.role ?? 'both',
     autoStart: given.autoStart ?? true,
-    enqueueTimeoutMs: given.enqueueTimeoutMs ?? 5_000,
+    enqueue: {
+      timeoutMs: given.enqueueTimeoutMs ?? 5_000,
+      isBound: given.enqueueTimeoutMs !== undefined,
+      maxBuffered: given.enqueueBuffer ?? 20_000,
+    },
     maxPayloadBytes: given.maxPayloadBytes ?? DEFAULT_MAX_PAYLOAD_BYTES,
     leaseMs: given.lease?.leaseMs ?? 8_000,
     maxStalls: given.lease?.maxStalls ?? 5,

@@ -20,6 +20,7 @@ const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedM
   role: true,
   autoStart: true,
   enqueueTimeout: true,
+  enqueueBuffer: true,
   lease: true,
   shutdown: true,
   upkeep: true,

@@ -1,7 +1,13 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
 import { readable } from '../options/check.js';
 import { addResult, type AddResult } from './add-result.js';
-import { MAX_ATOMIC_JOBS, MAX_CALL_BYTES, MAX_CALL_JOBS, type Enqueuer } from './enqueuer.js';
+import {
+  MAX_ATOMIC_BYTES,
+  MAX_ATOMIC_JOBS,
+  MAX_BULK_BYTES,
+  MAX_CALL_JOBS,
+  type Enqueuer,
+} from './enqueuer.js';
 import type { MadeJob } from './job-maker.js';
 
 /** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
@@ -11,8 +17,9 @@ export async function addInChunks(
   enqueuer: Enqueuer,
 ): Promise<AddResult[]> {
   const results: AddResult[] = [];
+  const isAtomic = jobs.length <= MAX_ATOMIC_JOBS && sizeOf(jobs) <= MAX_ATOMIC_BYTES;
   for (let from = 0; from < jobs.length;) {
-    const chunk = nextChunk(jobs, from);
+    const chunk = isAtomic ? jobs : nextChunk(jobs, from);
     const repeated = repetitions(chunk);
     try {
       const there = await enqueuer.addAll(
@@ -78,13 +85,18 @@ function repetitions(jobs: readonly MadeJob[]): ReadonlySet<MadeJob> {
 }
 
 function nextChunk(jobs: readonly MadeJob[], from: number): readonly MadeJob[] {
-  const most = jobs.length <= MAX_ATOMIC_JOBS ? MAX_ATOMIC_JOBS : MAX_CALL_JOBS;
   let bytes = 0;
   let end = from;
-  while (end < jobs.length && end - from < most) {
+  while (end < jobs.length && end - from < MAX_CALL_JOBS) {
     bytes += jobs[end]!.body.length;
-    if (end > from && bytes > MAX_CALL_BYTES) break;
+    if (end > from && bytes > MAX_BULK_BYTES) break;
     end += 1;
   }
-  return from === 0 && end === jobs.length ? jobs : jobs.slice(from, end);
+  return jobs.slice(from, end);
+}
+
+function sizeOf(jobs: readonly MadeJob[]): number {
+  let bytes = 0;
+  for (const { body } of jobs) bytes += body.length;
+  return bytes;
 }

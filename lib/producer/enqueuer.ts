@@ -1,16 +1,20 @@
 import type { QueueEngine } from '../contract/engine.js';
-import { RedisUnavailableError } from '../errors.js';
+import { EnqueueBufferFullError, RedisUnavailableError } from '../errors.js';
 import { isSame, strictest, type Replication } from '../options/durability.js';
 import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
-import { Lane } from './lane.js';
+import { Lane, type AddTime } from './lane.js';
 
 /** Jobs that go in together or not at all where a caller asks for that; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
 /** Jobs in one call where nobody asks for more: with a time each, so many take Redis some 2 ms. */
 export const MAX_CALL_JOBS = 500;
-/** Bytes in one call, well below what Redis takes from one client. */
-export const MAX_CALL_BYTES = 32 * 1024 * 1024;
+/** Bytes of jobs that go in together or not at all, well below what Redis takes from one client. */
+export const MAX_ATOMIC_BYTES = 32 * 1024 * 1024;
+/** Bytes in one call of a bulk that is larger: each call that is answered shows that the line is alive. */
+export const MAX_BULK_BYTES = 4 * 1024 * 1024;
+/** Bytes in one call of single adds, so that no add waits for long behind the bytes of others. */
+const MAX_CALL_BYTES = 1024 * 1024;
 /** Calls on their way at once: while Redis works on one, the next is written. */
 const LANES = 2;
 /**
@@ -18,10 +22,12 @@ const LANES = 2;
  * single job too: else all others would go on waiting for the one call, and that one for the other.
  */
 const EARLY_JOBS = 50;
-/** Jobs of single adds that may wait here while Redis is away; beyond that an add is refused at once. */
-const MAX_BUFFERED = 20_000;
-
 const NOW = Promise.resolve();
+
+export interface AddLimits extends AddTime {
+  /** Single adds that may wait here from one turn of the event loop to the next. */
+  readonly maxBuffered: number;
+}
 
 interface Waiting {
   readonly job: MadeJob;
@@ -40,9 +46,9 @@ export class Enqueuer {
   /** Apart, so that no add that need not waits for replicas. */
   private readonly replicated: Batcher;
 
-  constructor(engine: QueueEngine, queue: string, timeoutMs: number) {
-    this.local = new Batcher(engine, queue, timeoutMs);
-    this.replicated = new Batcher(engine, queue, timeoutMs);
+  constructor(engine: QueueEngine, queue: string, limits: AddLimits) {
+    this.local = new Batcher(engine, queue, limits);
+    this.replicated = new Batcher(engine, queue, limits);
   }
 
   add(job: MadeJob): Promise<AddResult> {
@@ -74,25 +80,27 @@ class Batcher {
   private isSingle = false;
   /** Of the adds of this tick. */
   private deadline = 0;
+  /** More wait than may. Adds of one tick are never refused: while it lasts, no answer can be heard. */
+  private isFull = false;
+  /** Refuses what waits for too long while every lane is busy. */
+  private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly timeoutMs: number,
+    private readonly limits: AddLimits,
   ) {
-    this.free = Array.from({ length: LANES }, () => new Lane(engine, queue, timeoutMs));
+    this.free = Array.from({ length: LANES }, () => new Lane(engine, queue, limits));
   }
 
   add(job: MadeJob): Promise<AddResult> {
-    if (this.buffer.length >= MAX_BUFFERED) {
-      return Promise.reject(
-        new RedisUnavailableError('add', 'no', `${MAX_BUFFERED} adds already wait for Redis in this process`),
-      );
-    }
+    const { maxBuffered, timeoutMs } = this.limits;
+    if (this.isFull) return Promise.reject(new EnqueueBufferFullError(this.queue, maxBuffered));
     // Within a tick time does not matter.
-    if (!this.flushing) this.deadline = performance.now() + this.timeoutMs;
+    if (!this.flushing) this.deadline = performance.now() + timeoutMs;
     return new Promise((resolve, reject) => {
       this.buffer.push({ job, deadline: this.deadline, resolve, reject });
+      if (this.buffer.length === maxBuffered) setImmediate(() => this.lookIfFull());
       if (this.isEarly()) this.flush();
       else this.schedule();
     });
@@ -100,9 +108,9 @@ class Batcher {
 
   async addAll(jobs: readonly MadeJob[], replication: Replication | null): Promise<ReadonlySet<string>> {
     // A lane of its own: the call must not wait behind, or be mixed with, single adds.
-    const lane = this.free.pop() ?? new Lane(this.engine, this.queue, this.timeoutMs);
+    const lane = this.free.pop() ?? new Lane(this.engine, this.queue, this.limits);
     try {
-      return new Set(await lane.send(jobs, performance.now() + this.timeoutMs, replication));
+      return new Set(await lane.send(jobs, performance.now() + this.limits.timeoutMs, replication));
     } finally {
       this.giveBack(lane);
     }
@@ -118,7 +126,8 @@ class Batcher {
   }
 
   private schedule(): void {
-    if (this.flushing || this.free.length === 0) return;
+    if (this.flushing) return;
+    if (this.free.length === 0) return this.watch();
     this.flushing = true;
     // Behind the promise jobs already queued: callers woken by the same reply get into the same call. `queueMicrotask` would make
     // an AsyncResource for it, and tell the hooks of that.
@@ -132,7 +141,8 @@ class Batcher {
     this.refuseLate();
     if (this.buffer.length === 0 || this.free.length === 0) return;
     const batch = this.take();
-    if (batch.length === 0) return;
+    if (batch.length === 0) return this.watch();
+    if (this.isFull) this.lookIfFull();
     const lane = this.free.pop()!;
     this.underWay += batch.length;
     this.isSingle = batch.length === 1;
@@ -165,8 +175,28 @@ class Batcher {
     const late = this.buffer.findIndex(({ deadline }) => deadline > now);
     const count = late < 0 ? this.buffer.length : late;
     for (const { reject } of this.buffer.splice(0, count)) {
-      reject(new RedisUnavailableError('add', 'no', `earlier adds took longer than ${this.timeoutMs} ms`));
+      reject(
+        new RedisUnavailableError('add', 'no', `earlier adds took longer than ${this.limits.timeoutMs} ms`),
+      );
     }
+    if (this.isFull) this.lookIfFull();
+  }
+
+  /** No call ends before the time of the first that waits is over, as far as anybody knows. */
+  private watch(): void {
+    if (this.timer || this.buffer.length === 0) return;
+    this.timer = setTimeout(
+      () => {
+        this.timer = null;
+        this.refuseLate();
+        this.watch();
+      },
+      Math.max(1, this.buffer[0]!.deadline - performance.now()),
+    ).unref();
+  }
+
+  private lookIfFull(): void {
+    this.isFull = this.buffer.length >= this.limits.maxBuffered;
   }
 
   /**

@@ -1,11 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
-import { NotReplicatedError, RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
+import { NotReplicatedError, RedisUnavailableError, type Applied } from '../errors.js';
 import type { Replication } from '../options/durability.js';
 
 /** No replica is waited for in less than this: Redis ends a wait up to a tenth of a second late. */
 const SHORTEST_MS = 250;
+
+/** How long adds may take. */
+export interface AddTime {
+  readonly timeoutMs: number;
+  /** Whether the caller asked for that time, so that no call may take longer. Else one goes on while its bytes move. */
+  readonly isBound: boolean;
+}
 
 /** One call, and what has become of it so far. */
 interface Sending {
@@ -29,7 +36,7 @@ export class Lane {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly timeoutMs: number,
+    private readonly time: AddTime,
   ) {}
 
   /** Answers the ids that were already there. The call is repeated until it is answered as it should be, or its time is over. */
@@ -55,10 +62,11 @@ export class Lane {
   // One promise where the first try does it, as nearly every one: an async function would make two.
   private attempt(sending: Sending): Promise<readonly string[]> {
     const { jobs, deadline, replication, seq } = sending;
-    const { name: lane, timeoutMs } = this;
+    const { name: lane, time } = this;
     const isRepeated = sending.tries++ > 0;
     const withinMs = msUntil(deadline);
-    const call = { lane, seq, isRepeated, rememberMs: timeoutMs * 2, withinMs, replication, jobs };
+    const rememberMs = time.timeoutMs * 2;
+    const call = { lane, seq, isRepeated, rememberMs, withinMs, isBound: time.isBound, replication, jobs };
     let answered: Promise<EnqueueAnswer>;
     try {
       answered = this.engine.enqueue(this.queue, call);
@@ -95,10 +103,9 @@ export class Lane {
   }
 }
 
-/** One repetition may have been refused after another took effect. */
+/** One repetition may have been refused, or found the connection closed, after another took effect. */
 function honest(error: unknown, applied: Applied): unknown {
-  if (applied === 'no' || !(error instanceof RedisUnavailableError || error instanceof RedisRefusedError))
-    return error;
+  if (applied === 'no') return error;
   // The words of the last failure would say that nothing was changed.
   const why = 'an earlier try was not answered, the last one failed';
   return new RedisUnavailableError('add', 'unknown', why, { cause: error });

@@ -1,6 +1,13 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import { within } from '../contract/retry.js';
+import {
+  InvalidOptionError,
+  JobNotFoundError,
+  RedisUnavailableError,
+  WrongStateError,
+  type Applied,
+} from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
@@ -8,7 +15,7 @@ import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queu
 import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted, faultOfText } from '../job/text.js';
-import { parseDuration, type Duration } from '../job/duration.js';
+import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
 import type { JobOptions } from '../options/job-options.js';
 import { field, integer, readable, refuse, shape, duration, oneOf } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -16,7 +23,7 @@ import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.
 import type { AddResult } from './add-result.js';
 import { addInChunks } from './bulk.js';
 import { DeadJobs } from './dead-jobs.js';
-import { Enqueuer } from './enqueuer.js';
+import { Enqueuer, type AddLimits } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
 import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
@@ -83,13 +90,13 @@ export class Queue<Jobs = any> {
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    private readonly limits: { readonly enqueueTimeoutMs: number; readonly maxStalls: number },
+    private readonly limits: { readonly enqueue: AddLimits; readonly maxStalls: number },
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
     this.dead = new DeadJobs<Jobs>(engine, options);
     this.factory = new JobFactory(options, () => engine.now());
-    this.enqueuer = new Enqueuer(engine, options.name, limits.enqueueTimeoutMs);
+    this.enqueuer = new Enqueuer(engine, options.name, limits.enqueue);
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
   }
 
@@ -100,6 +107,7 @@ export class Queue<Jobs = any> {
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
    * @throws {SchemaViolationError} where the schema of the definition does not take the data, or not what JSON makes of it
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
+   * @throws {EnqueueBufferFullError} if too many adds already wait for Redis in this process
    * @throws {RedisRefusedError} where Redis is full, or the like
    * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
@@ -117,8 +125,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Adds many jobs, of any names or of one definition: all or none up to 1,000; more go in chunks of 500, each all or none,
-   * with the strictest `durability` of its jobs. The results are in the order given.
+   * Adds many jobs, of any names or of one definition: all or none up to 1,000 and 32 MiB; more go in chunks of at most 500 and
+   * 4 MiB, each all or none, with the strictest `durability` of its jobs. The results are in the order given.
    *
    * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in
    * @throws everything `add` throws, with the entry in its message
@@ -174,8 +182,9 @@ export class Queue<Jobs = any> {
     const until = performance.now() + waitMs;
     const wait = this.prepareWait(this.name, made.id);
     try {
-      await wait.ready;
-      const { duplicate } = await this.enqueuer.add(made);
+      await within(Math.min(waitMs, MAX_TIMER_MS), wait.ready);
+      if (performance.now() >= until) throw notInTime('no');
+      const { duplicate } = await before(until, this.enqueuer.add(made));
       const leftMs = Math.max(0, Math.ceil(until - performance.now()));
       return await wait.outcome(leftMs, { duplicate, waitMs });
     } finally {
@@ -355,6 +364,24 @@ const MAX_BYTES = 1000;
 const DEFAULT = 'no reason was given';
 
 /** One line, since events and logs carry it. @throws {InvalidOptionError} */
+/** What the add answers, or an error once the time of the wait is over. */
+async function before<T>(until: number, added: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const left = Math.min(Math.max(0, until - performance.now()), MAX_TIMER_MS);
+    timer = setTimeout(() => reject(notInTime('unknown')), left);
+  });
+  try {
+    return await Promise.race([added, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function notInTime(applied: Applied): RedisUnavailableError {
+  return new RedisUnavailableError('addAndWait', applied, 'Redis did not answer within waitTimeout');
+}
+
 function checkCancelReason(reason: unknown, path: string): string {
   if (reason === undefined) return DEFAULT;
   if (faultOfText(reason, MAX_BYTES) === undefined) return reason as string;

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { RedisUnavailableError } from '#lib/errors.js';
+import { EnqueueBufferFullError } from '#lib/errors.js';
 import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
 import { until, within } from '../support/wait.js';
@@ -29,7 +29,7 @@ it('holds a bounded number of adds while Redis is away, refuses the others in wo
     const added = app.queue.add('job', { text: 'x'.repeat(500) }, { id }).then(
       () => void stored.push(id),
       (error: unknown) => {
-        const isTold = error instanceof RedisUnavailableError && error.applied === 'no';
+        const isTold = error instanceof EnqueueBufferFullError && error.limit === BUFFERED;
         (isTold ? refused : wrong).push(isTold ? id : error);
       },
     );
@@ -46,7 +46,10 @@ it('holds a bounded number of adds while Redis is away, refuses the others in wo
   expect(wrong).toEqual([]);
   expect(stored.length).toBe(ADDS - refused.length);
   expect(stored.length).toBeGreaterThanOrEqual(BUFFERED);
-  await until(() => app.runs.size === stored.length + 1, { timeout: 15_000 });
+  await until(() => app.runs.size === stored.length + 1, {
+    timeout: 15_000,
+    what: () => `${stored.length} stored, ${app.runs.size} run`,
+  });
   expect(stored.filter((id) => app.runs.get(id) !== 1)).toEqual([]);
   expect(refused.filter((id) => app.runs.has(id))).toEqual([]);
 }, 60_000);

@@ -188,7 +188,7 @@ it.each([
 it('loses and doubles no jobs of transactions on a line that breaks at random bytes in both directions', async () => {
   const TRIALS = 60;
   const { cut, engine, runs, drained } = await bootBehindCut();
-  const lane = new Lane(engine, 'work', 5_000);
+  const lane = new Lane(engine, 'work', { timeoutMs: 5_000, isBound: false });
   const adds = new Adds(5_000);
   const body = encodeBody('many', Date.now(), NO_OPTIONS, 'null');
   const addMany = () => {

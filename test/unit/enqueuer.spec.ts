@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/contract/engine.js';
+import { EnqueueBufferFullError, NotRunningError, RedisUnavailableError } from '#lib/errors.js';
 import { Enqueuer } from '#lib/producer/enqueuer.js';
+import { addInChunks } from '#lib/producer/bulk.js';
+import type { MadeJob } from '#lib/producer/job-maker.js';
 import { endOfTurn, latch, type Latch } from '../support/wait.js';
 
 /** An engine whose answers come when the test says so. */
@@ -11,7 +14,11 @@ function slow() {
     calls.push({ ids: jobs.map(({ id }) => id), answer });
     return answer.promise;
   };
-  const enqueuer = new Enqueuer({ enqueue } as unknown as QueueEngine, 'work', 5_000);
+  const enqueuer = new Enqueuer({ enqueue } as unknown as QueueEngine, 'work', {
+    timeoutMs: 5_000,
+    isBound: false,
+    maxBuffered: 1_000,
+  });
   const given: Promise<string>[] = [];
   const addOne = (id: string, hasOwnId: boolean) =>
     enqueuer.add({ id, name: 'job', body: '', hasOwnId, replication: null, given: undefined });
@@ -129,5 +136,108 @@ describe('adds with an id that is on its way', () => {
     expect(calls.map((call) => call.ids)).toEqual([['a'], ['a']]);
     await store(1);
     expect(await second).toMatchObject({ id: 'a', duplicate: false });
+  });
+});
+
+const jobOf = (id: string, body = ''): MadeJob => ({
+  id,
+  name: 'job',
+  body,
+  hasOwnId: false,
+  replication: null,
+  given: undefined,
+});
+
+/** An engine that answers when the test says so, and what became of each add. */
+function enqueuerOf(enqueue: (call: EnqueueCall) => Promise<EnqueueAnswer>, limits = {}) {
+  const engine = { enqueue: (_: string, call: EnqueueCall) => enqueue(call) };
+  return new Enqueuer(engine as unknown as QueueEngine, 'work', {
+    timeoutMs: 5_000,
+    isBound: false,
+    maxBuffered: 1_000,
+    ...limits,
+  });
+}
+
+const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
+
+describe('the buffer of adds', () => {
+  it('takes every add of one tick, however many there are', async () => {
+    const enqueuer = enqueuerOf(async () => STORED);
+    const added = Array.from({ length: 5_000 }, (_, i) => enqueuer.add(jobOf(`j${i}`)));
+    expect((await Promise.all(added)).length).toBe(5_000);
+  });
+
+  it('refuses adds of later ticks while more wait than may, and takes them again once fewer do', async () => {
+    const answers: Latch<EnqueueAnswer>[] = [];
+    const enqueuer = enqueuerOf(() => {
+      answers.push(latch<EnqueueAnswer>());
+      return answers.at(-1)!.promise;
+    });
+    const first = Array.from({ length: 2_000 }, (_, i) => enqueuer.add(jobOf(`j${i}`)));
+    await endOfTurn();
+    const refused = await enqueuer.add(jobOf('refused')).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(EnqueueBufferFullError);
+    expect(refused).toMatchObject({ queue: 'work', limit: 1_000, applied: 'no' });
+    for (let i = 0; i < answers.length; i++) {
+      answers[i]!.open(STORED);
+      await endOfTurn();
+    }
+    await Promise.all(first);
+    const again = enqueuer.add(jobOf('again'));
+    await endOfTurn();
+    answers.at(-1)!.open(STORED);
+    expect(await again).toMatchObject({ id: 'again' });
+  });
+
+  it('refuses what has waited for its time while every call is still under way', async () => {
+    const enqueuer = enqueuerOf(() => new Promise(() => undefined), { timeoutMs: 60 });
+    void enqueuer.add(jobOf('a'));
+    await endOfTurn();
+    void enqueuer.add(jobOf('b'));
+    await endOfTurn();
+    const since = performance.now();
+    const late = await enqueuer.add(jobOf('c')).catch((error: unknown) => error);
+    expect(late).toMatchObject({ code: 'GODWIT_REDIS_UNAVAILABLE', applied: 'no' });
+    expect(performance.now() - since).toBeLessThan(1_000);
+  });
+});
+
+describe('the calls of adds', () => {
+  it('hold no more than a mebibyte of single adds', async () => {
+    const sizes: number[] = [];
+    const enqueuer = enqueuerOf(async ({ jobs }) => {
+      sizes.push(jobs.length);
+      return STORED;
+    });
+    await Promise.all([1, 2, 3, 4, 5].map((i) => enqueuer.add(jobOf(`j${i}`, 'x'.repeat(400_000)))));
+    expect(sizes).toEqual([2, 2, 1]);
+  });
+
+  it('hold a bulk as a whole up to 32 MiB, and no more than 4 MiB of a larger one', async () => {
+    const sizes: number[] = [];
+    const enqueuer = enqueuerOf(async ({ jobs }) => {
+      sizes.push(jobs.length);
+      return STORED;
+    });
+    const body = 'x'.repeat(1_000_000);
+    const jobs = (count: number) => Array.from({ length: count }, (_, i) => jobOf(`j${i}`, body));
+    await addInChunks('work', jobs(33), enqueuer);
+    expect(sizes).toEqual([33]);
+    await addInChunks('work', jobs(34), enqueuer);
+    expect(sizes).toEqual([33, ...Array(8).fill(4), 2]);
+  });
+
+  it('never claim that nothing was stored after a try without an answer, also where the store was closed since', async () => {
+    let tries = 0;
+    const enqueuer = enqueuerOf(async () => {
+      if (tries++ > 0) throw new NotRunningError('add');
+      throw new RedisUnavailableError('add', 'unknown', 'the connection was closed before the answer came');
+    });
+    await expect(enqueuer.add(jobOf('a'))).rejects.toMatchObject({
+      code: 'GODWIT_REDIS_UNAVAILABLE',
+      applied: 'unknown',
+    });
+    expect(tries).toBe(2);
   });
 });
