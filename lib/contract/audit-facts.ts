@@ -45,6 +45,7 @@ export interface HolderFacts {
 export class AuditFacts {
   private readonly marks = new Map<string, number>();
   private readonly holdersOf = new Map<string, string[]>();
+  private readonly unreadable = new Map<string, AuditedKey[]>();
   private readonly workers = new Map<string, HolderFacts>();
 
   see(key: AuditedKey, ids: readonly string[]): void {
@@ -54,6 +55,11 @@ export class AuditFacts {
       const twice = (before & bit) !== 0 && (key === 'wait' || key === 'suspects') ? TWICE[key] : 0;
       this.marks.set(id, before | bit | twice);
     }
+  }
+
+  /** A number of the job in this key cannot be read. */
+  seeUnreadable(key: AuditedKey, id: string): void {
+    this.unreadable.set(id, [...(this.unreadable.get(id) ?? []), key]);
   }
 
   seeHeld(worker: string, ids: readonly string[]): void {
@@ -118,6 +124,8 @@ export class AuditFacts {
       );
       if (strays.length > 0)
         yield about('stray', strays, `has entries in ${and(strays)} that do not belong to it`);
+      const unreadable = this.unreadable.get(id);
+      if (unreadable) yield about('unreadable', unreadable, `has no readable number in ${and(unreadable)}`);
     }
   }
 

@@ -230,6 +230,8 @@ export interface ClaimedJob {
   readonly stalls: number;
   /** It has run before although no attempt has failed, or was retried by a person: it does not expire. Else left out. */
   readonly started?: true;
+  /** Somebody wrote over a number of it, which counts as 0 until `repair` mends it. Else left out. */
+  readonly unreadable?: true;
 }
 
 export type BeatAnswer =

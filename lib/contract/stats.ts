@@ -12,7 +12,8 @@ export function readStats(days: readonly { date: string; counters: readonly stri
   const read = days.map(({ date, counters }): DayStats => {
     const day = nothing();
     for (let i = 0; i < counters.length; i += 2) {
-      const count = Number(counters[i + 1]);
+      // Somebody may have written over it.
+      const count = Number(counters[i + 1]) || 0;
       add(day, counters[i]!, count);
       add(total, counters[i]!, count);
     }

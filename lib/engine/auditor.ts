@@ -3,6 +3,7 @@ import { AUDITED, AuditFacts, type AuditedKey } from '../contract/audit-facts.js
 import type { EngineSettings } from './wire/clients.js';
 import type { RecoverAnswer } from '../contract/engine.js';
 import { LETTERED_JOBS, type LetteredJobs, type QueueKeys } from './keys.js';
+import { count } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 import { audit, type RawFacts } from './scripts/audit.js';
 import { auditPage } from './scripts/audit-page.js';
@@ -83,11 +84,14 @@ export class Auditor {
     const facts = new AuditFacts();
     const keys = this.store.keysOf(queue);
     for (const kind of LETTERED_JOBS)
-      for await (const ids of this.pages(keys, kind, 'hash', [])) facts.see('jobs', ids);
+      for await (const { ids } of this.pages(keys, kind, 'hash', [])) facts.see('jobs', ids);
     for (const kind of AUDITED)
-      for await (const ids of this.pages(keys, kind, TYPES[kind] ?? 'hash', [])) facts.see(kind, ids);
+      for await (const { ids, unreadable } of this.pages(keys, kind, TYPES[kind] ?? 'hash', [])) {
+        facts.see(kind, ids);
+        for (const id of unreadable) facts.seeUnreadable(kind, id);
+      }
     for (const worker of await this.store.holders(queue))
-      for await (const ids of this.pages(keys, 'active', 'set', [keys.active(worker)]))
+      for await (const { ids } of this.pages(keys, 'active', 'set', [keys.active(worker)]))
         facts.seeHeld(worker, ids);
     return facts;
   }
@@ -97,12 +101,12 @@ export class Auditor {
     kind: AuditedKey | LetteredJobs | 'active',
     type: string,
     more: readonly string[],
-  ): AsyncGenerator<readonly string[]> {
+  ): AsyncGenerator<{ readonly ids: readonly string[]; readonly unreadable: readonly string[] }> {
     let cursor = '0';
     do {
       const args = { kind, type, cursor, count: PAGE };
       const page = await this.store.run(auditPage, keys.fixed, args, {}, more);
-      yield page.ids;
+      yield page;
       cursor = page.cursor;
     } while (cursor !== '0');
   }
@@ -187,19 +191,28 @@ const TYPES: Partial<Record<AuditedKey, string>> = {
   completed: 'zset',
 };
 
-function readFacts({ holders, ids }: RawFacts, workers: readonly string[]): AuditFacts {
+function readFacts(raw: RawFacts, workers: readonly string[]): AuditFacts {
+  const { holders, ids, unreadable } = raw;
   const facts = new AuditFacts();
   AUDITED.forEach((key, i) => facts.see(key, ids[i]!));
+  for (let i = 0; i < unreadable.length; i += 2)
+    facts.seeUnreadable(unreadable[i] as AuditedKey, unreadable[i + 1]!);
   holders.forEach(([lease, known, leaseMs, held, heldIds], i) => {
     facts.seeHeld(workers[i]!, heldIds);
     facts.seeWorker(workers[i]!, {
       leaseAt: lease === '' ? null : Number(lease),
-      leaseMs: leaseMs === '' ? null : Number(leaseMs),
+      leaseMs: leaseOf(leaseMs),
       known: known === 1,
       held,
     });
   });
   return facts;
+}
+
+/** As `lease-of.lua`. */
+function leaseOf(text: string): number | null {
+  const ms = count(text);
+  return ms >= 100 && ms <= 3_600_000 ? ms : null;
 }
 
 function subjects(violations: readonly Violation[]): { ids: string[]; others: Violation[] } {
@@ -223,6 +236,7 @@ function describe(did: Repair['did'], name: string, place: string): Repair {
     'kept-ended': `was in no place, and is kept as ${place}`,
     'kept-one': `was in more than one place, and is in ${place} only`,
     swept: 'had entries that did not belong to it',
+    reset: 'had a number that could not be read; it begins anew',
   };
   return { did, id: name, worker: null, text: `job ${quoted} ${sentences[did]}` };
 }

@@ -12,6 +12,8 @@ export type ViolationKind =
   | 'repeated'
   /** Something is kept of a job that is gone, or is in a state that has no such thing. */
   | 'stray'
+  /** A number that is kept of a job cannot be read; until it is mended it counts as 0. */
+  | 'unreadable'
   /** A worker holds jobs without a lease: nobody would ever take them back. */
   | 'no-lease'
   /** A worker holds jobs under a lease that is not over, but is unknown: it cannot settle them. */
@@ -57,6 +59,8 @@ export type RepairAct =
   | 'kept-one'
   /** What did not belong to the job is removed. */
   | 'swept'
+  /** A number of the job that could not be read begins anew. */
+  | 'reset'
   /** The worker has a lease of the right length again. */
   | 'leased'
   /** The jobs of the worker are back in line, each with a stall counted. */

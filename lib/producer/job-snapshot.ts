@@ -82,5 +82,9 @@ function date(ms: number | null): Date | null {
 }
 
 function json(text: string | null): unknown {
-  return text === null ? null : JSON.parse(text);
+  try {
+    return text === null ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

@@ -326,6 +326,10 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   startOne(): void {
     this.hoard.starts();
     const job = this.claims.take();
+    if (job.unreadable)
+      this.logger.warn(
+        `${jobText(this.queue, job.id)}: the number of its failed attempts or of its stalls cannot be read and counts as 0; Queue.repair() mends it`,
+      );
     const opened = openClaim(job, this.opening);
     if ('run' in opened) {
       this.runs.add(opened.run);

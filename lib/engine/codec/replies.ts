@@ -12,6 +12,12 @@ export function ms(value: number): number | null {
   return value < 0 ? null : value;
 }
 
+/** A whole number from 0 on; 0 where there is none, or somebody wrote over it. */
+export function count(text: string | null | undefined): number {
+  const number = Number(text ?? 0);
+  return Number.isSafeInteger(number) && number >= 0 ? number : 0;
+}
+
 /** Ids hold no line breaks, so a list of them is one string. */
 export function lines(text: string): string[] {
   return text === '' ? [] : text.split('\n');
@@ -31,16 +37,20 @@ export function bodiesOf(bodies: string | string[]): string[] {
 /** Ids, bodies, failed attempts, stalls; the last two may be empty where nothing has failed or stalled. */
 export type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
 
+const BAD = { unreadable: true } as const;
+
 export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
   const claimed: ClaimedJob[] = [];
   for (let i = 0; i < ids.length; i++) {
     const job = {
       id: ids[i]!,
       body: bodies[i]!,
-      failed: Number(failed[i] ?? 0),
-      stalls: Number(stalls[i] ?? 0),
+      failed: count(failed[i]),
+      stalls: count(stalls[i]),
     };
-    claimed.push(failed[i] === '0' ? { ...job, started: true } : job);
+    // Both are rare, and all others keep one shape.
+    if (failed[i] && job.failed === 0) claimed.push({ ...job, started: true, ...(failed[i] !== '0' && BAD) });
+    else claimed.push(stalls[i] && job.stalls === 0 && stalls[i] !== '0' ? { ...job, ...BAD } : job);
   }
   return claimed;
 }
@@ -60,23 +70,23 @@ export type RawStoredJob = [
 ];
 
 interface StoredEnd extends Partial<KeptResult> {
-  readonly attempt: number;
-  readonly us: number;
-  readonly stalls?: number;
+  readonly attempt?: unknown;
+  readonly us?: unknown;
+  readonly stalls?: unknown;
 }
 
 export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
   const [body, state, at, worker, failed, stalls, failure, result, progress, logs] = raw;
   const [failedAt, failureText] = stamped(failure);
   const [completedAt, endText] = stamped(result);
-  const end = endText === null ? null : (parse(endText) as StoredEnd | null);
+  const end = parse(endText) as StoredEnd | null;
   return {
     body,
     state,
     worker: worker || null,
-    failed: Number(failed),
-    stalls: end?.stalls ?? Number(stalls),
-    failure: failureText === null ? null : (parse(failureText) as FailureRecord | null),
+    failed: count(failed),
+    stalls: count(stalls) || numberIn(end?.stalls) || 0,
+    failure: failureIn(failureText),
     failedAt,
     dueAt: state === 'delayed' ? Number(at) : null,
     endedAt: state === 'dead' ? Number(at) : completedAt,
@@ -84,8 +94,8 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     logs: lines(logs),
     result: end?.result ?? null,
     resultFault: end?.resultFault ?? (state === 'completed' && !end ? 'its record cannot be read' : null),
-    attempt: end?.attempt ?? null,
-    durationUs: end?.us ?? null,
+    attempt: numberIn(end?.attempt),
+    durationUs: numberIn(end?.us),
   };
 }
 
@@ -109,20 +119,31 @@ export function deadJob([id, diedAt, body, failure, failed]: RawDeadJob): Stored
     id,
     body,
     diedAt: Number(diedAt),
-    failed: Number(failed),
-    failure: text === null ? null : (parse(text) as FailureRecord | null),
+    failed: count(failed),
+    failure: failureIn(text),
   };
 }
 
 /** A record behind the ms at which the store wrote it. */
 export function stamped(text: string): [number | null, string | null] {
   const stop = text.indexOf('\n');
-  return stop < 0 ? [null, null] : [Number(text.slice(0, stop)), text.slice(stop + 1)];
+  const at = Number(text.slice(0, stop));
+  return stop < 0 || Number.isNaN(at) ? [null, null] : [at, text.slice(stop + 1)];
 }
 
-function parse(text: string): unknown {
+function failureIn(text: string | null): FailureRecord | null {
+  const failure = parse(text) as FailureRecord | null;
+  return typeof failure?.name === 'string' && typeof failure.message === 'string' ? failure : null;
+}
+
+function numberIn(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
+
+/** Null where it is no JSON text. */
+function parse(text: string | null): unknown {
   try {
-    return JSON.parse(text);
+    return text === null ? null : JSON.parse(text);
   } catch {
     return null;
   }

@@ -9,5 +9,9 @@ export const auditPage = defineScript({
   args: { kind: 'text', type: 'text', cursor: 'text', count: 'int' },
   /** The active set, where `kind` names none of the other keys. */
   moreKeys: true,
-  reply: ([cursor, ids]: readonly [string, readonly string[]]) => ({ cursor, ids }),
+  reply: ([cursor, ids, unreadable]: readonly [string, readonly string[], readonly string[]]) => ({
+    cursor,
+    ids,
+    unreadable,
+  }),
 });

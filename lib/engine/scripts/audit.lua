@@ -1,4 +1,4 @@
---@needs clock, bodies, named
+--@needs clock, bodies, named, count
 -- Where every id stands, or only those asked for; what is wrong with it the caller judges. Exact, since nothing moves
 -- meanwhile, and so only for what is few: of many ids the caller reads pages.
 local now = clock()
@@ -65,6 +65,20 @@ local function held(key)
   return found
 end
 
+-- Numbers of jobs that cannot be read: pairs of a key and an id.
+local unreadable = {}
+local function read_numbers(name, key, read)
+  for _, id in ipairs(hashed(key)) do
+    if not read(redis.call('HGET', key, id)) then
+      unreadable[#unreadable + 1] = name
+      unreadable[#unreadable + 1] = id
+    end
+  end
+end
+read_numbers('attempts', key_attempts, is_count)
+read_numbers('stalls', key_stalls, is_count)
+read_numbers('priorities', key_priorities, is_priority)
+
 local holders = {}
 local at = 1
 for i = more_first, more_last, 2 do
@@ -74,4 +88,4 @@ for i = more_first, more_last, 2 do
 end
 return { 'facts', now, holders, kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
   ranked(key_delayed), ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls),
-  hashed(key_failures), hashed(key_results), hashed(key_progress), hashed(key_logs), hashed(key_priorities), hashed(key_cancels) }
+  hashed(key_failures), hashed(key_results), hashed(key_progress), hashed(key_logs), hashed(key_priorities), hashed(key_cancels), unreadable }

@@ -19,6 +19,8 @@ export interface RawFacts {
   readonly holders: readonly RawHolder[];
   /** In the order of `AUDITED`. */
   readonly ids: readonly (readonly string[])[];
+  /** Numbers of jobs that cannot be read: a key, an id, and so on. */
+  readonly unreadable: readonly string[];
 }
 
 export const audit = defineScript({
@@ -33,6 +35,7 @@ export const audit = defineScript({
   reply: (raw: Raw): 'again' | 'large' | RawFacts => {
     if (raw[0] !== 'facts') return raw[0];
     const [, now, holders, ...ids] = raw;
-    return { now, holders, ids };
+    const unreadable = ids.pop()!;
+    return { now, holders, ids, unreadable };
   },
 });

@@ -1,9 +1,9 @@
---@needs clock
+--@needs clock, count
 -- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. It is told which of them were
 -- cancelled; where those are many, some with each beat.
 local now = clock()
 local record = redis.call('HMGET', key_worker, 'seq', 'seq2')
-local exchanges = (tonumber(record[1]) or 0) + (tonumber(record[2]) or 0)
+local exchanges = count_in(record[1]) + count_in(record[2])
 local held = redis.call('SCARD', key_active)
 local marks = redis.call('HLEN', key_cancels)
 if not record[1] then return { 'unknown-worker' } end

@@ -27,7 +27,7 @@ local is_new = type(rung) == 'number'
 local count, last = string.format('%d', arg_jobs), nil
 if is_new and arg_maxEvents > 0 then
   last = redis.pcall('HINCRBY', key_meta, 'events', count)
-  is_new = type(last) == 'number'
+  is_new = type(last) == 'number' and last >= arg_jobs and last <= 9007199254740991
 end
 local seen = is_new and redis.pcall('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs, 'GET')
 if is_new and seen then
@@ -45,9 +45,9 @@ if not is_new then
     for at = #ids, 1, -1 do redis.call('LREM', key_wait, -1, ids[at]) end
   end
   redis.call('HDEL', key_bodies, unpack(ids))
-  -- Where the number of the last event is none, `enqueue` makes one.
+  -- Where the number of the last event is none, or the last there is, `enqueue` makes one.
   for _, answer in ipairs({ waiting, rung, seen or 0, last }) do
-    if type(answer) == 'table' and not string.find(answer.err, 'not an integer', 1, true) then return answer end
+    if type(answer) == 'table' and not string.find(answer.err, 'integer', 1, true) and not string.find(answer.err, 'overflow', 1, true) then return answer end
   end
   return 0
 end

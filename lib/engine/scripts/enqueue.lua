@@ -1,10 +1,10 @@
---@needs types, clock, bodies, ring, sooner, rank, retired, say
+--@needs types, clock, bodies, ring, sooner, rank, retired, say, count
 -- All or none. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer.
 local now = clock()
 local seen = redis.call('GET', key_lane)
 if seen then
   local seq, duplicates = string.match(seen, '^(%d+)\n(.*)$')
-  seq = tonumber(seq)
+  seq = count_in(seq)
   if seq > arg_seq then return { 'stale' } end
   if seq == arg_seq then
     -- Changes nothing, but is a write: WAIT on a new connection speaks only of what that connection has written.

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say
+--@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say, count
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
 -- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
@@ -7,10 +7,11 @@ local day = read_day()
 local traces = read_traces()
 local beside = arg_beside == 1 and '2' or ''
 local record = redis.call('HMGET', key_worker, 'seq' .. beside, 'gave' .. beside, 'lost' .. beside, 'seq')
-local last_seq = tonumber(record[1])
 local seq = tonumber(arg_seq)
+-- One that cannot be read is taken for the number before: what was done twice then is settled once, and claimed by nobody else.
+local last_seq = record[1] and count_in(record[1], seq - 1) or nil
 if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end
-if arg_beside == 1 and not tonumber(record[4]) then return { 'unknown-worker', now } end
+if arg_beside == 1 and not record[4] then return { 'unknown-worker', now } end
 if last_seq and seq < last_seq then return { 'stale', now } end
 
 local paused = redis.call('HGET', key_meta, 'paused')
@@ -98,7 +99,7 @@ if is_plain then
     held = held - done
     forget(completed_ids, traces)
     local name = ARGV[names_first]
-    if redis.call('HINCRBY', key_stats, 'processed:' .. name, string.format('%d', done)) == done then
+    if add_to(key_stats, 'processed:' .. name, string.format('%d', done)) == done then
       first_today(name, day)
     end
     if arg_settledEvents > 0 then

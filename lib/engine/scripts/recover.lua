@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, ring, bury, by-name, cancelled, say
+--@needs types, clock, bodies, names, traces, ring, bury, by-name, cancelled, say, count, lease-of
 -- Takes the jobs of a worker whose lease is over back to the line, a bounded number per call. A stall is counted for each,
 -- apart from attempts: a crash cannot say which of them was guilty.
 check_bodies()
@@ -12,7 +12,7 @@ check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell)
 if lease == nil then return { 'alive' } end
 
 -- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
-local longest = tonumber(record[2]) or arg_leaseMs
+local longest = lease_of(record[2])
 if lease > now + longest then
   redis.call('ZADD', key_workers, now + longest, arg_worker)
   return { 'alive' }
@@ -60,7 +60,7 @@ if #ids > 0 then
   said = said + #ids
 end
 for i = 1, #ids do
-  local stalls = redis.call('HINCRBY', key_stalls, ids[i], 1)
+  local stalls = add_to(key_stalls, ids[i], 1)
   local line = stalls > arg_maxStalls and dead or stalls >= 2 and suspects or waiting
   line[#line + 1] = ids[i]
 end

@@ -1,4 +1,4 @@
---@needs types, clock, prune
+--@needs types, clock, prune, count
 check_types(key_declared, key_schedules, key_schedule, key_firings, key_scheduled)
 local now = clock()
 local own = tonumber(redis.call('ZSCORE', key_declarations, arg_declaration))
@@ -9,7 +9,8 @@ local is_late = own < now
 local all = redis.call('ZRANGE', key_declarations, 0, -1, 'WITHSCORES')
 for i = 1, #all, 2 do
   local declaration, ends = all[i], tonumber(all[i + 1])
-  local ttl = tonumber(string.match(declaration, ' (%d+) '))
+  -- One that says no time is none.
+  local ttl = count_in(string.match(declaration, ' (%d+) '))
   if is_of_owner(set_of(declaration)) and declaration ~= arg_declaration then
     -- Further ahead than it can be: the clock was stepped back.
     if ends > now + ttl or (is_late and ends < now) then

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, named, ring, head, bury, by-name, say
+--@needs types, clock, bodies, names, named, ring, head, bury, by-name, say, count, lease-of
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
 check_bodies()
@@ -77,6 +77,18 @@ local function sweep(place, id)
   if gone > 0 then tell('swept', id) end
 end
 
+-- Numbers that cannot be read begin anew.
+local function reset_numbers(id)
+  local gone = 0
+  for _, key in ipairs({ key_attempts, key_stalls }) do
+    local text = redis.call('HGET', key, id)
+    if text and not is_count(text) then gone = gone + 1 + redis.call('HSET', key, id, '0') end
+  end
+  local text = redis.call('HGET', key_priorities, id)
+  if text and not is_priority(text) then gone = gone + redis.call('HDEL', key_priorities, id) end
+  if gone > 0 then tell('reset', id) end
+end
+
 local buried, lined = {}, {}
 
 -- A body that stands nowhere: its records tell whether the job had ended.
@@ -124,6 +136,7 @@ for i = ids_first, ids_last do
     tell('kept-one', id, place)
   end
   sweep(place, id)
+  reset_numbers(id)
 end
 
 -- A worker that is known and holds jobs gets its lease back: if it lives it goes on, if not its jobs are recovered as
@@ -134,7 +147,7 @@ for i = more_first, more_last, 2 do
   local lease = tonumber(redis.call('ZSCORE', key_workers, worker))
   local is_known = redis.call('HEXISTS', KEYS[i + 1], 'seq') == 1
   -- As long as its worker takes them: another process may be set up otherwise.
-  local longest = tonumber(redis.call('HGET', KEYS[i + 1], 'lease')) or arg_leaseMs
+  local longest = lease_of(redis.call('HGET', KEYS[i + 1], 'lease'))
   if redis.call('SCARD', KEYS[i]) > 0 and not is_known and (lease == nil or lease > now) then
     redis.call('ZADD', key_workers, now, worker)
     redis.call('HSET', KEYS[i + 1], 'doubt', string.format('%.0f %.0f', now, now - arg_beatMs))

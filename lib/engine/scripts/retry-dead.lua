@@ -1,4 +1,4 @@
---@needs types, clock, steps, bodies, names, traces, ring, rank, walk, dead, say
+--@needs types, clock, steps, bodies, names, traces, ring, rank, walk, dead, say, count
 -- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
 -- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
 check_bodies()

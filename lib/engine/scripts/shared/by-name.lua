@@ -1,10 +1,10 @@
---@needs steps, bodies, names
+--@needs steps, bodies, names, count
 -- Daily counters by job name, as `kind:name`; the whole is their sum. Names may be made by users: beyond the first 200 of a day
 -- all stand together under the empty name, as do jobs whose name is lost.
 
 -- The counters of a day as the caller passes them on: how many names they know. Reading it checks the key's type.
 local function read_day()
-  return { names = tonumber(redis.call('HGET', key_stats, 'names')) or 0 }
+  return { names = count_in(redis.call('HGET', key_stats, 'names')) }
 end
 
 local function kinds_of(name)
@@ -29,7 +29,7 @@ end
 local function tally_name(kind, name, count, day)
   if count == 0 then return end
   if name ~= '' and day.names >= 200 and kinds_of(name) == 0 then name = '' end
-  if redis.call('HINCRBY', key_stats, kind .. ':' .. name, count) == count then first_today(name, day) end
+  if add_to(key_stats, kind .. ':' .. name, count) == count then first_today(name, day) end
 end
 
 -- Many at once, each a kind, a name and a count: one command reads and one writes them.
@@ -51,7 +51,7 @@ local function tally_names(tallies, day)
       others[kind] = others[kind] + count
     else
       written[#written + 1] = fields[i]
-      written[#written + 1] = (tonumber(before[i]) or 0) + count
+      written[#written + 1] = string.format('%.0f', count_in(before[i]) + count)
     end
   end
   if #written > 0 then redis.call('HSET', key_stats, unpack(written)) end

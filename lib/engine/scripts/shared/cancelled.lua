@@ -1,4 +1,4 @@
---@needs steps, names, traces, tally
+--@needs steps, names, traces, tally, count
 -- Jobs that end as cancelled. Nothing of them stays but, for a minute, when and why, for those who missed the event; that
 -- must never fail the move, hence pcall. `begun` is 1 where they ran: their last attempt is one more than have failed.
 local function end_cancelled(cancelled, begun, events, traces, now)
@@ -6,7 +6,7 @@ local function end_cancelled(cancelled, begun, events, traces, now)
   local attempts, records = {}, {}
   in_steps(ids, function(...)
     for _, failed in ipairs(redis.call('HMGET', key_attempts, ...)) do
-      attempts[#attempts + 1] = (tonumber(failed) or 0) + begun
+      attempts[#attempts + 1] = count_in(failed) + begun
     end
   end)
   events[#events + 1] = 'cancelled'

@@ -1,4 +1,4 @@
---@needs bodies, names
+--@needs bodies, names, count
 -- The name that all of these jobs have, nil where they differ, and whether a body is missing. The first line of a body is the
 -- job's name; mostly all have the same.
 local function look_through(bodies, count)
@@ -33,7 +33,7 @@ local function add_active(events, gave, name, bodies, failed)
   for _, value in ipairs({ 'active', gave, 'active.name', name }) do events[#events + 1] = value end
   if #failed > 0 then
     local attempts = {}
-    for i = 1, #failed do attempts[i] = (tonumber(failed[i]) or 0) + 1 end
+    for i = 1, #failed do attempts[i] = count_in(failed[i]) + 1 end
     events[#events + 1] = 'active.attempt'
     events[#events + 1] = table.concat(attempts, '\n')
   end

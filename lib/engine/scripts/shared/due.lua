@@ -1,4 +1,4 @@
---@needs rank
+--@needs rank, count
 -- Delayed jobs whose time has come go to the line, at most `limit`; a job with a priority keeps it.
 local function promote_due(limit, now)
   local due = redis.call('ZRANGE', key_delayed, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
@@ -11,8 +11,9 @@ local function promote_due(limit, now)
   local priorities = redis.call('HMGET', key_priorities, unpack(due))
   local plain = {}
   for i = 1, #due do
-    if priorities[i] then
-      redis.call('ZADD', key_prioritized, rank(tonumber(priorities[i])), due[i])
+    local priority = priority_in(priorities[i])
+    if priority > 0 then
+      redis.call('ZADD', key_prioritized, rank(priority), due[i])
     else
       plain[#plain + 1] = due[i]
     end

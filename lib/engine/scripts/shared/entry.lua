@@ -18,7 +18,9 @@ local function write_entry(last, count, fields, now)
     for i = 1, #top, 2 do
       if top[i] == 'last-generated-id' then
         last = tonumber(string.match(top[i + 1], '^%d+')) + count
-        redis.call('HSET', key_meta, 'events', string.format('%d', last))
+        -- No number can follow it: the stream begins anew.
+        if last > 9007199254740991 and type(redis.pcall('DEL', key_events)) == 'number' then last = count end
+        redis.call('HSET', key_meta, 'events', string.format('%.0f', last))
         redis.pcall('XADD', key_events, string.format('%d-0', last), 'at', at, 'n', n, unpack(fields))
       end
     end

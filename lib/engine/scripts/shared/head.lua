@@ -1,9 +1,9 @@
---@needs steps
+--@needs steps, count
 -- Back to the head of the line, in the order given; what has stalled twice or more goes to the line of the suspects.
 local function to_head(ids)
   local stalls = {}
   in_steps(ids, function(...)
-    for _, count in ipairs(redis.call('HMGET', key_stalls, ...)) do stalls[#stalls + 1] = tonumber(count) or 0 end
+    for _, count in ipairs(redis.call('HMGET', key_stalls, ...)) do stalls[#stalls + 1] = count_in(count) end
   end)
   local suspects, others = {}, {}
   for i = #ids, 1, -1 do

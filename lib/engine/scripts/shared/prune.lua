@@ -1,6 +1,6 @@
 --@needs drop-schedule
 -- A declaration is `process ttl set`, a set `owner:digest`: no word of them holds a blank.
-local function set_of(declaration) return string.match(declaration, '[^ ]+$') end
+local function set_of(declaration) return string.match(declaration, '[^ ]*$') end
 
 local function is_of_owner(set) return string.sub(set, 1, #arg_owner + 1) == arg_owner .. ':' end
 

@@ -1,9 +1,10 @@
+--@needs count
 -- What is counted of a schedule, a line each, so that no JSON is read here: revision, jobs made, last occurrence or -1, mode
 -- (empty while it runs), last job.
 local function read_state(id)
   local revision, fired, last, mode, job = string.match(redis.call('HGET', key_firings, id) or '',
     '^(%d+)\n(%d+)\n(%-?%d+)\n(%a*)\n(.*)$')
-  return { revision = tonumber(revision) or 0, fired = tonumber(fired) or 0, last = tonumber(last) or -1,
+  return { revision = count_in(revision), fired = count_in(fired), last = count_in(last, -1),
     mode = mode or '', job = job or '' }
 end
 

@@ -1,4 +1,4 @@
---@needs hold, traces, rank, head, bury, completed, cancelled, settled-names
+--@needs hold, traces, rank, head, bury, completed, cancelled, settled-names, count
 -- A batch with outcomes of all kinds, some of which may not be accepted. `batch` says what has become of it: how many jobs are
 -- `done`, `failed` and `died`, which are `lost` or `cancelled`, how many events it has `said`, and when the first of those that
 -- were retried is due. `places` counts the jobs of each place, as the caller does.
@@ -63,7 +63,7 @@ end
 
 -- Where nothing failed, 0 still says that it has started: such a job never expires.
 local function count_attempt(id, failed, batch)
-  redis.call('HINCRBY', key_attempts, id, failed)
+  add_to(key_attempts, id, failed)
   batch.failed = batch.failed + tonumber(failed)
 end
 
@@ -105,7 +105,7 @@ local function settle_released(batch, places, traces)
   for i = released_first, released_last, 2 do
     if goes_on(ARGV[i], batch, traces) then
       released[#released + 1] = ARGV[i]
-      if ARGV[i + 1] == '1' then redis.call('HINCRBY', key_attempts, ARGV[i], 0) end
+      if ARGV[i + 1] == '1' then add_to(key_attempts, ARGV[i], 0) end
     end
   end
   if #released == 0 then return end

@@ -1,7 +1,8 @@
+--@needs count
 -- Daily counters; 90 days are counted from the first write of a day.
 local function tally(field, count)
   if count == 0 then return end
-  if redis.call('HINCRBY', key_stats, field, count) == count then
+  if add_to(key_stats, field, count) == count then
     redis.call('EXPIRE', key_stats, 7776000)
   end
 end

@@ -1,0 +1,24 @@
+-- Numbers that somebody else may have written over. What is no whole number from 0 on, as Redis writes it, counts as `otherwise`.
+local function count_in(text, otherwise)
+  local number = text and (text == '0' or string.find(text, '^[1-9]%d*$')) and tonumber(text)
+  return number and number <= 9007199254740991 and number or otherwise or 0
+end
+
+-- A priority; 0 is none, and so is whatever is no priority.
+local function priority_in(value)
+  local number = tonumber(value)
+  return number and number >= 1 and number <= 2097151 and number % 1 == 0 and number or 0
+end
+
+local function is_count(text) return count_in(text, -1) >= 0 end
+local function is_priority(text) return priority_in(text) > 0 end
+
+-- Adds to a counter in a hash whose type was checked before. One that holds no such number begins anew: this comes behind other
+-- writes, and must not fail.
+local function add_to(key, field, count)
+  local sum = redis.pcall('HINCRBY', key, field, count)
+  count = tonumber(count)
+  if type(sum) == 'number' and sum >= count and sum <= 9007199254740991 then return sum end
+  redis.call('HSET', key, field, string.format('%.0f', count))
+  return count
+end
