@@ -43,9 +43,10 @@ local function bodies_of(ids)
 end
 
 -- Cannot fail: a key of another type keeps nothing that could be dropped.
-local function drop_bodies(ids)
-  if redis.pcall('HDEL', hash_of(ids[1]), unpack(ids)) == #ids then return end
-  for hash, its in pairs(in_other_hashes(ids, function() return true end)) do redis.pcall('HDEL', hash, unpack(its)) end
+local function drop_bodies(...)
+  local first = ...
+  if redis.pcall('HDEL', hash_of(first), ...) == select('#', ...) then return end
+  for hash, its in pairs(in_other_hashes({ ... }, function() return true end)) do redis.pcall('HDEL', hash, unpack(its)) end
 end
 
 -- All that may keep bodies.

@@ -22,7 +22,7 @@ local function trim_dead(events, now)
   events[#events + 1] = 'removed.reason'
   events[#events + 1] = 'retention'
   redis.call('ZREM', key_dead, unpack(gone))
-  drop_bodies(gone)
+  drop_bodies(unpack(gone))
   for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
     redis.call('HDEL', key, unpack(gone))
   end

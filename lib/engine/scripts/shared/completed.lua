@@ -8,7 +8,7 @@ local function trim_completed(now)
     over = redis.call('ZRANGE', key_completed, 0, beyond - 1)
   end
   redis.call('ZREM', key_completed, unpack(over))
-  drop_bodies(over)
+  drop_bodies(unpack(over))
   for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HDEL', key, unpack(over)) end
   return #over
 end

@@ -21,6 +21,6 @@ local function forget_traces(ids, traces)
 end
 
 local function forget(ids, traces)
-  in_steps(ids, function(...) drop_bodies({ ... }) end)
+  in_steps(ids, drop_bodies)
   forget_traces(ids, traces)
 end
