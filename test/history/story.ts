@@ -1,0 +1,148 @@
+import type { Finding } from './check.js';
+import type { AddArgs, BatchArgs, Call, RunArgs, ScheduleArgs } from './record.js';
+
+/** Everything that was done to one id of one queue. */
+export interface IdStory {
+  readonly queue: string;
+  readonly id: string;
+  readonly calls: readonly Call[];
+}
+
+/** A history, by ids and by the tags of its adds. */
+export class Story {
+  readonly ids = new Map<string, IdStory>();
+  /** The settlements of which a worker has heard, by process and run. */
+  readonly settled = new Map<string, Call>();
+  readonly adds = new Map<string, { readonly call: Call; readonly args: AddArgs }>();
+  readonly runs = new Map<string, Call[]>();
+  private readonly batches: Call[] = [];
+  private readonly schedules: Call[] = [];
+  /** Runs of jobs that a schedule made. */
+  private readonly occurrences: Call[] = [];
+  private readonly pauses: { readonly queue: string; readonly from: number; readonly to: number }[] = [];
+
+  constructor(history: readonly Call[]) {
+    for (const call of history) if (call.verb === 'schedule') this.schedules.push(call);
+    const isScheduled = ({ verb, args }: Call) =>
+      verb === 'run' && this.schedules.some((schedule) => schedule.args['tag'] === args['tag']);
+    const calls = new Map<string, Call[]>();
+    const put = (call: Call) => {
+      const key = `${call.queue} ${call.id}`;
+      const known = calls.get(key);
+      if (known) known.push(call);
+      else calls.set(key, [call]);
+    };
+    for (const call of history) {
+      this.index(call);
+      if (isScheduled(call)) this.occurrences.push(call);
+      else if (call.id !== '') put(call);
+    }
+    for (const call of history) {
+      if (call.verb !== 'clean' || call.id !== '' || call.outcome === 'error') continue;
+      if (call.outcome === 'ok') for (const id of call.value as string[]) put({ ...call, id });
+      else
+        for (const [{ queue, id }] of [...calls.values()] as [Call][])
+          if (queue === call.queue) put({ ...call, id });
+    }
+    for (const [key, list] of calls)
+      this.ids.set(key, { queue: list[0]!.queue, id: list[0]!.id, calls: list });
+    this.findPauses(history);
+  }
+
+  private index(call: Call): void {
+    if (call.verb === 'settle') this.addSettlement(call);
+    if (call.verb === 'batch') this.batches.push(call);
+    if (call.verb === 'add') {
+      const args = call.args as unknown as AddArgs;
+      this.adds.set(args.tag, { call, args });
+    }
+    if (call.verb === 'run') {
+      const { tag } = call.args as unknown as RunArgs;
+      const known = this.runs.get(tag);
+      if (known) known.push(call);
+      else this.runs.set(tag, [call]);
+    }
+  }
+
+  /** A settlement is repeated until it is answered; one that was refused may have been accepted before, unheard. */
+  private addSettlement(call: Call): void {
+    const before = this.settled.get(nameOf(call));
+    const isUnheard = before?.outcome === 'indeterminate' && call.value === 'refused';
+    if (before?.value !== 'accepted' && !isUnheard) this.settled.set(nameOf(call), call);
+  }
+
+  /** What the whole history breaks, beyond what one id does. */
+  findings(): Finding[] {
+    return [...this.outOfOrder(), ...this.ranWhilePaused(), ...this.wrongOccurrences()];
+  }
+
+  /** The first runs of a batch must begin in its order. */
+  private outOfOrder(): Finding[] {
+    return this.batches.flatMap((batch) => {
+      const { tags } = batch.args as unknown as BatchArgs;
+      const starts = tags.map((tag) => this.runs.get(tag)?.[0]?.start ?? Infinity);
+      const at = starts.findIndex((start, i) => i > 0 && start < starts[i - 1]!);
+      if (at < 0) return [];
+      const text = `${tags[at]} began before ${tags[at - 1]}, which is to run first`;
+      return [{ promise: 'ordered', queue: batch.queue, id: '', text }];
+    });
+  }
+
+  /** A queue is paused from the answer to `pause` until somebody begins to resume it. */
+  private findPauses(history: readonly Call[]): void {
+    const resumes = history.filter(({ verb }) => verb === 'resume');
+    for (const { verb, queue, outcome, start, end } of history) {
+      if (verb !== 'pause' || outcome !== 'ok' || end === null) continue;
+      // A resumption that was under way may have come after the pause.
+      const mayResume = resumes.filter(
+        (resume) => resume.queue === queue && (resume.end === null || resume.end >= start),
+      );
+      const to = Math.min(Infinity, ...mayResume.map((resume) => resume.start));
+      if (to > end) this.pauses.push({ queue, from: end, to });
+    }
+  }
+
+  private ranWhilePaused(): Finding[] {
+    const runs = [...this.runs.values()].flat().filter((run) => !this.isStale(run));
+    return runs.flatMap(({ queue, id, start, process }) => {
+      const pause = this.pauses.find((p) => p.queue === queue && start > p.from && start < p.to);
+      if (!pause) return [];
+      const text = `began in ${process} ${Math.round(start - pause.from)} ms after the answer to pause()`;
+      return [{ promise: 'paused', queue, id, text }];
+    });
+  }
+
+  /** Each occurrence of a schedule makes one job, and none is left out. */
+  private wrongOccurrences(): Finding[] {
+    const found: Finding[] = [];
+    for (const schedule of this.schedules) {
+      const { tag, every } = schedule.args as unknown as ScheduleArgs;
+      const runs = this.occurrences.filter(({ args }) => args['tag'] === tag);
+      const report = (id: string, text: string) =>
+        found.push({ promise: 'one job for each occurrence', queue: schedule.queue, id, text });
+      const ids = [...new Set(runs.map(({ id }) => id))];
+      for (const id of ids) {
+        const ends = runs.filter(
+          (run) => run.id === id && this.settled.get(nameOf(run))?.value === 'accepted',
+        );
+        if (ends.length > 1) report(id, `was ended ${ends.length} times`);
+      }
+      const times = ids.map((id) => Date.parse(id.slice(id.lastIndexOf('@') + 1))).toSorted((a, b) => a - b);
+      times.forEach((at, i) => {
+        const gap = i === 0 ? every : at - times[i - 1]!;
+        if (gap !== every) report('', `${gap} ms from one occurrence to the next instead of ${every}`);
+      });
+    }
+    return found;
+  }
+
+  /** The run of a worker that had lost its lease, or may have: it counts for nothing. */
+  isStale(run: Call): boolean {
+    return run.end === null || this.settled.get(nameOf(run))?.value === 'refused';
+  }
+}
+
+/** Of a run or of its settlement. */
+export function nameOf({ process, args }: Call): string {
+  return `${process}/${String(args['run'])}`;
+}
