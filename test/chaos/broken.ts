@@ -1,5 +1,5 @@
 import type { ConnectionOption } from '#lib/index.js';
-import { patchedClient } from '../support/patched-client.js';
+import { patchedClient, type Patch } from '../support/patched-client.js';
 import type { Broken, ChildPlan } from './plan.js';
 
 /** Settles whatever is said, held or not. */
@@ -25,9 +25,12 @@ const PATCHES: Record<Broken, Readonly<Record<string, typeof NO_FENCING>>> = {
 /** The connection of the library under test; for a run that must be found out, one that makes its engine a worse one. */
 export function connectionOf({ url, broken }: ChildPlan): ConnectionOption {
   if (!broken) return url;
-  return patchedClient(url, {
-    patch: (name, text) => replaceAll(name, text, PATCHES[broken][name] ?? []),
-  });
+  return patchedClient(url, { patch: scriptPatch(broken) });
+}
+
+/** What makes the scripts of an engine those of this worse one. */
+export function scriptPatch(broken: Broken): Patch {
+  return (name, text) => replaceAll(name, text, PATCHES[broken][name] ?? []);
 }
 
 function replaceAll(script: string, text: string, patches: typeof NO_FENCING): string {

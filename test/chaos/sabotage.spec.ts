@@ -1,14 +1,62 @@
 import { describe, expect, it } from 'vitest';
+import { patchedClient } from '../support/patched-client.js';
+import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
+import { scriptPatch } from './broken.js';
+import { SABOTAGES } from './mix/sabotage.js';
 import { shortRun } from './mix/short-run.js';
 
-const redis = useRedis();
+/*
+ * A second of mixed features, and what the checker says of its history: nothing of the engine as it is, and of one that breaks
+ * a promise that this promise is broken. Otherwise a run of chaos in which all is well would prove nothing.
+ */
+const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
 
-describe('a short run of mixed features', () => {
+const CALLS_MS = 900;
+const LEASE_MS = 400;
+
+describe('a second of mixed features', () => {
   it('breaks no promise', async () => {
-    const verdict = await shortRun({ connection: redis.url, prefix: redis.prefix, seed: 1, ms: 1_500 });
-    console.log(verdict);
+    const connections = [redis.url];
+    const verdict = await shortRun({ connections, prefix: redis.prefix, seed: 1, ms: 2_000 });
     expect(verdict.findings).toEqual([]);
-    expect(verdict.runs).toBeGreaterThan(100);
+    expect(verdict.runs).toBeGreaterThan(50);
+  });
+
+  it('breaks none where a worker loses its lease and goes on', async () => {
+    const verdict = await withSilence((url) => url);
+    expect(verdict.findings).toEqual([]);
   });
 });
+
+describe('an engine that', () => {
+  it.each(Object.entries(SABOTAGES))('%s is found out', async (_, { breaks, ms = CALLS_MS, mutate }) => {
+    const connections = [redis.url];
+    const given = { connections, prefix: redis.prefix, seed: 2, ms, drainMs: 2_500 };
+    const { findings } = await shortRun({ ...given, sabotage: mutate });
+    expect(findings.map(({ promise }) => promise)).toContain(breaks);
+  });
+
+  it('settles for a worker that has lost its lease is found out', async () => {
+    const { findings } = await withSilence((url) => patchedClient(url, { patch: scriptPatch('no-fencing') }));
+    expect(findings.map(({ promise }) => promise)).toContain('settled once');
+  });
+});
+
+/** Two processes work; the connections of one go silent for longer than its lease, and come back with all that they held. */
+async function withSilence(connect: (url: string) => string | ReturnType<typeof patchedClient>) {
+  const cut = await startCut(redis.url);
+  return shortRun({
+    connections: [connect(cut.url), connect(redis.url)],
+    prefix: redis.prefix,
+    seed: 3,
+    ms: 2_000,
+    leaseMs: LEASE_MS,
+    meanwhile: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      cut.blackhole();
+      await new Promise((resolve) => setTimeout(resolve, 3 * LEASE_MS));
+      await cut.heal();
+    },
+  });
+}

@@ -4,7 +4,6 @@ import {
   JobNotFoundError,
   WaitTimeoutError,
   WrongStateError,
-  type JobOptions,
   type Queue,
 } from '#lib/index.js';
 import type { AddArgs, Call, Verb } from '../../history/record.js';
@@ -17,6 +16,7 @@ const HOT_IDS = 8;
 /** For so long an id is among them, so that no id has a history too long to be checked. */
 const HOT_MS = 400;
 const HOUR_MS = 3_600_000;
+const BACKOFF_MS = 20;
 
 type Act = (queue: Queue, id: string) => Promise<void>;
 
@@ -76,9 +76,13 @@ export class MixedClient {
     end('ok');
   }
 
-  /** What became of a job, at the end of a run. */
-  async look(queue: string, id: string): Promise<void> {
-    await this.get(this.queues.get(queue)!, id, { final: true });
+  /** What became of every job of this history, at its end. */
+  async lookAtAll(history: readonly Call[]): Promise<void> {
+    const keys = new Set(history.flatMap(({ queue, id }) => (id === '' ? [] : [`${queue} ${id}`])));
+    for (const key of keys) {
+      const [queue, id] = key.split(' ') as [string, string];
+      if (!id.startsWith(`${SCHEDULE}@`)) await this.get(this.queues.get(queue)!, id, { final: true });
+    }
   }
 
   private act(): Act {
@@ -112,11 +116,11 @@ export class MixedClient {
     only?: MixedKind,
     more: { readonly priority?: number } = {},
   ): Promise<string> {
-    const { data, options, args } = this.job(only, { ...more, id });
+    const { tag, data, options, args } = this.job(only, { ...more, id });
     await this.call('add', queue, id, args, async () =>
       (await queue.add(data.kind, data, options)).duplicate ? 'duplicate' : 'added',
     );
-    return data.tag;
+    return tag;
   }
 
   private async addMany(queue: Queue): Promise<void> {
@@ -126,7 +130,7 @@ export class MixedClient {
     const added = queue.addBulk(jobs.map(({ data, options }) => ({ name: data.kind, data, options })));
     await Promise.all(
       jobs.map(({ options, args }, i) =>
-        this.call('add', queue, options.id!, args, async () =>
+        this.call('add', queue, options.id, args, async () =>
           (await added)[i]!.duplicate ? 'duplicate' : 'added',
         ),
       ),
@@ -197,20 +201,21 @@ export class MixedClient {
     const kind = only ?? random.pick(KINDS);
     const data: MixedData = { tag: `${this.name}.${++this.adds}`, kind, ms: random.int(1, 60) };
     const rarely = (one: number) => random.int(1, one) === 1;
-    const options = {
+    const args: AddArgs = {
+      tag: data.tag,
       retention: HOUR_MS,
       attempts: kind === 'overrun' || kind === 'hopeless' ? 2 : 3,
-      backoff: 20,
-      ...(kind === 'overrun' && { timeout: 30 }),
+      backoff: BACKOFF_MS,
       ...(only === undefined && rarely(3) && { delay: random.int(20, 400) }),
       ...(only === undefined && rarely(4) && { priority: random.int(1, 5) }),
       ...(only === undefined && rarely(10) && { expiresIn: random.int(100, 1_000) }),
-      ...given,
+      ...(given.priority !== undefined && { priority: given.priority }),
     };
-    // A list of one wait has no jitter.
-    const { id: _, ...rest } = options;
-    const args: AddArgs = { tag: data.tag, ...rest };
-    return { data, options: { ...options, backoff: [20] } satisfies JobOptions, args };
+    const { tag, ...rest } = args;
+    // A list of waits has no jitter.
+    const exact = { ...rest, id: given.id, backoff: [BACKOFF_MS] };
+    const options = kind === 'overrun' ? { ...exact, timeout: 30 } : exact;
+    return { tag, data, options, args };
   }
 
   /** Writes down a call and its answer; the errors that a call may have are answers too. */

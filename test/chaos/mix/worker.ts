@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Handle, JobAbortedError, Processor, Snooze, UnrecoverableError, type Job } from '#lib/index.js';
-import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/engine/engine.js';
+import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import type { Ending, RunValue } from '../../history/record.js';
 import type { End, Recorder } from '../../history/recorder.js';
 import { ORDERED, WEIGHTED, type MixedData } from './queues.js';
@@ -107,7 +107,8 @@ export class MixedWorker {
       case 'quick':
         return;
       case 'slow':
-        return void (await pause(ms, undefined, { signal: job.signal }));
+        await pause(ms, undefined, { signal: job.signal });
+        return;
       case 'flaky':
         if (job.attempt === 1) throw new Error('the first attempt fails');
         return;
