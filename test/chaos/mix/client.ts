@@ -15,6 +15,9 @@ import { KINDS, ORDERED, SCHEDULE, SCHEDULE_MS, type MixedData, type MixedKind }
 const HOT_IDS = 8;
 /** For so long an id is among them, so that no id has a history too long to be checked. */
 const HOT_MS = 400;
+/** Calls of one client at once, and the longest pause between two of them. */
+const WIDTH = 8;
+const PAUSE_MS = 8;
 const HOUR_MS = 3_600_000;
 const BACKOFF_MS = 20;
 
@@ -34,16 +37,17 @@ export class MixedClient {
     this.random = new Random(seed);
   }
 
-  /** So many calls at once, until it is told to stop. Never rejects but for an error that no call may answer with. */
-  async run(signal: AbortSignal, width: number, pauseMs: number): Promise<void> {
+  /** Makes so many calls, some of them at once, or as many as it can until it is told to stop. */
+  async run(calls: number, signal?: AbortSignal): Promise<void> {
+    const queues = [...this.queues.values()].filter(({ name }) => name !== ORDERED);
+    let left = calls;
     const loop = async () => {
-      while (!signal.aborted) {
-        const queue = this.random.pick([...this.queues.values()].filter(({ name }) => name !== ORDERED));
-        await this.act()(queue, this.hotId());
-        await pause(this.random.int(0, 2 * pauseMs));
+      while (left-- > 0 && !signal?.aborted) {
+        await this.act()(this.random.pick(queues), this.hotId());
+        await pause(this.random.int(0, PAUSE_MS));
       }
     };
-    await Promise.all(Array.from({ length: width }, loop));
+    await Promise.all(Array.from({ length: WIDTH }, loop));
   }
 
   async schedule(): Promise<void> {

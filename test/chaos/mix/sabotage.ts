@@ -4,8 +4,8 @@ import type { SettledRun } from '#lib/job/outcome.js';
 interface Sabotage {
   /** The promise that the checker must find broken. */
   readonly breaks: string;
-  /** How long calls must be made until it shows. */
-  readonly ms?: number;
+  /** How long it takes until it shows, in ms. */
+  readonly afterMs?: number;
   /** Makes the engine a worse one. */
   readonly mutate: (engine: QueueEngine) => void;
 }
@@ -48,7 +48,7 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
     },
   },
   'acknowledges a cancel that it does not do': {
-    breaks: 'not run after it was taken out',
+    breaks: 'linearizable',
     mutate: ({ admin }) => {
       const cancel = admin.cancel.bind(admin);
       admin.cancel = async (queue, id, reason) =>
@@ -56,7 +56,7 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
     },
   },
   'acknowledges a remove that it does not do': {
-    breaks: 'not run after it was taken out',
+    breaks: 'linearizable',
     mutate: ({ admin }) => {
       const remove = admin.remove.bind(admin);
       admin.remove = async (queue, id) =>
@@ -128,7 +128,7 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
   },
   'leaves occurrences of schedules out': {
     breaks: 'one job for each occurrence',
-    ms: 3_500,
+    afterMs: 3_500,
     mutate: ({ schedules }) => {
       const fire = schedules.fire.bind(schedules);
       let fired = 0;

@@ -20,12 +20,11 @@ export interface ShortRun {
   readonly connections: readonly ConnectionOption[];
   readonly prefix: string;
   readonly seed: number;
-  /** How long calls are made, in ms. */
-  readonly ms: number;
+  readonly calls: number;
   readonly leaseMs?: number;
   /** Makes the engine a worse one, before anything uses it. */
   readonly sabotage?: (engine: QueueEngine) => void;
-  /** Happens while calls are made. */
+  /** Happens while calls are made; the run lasts as long as it does. */
   readonly meanwhile?: () => Promise<void>;
   /** How long the queues may take to become empty, in ms. */
   readonly drainMs?: number;
@@ -33,7 +32,7 @@ export interface ShortRun {
 
 /** The mixed load of a chaos run in this one process, and what the checker says of its history. */
 export async function shortRun(given: ShortRun): Promise<Verdict> {
-  const { connections, seed, ms, meanwhile, drainMs = 20_000 } = given;
+  const { connections, seed, calls, meanwhile, drainMs = 20_000 } = given;
   const written: string[] = [];
   const recorderOf = (name: string) => {
     const at = written.push('') - 1;
@@ -47,13 +46,9 @@ export async function shortRun(given: ShortRun): Promise<Verdict> {
   const queues = new Map(MIXED.map((name) => [name, get<Queue>(getQueueToken(name))]));
   const client = new MixedClient(queues, recorderOf('c'), 'c', seed);
   await client.schedule();
-  const stop = new AbortController();
-  const running = client.run(stop.signal, 8, 4);
   // Where several work, the order in which jobs begin is not that of their claims.
   const batches = connections.length === 1 ? client.batch(12).then(() => client.batch(12)) : undefined;
-  await Promise.all([pause(ms), meanwhile?.()]);
-  stop.abort();
-  await Promise.all([running, batches]);
+  await Promise.all([client.run(calls), batches, meanwhile?.()]);
   await drained(queues, drainMs);
   await client.lookAtAll(history());
   await Promise.all(apps.map((app) => app.close()));
