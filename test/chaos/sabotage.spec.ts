@@ -15,13 +15,13 @@ import { shortRun } from './mix/short-run.js';
  */
 const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
 
-const CALLS = 700;
+const CALLS = 500;
 const LEASE_MS = 400;
 
 describe('a second of mixed features', () => {
   it('breaks no promise', async () => {
     const connections = [redis.url];
-    const verdict = await shortRun({ connections, prefix: redis.prefix, seed: 1, calls: 1_500 });
+    const verdict = await shortRun({ connections, prefix: redis.prefix, seed: 1, calls: 1_000 });
     expect(verdict.findings.filter(isPromised)).toEqual([]);
     expect(verdict.runs).toBeGreaterThan(50);
   });
@@ -62,7 +62,7 @@ async function withSilence(connect: (url: string) => ConnectionOption, seed: num
     connections: [connect(cut.url), connect(redis.url)],
     prefix: redis.prefix,
     seed,
-    calls: 1_500,
+    calls: 1_000,
     leaseMs: LEASE_MS,
     meanwhile: async () => {
       await pause(300);
