@@ -101,7 +101,7 @@ export function getQueueToken(queue: string | AnyDefinition): string {
 }
 
 /** The same for a name that is checked elsewhere. */
-export function queueToken(name: string): string {
+export function queueToken(name: unknown): string {
   // A wrong name comes this far too: it is refused at the start, with everything else that is wrong.
   return `godwit:queue:${typeof name === 'string' ? name : show(name)}`;
 }

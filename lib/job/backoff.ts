@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '../errors.js';
 import { MAX_DURATION_MS, parseDuration, type Duration } from './duration.js';
-import { unknownField } from './unknown-field.js';
+import { isThenable } from './thenable.js';
+import { fieldsOf, hasFields, unknownField } from './fields.js';
 
 /** Wait before the next attempt. A bare duration is a fixed one; a list gives each retry its own, the last one stays. */
 export type BackoffOption =
@@ -30,8 +31,11 @@ export interface ExponentialBackoff<Time> {
   readonly jitter?: number;
 }
 
-/** Called after each failed attempt with its number, from 1, and what was thrown. */
-export type BackoffFunction = (attempt: number, error: unknown) => Duration;
+/**
+ * Called after each failed attempt with its number, from 1, and what was thrown. It may return a promise, which is awaited for
+ * up to 10 s. If it fails, takes longer or returns no duration, that is logged, and the job is tried again after 1 s, 2 s, 4 s, ...
+ */
+export type BackoffFunction = (attempt: number, error: unknown) => Duration | PromiseLike<Duration>;
 
 /** A `BackoffOption` after checking, with all durations in ms. */
 export type CheckedBackoff = StoredBackoff | BackoffFunction;
@@ -50,8 +54,7 @@ export function checkBackoff(option: unknown, path: string): CheckedBackoff {
   if (typeof option === 'number' || typeof option === 'string') return parseDuration(option, path);
   if (typeof option === 'function') return option as BackoffFunction;
   if (Array.isArray(option)) return checkList(option, path);
-  if (typeof option === 'object' && option !== null)
-    return checkCurve(option as Record<string, unknown>, path);
+  if (hasFields(option)) return checkCurve(option, path);
   throw new InvalidOptionError(
     path,
     "a duration, a list of durations, { type: 'fixed' | 'exponential', delay } or a function",
@@ -67,10 +70,8 @@ function checkList(list: readonly unknown[], path: string): readonly number[] {
   return Array.from(list, (duration, at) => parseDuration(duration, `${path}[${at}]`));
 }
 
-function checkCurve(
-  option: Record<string, unknown>,
-  path: string,
-): FixedBackoff<number> | ExponentialBackoff<number> {
+function checkCurve(given: object, path: string): FixedBackoff<number> | ExponentialBackoff<number> {
+  const option = Object.fromEntries(fieldsOf(given, EXPONENTIAL_FIELDS));
   const { type } = option;
   if (type !== 'fixed' && type !== 'exponential') {
     throw new InvalidOptionError(`${path}.type`, "'fixed' or 'exponential'", type);
@@ -107,14 +108,15 @@ function checkNumber(value: unknown, min: number, max: number, path: string): nu
  * Exponential is `min(max, delay * factor^(attempt - 1))`, with jitter taken off as in BullMQ: evenly spread over
  * `[wait * (1 - jitter), wait]`, so that jobs that failed together do not come back together.
  *
- * @throws {InvalidOptionError} where an own function returns no duration, and whatever it throws.
+ * @returns a promise only for an own function that returns one; it rejects as this throws.
+ * @throws {InvalidOptionError} if an own function returns no duration, and whatever it throws.
  */
 export function backoffDelay(
   option: CheckedBackoff,
   attempt: number,
   error: unknown,
   random: () => number = Math.random,
-): number {
+): number | Promise<number> {
   if (typeof option === 'number') return option;
   if (typeof option === 'function') return ownDelay(option, attempt, error);
   if (isList(option)) return option[Math.min(attempt, option.length) - 1]!;
@@ -135,8 +137,12 @@ function withJitter(wait: number, jitter: number | undefined, random: () => numb
 }
 
 /** Computed numbers come with fractions and without end: they are rounded and capped, where a typed one is refused. */
-function ownDelay(backoff: BackoffFunction, attempt: number, error: unknown): number {
+function ownDelay(backoff: BackoffFunction, attempt: number, error: unknown): number | Promise<number> {
   const wait = backoff(attempt, error);
+  return isThenable(wait) ? Promise.resolve(wait).then(wholeDelay) : wholeDelay(wait);
+}
+
+function wholeDelay(wait: unknown): number {
   const whole = typeof wait === 'number' && wait >= 0 ? Math.min(Math.round(wait), MAX_DURATION_MS) : wait;
   return parseDuration(whole, 'what the backoff function returned');
 }

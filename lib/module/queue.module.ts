@@ -1,10 +1,17 @@
 import { Module, type DynamicModule, type ModuleMetadata, type Provider, type Type } from '@nestjs/common';
 import { QUEUE_HANDLES, ROOT_OPTIONS, namedRootToken, queueToken } from '../decorators/metadata.js';
-import { BootstrapError } from '../errors.js';
+import { BootstrapError, InvalidOptionError } from '../errors.js';
 import { QueueEvents } from '../events/queue-events.js';
 import { QueueInspector } from '../inspect/queue-inspector.js';
 import type { DispatcherOptions } from '../options/dispatcher-options.js';
-import type { QueueModuleOptions, QueueOptions } from '../options/module-options.js';
+import { hasFields, unknownField } from '../job/fields.js';
+import { copyFields } from '../options/check.js';
+import {
+  MODULE_OPTION_NAMES,
+  QUEUE_OPTION_NAMES,
+  type QueueModuleOptions,
+  type QueueOptions,
+} from '../options/module-options.js';
 import type { NamedModuleOptions } from '../options/named-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './core.module.js';
@@ -111,9 +118,11 @@ export class QueueModule {
    */
   static forRoot(key: string, options: NamedModuleOptions & VisibilityOptions): DynamicModule;
   static forRoot(...args: [options?: unknown] | [key: string, options: unknown]): DynamicModule {
-    const { token, rest } = rootOf(args);
-    const { isGlobal, ...given } = (rest ?? {}) as QueueModuleOptions & VisibilityOptions;
-    return root(token, isGlobal, [], [{ provide: token, useValue: given }]);
+    const { token, rest, place } = rootOf(args);
+    // Whatever is no object is refused at bootstrap, together with all other faults.
+    if (!hasFields(rest)) return root(token, true, [], [{ provide: token, useValue: rest }]);
+    const { isGlobal, ...given } = copyFields(rest, place, [...MODULE_OPTION_NAMES, 'isGlobal']);
+    return root(token, visibility(isGlobal, place), [], [{ provide: token, useValue: given }]);
   }
 
   /**
@@ -137,9 +146,10 @@ export class QueueModule {
    */
   static forRootAsync(key: string, options: NamedModuleAsyncOptions): DynamicModule;
   static forRootAsync(...args: [options: unknown] | [key: string, options: unknown]): DynamicModule {
-    const { token, rest } = rootOf(args);
-    const options = rest as QueueModuleAsyncOptions;
-    return root(token, options.isGlobal, options.imports ?? [], asyncRootProviders(token, options));
+    const { token, rest, place } = rootOf(args, 'forRootAsync');
+    const options = asyncOptions<QueueModuleAsyncOptions>(rest, place, ASYNC_ROOT_FIELDS);
+    const isGlobal = visibility(options.isGlobal, place);
+    return root(token, isGlobal, options.imports ?? [], asyncRootProviders(token, options));
   }
 
   /**
@@ -151,11 +161,12 @@ export class QueueModule {
    */
   static registerQueue(...queues: (QueueOptions & ConfigKeyOption)[]): DynamicModule {
     return registration(
-      queues.map(({ configKey, ...options }) => ({
-        name: options.name,
-        configKey,
-        useFactory: () => options,
-      })),
+      queues.map((queue: unknown) => {
+        if (!hasFields(queue)) return { name: undefined, useFactory: () => queue };
+        const known = [...QUEUE_OPTION_NAMES, 'configKey'];
+        const { configKey, ...options } = copyFields(queue, 'registerQueue()', known);
+        return { name: options['name'], configKey, useFactory: () => options };
+      }),
     );
   }
 
@@ -170,7 +181,11 @@ export class QueueModule {
    * })
    */
   static registerQueueAsync(...queues: QueueAsyncOptions[]): DynamicModule {
-    return registration(queues);
+    return registration(
+      queues.map((queue) =>
+        asyncOptions<QueueAsyncOptions>(queue, 'registerQueueAsync()', ASYNC_QUEUE_FIELDS),
+      ),
+    );
   }
 
   /**
@@ -197,8 +212,14 @@ export class QueueModule {
    * })
    */
   static registerDispatcherAsync(...dispatchers: DispatcherAsyncOptions[]): DynamicModule {
-    const { providers, tokens } = dispatcherProviders(dispatchers);
-    const imports = [QueueCoreModule, ...dispatchers.flatMap((one) => one.imports ?? [])];
+    const given = dispatchers.map((dispatcher) =>
+      asyncOptions<DispatcherAsyncOptions>(dispatcher, 'registerDispatcherAsync()', [
+        ...ASYNC_FIELDS,
+        'name',
+      ]),
+    );
+    const { providers, tokens } = dispatcherProviders(given);
+    const imports = [QueueCoreModule, ...given.flatMap((one) => one.imports ?? [])];
     return { module: QueueModule, imports, providers, exports: tokens };
   }
 }
@@ -211,16 +232,49 @@ export const coreViews = [
   { provide: QueueInspector, inject: [QueueCore], useFactory: (core: QueueCore) => core.inspector },
 ];
 
+const ASYNC_FIELDS = ['imports', 'inject', 'useFactory'];
+const ASYNC_QUEUE_FIELDS = [...ASYNC_FIELDS, 'name', 'configKey'];
+const ASYNC_ROOT_FIELDS = [...ASYNC_FIELDS, 'isGlobal', 'useClass', 'useExisting'];
+
 /** `forRoot(options)` and `forRoot(key, options)`. */
-function rootOf(args: readonly unknown[]): { token: string; rest: unknown } {
+function rootOf(
+  args: readonly unknown[],
+  method = 'forRoot',
+): { readonly token: string; readonly rest: unknown; readonly place: string } {
   const [first, second] = args;
   const isNamed = args.length > 1 || typeof first === 'string';
-  return isNamed ? { token: namedRootToken(first), rest: second } : { token: ROOT_OPTIONS, rest: first };
+  if (!isNamed) return { token: ROOT_OPTIONS, rest: first === undefined ? {} : first, place: `${method}()` };
+  // Null, not undefined: options that were forgotten are not a `forRoot` that is missing.
+  return { token: namedRootToken(first), rest: second ?? null, place: `${method}('${String(first)}')` };
+}
+
+/** The options of an asynchronous registration: they are needed to make providers, so what is wrong is said at once. */
+function asyncOptions<Options extends object>(
+  value: unknown,
+  place: string,
+  known: readonly string[],
+): Options {
+  const options = copyFields(value, place, known);
+  for (const name of Object.keys(options)) if (!known.includes(name)) throw unknownField(place, name, known);
+  for (const name of ['imports', 'inject']) {
+    const list = options[name];
+    if (list !== undefined && !Array.isArray(list))
+      throw new InvalidOptionError(`${place}.${name}`, 'a list', list);
+  }
+  const { useFactory } = options;
+  if (useFactory !== undefined ? typeof useFactory !== 'function' : !known.includes('useClass'))
+    throw new InvalidOptionError(`${place}.useFactory`, 'a function that makes the options', useFactory);
+  return options as Options;
+}
+
+function visibility(isGlobal: unknown, place: string): boolean {
+  if (isGlobal === undefined || typeof isGlobal === 'boolean') return isGlobal ?? true;
+  throw new InvalidOptionError(`${place}.isGlobal`, 'true or false', isGlobal);
 }
 
 function root(
   token: string,
-  isGlobal = true,
+  isGlobal: boolean,
   imports: NonNullable<ModuleMetadata['imports']>,
   providers: Provider[],
 ): DynamicModule {
@@ -269,10 +323,17 @@ function rootToken(configKey: unknown): string {
   return configKey === undefined ? ROOT_OPTIONS : namedRootToken(configKey);
 }
 
-function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
+/** A registration before its name and key are checked. */
+interface GivenQueue extends Pick<QueueAsyncOptions, 'imports' | 'inject'> {
+  readonly name: unknown;
+  readonly configKey?: unknown;
+  readonly useFactory: (...injected: any[]) => unknown;
+}
+
+function registration(queues: readonly GivenQueue[]): DynamicModule {
   const providers: Provider[] = [];
   // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
-  const registered = new Map<string, symbol[]>();
+  const registered = new Map<unknown, symbol[]>();
   for (const { name, configKey, inject = [], useFactory } of queues) {
     const token = Symbol(queueToken(name));
     registered.set(name, [...(registered.get(name) ?? []), token]);
@@ -280,7 +341,7 @@ function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
       provide: token,
       inject: [QueueRegistry, { token: rootToken(configKey), optional: true }, ...inject],
       useFactory: async (registry: QueueRegistry, config: unknown, ...injected: unknown[]) => {
-        registry.register({ ...(await useFactory(...injected)), name }, { key: configKey, given: config });
+        registry.register(name, await useFactory(...injected), { key: configKey, given: config });
         return name;
       },
     });
@@ -290,7 +351,7 @@ function registration(queues: readonly QueueAsyncOptions[]): DynamicModule {
       provide: queueToken(name),
       inject: [QueueRegistry, QUEUE_HANDLES, ...tokens],
       useFactory: (registry: QueueRegistry, handleOf: (queue: string) => unknown) =>
-        registry.has(name) ? handleOf(name) : undefined,
+        typeof name === 'string' && registry.has(name) ? handleOf(name) : undefined,
     });
   }
   return {

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual, inspect } from 'node:util';
 import type { QueueLimits } from '../contract/queue-limits.js';
-import { QueueConflictError, UnknownQueueError, show } from '../errors.js';
+import { InvalidOptionError, QueueConflictError, UnknownQueueError, show } from '../errors.js';
+import { hasFields } from '../job/fields.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
-import { collectFaults, rule } from '../options/check.js';
+import { collectFaults, copyFields, rule } from '../options/check.js';
 import {
   checkPlainName,
+  QUEUE_OPTION_NAMES,
   resolveQueueOptions,
   type QueueOptions,
   type ResolvedModuleOptions,
@@ -45,29 +47,40 @@ export class QueueRegistry {
   /**
    * Adds a queue, or meets it again.
    *
+   * @param options What was given with its name, or made by its factory.
    * @param root Its configuration: key, and what its `forRoot` was given, undefined where there is none.
    */
-  register(given: QueueOptions, root: { readonly key: string | undefined; readonly given: unknown }): void {
-    const config = root.key ?? '';
+  register(name: unknown, options: unknown, root: { readonly key: unknown; readonly given: unknown }): void {
+    const queue = typeof name === 'string' ? name : show(name);
+    const config = (root.key ?? '') as string;
     // What takes the place of the store needs no configuration.
-    if (root.given === undefined && !this.substitute) {
-      this.faults.push(missingRoot(given.name, root.key));
-      this.refused.add(given.name);
-      return;
-    }
+    if (root.given === undefined && !this.substitute)
+      return this.refuse(queue, [missingRoot(queue, root.key)]);
+    if (!hasFields(options))
+      return this.refuse(queue, [faultOfFactory(name === undefined ? undefined : queue, options).message]);
     if (root.key !== undefined)
-      this.configure(root.key, this.substitute ? this.substitute.namedOptions(root.given) : root.given);
+      this.configure(config, this.substitute ? this.substitute.namedOptions(root.given) : root.given);
+    const given = copyFields(options, `registerQueue('${queue}')`, QUEUE_OPTION_NAMES);
+    if (given['name'] !== undefined && given['name'] !== name)
+      return this.refuse(queue, [otherName(queue, given['name']).message]);
+    const named = { ...given, name } as QueueOptions;
     const { value: resolved, faults } = collectFaults((report) =>
-      resolveQueueOptions(given, this.settingsOf(config), report),
+      resolveQueueOptions(named, this.settingsOf(config), report),
     );
-    if (faults.length > 0) {
-      this.faults.push(...faults);
-      this.refused.add(given.name);
-      return;
-    }
+    if (faults.length > 0) return this.refuse(queue, faults);
+    this.add({ config, given: named, resolved, limits: limitsOf(resolved) });
+  }
+
+  private refuse(queue: string, faults: readonly string[]): void {
+    this.faults.push(...faults);
+    this.refused.add(queue);
+  }
+
+  private add(registration: Registration): void {
+    const { config, given, resolved } = registration;
     const first = this.queues.get(given.name);
     if (first === undefined) {
-      this.queues.set(given.name, { config, given, resolved, limits: limitsOf(resolved) });
+      this.queues.set(given.name, registration);
     } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
       this.faults.push(
         new QueueConflictError(given.name, showOptions(keyed(first)), showOptions(keyed({ config, given })))
@@ -151,6 +164,18 @@ function showOptions({ name: _, ...options }: QueueOptions & { readonly configKe
 
 function keyed({ config, given }: Pick<Registration, 'config' | 'given'>) {
   return config === '' ? given : { ...given, configKey: config };
+}
+
+function faultOfFactory(queue: string | undefined, options: unknown): InvalidOptionError {
+  if (queue === undefined) return new InvalidOptionError('registerQueue()', 'an object', options);
+  const place = `what useFactory of registerQueueAsync('${queue}') returns`;
+  return new InvalidOptionError(place, 'an object of options', options);
+}
+
+function otherName(queue: string, name: unknown): InvalidOptionError {
+  const place = `registerQueueAsync('${queue}').useFactory`;
+  const message = `${place} returns the name ${show(name)}; leave it out, the queue has its name already`;
+  return new InvalidOptionError(place, 'a function that returns no name', name, message);
 }
 
 function missingRoot(queue: string, key: unknown): string {

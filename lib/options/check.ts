@@ -1,7 +1,7 @@
 import { GodwitError, InvalidOptionError } from '../errors.js';
 import { MAX_DURATION_MS, parseDuration } from '../job/duration.js';
 import { pathText, type Path } from '../job/path.js';
-import { unknownField } from '../job/unknown-field.js';
+import { fieldsOf, hasFields, unknownField } from '../job/fields.js';
 
 /** Told of every fault: it throws where the first one ends the call, or collects where all are wanted. */
 export type Report = (fault: GodwitError) => void;
@@ -94,7 +94,7 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
 ): Rule<Shaped<Fields>> {
   const known = Object.keys(fields);
   return (value, path, report) => {
-    const entries = readEntries(value, path, report);
+    const entries = readEntries(value, path, known, report);
     if (entries === undefined) return undefined;
     const shaped: Record<string, unknown> = {};
     for (const [key, given] of entries) {
@@ -111,12 +111,31 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
   };
 }
 
-const readEntries = rule((value, path): [string, unknown][] => {
-  if (typeof value !== 'object' || value === null || readable(value, path, () => Array.isArray(value))) {
-    throw new InvalidOptionError(path, 'an object', value);
+/** The fields of an object of options by name, each read once: see `fieldsOf`. */
+function readEntries(
+  value: unknown,
+  path: string,
+  known: readonly string[],
+  report: Report,
+): [string, unknown][] | undefined {
+  let phrase = 'an object';
+  try {
+    if (hasFields(value)) return fieldsOf(value, known);
+  } catch {
+    phrase = 'something that can be read';
   }
-  return readable(value, path, () => Object.entries(value));
-});
+  return fail(path, phrase, value, report);
+}
+
+/**
+ * A plain copy of an object of options, with what its class defines. Fields that are not known are in it too, and are refused
+ * by whoever reads the copy.
+ *
+ * @throws {InvalidOptionError}
+ */
+export function copyFields(value: unknown, path: string, known: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(readEntries(value, path, known, refuse)!);
+}
 
 /** The items of a list, or the one that was given without a list around it. */
 export function oneOrSeveral(value: unknown, path: string): readonly unknown[] {

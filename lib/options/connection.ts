@@ -1,6 +1,6 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
-import { unknownField } from '../job/unknown-field.js';
+import { unknownField } from '../job/fields.js';
 
 /** One node of a Redis Cluster. */
 export interface ClusterNode {

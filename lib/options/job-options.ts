@@ -70,7 +70,7 @@ export const POLICY_FIELDS = {
   expiresIn: field('expiresInMs', duration(1)),
 } as const;
 
-const readJobOptions = shape({
+const JOB_FIELDS = {
   ...POLICY_FIELDS,
   id: field('id', checkJobId),
   delay: field('delayMs', duration()),
@@ -78,7 +78,12 @@ const readJobOptions = shape({
   priority: field('priority', integer(0, MAX_PRIORITY)),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
-});
+} as const;
+
+/** What `add` takes as options. */
+export const JOB_OPTION_NAMES: readonly string[] = Object.keys(JOB_FIELDS);
+
+const readJobOptions = shape(JOB_FIELDS);
 
 /**
  * Checks what was given to `add`. Without options the answer is one shared frozen object.

@@ -251,7 +251,7 @@ const QUEUE_FIELDS = {
   durability: field('durability', readDurability),
 } as const;
 
-const readModule = shape({
+const MODULE_FIELDS = {
   ...QUEUE_FIELDS,
   connection: field('connection', rule(checkConnection)),
   prefix: field('prefix', rule(checkPlainName)),
@@ -275,8 +275,14 @@ const readModule = shape({
   enhancers: field('enhancers', shape({ global: field('global', rule(checkEnhancerKinds)) })),
   wrap: field('wrap', rule(readWrap)),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
-});
+} as const;
 
+/** What `forRoot` takes as options. */
+export const MODULE_OPTION_NAMES: readonly string[] = Object.keys(MODULE_FIELDS);
+/** What `registerQueue` takes as options. */
+export const QUEUE_OPTION_NAMES: readonly string[] = [...Object.keys(QUEUE_FIELDS), 'name'];
+
+const readModule = shape(MODULE_FIELDS);
 const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) });
 
 const readName = rule(checkQueueName);

@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../errors.js';
+import { fieldsOf, hasFields } from '../job/fields.js';
 import { readable, type Report } from './check.js';
 import {
   resolveModuleOptions,
@@ -41,9 +42,9 @@ export function resolveNamedOptions(
 ): ResolvedModuleOptions {
   const path = `forRoot('${key}')`;
   const own = resolveModuleOptions(given as QueueModuleOptions, report, path);
-  if (typeof given === 'object' && given !== null) {
-    for (const name of readable(given, path, () => Object.keys(given))) {
-      if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, given[name as never]));
+  if (hasFields(given)) {
+    for (const [name, value] of readable(given, path, () => fieldsOf(given, Object.keys(OF_PROCESS)))) {
+      if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, value));
     }
   }
   const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;

@@ -1,4 +1,5 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
+import { unknownField } from '../job/fields.js';
 import { readable } from '../options/check.js';
 import { addResult, type AddResult } from './add-result.js';
 import {
@@ -38,14 +39,19 @@ export async function addInChunks(
   return results;
 }
 
-/** @throws {InvalidOptionError} unless it is a list of objects. */
-export function checkEntries<Entry>(entries: readonly Entry[]): readonly Entry[] {
+/** @throws {InvalidOptionError} unless it is a list of objects with these fields and no others. */
+export function checkEntries<Entry>(entries: readonly Entry[], known: readonly string[]): readonly Entry[] {
   return readable(entries, 'addBulk()', () => {
     if (!Array.isArray(entries)) throw new InvalidOptionError('addBulk()', 'a list of jobs', entries);
     for (let i = 0; i < entries.length; i++) {
       const entry: unknown = entries[i];
       if (typeof entry !== 'object' || entry === null)
-        throw new InvalidOptionError(entryPath(i), 'an object with name and data', entry);
+        throw new InvalidOptionError(
+          entryPath(i),
+          `an object with ${known.slice(0, -1).join(' and ')}`,
+          entry,
+        );
+      for (const field in entry) if (!known.includes(field)) throw unknownField(entryPath(i), field, known);
     }
     return entries;
   });

@@ -9,6 +9,9 @@ import type { BulkItem, BulkJob } from './add-arguments.js';
 import { checkEntries, entryPath, naming, namingEntry } from './bulk.js';
 import { makeDefinedJob, makeJob, type JobRequest, type MadeJob } from './job-maker.js';
 
+const ENTRY_FIELDS = ['name', 'data', 'options'];
+const ITEM_FIELDS = ['data', 'options'];
+
 /** Makes the jobs of one queue of what its handle was given. */
 export class JobFactory {
   constructor(
@@ -33,7 +36,7 @@ export class JobFactory {
     const job = this.ownDefinition(given, 'addBulk()');
     const now = this.now();
     return Promise.all(
-      checkEntries(items).map((item, i) =>
+      checkEntries(items, ITEM_FIELDS).map((item, i) =>
         namingEntry(i, async () => {
           const path = entryPath(i);
           const request = readable(item, path, () => ({ data: item.data, options: item.options }));
@@ -46,7 +49,7 @@ export class JobFactory {
   /** Of any names. */
   ofEntries(jobs: readonly BulkJob[]): readonly MadeJob[] {
     const now = this.now();
-    const entries = checkEntries(jobs);
+    const entries = checkEntries(jobs, ENTRY_FIELDS);
     const made: MadeJob[] = [];
     const path = () => entryPath(made.length);
     try {

@@ -16,8 +16,8 @@ import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted, faultOfText } from '../job/text.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
-import type { JobOptions } from '../options/job-options.js';
-import { field, integer, readable, refuse, shape, duration, oneOf } from '../options/check.js';
+import { JOB_OPTION_NAMES, type JobOptions } from '../options/job-options.js';
+import { copyFields, field, integer, refuse, shape, duration, oneOf } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
@@ -48,6 +48,7 @@ export type PrepareWait = (queue: string, id: string) => EndWait;
 const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
 const DEFAULT_WAIT = '30s';
+const WAIT_OPTION_NAMES = [...JOB_OPTION_NAMES, 'waitTimeout'];
 /** How long the result of an awaited job is kept at least, for readers whose events were lost. */
 const WAITED_RETENTION = 60_000;
 
@@ -166,11 +167,11 @@ export class Queue<Jobs = any> {
     options?: WaitOptions,
   ): Promise<ResultOf<Definition>>;
   async addAndWait(job: string | AnyDefinition, data: unknown, options: WaitOptions = {}): Promise<any> {
-    if (typeof options !== 'object' || options === null)
-      throw new InvalidOptionError('addAndWait().options', 'an object', options);
-    const { waitTimeout = DEFAULT_WAIT, ...rest } = readable(options, 'addAndWait().options', () => ({
-      ...options,
-    }));
+    const { waitTimeout = DEFAULT_WAIT, ...rest } = copyFields(
+      options,
+      'addAndWait().options',
+      WAIT_OPTION_NAMES,
+    ) as WaitOptions;
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
     const asked =
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');

@@ -1,8 +1,8 @@
 import { encodePayload } from '../job/payload.js';
 import { checkJobName } from '../job/job-id.js';
 import { InvalidOptionError } from '../errors.js';
-import { readable, refuse, shape, field } from '../options/check.js';
-import { checkJobOptions, type CheckedJobOptions } from '../options/job-options.js';
+import { copyFields, field, readable, refuse, shape } from '../options/check.js';
+import { checkJobOptions, JOB_OPTION_NAMES, type CheckedJobOptions } from '../options/job-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
 import { withoutOwner } from '../contract/declaration-verbs.js';
@@ -73,7 +73,10 @@ export function makeSchedule(
   checkTemplateOptions(options, `${place}.options`);
   const dataJson = encodePayload(data, `${place}.data`, maxPayloadBytes);
   const given = readable(givenRule, `${path}.rule`, () => plainRule(givenRule as Record<string, unknown>));
-  const optionsJson = readable(options, `${place}.options`, () => JSON.stringify(options));
+  const optionsJson =
+    options === undefined
+      ? undefined
+      : JSON.stringify(copyFields(options, `${place}.options`, JOB_OPTION_NAMES));
   const record =
     `{"v":${VERSION},"rule":${JSON.stringify(given)},"template":{"name":${JSON.stringify(name)},` +
     `"data":${dataJson}${optionsJson === undefined ? '' : `,"options":${optionsJson}`}}}`;

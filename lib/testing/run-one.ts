@@ -3,8 +3,8 @@ import { readProcessorMark } from '../decorators/metadata.js';
 import { InvalidOptionError } from '../errors.js';
 import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import { quoted } from '../job/text.js';
-import { integer, refuse } from '../options/check.js';
-import type { JobOptions } from '../options/job-options.js';
+import { copyFields, integer, refuse } from '../options/check.js';
+import { JOB_OPTION_NAMES, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { makeDefinedJob, makeJob } from '../producer/job-maker.js';
 import type { HandlerEntry } from '../worker/handler.js';
@@ -32,6 +32,7 @@ export interface RunRequest {
   readonly options: RunOptions;
 }
 
+const RUN_OPTION_NAMES = [...JOB_OPTION_NAMES, 'attempt', 'signal'];
 const checkAttempt = integer(1, 1_000_000);
 
 /** Reads the arguments of `run(definition, data, options)` and of `run(where, job, data, options)`. */
@@ -46,9 +47,7 @@ export function readRun(args: readonly unknown[]): RunRequest {
 }
 
 function optionsOf(given: unknown): RunOptions {
-  if (given === undefined) return {};
-  if (typeof given === 'object' && given !== null) return given;
-  throw new InvalidOptionError('run().options', 'an object', given);
+  return given === undefined ? {} : copyFields(given, 'run().options', RUN_OPTION_NAMES);
 }
 
 /** Runs one handler on the way of a claimed job, with nothing stored. Resolves with what it returned, rejects with what it threw. */

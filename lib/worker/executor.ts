@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { messageOf } from '../errors/thrown.js';
-import type { KeptResult } from '../job/outcome.js';
+import type { KeptResult, Outcome } from '../job/outcome.js';
 import { encodeResult } from '../job/payload.js';
 import { isThenable } from '../job/thenable.js';
 import { validatePayload } from '../job/validate.js';
@@ -9,7 +9,7 @@ import { jobText } from './job-text.js';
 import { obeys, type HandlerEntry } from './handler.js';
 import type { Run } from './run.js';
 import { followStream, isObservable } from './stream.js';
-import { verdictOf } from './verdict.js';
+import { RELEASED, verdictOf } from './verdict.js';
 
 /**
  * One run from start to outcome: time limit → schema → handler → what it returned or threw → outcome → `ended`, exactly once.
@@ -87,7 +87,17 @@ export class Executor {
       if (!obeys(run, error)) this.tooLate(run, 'failed', handler);
       return;
     }
-    run.outcome = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
+    const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
+    if (!(verdict instanceof Promise)) return this.end(run, verdict);
+    run.stopTimer();
+    void verdict.then((outcome) => {
+      // It may have lost its job meanwhile, or been cancelled.
+      if (!run.closed) this.end(run, run.aborted?.reason === 'cancelled' ? RELEASED : outcome);
+    });
+  }
+
+  private end(run: Run, outcome: Outcome): void {
+    run.outcome = outcome;
     this.close(run);
   }
 
@@ -120,7 +130,7 @@ export class Executor {
 
   private badBackoff(run: Run, error: unknown, delayMs: number): void {
     this.logger.warn(
-      `${jobText(run.queue, run.id)}: its backoff cannot be told, trying again in ${delayMs} ms: ${messageOf(error)}`,
+      `${jobText(run.queue, run.id)}: its backoff function failed, trying again in ${delayMs} ms: ${messageOf(error)}`,
     );
   }
 

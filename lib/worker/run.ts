@@ -83,6 +83,11 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
   /** From now on nothing the handler says is heard. */
   close(): void {
     this.closed = true;
+    this.stopTimer();
+  }
+
+  /** It is over, and cannot time out any more. */
+  stopTimer(): void {
     if (this.timer) clearTimeout(this.timer);
   }
 

@@ -8,6 +8,8 @@ import type { Run } from './run.js';
 
 const MAX_MESSAGE = 4096;
 const MAX_STACK = 16_384;
+/** How long an asynchronous backoff function may take. */
+const MAX_BACKOFF_MS = 10_000;
 
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
 const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
@@ -21,8 +23,11 @@ export const UNSTARTED = { kind: 'released' } as const satisfies Outcome;
 /** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
 export type OnBadBackoff = (error: unknown, delayMs: number) => void;
 
-/** What a thrown value means for the job: later, again, dead, or as if nothing had been. Never throws, whatever was thrown. */
-export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome {
+/**
+ * What a thrown value means for the job: later, again, dead, or as if nothing had been. A promise only if the author's backoff
+ * function returns one. Never throws or rejects, whatever was thrown.
+ */
+export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome | Promise<Outcome> {
   // Whatever it says: the store ends a job that was cancelled, and nobody else knows that for sure.
   if (run.aborted?.reason === 'cancelled') return RELEASED;
   const code = read(thrown, 'code');
@@ -35,8 +40,11 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   // Told to stop at once, it did: that the application ends is no fault of the job.
   if (run.aborted?.reason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
+  const retried = (delayMs: number): Outcome => {
+    return { kind: 'retried', delayMs, failure, priority: run.priority, counted: true };
+  };
   const delayMs = delayOf(run, thrown, onBadBackoff);
-  return { kind: 'retried', delayMs, failure, priority: run.priority, counted: true };
+  return typeof delayMs === 'number' ? retried(delayMs) : delayMs.then(retried);
 }
 
 /** A job that cannot be run at all: no handler has seen it, so no attempt is counted. */
@@ -59,13 +67,32 @@ function isFinal(code: unknown): boolean {
 }
 
 /** The backoff may be a function of the author; if it throws or answers nonsense, the job must not pay for it. */
-function delayOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): number {
-  try {
-    return backoffDelay(run.policy.backoff, run.attempt, thrown);
-  } catch (error) {
+function delayOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): number | Promise<number> {
+  const withoutIt = (error: unknown) => {
     const delayMs = 1000 * 2 ** Math.min(run.attempt - 1, 12);
     onBadBackoff(error, delayMs);
     return delayMs;
+  };
+  try {
+    const delayMs = backoffDelay(run.policy.backoff, run.attempt, thrown);
+    return typeof delayMs === 'number' ? delayMs : inTime(delayMs).catch(withoutIt);
+  } catch (error) {
+    return withoutIt(error);
+  }
+}
+
+async function inTime(delayMs: Promise<number>): Promise<number> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`it did not answer within ${MAX_BACKOFF_MS} ms`)),
+      MAX_BACKOFF_MS,
+    );
+  });
+  try {
+    return await Promise.race([delayMs, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -61,6 +61,31 @@ export const cases: Case[] = [
     ({ producer }) => producer.addBulk('nowhere', []),
   ],
   [
+    'a misspelt field of an entry',
+    OPTION,
+    'addBulk()[1].opts is not an option; the options are name, data, options',
+    ({ queue }) =>
+      queue.addBulk([{ name: 'a', data: 1 }, { name: 'a', data: 1, opts: { delay: 5 } } as never]),
+  ],
+  [
+    'an unknown field of an item of a definition',
+    OPTION,
+    'addBulk()[0].name is not an option; the options are data, options',
+    ({ queue }) => queue.addBulk(welcome, [{ name: 'a', data: { to: 'a@b.cd', times: 1 } } as never]),
+  ],
+  [
+    'a misspelt option on a prototype',
+    OPTION,
+    'add().options.dealy is not an option; did you mean delay?',
+    withOptions(Object.create({ dealy: 5 })),
+  ],
+  [
+    'options that are a promise',
+    OPTION,
+    'add().options must be an object',
+    withOptions(Promise.resolve({ delay: 5 })),
+  ],
+  [
     'an unknown queue to wait for',
     'GODWIT_UNKNOWN_QUEUE',
     "queue 'nowhere' is not",

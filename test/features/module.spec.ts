@@ -198,11 +198,56 @@ describe('registerQueue and registerQueueAsync', () => {
     expect(app.get<Queue>(getQueueToken('email')).name).toBe('email');
   });
 
-  it('keep the name that stands outside the factory', async () => {
-    const useFactory = () => ({ name: 'other' }) as object;
+  it.each([
+    [
+      undefined,
+      "what useFactory of registerQueueAsync('email') returns must be an object of options, got undefined",
+    ],
+    [null, 'must be an object of options, got null (null)'],
+    ['fast', 'must be an object of options, got "fast" (string)'],
+    [{ name: 'other' }, 'returns the name "other" (string); leave it out'],
+  ])('refuse a factory that returns %j', async (returned, message) => {
+    const useFactory = () => returned as object;
     const queue = QueueModule.registerQueueAsync({ name: 'email', useFactory });
-    const { app } = await compileApp({ imports: [QueueModule.forRoot(), queue] });
-    expect(app.get(QueueRegistry).names()).toEqual(['email']);
+    expect(await faultsOf({ imports: [QueueModule.forRoot(), queue] })).toEqual([
+      expect.stringContaining(message),
+    ]);
+  });
+
+  it.each([
+    [
+      'a misspelt field',
+      { name: 'email', usefactory: () => ({}) },
+      'usefactory is not an option; did you mean useFactory?',
+    ],
+    ['no factory', { name: 'email' }, 'useFactory must be a function that makes the options, got undefined'],
+    [
+      'an inject that is no list',
+      { name: 'email', inject: 'x', useFactory: () => ({}) },
+      'inject must be a list',
+    ],
+    ['null', null, 'registerQueueAsync() must be an object, got null'],
+  ])('refuse at once %s of registerQueueAsync', (_, options, message) => {
+    expect(() => QueueModule.registerQueueAsync(options as never)).toThrow(message);
+  });
+
+  it('take options of a class with getters', async () => {
+    class Email {
+      readonly name = 'email';
+      get maxPayloadBytes() {
+        return 10;
+      }
+    }
+    class Root {
+      get prefix() {
+        return 'shop';
+      }
+    }
+    const imports = [QueueModule.forRoot(new Root()), QueueModule.registerQueue(new Email())];
+    const { app, init } = await compileApp({ imports });
+    await init();
+    expect(app.get(QueueRegistry).optionsOf('email')).toMatchObject({ maxPayloadBytes: 10 });
+    expect(app.get(QueueRegistry).settingsOf('')).toMatchObject({ prefix: 'shop' });
   });
 
   it('refuse one name with different options, naming both', async () => {

@@ -6,7 +6,7 @@ import type { Job } from '#lib/job/job.js';
 import { Snooze } from '#lib/job/snooze.js';
 import { bootQueue, brief, PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { collect } from '../support/wait.js';
+import { collect, latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -134,7 +134,8 @@ it('survives a backoff function that throws or answers nonsense, and says so', a
       throw new Error('backoff is broken');
     },
     () => 'soon',
-    () => Promise.resolve(5),
+    () => Promise.reject(new Error('backoff is away')),
+    () => Promise.resolve('later'),
     () => undefined,
   ];
   const { queue, logs, ended, said } = await bootQueue(redis, {
@@ -153,6 +154,54 @@ it('survives a backoff function that throws or answers nonsense, and says so', a
     expect(await ended(id)).toMatchObject({ type: 'completed', attempt: 2 });
   }
   expect(logs.complaints.filter((text) => text.includes('backoff is broken'))).toHaveLength(1);
+});
+
+it('waits for an asynchronous backoff function, and not for its run to time out meanwhile', async () => {
+  const asked = latch('the backoff function');
+  const answer = latch('its answer');
+  const backoff = async () => {
+    asked.open();
+    await answer.promise;
+    return 7;
+  };
+  const { queue, said, ended } = await bootQueue(redis, {
+    queue: { defaults: { backoff, attempts: 2, timeout: 1_000 } },
+    handlers: { once: (job: Job) => (job.attempt === 1 ? fail() : undefined) },
+  });
+  const { id } = await queue.add('once', 1);
+  await asked.wait(PATIENT);
+  expect(await queue.get(id)).toMatchObject({ state: 'active' });
+  answer.open();
+  expect(await ended(id)).toMatchObject({ type: 'completed', attempt: 2 });
+  expect(waitsOf(said.values, id)).toEqual([7]);
+});
+
+it('tries a cancelled job no more, though its backoff function answers', async () => {
+  const asked = latch('the backoff function');
+  const { queue, ended } = await bootQueue(redis, {
+    root: { lease: { duration: '400ms' } },
+    queue: {
+      defaults: {
+        attempts: 2,
+        backoff: async () => {
+          asked.open();
+          await until(async () => signal?.aborted, PATIENT);
+          return 0;
+        },
+      },
+    },
+    handlers: {
+      once: (job: Job) => {
+        signal = job.signal;
+        return fail();
+      },
+    },
+  });
+  let signal: AbortSignal | undefined;
+  const { id } = await queue.add('once', 1);
+  await asked.wait(PATIENT);
+  expect(await queue.cancel(id)).toBe('signalled');
+  expect(await ended(id)).toMatchObject({ type: 'cancelled', attempt: 1 });
 });
 
 it('gives up at once for an UnrecoverableError, whatever its class or copy', async () => {

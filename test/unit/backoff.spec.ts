@@ -79,8 +79,8 @@ describe('backoffDelay', () => {
         const { delay, factor, jitter } = given;
         const max = Math.min(delay + given.more, MAX_DURATION_MS);
         const option = { type: 'exponential', delay, factor, max } as const;
-        const [whole = 0] = delays(option, [attempt]);
-        const [wait] = delays({ ...option, jitter }, [attempt], () => random);
+        const whole = delays(option, [attempt])[0] as number;
+        const wait = delays({ ...option, jitter }, [attempt], () => random)[0] as number;
         expect(whole).toBeGreaterThanOrEqual(delay);
         expect(whole).toBeLessThanOrEqual(max);
         expect(Number.isInteger(wait)).toBe(true);
@@ -115,12 +115,20 @@ describe('backoffDelay', () => {
       [Number.NaN, "must be a duration in ms or like '10s', got NaN (number)"],
       ['later', 'got "later" (string)'],
       [undefined, 'got undefined'],
-      [Promise.resolve(5), 'got {} (object)'],
+      [{}, 'got {} (object)'],
     ])('that returns %s is refused', (returned, message) => {
       const run = () => backoffDelay((() => returned) as () => number, 1, null);
       expect(run).toThrow(InvalidOptionError);
       expect(run).toThrow(`what the backoff function returned must be`);
       expect(run).toThrow(message);
+    });
+
+    it('may be asynchronous, with the same rules', async () => {
+      const own = (returned: unknown) =>
+        backoffDelay((async () => returned) as () => Promise<number>, 1, null);
+      expect(await own('2s')).toBe(2_000);
+      expect(await own(1.4)).toBe(1);
+      await expect(own('later')).rejects.toThrow('got "later" (string)');
     });
 
     it('that throws, throws', () => {

@@ -3,6 +3,7 @@ import { checkQueueName } from '#lib/job/job-id.js';
 import {
   boolean,
   collectFaults,
+  copyFields,
   duration,
   field,
   integer,
@@ -91,6 +92,76 @@ describe('shape', () => {
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
     expect(value!.loud).toBeUndefined();
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+});
+
+describe('fields that an object has not of its own, or hides', () => {
+  class Options {
+    get size() {
+      return 3;
+    }
+    loud = true;
+    toJSON() {
+      return {};
+    }
+  }
+  class More extends Options {
+    get role() {
+      return 'cook';
+    }
+  }
+  const hidden = Object.defineProperty({}, 'size', { get: () => 4 });
+  const misspelt = new (class {
+    get sice() {
+      return 5;
+    }
+  })();
+
+  it.each<[string, object, object]>([
+    ['of a class, as getters', new More(), { size: 3, loud: true, role: 'cook' }],
+    ['of a prototype', Object.create({ size: 2 }) as object, { size: 2 }],
+    [
+      'of a prototype without one',
+      Object.create(Object.assign(Object.create(null), { size: 2 })),
+      { size: 2 },
+    ],
+    ['that are not enumerable', hidden, { size: 4 }],
+    ['of an object without prototype', Object.assign(Object.create(null), { size: 6 }), { size: 6 }],
+  ])('are read: %s', (_, value, expected) => {
+    expect(read(value, 'p', refuse)).toEqual(expected);
+    expect(copyFields(value, 'p', ['size', 'loud', 'role'])).toEqual(expected);
+  });
+
+  it('are refused where they are misspelt', () => {
+    expect(one(misspelt)).toThrow('forRoot().sice is not an option; did you mean size?');
+    expect(one(Object.create({ sice: 1 }))).toThrow('forRoot().sice is not an option; did you mean size?');
+  });
+
+  it.each([[new Date(0)], [new Map()], [Promise.resolve({ size: 1 })], [/x/], [Object('size')]])(
+    'are not looked for in %o, which is no object of options',
+    (value) => expect(one(value)).toThrow('forRoot() must be an object'),
+  );
+
+  it('are read once, and refused where reading them throws', () => {
+    let reads = 0;
+    expect(
+      read(
+        {
+          get size() {
+            return ++reads;
+          },
+        },
+        'p',
+        refuse,
+      ),
+    ).toEqual({ size: 1 });
+    const broken = {
+      get size() {
+        throw new TypeError('no');
+      },
+    };
+    expect(one(broken)).toThrow(InvalidOptionError);
+    expect(one(broken)).toThrow('forRoot() must be something that can be read');
   });
 });
 

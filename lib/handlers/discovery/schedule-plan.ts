@@ -2,7 +2,7 @@ import { showSchedule, type ScheduleMark } from '../../decorators/metadata.js';
 import { show } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition, type AnyDefinition } from '../../job/define-job.js';
-import { unknownField } from '../../job/unknown-field.js';
+import { fieldsOf, hasFields, unknownField } from '../../job/fields.js';
 import { checkGiven } from '../../job/validate.js';
 import { collectFaults, readable } from '../../options/check.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
@@ -108,11 +108,10 @@ class Planner {
   private split(given: unknown, label: string): Given | undefined {
     try {
       return readable(given, label, () => {
-        const isRecord = typeof given === 'object' && given !== null && !Array.isArray(given);
-        const { id, name, data, options, queue, ...rule } = (isRecord ? given : {}) as Record<
-          string,
-          unknown
-        >;
+        const isRecord = hasFields(given);
+        const { id, name, data, options, queue, ...rule } = Object.fromEntries(
+          isRecord ? fieldsOf(given, FIELDS) : [],
+        );
         for (const key of Object.keys(rule)) {
           if (FIELDS.includes(key)) continue;
           this.faults.push(unknownField(label, key, FIELDS).message);
