@@ -6,10 +6,10 @@ import { faultOfCron } from './cron.js';
 import { nextAfter } from './times.js';
 
 /**
- * Checks a rule: its fields, its expression and zone, and that it fires at all.
+ * Checks a rule: its fields, its expression and time zone, and that it fires at least once.
  *
- * @param path how errors call the rule: `schedules.upsert().rule`.
- * @throws {InvalidOptionError} unless `report` collects; then the answer is undefined where something is wrong.
+ * @param path name of the rule for errors: `schedules.upsert().rule`.
+ * @throws {InvalidOptionError} unless `report` collects the faults; then an invalid rule gives undefined.
  */
 export function checkScheduleRule(
   given: unknown,
@@ -27,7 +27,7 @@ export function checkScheduleRule(
     const fault = faultOfCron(rule.cron, rule.tz!);
     if (fault) told(new InvalidOptionError(`${path}.${fault.field}`, fault.rule, rule[fault.field]));
   }
-  // A time that is over is not wrong: the same program runs before and after it.
+  // A time in the past is valid: the same program runs before and after it.
   if (isSound && rule.startAt !== undefined && nextAfter(rule, rule.startAt - 1) === null) {
     const [start, end] = [rule.startAt, rule.endAt ?? rule.startAt].map((at) => new Date(at).toISOString());
     const place = `${path}.endAt`;
@@ -37,7 +37,7 @@ export function checkScheduleRule(
   return isSound ? rule : undefined;
 }
 
-/** The id stands in front of the time in the id of each job, which has to fit 255 bytes. */
+/** Job ids are made of the schedule's id and a time, and must fit 255 bytes. */
 const MAX_ID_BYTES = 200;
 
 /** @throws {InvalidOptionError} unless it is 1 to 200 bytes of well-formed text without control characters. */

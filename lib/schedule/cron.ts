@@ -1,14 +1,13 @@
 import { Cron } from 'croner';
 
 /*
- * Cron expressions on the wall clock of a zone, by croner. Where the clock changes (tried for Europe/Berlin, America/New_York
- * and Australia/Lord_Howe, and held by tests):
+ * Cron expressions on the wall clock of a time zone, by croner. Daylight saving (tested for Europe/Berlin, America/New_York and
+ * Australia/Lord_Howe):
  *
- * - Fixed times (no `*` or step in seconds, minutes and hours, as `30 2 * * *` or `0,30 2 * * *`): one that falls into the
- *   hour that is left out occurs once, at the first moment after it; two that fall there are one. In the hour that comes twice
- *   each occurs once, the first time.
- * - Times that go on (`*` or a step in one of them, such as every half hour) follow the real time: those in the hour left
- *   out do not occur, those in the hour that comes twice occur twice, an hour apart.
+ * - Fixed times (no `*` or step in seconds, minutes and hours, such as `30 2 * * *`): a time in the skipped hour runs once, right
+ *   after the gap; several such times run once together. A time in the repeated hour runs once, at its first occurrence.
+ * - Recurring times (`*` or a step in one of these fields, such as every half hour) follow real time: times in the skipped hour
+ *   do not run, times in the repeated hour run twice, an hour apart.
  */
 
 const NICKNAMES = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$/i;
@@ -20,12 +19,12 @@ export interface CronFault {
   readonly rule: string;
 }
 
-/** Reading an expression or a zone takes longer than asking it; those in use are few. */
+/** Parsing an expression is slow, so parsed ones are kept; an application uses few. */
 const MEMO_SIZE = 1_000;
 const memo = new Map<string, Cron>();
 const faults = new Map<string, CronFault | undefined>();
 
-/** Why this is no expression that can be used in this zone; undefined where it is one. */
+/** What is wrong with the expression or the zone; undefined if both are valid. */
 export function faultOfCron(cron: string, tz: string): CronFault | undefined {
   const key = keyOf(cron, tz);
   if (!faults.has(key)) remember(faults, key, findFault(cron, tz));
@@ -43,23 +42,23 @@ function findFault(cron: string, tz: string): CronFault | undefined {
   }
   try {
     if (nextCron(cron, tz, 0) !== null) return undefined;
-    return { field: 'cron', rule: 'an expression that fires some day, and there is no such date' };
+    return { field: 'cron', rule: 'an expression that matches some date; this one never does' };
   } catch (error) {
     const why = (error as Error).message.replace(/^Cron\w+: /, '');
     return { field: 'cron', rule: `a cron expression that can be read (${why})` };
   }
 }
 
-/** The calendar that is searched ends with the year 9999. */
+/** The search ends with the year 9999. */
 const LAST_MS = Date.UTC(9999, 11, 31);
 
-/** The first occurrence after a moment, ms since 1970; null where there is none. */
+/** The first occurrence after a time, in ms since 1970; null if there is none. */
 export function nextCron(cron: string, tz: string, after: number): number | null {
   if (after >= LAST_MS) return null;
   return read(cron, tz).nextRun(new Date(after))?.getTime() ?? null;
 }
 
-/** The last `count` occurrences up to and with a moment, earliest first. */
+/** The last `count` occurrences up to and including a time, earliest first. */
 export function lastCrons(cron: string, tz: string, count: number, upTo: number): number[] {
   return read(cron, tz)
     .previousRuns(count, new Date(Math.min(upTo, LAST_MS) + 1))
@@ -71,7 +70,7 @@ function read(cron: string, tz: string): Cron {
   const key = keyOf(cron, tz);
   const known = memo.get(key);
   if (known !== undefined) return known;
-  // Without a function nothing is started.
+  // Without a callback, croner starts no timer.
   const made = new Cron(cron, { timezone: tz, mode: '5-or-6-parts', fixedTimeRule: 'no-wildcard' });
   remember(memo, key, made);
   return made;
@@ -86,7 +85,7 @@ function remember<T>(known: Map<string, T>, key: string, value: T): void {
   known.set(key, value);
 }
 
-/** Offsets such as +02:00 are not known to every Node, and no zone. */
+/** Offsets such as +02:00 are refused: they are no time zones, and not every Node knows them. */
 function isZone(tz: string): boolean {
   if (/^[+-]/.test(tz)) return false;
   try {

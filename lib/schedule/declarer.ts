@@ -11,7 +11,7 @@ import { nextOf } from './change.js';
 import { ownedRecord, ownerOf } from '../contract/declaration-verbs.js';
 import type { MadeSchedule } from './record.js';
 
-/** A schedule that comes from code. */
+/** A schedule that is declared in code. */
 export interface DeclaredSchedule {
   readonly id: string;
   /** `@Schedule('daily') of Reports.daily`, for sentences. */
@@ -19,51 +19,52 @@ export interface DeclaredSchedule {
   readonly made: MadeSchedule;
 }
 
-/** The schedules of one queue that has handlers here; it may have none. */
+/** The schedules of one queue that has handlers in this process; there may be none. */
 export interface QueueSchedules {
   readonly queue: string;
   readonly schedules: readonly DeclaredSchedule[];
 }
 
 export interface DeclarerOptions {
-  /** Whose schedules these are; those of others are left alone. */
+  /** Owner of these schedules; schedules of other owners are not touched. */
   readonly owner: string;
   readonly leaseMs: number;
-  /** Unlike that of any other start of any process. */
+  /** Id of this start of this process. */
   readonly process: string;
 }
 
 type Engine = Pick<QueueEngine, 'schedules' | 'declarations'>;
 
-/** As many schedules as one step reads and writes. */
+/** Schedules that one step reads and writes. */
 const STEP = 50;
 
 /**
- * Registers the schedules that the code of this process has, and stands for them while it lives. What no live process declares
- * any more is removed; not at the end of this process, since the next one may be about to start with the same.
+ * Registers the schedules that the code of this process declares, and renews the declaration while the process lives. Schedules
+ * that no live process declares any more are removed. The end of this process removes none, since its successor may be about to
+ * declare the same.
  */
 export class Declarer {
-  private keepers: readonly Keeper[] = [];
+  private declarations: readonly QueueDeclaration[] = [];
 
   constructor(
     private readonly engine: Engine,
     private readonly options: DeclarerOptions,
   ) {}
 
-  /** Resolves once each queue was tried; what failed is tried on. Never rejects. */
+  /** Resolves once each queue was tried; failures are retried in the background. Never rejects. */
   async start(queues: readonly QueueSchedules[]): Promise<void> {
-    this.keepers = queues.map((queue) => new Keeper(this.engine, queue, this.options));
-    await Promise.all(this.keepers.map((keeper) => keeper.start()));
+    this.declarations = queues.map((queue) => new QueueDeclaration(this.engine, queue, this.options));
+    await Promise.all(this.declarations.map((one) => one.start()));
   }
 
-  /** Never rejects: a declaration that could not be withdrawn runs out. */
+  /** Never rejects: a declaration that could not be withdrawn expires. */
   async stop(): Promise<void> {
-    await Promise.all(this.keepers.map((keeper) => keeper.stop()));
+    await Promise.all(this.declarations.map((one) => one.stop()));
   }
 }
 
-/** Looks after the declaration of one queue. */
-class Keeper {
+/** Keeps the declaration of one queue up to date. */
+class QueueDeclaration {
   private readonly logger = new Logger('QueueModule');
   private readonly declaration: Declaration;
   private readonly renewMs: number;
@@ -71,11 +72,11 @@ class Keeper {
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
   private state: 'new' | 'declared' | 'idle' = 'new';
-  /** Also where no answer came. */
+  /** True also if a call may have reached Redis without an answer. */
   private mayBeDeclared = false;
   private stopped = false;
   private tries = 0;
-  /** Redis was away when it was to be declared, and the log says so. */
+  /** Redis was away at the first try, and the log says so. */
   private isLate = false;
 
   constructor(
@@ -115,7 +116,7 @@ class Keeper {
       this.tries = 0;
       this.stepIn(this.renewMs);
     } catch (error) {
-      this.complain(error);
+      this.logFailure(error);
       this.stepIn(isPassing(error) ? repeatDelay(error, this.tries) : this.renewMs);
       this.tries += 1;
     }
@@ -143,7 +144,7 @@ class Keeper {
     if (this.state === 'new') this.state = 'declared';
   }
 
-  /** Answers those that somebody else changed in between: they have to be looked at again. */
+  /** Returns the schedules that another process changed in between; they must be compared again. */
   private async write(schedules: readonly DeclaredSchedule[]): Promise<DeclaredSchedule[]> {
     const { queue } = this.given;
     const seen = await Promise.all(schedules.map((one) => this.compare(one)));
@@ -163,12 +164,12 @@ class Keeper {
       else
         this.warn(`${name} is declared by a live process of another owner; ${schedule.label} was left out`);
     });
-    this.sayRemoved(removed);
+    this.logRemoved(removed);
     if (idle) this.end();
     return open;
   }
 
-  /** What has to be written; null where it is there already, or belongs to a person. */
+  /** The change to write; null if the schedule is current, or was created with `schedules.upsert()`. */
   private async compare(
     schedule: DeclaredSchedule,
   ): Promise<{ schedule: DeclaredSchedule; put: PutSchedule } | null> {
@@ -190,9 +191,9 @@ class Keeper {
   private async renew(): Promise<void> {
     const answer = await this.engine.declarations.renew(this.given.queue, this.declaration);
     if (answer.kind === 'renewed') {
-      this.sayRemoved(answer.removed);
+      this.logRemoved(answer.removed);
       if (answer.idle) this.end();
-      // A release that has gone may have said otherwise of what this one has too.
+      // An older release may have written a different version of the same schedule.
       else if (answer.shifted) await this.declare();
       return;
     }
@@ -200,7 +201,7 @@ class Keeper {
     await this.declare();
   }
 
-  /** Nothing to stand for, and nothing to look after. */
+  /** There is nothing to declare and nothing to remove. */
   private end(): void {
     this.state = 'idle';
     this.mayBeDeclared = false;
@@ -212,29 +213,29 @@ class Keeper {
     return `schedule '${quoted(id).slice(1, -1)}' of queue '${this.given.queue}'`;
   }
 
-  private sayRemoved(ids: readonly string[]): void {
+  private logRemoved(ids: readonly string[]): void {
     for (const id of ids) {
       this.logger.log(`${this.named(id)} is no longer declared by any process: removed`);
     }
   }
 
-  private complain(error: unknown): void {
-    // The engine was closed under it: the process is at its end.
+  private logFailure(error: unknown): void {
+    // The engine is closed: the process is shutting down.
     if (this.stopped || error instanceof NotRunningError) return;
     const message = messageOf(error);
     const { queue, schedules } = this.given;
     if (schedules.length === 0 || (this.state === 'declared' && isPassing(error))) {
-      this.logger.debug(`the schedules of queue '${queue}' were not looked at, trying on: ${message}`);
+      this.logger.debug(`the schedules of queue '${queue}' could not be checked, retrying: ${message}`);
     } else if (isPassing(error)) {
       this.isLate = true;
       if (this.tries === 0)
-        this.warn(`the schedules of queue '${queue}' are registered once Redis answers: ${message}`);
+        this.warn(`the schedules of queue '${queue}' will be registered when Redis answers: ${message}`);
     } else {
-      this.warn(`the schedules of queue '${queue}' cannot be registered, trying on: ${message}`);
+      this.warn(`the schedules of queue '${queue}' cannot be registered, retrying: ${message}`);
     }
   }
 
-  /** Each sentence once. */
+  /** Logs each sentence once. */
   private warn(text: string): void {
     if (this.warned.has(text)) return;
     this.warned.add(text);

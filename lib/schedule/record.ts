@@ -9,7 +9,7 @@ import { withoutOwner } from '../contract/declaration-verbs.js';
 
 /** A schedule after checking. */
 export interface Schedule {
-  /** As it was given, with moments as ms. */
+  /** The rule as the caller wrote it, with dates as ms. */
   readonly given: ScheduleRule;
   readonly rule: CheckedRule;
   readonly template: ScheduleTemplate;
@@ -17,12 +17,12 @@ export interface Schedule {
   readonly options: CheckedJobOptions;
 }
 
-/** One that can be stored. */
+/** A schedule with the record that is stored. */
 export interface MadeSchedule extends Schedule {
   readonly record: string;
 }
 
-/** Of what is written here. A record with another number is from a newer version, and not ours to read. */
+/** Version of the record format. A record with another number was written by a newer version and is not read. */
 const VERSION = 1;
 
 const any = (value: unknown) => value;
@@ -32,7 +32,7 @@ const readTemplate = shape({
   options: field('options', any),
 });
 
-/** In which order the fields of a rule are written, so that the same rule is the same text. */
+/** The order in which the fields of a rule are written, so that equal rules give equal text. */
 export const RULE_FIELDS = [
   'cron',
   'tz',
@@ -46,18 +46,18 @@ export const RULE_FIELDS = [
   'maxMissed',
 ] as const;
 
-/** Why an option of a job is none of a template. */
+/** Job options that a template may not have, and why. */
 const REFUSED = {
-  id: 'left out: the id of each job is made of the schedule and its time',
+  id: 'left out: the id of each job is made from the schedule and its time',
   delay: 'left out: the schedule decides when; give it another time, or jitter',
   runAt: 'left out: the schedule decides when; give the rule startAt',
   durability: 'left out: nobody waits until such a job is stored',
 } as const;
 
 /**
- * Checks a schedule as its jobs will be checked, and writes it as it is stored.
+ * Checks a schedule by the rules that its jobs must follow, and builds the record that is stored.
  *
- * @param path how errors call the act: `schedules.upsert()`.
+ * @param path name of the call for errors: `schedules.upsert()`.
  * @throws {InvalidOptionError | InvalidJobNameError | InvalidPayloadError | PayloadTooLargeError}
  */
 export function makeSchedule(
@@ -81,12 +81,12 @@ export function makeSchedule(
     `{"v":${VERSION},"rule":${JSON.stringify(given)},"template":{"name":${JSON.stringify(name)},` +
     `"data":${dataJson}${optionsJson === undefined ? '' : `,"options":${optionsJson}`}}}`;
   const made = readRecord(record);
-  // Fields may be code of other people, which answers something else when it is asked again.
+  // A getter may return another value at the second read.
   if (made === null) throw new InvalidOptionError(path, 'plain data', record);
   return { ...made, record };
 }
 
-/** Reads a record back; null where it is none of ours: written by hand, or by a newer version. Never throws. */
+/** Reads a record; null if this version cannot (written by hand, or by a newer version). Never throws. */
 export function readRecord(record: string): Schedule | null {
   try {
     const {
@@ -104,7 +104,7 @@ export function readRecord(record: string): Schedule | null {
   }
 }
 
-/** Whether they fire at the same times. */
+/** Whether two rules fire at the same times. */
 export function isSameTiming(a: CheckedRule, b: CheckedRule): boolean {
   const fields = ['cron', 'tz', 'everyMs', 'startAt', 'endAt', 'limit'] as const;
   return fields.every((name) => a[name] === b[name]);

@@ -12,27 +12,27 @@ import type { CheckedRule } from '../options/schedule-options.js';
 import { lastBetween, nextAfter } from './times.js';
 
 const COMPLAIN_MS = 10_000;
-/** Before the next try where trying is of no use at once: Redis refuses, or what is due cannot be read. */
+/** Pause before the next try when an immediate one is useless: Redis refuses the call, or a due schedule cannot be read. */
 const PATIENCE_MS = 1_000;
 /** One call must not hold Redis for long. */
 const MAX_JOBS = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** How often in a row others may have been first before it looks like a fault. */
+/** After so many rounds in a row in which other processes made all the jobs, wait before asking again. */
 const MAX_LATE = 10;
 const MAX_REMEMBERED = 1_000;
 
-/** The schedules of one queue: a timer for the next occurrence that is known of, and what happens then. */
-export class ScheduleLine {
-  /** When something was last heard of the queue, of this process' clock. */
+/** The schedules of one queue: waits for the next known occurrence, then makes its jobs. */
+export class QueueScheduleTimer {
+  /** When an exchange last reported the next occurrence, on the clock of `performance.now()`. */
   heardAt = 0;
   private timer: NodeJS.Timeout | undefined;
   private plannedAt = Infinity;
   private looking = false;
-  /** Heard of while looking. */
+  /** An earlier time that was reported while a look was running. */
   private hintedAt = Infinity;
-  /** Due schedules at the head that cannot be read here; they stay for whoever can. */
-  private passed = 0;
-  /** Hints before this moment can only lead to what the last look found. */
+  /** Due schedules at the head that this version cannot read; a process that can read them will fire them. */
+  private unreadableCount = 0;
+  /** Earlier hints are ignored until then: they would only find what the last look found. */
   private notBefore = 0;
   private tries = 0;
   private complainedAt = 0;
@@ -81,13 +81,13 @@ export class ScheduleLine {
     this.looking = false;
     const now = performance.now();
     const nextAt = nextInMs === null ? Infinity : now + nextInMs;
-    // What is due and cannot be made, or not be read, would have us look without end.
-    this.notBefore = failed ? nextAt : this.passed > 0 ? now + PATIENCE_MS : 0;
+    // A due schedule that fails or cannot be read would otherwise be looked at in an endless loop.
+    this.notBefore = failed ? nextAt : this.unreadableCount > 0 ? now + PATIENCE_MS : 0;
     const at = Math.min(nextAt, Math.max(this.hintedAt, this.notBefore));
     if (at < Infinity) this.lookAt(at);
   }
 
-  /** Makes the jobs of all that is due; answers after how many ms the next one is. */
+  /** Makes the jobs of all due schedules. Returns the ms until the next occurrence, null where there is none. */
   async fireAll(): Promise<number | null> {
     let passed = 0;
     let late = 0;
@@ -95,7 +95,7 @@ export class ScheduleLine {
       const { due, nextInMs, now } = await this.engine.schedules.due(this.queue, passed);
       const calls = due.map((one) => this.plan(one, now)).filter((call) => call !== null);
       passed += due.length - calls.length;
-      this.passed = passed;
+      this.unreadableCount = passed;
       if (due.length === 0) return nextInMs;
       let answer: FireAnswer | undefined;
       for (const batch of batches(calls)) {
@@ -127,21 +127,21 @@ export class ScheduleLine {
     if (this.complainedOf.size >= MAX_REMEMBERED) this.complainedOf.clear();
     this.complainedOf.add(what);
     this.logger.error(
-      `queue '${this.queue}': schedule ${quoted(id)} is due and cannot be read here: its record was written by hand or by ` +
-        'a newer version; it is left alone, and the others go on',
+      `queue '${this.queue}': schedule ${quoted(id)} is due, but this version cannot read its record (written by hand or by ` +
+        'a newer version); it is skipped, the other schedules still run',
     );
     return null;
   }
 
-  /** Answers after how many ms to try again. */
+  /** Returns the ms to wait before the next try. */
   private trouble(error: Error): number {
     if (this.stopped) return 0;
     this.tries += 1;
     const now = performance.now();
     if (this.complainedAt === 0 || now - this.complainedAt >= COMPLAIN_MS) {
       this.complainedAt = now;
-      const text = `queue '${this.queue}': schedules cannot make jobs for now, trying on: ${error.message}`;
-      // That Redis cannot be reached is said once for the process, not once per queue.
+      const text = `queue '${this.queue}': schedules cannot make jobs, retrying: ${error.message}`;
+      // The connection logs once per process that Redis is unreachable; do not repeat it per queue.
       if (error instanceof RedisUnavailableError) this.logger.debug(text);
       else this.logger.error(text);
     }
@@ -149,7 +149,7 @@ export class ScheduleLine {
   }
 }
 
-/** What fits one call each. One that replaces a job may have to search a long line for it, so it goes alone. */
+/** Splits calls so that each batch fits one script call. A schedule that replaces a job goes alone, since the script may search a long list for it. */
 function* batches(calls: readonly FireSchedule[]): Generator<FireSchedule[]> {
   let batch: FireSchedule[] = [];
   let jobs = 0;
@@ -172,7 +172,7 @@ function* batches(calls: readonly FireSchedule[]): Generator<FireSchedule[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** The job of one occurrence, as the store takes it. */
+/** The job of one occurrence, as the engine takes it. */
 export interface Occurrence {
   readonly id: string;
   readonly body: string;
@@ -181,7 +181,7 @@ export interface Occurrence {
   readonly priority?: number;
 }
 
-/** The job that every process would make of the same occurrence. */
+/** Builds the job of an occurrence. Every process builds the same one, so that the engine can recognise duplicates. */
 export function occurrence(scheduleId: string, schedule: Schedule, at: number, now: number): Occurrence {
   const id = `${scheduleId}@${new Date(at).toISOString()}`;
   const dueAt = at + Math.floor(share(id) * schedule.rule.jitterMs);
@@ -190,25 +190,25 @@ export function occurrence(scheduleId: string, schedule: Schedule, at: number, n
   return { id, body, at, dueAt, ...(options.priority !== undefined && { priority: options.priority }) };
 }
 
-/** Evenly spread from 0 to 1, and the same for the same id. */
+/** A number from 0 to 1 derived from the id: evenly spread, and always the same for the same id. */
 function share(id: string): number {
   return createHash('sha1').update(id).digest().readUInt32BE(0) / 2 ** 32;
 }
 
-/** What becomes of a schedule whose time has come. */
+/** What a due schedule does. */
 export interface Plan {
   /** Occurrences that make a job now, earliest first. */
   readonly occurrences: readonly number[];
-  /** Where it goes on; null: nowhere. In the past where more is to be made up than fits one plan. */
+  /** The next occurrence; null: none is left. It lies in the past when more missed jobs are due than fit one plan. */
   readonly nextAt: number | null;
 }
 
-/** What is later than this is late, however long the interval. */
+/** An occurrence is late after this time, however long the interval. */
 const LATE_MS = 60_000;
 
 /**
- * Which of the occurrences from `seenAt` up to now make a job. The last of them is on time unless a minute or the next
- * occurrence has passed since; what is not on time has been missed.
+ * Decides which occurrences from `seenAt` up to now make a job. The last one is on time unless more than a minute, or the
+ * next occurrence, has passed since. All others were missed.
  *
  * @param seenAt the next time as it is stored: an occurrence, whatever the zone's rules have become since.
  * @param room how many jobs one plan may make.
@@ -223,56 +223,56 @@ export function planFiring(rule: CheckedRule, seenAt: number, now: number, room:
     const graceMs = Math.min(LATE_MS, (nextAt ?? Infinity) - last);
     return { occurrences: now - last <= graceMs ? [last] : [], nextAt };
   }
-  // Where each replaces the one before, only the last would stay.
+  // With overlap 'replace' only the last job would remain.
   if (isOnly || missed === 'once' || overlap === 'replace') return { occurrences: [last], nextAt };
   const all = lastBetween(rule, rule.maxMissed, second, now);
   if (all.length < rule.maxMissed) all.unshift(seenAt);
   return { occurrences: all.slice(0, room), nextAt: all[room] ?? nextAt };
 }
 
-/** Queues that were silent for so long are asked whether they have schedules that nobody has told of; those that sleep never are. */
+/** A queue that has made no exchange for so long is asked for its schedules. A sleeping worker asks by itself more often than that. */
 const SILENCE_MS = 6_000;
 const ROUND_MS = 2_000;
 
 /**
- * Makes the jobs of schedules when their time comes, for the queues that this process serves. Every process does; the store
- * decides which of them was first. Each exchange tells when the next occurrence is due, so that what is made or resumed elsewhere
- * is known at once; a queue that makes no exchanges, since all its slots are taken or it is paused, is asked within 8 s.
+ * Makes the jobs of schedules when they are due, for the queues that this process serves. Every process does so, and the engine
+ * decides which one is first. Each exchange reports when the next occurrence is due, so a schedule that was created or resumed
+ * elsewhere is known at once. A queue without exchanges (all slots are busy, or it is paused) is asked within 8 s.
  */
 export class Scheduler {
-  private readonly lines = new Map<string, ScheduleLine>();
+  private readonly timers = new Map<string, QueueScheduleTimer>();
   private readonly logger = new Logger('QueueScheduler');
   private timer: NodeJS.Timeout | undefined;
   private stopped = false;
 
   constructor(private readonly engine: QueueEngine) {}
 
-  /** Looks after this queue from now on; its first exchange tells what there is. */
+  /** Fires the schedules of this queue from now on. Its first exchange reports when the next one is due. */
   add(queue: string): void {
-    if (this.stopped || this.lines.has(queue)) return;
-    this.lines.set(queue, new ScheduleLine(this.engine, queue, this.logger));
+    if (this.stopped || this.timers.has(queue)) return;
+    this.timers.set(queue, new QueueScheduleTimer(this.engine, queue, this.logger));
     this.timer ??= setTimeout(() => this.askSilent(), ROUND_MS);
   }
 
-  /** The first occurrence of this queue is due in so many ms; null: it has none. */
+  /** Reports that the next occurrence of this queue is due in so many ms; null: it has none. */
   hear(queue: string, dueInMs: number | null): void {
-    this.lines.get(queue)?.hear(dueInMs);
+    this.timers.get(queue)?.hear(dueInMs);
   }
 
   stop(): void {
     this.stopped = true;
     if (this.timer) clearTimeout(this.timer);
-    for (const line of this.lines.values()) line.stop();
+    for (const timer of this.timers.values()) timer.stop();
   }
 
   private askSilent(): void {
     const since = performance.now() - SILENCE_MS;
-    const silent = [...this.lines].filter(([, line]) => line.heardAt < since).map(([queue]) => queue);
+    const silent = [...this.timers].filter(([, timer]) => timer.heardAt < since).map(([queue]) => queue);
     (silent.length === 0 ? Promise.resolve([]) : this.engine.schedules.scheduled(silent))
       .then((found) => {
         for (const queue of found) this.hear(queue, 0);
       })
-      // That Redis is away is said by its connection, and the next round asks again.
+      // The connection logs that Redis is away, and the next round asks again.
       .catch(() => undefined)
       .finally(() => {
         if (!this.stopped) this.timer = setTimeout(() => this.askSilent(), ROUND_MS);

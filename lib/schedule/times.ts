@@ -1,10 +1,10 @@
 import type { CheckedRule } from '../options/schedule-options.js';
 import { lastCrons, nextCron } from './cron.js';
 
-/** The last moment a `Date` can hold. */
+/** The latest time that a `Date` can hold. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 
-/** The first occurrence after a moment, ms since 1970, or null where there is none any more. */
+/** The first occurrence after a time, in ms since 1970; null if none is left. */
 export function nextAfter(rule: CheckedRule, after: number): number | null {
   const { startAt, endAt = MAX_TIME_MS } = rule;
   const from = startAt === undefined ? after : Math.max(after, startAt - 1);
@@ -12,7 +12,7 @@ export function nextAfter(rule: CheckedRule, after: number): number | null {
   return next === null || next > endAt ? null : next;
 }
 
-/** The last `count` occurrences from one moment to another, both included, earliest first. */
+/** The last `count` occurrences between two times, both included, earliest first. */
 export function lastBetween(rule: CheckedRule, count: number, from: number, upTo: number): number[] {
   const first = Math.max(from, rule.startAt ?? from);
   const last = Math.min(upTo, rule.endAt ?? upTo);
@@ -23,7 +23,7 @@ export function lastBetween(rule: CheckedRule, count: number, from: number, upTo
   return found.filter((at) => at >= first && at <= last);
 }
 
-/** The next `count` occurrences after a moment. */
+/** The next `count` occurrences after a time. */
 export function nextTimes(rule: CheckedRule, count: number, after: number): number[] {
   const times: number[] = [];
   let next = nextAfter(rule, after);
@@ -34,7 +34,7 @@ export function nextTimes(rule: CheckedRule, count: number, after: number): numb
   return times;
 }
 
-/** Intervals are counted from 1970 or from `startAt`, so that everybody means the same moments. */
+/** Intervals count from 1970 or from `startAt`, so that all processes compute the same times. */
 function nextStep({ everyMs = 1, startAt = 0 }: CheckedRule, after: number): number {
   return startAt + (Math.floor((after - startAt) / everyMs) + 1) * everyMs;
 }

@@ -1,12 +1,12 @@
 import { Logger } from '@nestjs/common';
-import { ScheduleLine } from '../schedule/schedule-timer.js';
+import { QueueScheduleTimer } from '../schedule/schedule-timer.js';
 import { promoteDue } from './promote-due.js';
 import type { TestBench } from './test-bench.js';
 
 /** Moves the clock from one moment at which something is due to the next. */
 export class TimeWalk {
   private readonly logger = new Logger('QueueScheduler');
-  private readonly lines = new Map<string, ScheduleLine>();
+  private readonly lines = new Map<string, QueueScheduleTimer>();
 
   constructor(
     private readonly bench: TestBench,
@@ -55,9 +55,9 @@ export class TimeWalk {
     );
   }
 
-  private lineOf(queue: string): ScheduleLine {
+  private lineOf(queue: string): QueueScheduleTimer {
     let line = this.lines.get(queue);
-    if (!line) this.lines.set(queue, (line = new ScheduleLine(this.bench.engine, queue, this.logger)));
+    if (!line) this.lines.set(queue, (line = new QueueScheduleTimer(this.bench.engine, queue, this.logger)));
     return line;
   }
 }

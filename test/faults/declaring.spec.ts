@@ -68,7 +68,7 @@ it('at maxmemory they are refused in words, and registered when there is room', 
   await redis.admin.config('SET', 'maxmemory', 1);
   atEnd(() => redis.admin.config('SET', 'maxmemory', 0));
   const app = await boot();
-  await app.logs.complaint(/the schedules of queue 'work' cannot be registered, trying on: .*maxmemory/);
+  await app.logs.complaint(/the schedules of queue 'work' cannot be registered, retrying: .*maxmemory/);
   expect(await app.queue.schedules.list()).toEqual([]);
   await redis.admin.config('SET', 'maxmemory', 0);
   await isRegistered(app);
@@ -78,7 +78,7 @@ it('at maxmemory they are refused in words, and registered when there is room', 
 it('a key of another type is told, stops nothing, and is no harm once it is gone', async () => {
   await redis.admin.set(keyOf(redis, 'declared'), 'not ours');
   const app = await boot();
-  await app.logs.complaint(/the schedules of queue 'work' cannot be registered, trying on: .*WRONGTYPE/);
+  await app.logs.complaint(/the schedules of queue 'work' cannot be registered, retrying: .*WRONGTYPE/);
   expect(app.runtime.state).toBe('running');
   await redis.admin.del(keyOf(redis, 'declared'));
   await isRegistered(app);

@@ -53,7 +53,7 @@ describe('@Schedule: the rule', () => {
     [{ every: 999 }, `${AT}.every must be a duration from 1000 ms to 315576000000 ms, got 999 (number)`],
     [{ every: '5m', tz: 'UTC' }, `${AT}.tz must be left out where every is given`],
     [{ cron: '61 7 * * *' }, `${AT}.cron must be a cron expression that can be read`],
-    [{ cron: '0 0 31 2 *' }, `${AT}.cron must be an expression that fires some day`],
+    [{ cron: '0 0 31 2 *' }, `${AT}.cron must be an expression that matches some date`],
     [
       { cron: '0 7 * * *', tz: 'Europe/Berlon' },
       `${AT}.tz must be an IANA time zone such as 'Europe/Berlin', got "Europe/Berlon" (string)`,

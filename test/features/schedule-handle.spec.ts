@@ -104,7 +104,7 @@ describe('upsert', () => {
       [upsert(null, daily, { name: 'x' }), 'schedules.upsert().id must be'],
       [
         upsert('s', { cron: '0 0 30 2 *' }, { name: 'x' }),
-        'schedules.upsert().rule.cron must be an expression that fires some day',
+        'schedules.upsert().rule.cron must be an expression that matches some date',
       ],
       [upsert('s', null, { name: 'x' }), 'schedules.upsert().rule must be an object'],
       [upsert('s', daily, undefined), 'schedules.upsert().template must be an object'],

@@ -136,7 +136,7 @@ describe('a template that is wrong is refused with a sentence', () => {
     [
       'an id',
       { name: 'x', options: { id: 'a' } },
-      'up().template.options.id must be left out: the id of each job is made of the schedule',
+      'up().template.options.id must be left out: the id of each job is made from the schedule',
     ],
     [
       'a delay',

@@ -59,12 +59,12 @@ describe('a rule that is wrong is refused with a sentence', () => {
     [
       'a day that never comes',
       { cron: '0 0 30 2 *' },
-      'rule.cron must be an expression that fires some day, and there is no such date, got "0 0 30 2 *" (string)',
+      'rule.cron must be an expression that matches some date; this one never does, got "0 0 30 2 *" (string)',
     ],
     [
       'another one',
       { cron: '0 0 31 2,4 *', tz: 'Asia/Tokyo' },
-      'rule.cron must be an expression that fires some day, and there is no such date, got "0 0 31 2,4 *" (string)',
+      'rule.cron must be an expression that matches some date; this one never does, got "0 0 31 2,4 *" (string)',
     ],
     [
       'a zone nobody knows',
