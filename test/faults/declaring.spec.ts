@@ -35,14 +35,14 @@ const said = ({ logs }: QueueApp, part: string) =>
 it('starts without Redis, and registers the schedules once it comes', async () => {
   const port = await freePort();
   const app = await boot(`redis://127.0.0.1:${port}`);
-  expect(await app.logs.complaint(/registered once Redis answers/)).toContain(
+  expect(await app.logs.complaint(/registered when Redis answers/)).toContain(
     "the schedules of queue 'work'",
   );
   const late = await startRedis({ private: true, port });
   atEnd(() => app.close().then(() => late.stop()));
   await isRegistered(app);
   await until(() => said(app, 'are registered now') === 1, PATIENT);
-  expect(said(app, 'registered once Redis answers')).toBe(1);
+  expect(said(app, 'registered when Redis answers')).toBe(1);
   expect(said(app, "schedule 'report' of queue 'work' created")).toBe(1);
 });
 
