@@ -202,6 +202,8 @@ export interface ClaimAnswer {
 export interface RungClaim {
   /** Whether it was the bell that ended the wait. */
   readonly rung: boolean;
+  /** Why the bell cannot be listened to, where the store refuses that; the claim was made all the same. */
+  readonly refusal?: Error | undefined;
   /** Whether the bell may have told of more than work: of a time before those that workers know. */
   readonly isOfTime: boolean;
   /** Null: nothing was done, since there is more to do than to claim: the exchange is to be made. */
@@ -293,6 +295,8 @@ export type RecoverAnswer =
 export interface AdoptAnswer {
   readonly unknown: readonly ClaimedJob[];
   readonly lost: readonly string[];
+  /** Jobs whose ids nobody can name: dead as corrupt now, under these ids. */
+  readonly buried: readonly string[];
 }
 
 export interface ReleaseCall {

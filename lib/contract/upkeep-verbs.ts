@@ -82,6 +82,12 @@ export const CORRUPT = deadRecord(
   'corrupt',
 );
 
+/** Its id holds a line break or is not UTF-8, so no client can name it. */
+export const UNREADABLE = deadRecord(
+  { name: 'CorruptJob', message: 'the id of this job could not be read', attempt: 0 },
+  'corrupt',
+);
+
 /** Past `maxStalls`. */
 export const STALLED = deadRecord(
   { name: 'StalledJob', message: 'its worker died or went silent too many times', attempt: 0 },

@@ -22,7 +22,7 @@ import type {
 import { Bells } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
 import { Connections } from './wire/connections.js';
-import { STALLED } from '../contract/upkeep-verbs.js';
+import { STALLED, UNREADABLE } from '../contract/upkeep-verbs.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { Lookout } from './wake/idle-poller.js';
@@ -175,7 +175,9 @@ export class RedisEngine implements QueueEngine {
   }
 
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
-    return this.store.run(adopt, this.store.keysOfWorker(queue, worker), {}, { known });
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const keys = this.store.keysOfWorker(queue, worker);
+    return this.store.run(adopt, keys, { maxEvents, corrupt: UNREADABLE }, { known });
   }
 
   release(queue: string, { worker, ids, leave }: ReleaseCall): Promise<{ lost: readonly string[] }> {

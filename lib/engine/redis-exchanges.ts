@@ -78,7 +78,7 @@ export class RedisExchanges {
   }
 
   private async rungClaim(waiting: Promise<RungCall>, args: Arg[]): Promise<RungClaim> {
-    const { member, reply } = await waiting;
+    const { member, refusal, reply } = await waiting;
     let answer;
     this.claimIsKnown = !(reply instanceof Error);
     if (reply instanceof Error) {
@@ -89,6 +89,7 @@ export class RedisExchanges {
       answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
     }
     if (answer) this.store.setClock(answer.now);
-    return { rung: member !== null, isOfTime: member !== null && member !== 'work', answer };
+    const rung = member !== null;
+    return { rung, isOfTime: rung && member !== 'work', answer, ...(refusal && { refusal }) };
   }
 }

@@ -123,6 +123,7 @@ export function adopt(queue: MemoryQueue, name: string, known: readonly string[]
   return {
     unknown: [...held.values()].filter(({ id }) => !isKnown.has(id)).map(({ claim }) => claim),
     lost: known.filter((id) => !held.has(id)),
+    buried: [],
   };
 }
 

@@ -116,9 +116,22 @@ export class QueueScheduleTimer {
     if (schedule === null || !Number.isSafeInteger(seenAt)) return this.unreadable(stored);
     const { rule } = schedule;
     const room = Math.max(1, Math.min(MAX_JOBS, Math.floor(MAX_BYTES / stored.record.length)));
-    const { occurrences, nextAt } = planFiring(rule, seenAt!, now, room);
-    const jobs = occurrences.map((at) => occurrence(id, schedule, at, now));
-    return { id, revision, seenAt: seenAt!, nextAt, limit: rule.limit ?? null, overlap: rule.overlap, jobs };
+    try {
+      const { occurrences, nextAt } = planFiring(rule, seenAt!, now, room);
+      const jobs = occurrences.map((at) => occurrence(id, schedule, at, now));
+      return {
+        id,
+        revision,
+        seenAt: seenAt!,
+        nextAt,
+        limit: rule.limit ?? null,
+        overlap: rule.overlap,
+        jobs,
+      };
+    } catch {
+      // Its next time is none that a date can hold.
+      return this.unreadable(stored);
+    }
   }
 
   private unreadable({ id, record }: StoredSchedule): null {

@@ -1,11 +1,15 @@
 import type { QueueEngine, QueueLook } from '../contract/engine.js';
-import { pause, repeatDelay, within } from '../contract/retry.js';
+import { Logger } from '@nestjs/common';
+import { isPassing, pause, repeatDelay, within } from '../contract/retry.js';
+import { messageOf } from '../errors/thrown.js';
 import type { Exchanger } from './exchanger.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
 const FAREWELL_MS = 1000;
 /** Idle for so long, a pool that sleeps since it held jobs begins its sleep anew, with its exchange left at the bell. */
 const REST_MS = 10;
+/** Where the store refuses to wait for bells: the lists themselves are asked so often. */
+const UNHEARD_MS = 1000;
 /** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
 export const MAX_BLOCK_MS = 5000;
 
@@ -31,6 +35,7 @@ export interface Sleeper {
 export class Doorbell {
   private readonly sleepers = new Map<string, Sleeper>();
   private listened: ReadonlySet<string> = new Set();
+  private readonly logger = new Logger('QueueWorker');
   private restTimer: NodeJS.Timeout | undefined;
   /** The store could not keep an exchange when it was last asked to. */
   private refused = false;
@@ -91,30 +96,28 @@ export class Doorbell {
   private async loop(): Promise<void> {
     let failures = 0;
     while (!this.stopped) {
-      if (this.sleepers.size === 0) {
-        await this.someoneJoins();
-        continue;
-      }
-      // What a job claimed at the bell did within this tick is known behind it.
-      if (this.sleepsAlone()) await nextTurn();
-      const alone = this.sleepsAlone();
-      if (alone?.exchanger.active) {
-        // It falls asleep again behind that, unless it finds something; until then its bell is for others.
-        this.leave(alone);
-        continue;
-      }
-      if (this.sleepers.size === 0) continue;
       try {
-        await ((alone && this.sleepAlone(alone)) ?? this.sleep());
+        await this.round();
         failures = 0;
       } catch (error) {
         // The link says what happened; here it only means that bells may have been missed.
         this.blocking = false;
         if (this.stopped) return;
-        await pause(repeatDelay(error, ++failures));
-        this.wakeAll(this.sleepers.keys());
+        await pause(isPassing(error) ? repeatDelay(error, ++failures) : UNHEARD_MS);
+        for (const sleeper of this.sleepers.values()) this.wakeSafely(sleeper);
       }
     }
+  }
+
+  private async round(): Promise<void> {
+    if (this.sleepers.size === 0) return this.someoneJoins();
+    // What a job claimed at the bell did within this tick is known behind it.
+    if (this.sleepsAlone()) await nextTurn();
+    const alone = this.sleepsAlone();
+    // It falls asleep again behind its exchange, unless it finds something; until then its bell is for others.
+    if (alone?.exchanger.active) return this.leave(alone);
+    if (this.sleepers.size === 0) return;
+    await ((alone && this.sleepAlone(alone)) ?? this.sleep());
   }
 
   /** Who sleeps with nobody beside it, so that an exchange can wait for its bell alone. Those that share slots ask in turn. */
@@ -136,8 +139,9 @@ export class Doorbell {
     this.sleepers.delete(queue);
     const began = performance.now();
     this.begins([queue]);
-    return left.then((rung) => {
+    return left.then(({ rung, refusal }) => {
       this.blocking = false;
+      if (refusal) throw refusal;
       if (rung) return this.stopped ? this.engine.ring(queue) : this.rang(queue);
       return this.lookSince(began);
     });
@@ -194,8 +198,12 @@ export class Doorbell {
     await this.engine.ring(queue);
   }
 
-  private wakeAll(queues: Iterable<string>): void {
-    for (const queue of queues) this.sleepers.get(queue)?.wake();
+  private wakeSafely(sleeper: Sleeper): void {
+    try {
+      sleeper.wake();
+    } catch (error) {
+      this.logger.error(`queue '${sleeper.queue}': the worker could not be woken: ${messageOf(error)}`);
+    }
   }
 
   private someoneJoins(): Promise<void> {

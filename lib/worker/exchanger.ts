@@ -31,8 +31,12 @@ export interface ExchangeSide {
   asking(want: number, maySuspect: boolean): void;
   /** An exchange was asked for, but there is nothing to settle and no slot any more. */
   nothingToAsk(): void;
-  /** Takes what was claimed, `tookMs` after it was asked for; nothing of it starts before `startClaimed`. */
-  exchanged(answer: Answered, asked: number, tookMs: number): void;
+  /**
+   * Takes what was claimed, `tookMs` after it was asked for; nothing of it starts before `startClaimed`.
+   *
+   * @param isRepeated the exchange was made before, and its answer did not arrive.
+   */
+  exchanged(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void;
   /** Starts what was taken. */
   startClaimed(): void;
   /** This worker has a new name. */
@@ -46,6 +50,8 @@ export interface ExchangeSide {
 /** A worker that has not spoken for this long may have been forgotten; it begins anew before it asks for work. */
 const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
+/** Before the next exchange where an answer could not be taken. */
+const UNEXPECTED_MS = 1000;
 /** What one script may have to settle, so that it never takes long: so many that completed, or half as many with other ends. */
 const MAX_COST = 500;
 
@@ -145,9 +151,11 @@ export class Exchanger {
 
   /**
    * Leaves the next exchange at the bell. Resolves when it was answered, or when the bell has rung for one that was recalled:
-   * then `true`, the bell is still to be answered. Null where it cannot be left.
+   * then the bell (`rung`) is still to be answered. Null where it cannot be left.
    */
-  leaveAtBell(leave: (call: ExchangeCall) => Promise<RungClaim> | null): Promise<boolean> | null {
+  leaveAtBell(
+    leave: (call: ExchangeCall) => Promise<RungClaim> | null,
+  ): Promise<Pick<RungClaim, 'rung' | 'refusal'>> | null {
     if (!this.isIdle) return null;
     const call = this.callFor(this.first, this.side.want(0), []);
     const left = leave(call);
@@ -155,17 +163,17 @@ export class Exchanger {
     this.asks(this.first, call);
     this.atBell = call;
     return left.then(
-      ({ rung, isOfTime, answer }) => {
-        if (this.atBell !== call) return rung;
+      ({ rung, refusal, isOfTime, answer }) => {
+        if (this.atBell !== call) return { rung, refusal };
         if (!answer) {
           this.recall();
-          return false;
+          return { rung: false, refusal };
         }
         this.atBell = null;
         // A bell for nothing told of a time too, or of a job that others were given: what is to come is asked for.
         if (isOfTime || (rung && answer.claimed.length === 0)) this.again = true;
         this.answered(this.first, call, answer);
-        return false;
+        return { rung: false, refusal };
       },
       (error: unknown) => {
         if (this.atBell === call) this.recall();
@@ -288,17 +296,25 @@ export class Exchanger {
   }
 
   private answered(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
-    this.scope.runInAsyncScope(() => this.hear(track, call, answer));
+    try {
+      this.scope.runInAsyncScope(() => this.hear(track, call, answer));
+    } catch (error) {
+      // Whatever it was, the worker goes on: what it does not know of what it holds is found by comparing.
+      this.hearing = false;
+      this.side.trouble(error as Error);
+      setTimeout(() => this.kick(), UNEXPECTED_MS);
+    }
   }
 
   private hear(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
     if (this.stopped) return;
+    const { isRepeating } = track;
     track.call = null;
     this.complainedAt = 0;
     this.answeredAt = performance.now();
     // A beat or the other exchange may have learnt meanwhile that the lease is gone; what an old name was given is not ours.
     this.hearing = true;
-    if (call.worker === this.worker) this.hearOwn(track, call, answer);
+    if (call.worker === this.worker) this.hearOwn(track, call, answer, isRepeating);
     this.hearing = false;
     const wanted = this.again || this.settled.length > 0;
     this.again = false;
@@ -308,10 +324,15 @@ export class Exchanger {
     this.tellQuiet();
   }
 
-  private hearOwn(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+  private hearOwn(
+    track: Track,
+    call: ExchangeCall,
+    answer: ExchangeAnswer | ClaimAnswer,
+    isRepeated: boolean,
+  ): void {
     if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
       track.seq = call.seq;
-      this.side.exchanged(answer, call.want, this.answeredAt - track.sentAt);
+      this.side.exchanged(answer, call.want, this.answeredAt - track.sentAt, isRepeated);
     } else {
       const other = this.onItsWay(track === this.first ? this.second : this.first);
       this.side.leaseLost([...call.settled, ...other, ...this.renew()]);

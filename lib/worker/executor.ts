@@ -1,5 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { messageOf } from '../errors/thrown.js';
+import { MAX_TIMER_MS } from '../job/duration.js';
 import type { KeptResult, Outcome } from '../job/outcome.js';
 import { encodeResult } from '../job/payload.js';
 import { isThenable } from '../job/thenable.js';
@@ -115,11 +116,14 @@ export class Executor {
   }
 
   private limit(run: Run, timeoutMs: number, handler: HandlerEntry): void {
-    run.timer = setTimeout(() => {
-      if (run.closed) return;
-      const error = run.abort('timeout', `it took longer than ${timeoutMs} ms${notCalled(run, handler)}`);
-      this.failed(run, error, handler);
-    }, timeoutMs);
+    run.timer = setTimeout(
+      () => {
+        if (run.closed) return;
+        const error = run.abort('timeout', `it took longer than ${timeoutMs} ms${notCalled(run, handler)}`);
+        this.failed(run, error, handler);
+      },
+      Math.min(timeoutMs, MAX_TIMER_MS),
+    );
   }
 
   private close(run: Run): void {

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { BeatAnswer, Heartbeat, QueueEngine } from '../contract/engine.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /** A worker whose lease is to be kept while it holds jobs. */
@@ -80,7 +81,7 @@ export class LeaseKeeper {
       leaseMs: this.leaseMs,
       beatMs: this.beatMs,
       maxBlockMs: this.maxBlockMs,
-      onBeat: (queue, worker, answer) => this.holders.get(queue)?.beaten(worker, answer),
+      onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
     if (!this.heartbeat) this.fallBack('the connection cannot be carried to a thread');
@@ -101,12 +102,23 @@ export class LeaseKeeper {
       if (!holder.holdsAny()) continue;
       const { worker } = holder;
       this.engine.beat(holder.queue, worker, this.leaseMs).then(
-        (answer) => holder.beaten(worker, answer),
+        (answer) => this.beaten(holder.queue, worker, answer),
         // The link tells; the next beat is soon, and the lease is longer than several of them.
         () => undefined,
       );
     }
     this.register();
+  }
+
+  private beaten(queue: string, worker: string, answer: BeatAnswer): void {
+    try {
+      this.holders.get(queue)?.beaten(worker, answer);
+    } catch (error) {
+      this.logger.error(
+        `queue '${queue}': a beat could not be answered: ${messageOf(error)}`,
+        stackOf(error),
+      );
+    }
   }
 
   private register(): void {

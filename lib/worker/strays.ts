@@ -45,7 +45,13 @@ export class Strays {
 
   private async look(): Promise<void> {
     const { queue, worker } = this.side;
-    const { unknown, lost } = await this.engine.adopt(queue, worker, this.side.known());
+    const { unknown, lost, buried } = await this.engine.adopt(queue, worker, this.side.known());
+    if (buried.length > 0) {
+      this.logger.error(
+        `queue '${queue}': ${buried.length} jobs had ids that cannot be read, written by hand; they are dead as corrupt: ` +
+          buried.slice(0, 20).join(', '),
+      );
+    }
     if (worker !== this.side.worker) return;
     // What it has settled meanwhile it does not run any more.
     if (lost.length > 0) this.side.lose(new Set(lost));

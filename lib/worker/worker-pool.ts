@@ -178,9 +178,9 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return this.holding() > 0;
   }
 
-  exchanged(answer: Answered, asked: number, tookMs: number): void {
-    const { claimed } = answer;
-    const saturated = claimed.length === asked;
+  exchanged(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
+    const saturated = answer.claimed.length === asked;
+    const claimed = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     if (asked > 0) this.prefetch.measured(saturated, tookMs);
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
@@ -194,6 +194,12 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     }
     if (this.state !== 'running') this.releaseClaims();
     else if (asked > 0 && saturated && this.want() > 0) this.exchanger.kick();
+  }
+
+  /** A repetition may name jobs that are known here, where ids with line breaks were written by hand. */
+  private unknownAmong(claimed: readonly ClaimedJob[]): readonly ClaimedJob[] {
+    const known = new Set(this.known());
+    return claimed.filter(({ id }) => !known.has(id));
   }
 
   known(): string[] {

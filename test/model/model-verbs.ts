@@ -141,6 +141,7 @@ export function adopt(model: QueueModel, worker: string, known: readonly string[
   return {
     lost: known.filter((id) => !held.has(id)),
     unknown: unknown.map((id) => claimOf(model, id)),
+    buried: [],
   };
 }
 

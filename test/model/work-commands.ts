@@ -237,8 +237,8 @@ export const adopt = command(
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     await scene.both(
       async (engine) => {
-        const { lost, unknown } = await engine.adopt(QUEUE, name, drawn.known);
-        return { lost, unknown: unknown.toSorted(byId) };
+        const answer = await engine.adopt(QUEUE, name, drawn.known);
+        return { ...answer, unknown: answer.unknown.toSorted(byId) };
       },
       (model) => verbs.adopt(model, name, drawn.known),
     );

@@ -9,8 +9,8 @@ const adopting = (known: string[]) => changingNothing(q, () => q.engine.adopt(QU
 
 it('finds nothing where both agree', async () => {
   await q.hold('a', 'b');
-  expect(await adopting(['b', 'a'])).toEqual({ unknown: [], lost: [] });
-  expect(await q.engine.adopt(QUEUE, 'nobody', [])).toEqual({ unknown: [], lost: [] });
+  expect(await adopting(['b', 'a'])).toEqual({ unknown: [], buried: [], lost: [] });
+  expect(await q.engine.adopt(QUEUE, 'nobody', [])).toEqual({ unknown: [], buried: [], lost: [] });
 });
 
 it('gives what the store thinks the worker holds and the worker does not know, as a claim does', async () => {
@@ -28,14 +28,18 @@ it('gives what the store thinks the worker holds and the worker does not know, a
 it('names what the worker knows and the store does not', async () => {
   await q.hold('a');
   await q.add('waiting');
-  expect(await adopting(['waiting', 'a', 'nowhere'])).toEqual({ unknown: [], lost: ['waiting', 'nowhere'] });
+  expect(await adopting(['waiting', 'a', 'nowhere'])).toEqual({
+    unknown: [],
+    buried: [],
+    lost: ['waiting', 'nowhere'],
+  });
 });
 
 it('names what another worker holds by now', async () => {
   await q.hold('a', 'b');
   await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
   await q.claim(1, 'w2');
-  expect(await adopting(['a', 'b'])).toEqual({ unknown: [], lost: ['a'] });
+  expect(await adopting(['a', 'b'])).toEqual({ unknown: [], buried: [], lost: ['a'] });
 });
 
 it('gives a job without a body all the same, so that it can be ended', async () => {
@@ -52,10 +56,26 @@ it('takes more ids than Lua can unpack at once', async () => {
   expect(lost).toEqual(['lost']);
 });
 
+it('buries what has an id that cannot be read, under one that can', async () => {
+  await q.hold('a');
+  await q.admin.sadd(q.key('active'), 'x\ny', Buffer.from([0xff]), '');
+  await q.admin.hset(q.key('jobs'), 'x\ny', job('x').body);
+  const { unknown, lost, buried } = await q.engine.adopt(QUEUE, WORKER, ['a']);
+  expect({ unknown, lost }).toEqual({ unknown: [], lost: [] });
+  expect(buried).toHaveLength(3);
+  expect((await q.zset('dead')).toSorted()).toEqual(buried.toSorted());
+  expect(await q.admin.smembers(q.key('active'))).toEqual(['a']);
+  expect(await q.hash('jobs')).toMatchObject(
+    Object.fromEntries(buried.map((id) => [id, expect.any(String)])),
+  );
+  expect(await q.admin.hexists(q.key('jobs'), 'x\ny')).toBe(0);
+});
+
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: adopt.keys,
-    except: ['jobsA'],
+    // Of another type it tells of nothing.
+    except: ['events'],
     async prepare() {
       await q.hold('a');
       return () => q.engine.adopt(QUEUE, WORKER, ['b']);

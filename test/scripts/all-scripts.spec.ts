@@ -59,7 +59,6 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'put-schedule',
   ]);
   expect(ofMemory('read')).toEqual([
-    'adopt',
     'audit',
     'audit-page',
     'counts',

@@ -67,7 +67,10 @@ interface Group {
   readonly columns: Map<string, readonly string[]>;
 }
 
-/** Reads one stream entry back. Unknown fields are left alone: a newer version may have written them. */
+/**
+ * Reads one stream entry back. Unknown fields are left alone: a newer version may have written them. Of an entry that was written
+ * by hand there are no events; its readers are told that some are missing.
+ */
 export function readEntry(queue: string, entryId: string, fields: readonly string[]): QueueEventBatch {
   const last = Number(entryId.slice(0, entryId.indexOf('-')));
   let at = 0;
@@ -82,8 +85,8 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
     const value = fields[i + 1]!;
     if (TYPES.has(field))
       groups.push({ type: field as EventType, ids: value.split('\n'), columns: new Map() });
-    else if (field === 'at') at = Number(value);
-    else if (field === 'n') count = Number(value);
+    else if (field === 'at') at = countIn(value);
+    else if (field === 'n') count = countIn(value);
     else if (field === 'lost') {
       lost = new Set(value.split('\n'));
       settledGroups = groups.length;
@@ -96,6 +99,9 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
     }
   }
   const events: RawEvent[] = [];
+  const written = groups.reduce((sum, { ids }) => sum + ids.length, 0);
+  // An id with a line break reads like two.
+  if (written > count) return { queue, first: last - count + 1, last, at, events };
   let number = last - count;
   for (const [place, group] of groups.entries()) {
     const settled = place < settledGroups;
@@ -124,13 +130,19 @@ function readerOf({ type, ids, columns }: Group): (number: number, i: number) =>
     type,
     id: ids[i]!,
     name: cell(name, i),
-    attempt: Number(cell(attempt, i) || 1),
-    durationUs: Number(cell(us, i)),
-    delayMs: Number(cell(delay, i)),
+    attempt: countIn(cell(attempt, i) || '1'),
+    durationUs: countIn(cell(us, i)),
+    delayMs: countIn(cell(delay, i)),
     reason: cell(reason, i),
     error: parseOrNull(cell(error, i)) as FailureRecord | null,
     progress: cell(progress, i) || null,
   });
+}
+
+/** 0 where it is no count. */
+function countIn(text: string): number {
+  const count = Number(text);
+  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
 }
 
 function cell(values: ValueOf, i: number): string {

@@ -39,7 +39,12 @@ export type RawClaims = [string[], string[], (string | null)[], (string | null)[
 
 const BAD = { unreadable: true } as const;
 
+/**
+ * The claimed jobs; none of them where ids and bodies do not pair, since somebody wrote an id with a line break into a line. The
+ * worker then finds that it holds more than it knows, and compares (`adopt`).
+ */
 export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
+  if (ids.length === 0 || ids.length !== bodies.length) return [];
   const claimed: ClaimedJob[] = [];
   for (let i = 0; i < ids.length; i++) {
     const job = {

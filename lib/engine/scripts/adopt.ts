@@ -5,10 +5,25 @@ import type { AdoptAnswer } from '../../contract/engine.js';
 
 export const adopt = defineScript({
   name: 'adopt',
-  memory: 'read',
-  keys: ['active', 'jobs', 'attempts', 'stalls', ...LETTERED_JOBS],
-  args: {},
+  memory: 'allow',
+  keys: [
+    'meta',
+    'active',
+    'jobs',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+    'events',
+    'stats',
+    ...LETTERED_JOBS,
+  ],
+  args: { maxEvents: 'int', corrupt: 'text' },
   /** known: id. */
   lists: ['known'],
-  reply: ([lost, ...unknown]: [string[], ...RawClaims]): AdoptAnswer => ({ lost, unknown: claims(unknown) }),
+  reply: ([lost, buried, ...unknown]: [string[], string[], ...RawClaims]): AdoptAnswer => ({
+    lost,
+    buried,
+    unknown: claims(unknown),
+  }),
 });

@@ -32,15 +32,12 @@ export const claim = defineScript({
     separator: 'text',
     maxEvents: 'int',
   },
-  /** Null: there is more to do than to claim. */
+  /** Null: there is more to do than to claim, or the answer cannot be read. */
   reply: (raw: Raw): (ClaimAnswer & { now: number }) | null => {
     if (raw === 0) return null;
     const [now, ids, bodies, held, failed, stalls] = raw;
-    return {
-      kind: 'claimed',
-      now,
-      held: held < 0 ? null : held,
-      claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
-    };
+    const claimed = claims([lines(ids), bodiesOf(bodies), failed, stalls]);
+    if (claimed.length === 0 && held < 0) return null;
+    return { kind: 'claimed', now, held: held < 0 ? null : held, claimed };
   },
 });

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say, count
+--@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say, count, unreadable
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
 -- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
@@ -61,9 +61,11 @@ local function answer(lost, gave, ids, bodies)
 end
 
 if last_seq == seq then
-  local ids, bodies = {}, {}
+  local ids, bodies, seen = {}, {}, {}
   for _, id in ipairs(split(record[2])) do
-    local body = redis.call('SISMEMBER', key_active, id) == 1 and redis.call('HGET', hash_of(id), id)
+    -- Parts of an id with a line break may read like ids of others.
+    local body = not seen[id] and redis.call('SISMEMBER', key_active, id) == 1 and redis.call('HGET', hash_of(id), id)
+    seen[id] = true
     if body then
       ids[#ids + 1] = id
       bodies[#bodies + 1] = body
@@ -168,9 +170,10 @@ if #ids > 0 then
         whole[#whole + 1] = ids[i]
         whole_bodies[#whole] = bodies[i]
       else
-        broken[#broken + 1] = ids[i]
-        redis.call('HSET', hash_of(ids[i]), ids[i], '')
-        bury(ids[i], arg_corrupt, now)
+        local id = readable_id(ids[i])
+        broken[#broken + 1] = id
+        redis.call('HSET', hash_of(id), id, '')
+        bury(id, arg_corrupt, now)
       end
     end
     tally_name('dead', '', #broken, day)

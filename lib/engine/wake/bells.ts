@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { RedisRefusedError } from '../../errors.js';
 import { type QueueKeyName, privateBell } from '../keys.js';
 import type { QueueLinks } from '../wire/queue-links.js';
 import type { RedisStore } from '../redis-store.js';
@@ -169,6 +170,8 @@ const PRIVATE_BELL_MS = 10_000;
 export interface RungCall {
   /** What the bell told; null where it did not ring, or nobody knows. */
   readonly member: string | null;
+  /** How the server refused to wait. */
+  readonly refusal?: Error;
   /** What the script answered, or how it failed. */
   readonly reply: unknown;
 }
@@ -207,11 +210,11 @@ export class SharedBell {
     const bells = [doorbell, this.own, Math.max(0.001, maxMs / 1000)];
     // Where it cannot be waited for, the call has been made all the same, and its answer counts.
     const rung = link.write('awaitBell', 'bzpopmin', bells, silentMs).then(
-      (answer: [string, string, string] | null) => (answer?.[0] === doorbell ? answer[1] : null),
-      () => null,
+      (answer: [string, string, string] | null) => ({ member: answer?.[0] === doorbell ? answer[1] : null }),
+      (error: unknown) => ({ member: null, ...(error instanceof RedisRefusedError && { refusal: error }) }),
     );
     const made = link.write('claimAtBell', ...call, silentMs).catch((error: Error) => error);
-    return Promise.all([rung, made]).then(([member, reply]) => ({ member, reply }));
+    return Promise.all([rung, made]).then(([waited, reply]) => ({ ...waited, reply }));
   }
 
   interrupt(): void {
