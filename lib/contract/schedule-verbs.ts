@@ -34,7 +34,7 @@ export interface StoredSchedule {
   readonly mode: 'running' | 'paused' | 'ended';
   /** Null while it is paused or ended. */
   readonly nextAt: number | null;
-  /** Jobs made by occurrences. */
+  /** How many jobs its occurrences have added. */
   readonly fired: number;
   /** The last occurrence that made a job, and that job. */
   readonly lastAt: number | null;

@@ -4,12 +4,12 @@ import { markHandler, showHandle } from './metadata.js';
 import type { HandlerMark } from './metadata.js';
 import { refuseOtherThanMethod } from './placement.js';
 
-/** What a method may return whose job ends with this result. */
+/** What a handler may return if its job has this result. */
 type Returning<Result> = unknown extends Result
   ? unknown
   : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };
 
-/** What the first parameter of a handler has to take: the job, or with `@JobData()` its data. */
+/** The type that the first parameter of a handler must accept: the job, or with `@JobData()` its data. */
 type First<Data> = 0 extends 1 & Data
   ? any
   : [Data] extends [null | undefined | void]
@@ -17,8 +17,8 @@ type First<Data> = 0 extends 1 & Data
     : Job<Data> & Data;
 
 /**
- * A decorator for methods whose first parameter accepts `Job<Data>`, or its `Data`, and which return `Result` where a
- * definition says so; others do not compile.
+ * A decorator for methods whose first parameter accepts `Job<Data>` or `Data`, and which return `Result` if the definition has
+ * one. Other methods do not compile.
  */
 export type HandleDecorator<Data, Result = unknown> = <
   Method extends (job: First<Data>, ...rest: any[]) => Returning<Result>,
@@ -29,7 +29,7 @@ export type HandleDecorator<Data, Result = unknown> = <
 ) => void;
 
 /**
- * Marks a method of a `@Processor` class as the handler of every job of the queue that no other handler names.
+ * Makes a method of a `@Processor` class the handler of all jobs of the queue that have no handler of their own.
  *
  * @example
  * @Handle()
@@ -37,9 +37,9 @@ export type HandleDecorator<Data, Result = unknown> = <
  */
 export function Handle(): HandleDecorator<any>;
 /**
- * Marks a method of a `@Processor` class as the handler of the jobs of one name. It may return a value, a promise or
- * an Observable; it says that it failed by throwing. Repeat the decorator for several names. Only instance methods
- * with a string name can be handlers; anything else throws a `BootstrapError` when the class is read.
+ * Makes a method of a `@Processor` class the handler of the jobs with this name. It may return a value, a promise or
+ * an Observable; the attempt fails if it throws. Repeat the decorator for several names. Only instance methods with a
+ * string name can be handlers; anything else throws a `BootstrapError` when the class is defined.
  *
  * @example
  * @Handle('welcome')
@@ -47,7 +47,7 @@ export function Handle(): HandleDecorator<any>;
  */
 export function Handle(jobName: string): HandleDecorator<any>;
 /**
- * The same, with the data typed and, where the definition has a schema, validated before the method is called.
+ * The same, with typed data. If the definition has a schema, the data is validated before the method is called.
  *
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));

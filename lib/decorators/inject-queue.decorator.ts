@@ -3,8 +3,8 @@ import type { AnyDefinition } from '../job/define-job.js';
 import { getQueueToken, getDispatcherToken } from './metadata.js';
 
 /**
- * Injects the `Queue` handle of one queue. The module that asks for it imports `QueueModule.registerQueue` for that
- * name, or a module that exports it; the handle is the same everywhere.
+ * Injects the `Queue` handle of one queue. The module that injects it must import `QueueModule.registerQueue` for that
+ * queue, or a module that exports it. Every module gets the same handle.
  *
  * @example
  * constructor(@InjectQueue('email') private readonly emails: Queue) {}

@@ -6,23 +6,23 @@ import { JOB_PARAMS, markParam, type ParamMark } from './metadata.js';
 /** A pipe, or the class of one. */
 export type JobDataPipe = PipeTransform | Type<PipeTransform>;
 
-/** What `@JobData` may be given beside a property. */
+/** Options of `@JobData`. */
 export interface JobDataOptions {
   /**
-   * Handed to the pipes, of which `StandardSchemaValidationPipe` of Nest 12 checks it. Without such a pipe it does nothing; what
-   * every job of a kind must be belongs to `defineJob`.
+   * Passed to the pipes; `StandardSchemaValidationPipe` of Nest 12 validates with it. Without such a pipe it does nothing. To
+   * validate every job of a kind, use `defineJob`.
    *
    * @default none
    */
   readonly schema?: StandardSchemaV1;
-  /** What the data goes through, in this order. @default none */
+  /** Pipes that the data goes through, in this order. @default none */
   readonly pipes?: readonly JobDataPipe[];
 }
 
 /**
- * Gives a parameter of a handler the data of the job. To pipes it is what a body is: `ValidationPipe` checks it by the class of
- * the parameter. Throws a `BootstrapError` when the class is read, where it is given something else than a property, pipes or
- * options.
+ * Passes the data of the job to a parameter of a handler. Pipes treat it like a request body: `ValidationPipe` validates it with
+ * the class of the parameter. Throws a `BootstrapError` when the class is defined, if it is given anything but a property, pipes
+ * or options.
  *
  * @example
  * @Handle('welcome')
@@ -31,7 +31,7 @@ export interface JobDataOptions {
  */
 export function JobData(...pipes: (JobDataPipe | JobDataOptions)[]): ParameterDecorator;
 /**
- * Gives it one property of the data; undefined where the data has none of that name.
+ * Passes one property of the data; undefined if the data does not have it.
  *
  * @example
  * @Handle('resize')
@@ -52,7 +52,7 @@ export function JobData(...given: unknown[]): ParameterDecorator {
 }
 
 /**
- * Gives a parameter of a handler the job itself. The first parameter without a decorator is the job too.
+ * Passes the job itself to a parameter of a handler. The first parameter without a decorator is the job too.
  *
  * @example
  * async welcome(@JobData() data: WelcomeDto, @JobRef() job: Job) { await job.progress(50); }
@@ -62,7 +62,7 @@ export function JobRef(): ParameterDecorator {
 }
 
 /**
- * Gives a parameter of a handler the id of the job.
+ * Passes the id of the job to a parameter of a handler.
  *
  * @example
  * async charge(@JobData() data: Charge, @JobId() id: string) { await this.bank.charge(data, { idempotencyKey: id }); }
@@ -72,7 +72,7 @@ export function JobId(): ParameterDecorator {
 }
 
 /**
- * Gives a parameter of a handler the number of this try, from 1.
+ * Passes the number of this attempt, from 1, to a parameter of a handler.
  *
  * @example
  * async fetch(@JobData() data: Page, @Attempt() attempt: number) { return this.mirrors[attempt - 1]!.get(data.url); }
@@ -82,7 +82,7 @@ export function Attempt(): ParameterDecorator {
 }
 
 /**
- * Gives a parameter of a handler the signal of the job: aborted when the run should end early, with a `JobAbortedError` as its
+ * Passes the signal of the job to a parameter of a handler. It aborts if the run should end early, with a `JobAbortedError` as its
  * reason.
  *
  * @example

@@ -3,18 +3,18 @@ import type { EventOf, QueueEvent } from '../events/queue-event.js';
 import { markListener, showListener } from './metadata.js';
 import { refuseOtherThanMethod } from './placement.js';
 
-/** What `@OnQueueEvent` says beside the types. */
+/** Options of `@OnQueueEvent`. */
 export interface OnQueueEventOptions {
   /** Name of the queue, or of several. @default all registered queues */
   readonly queue?: string | readonly string[];
   /**
-   * Calls of an asynchronous listener that may be under way at once, 1 to 1,000. With 1 it has dealt with an event before it
-   * hears the next. @default 1
+   * How many calls of an asynchronous listener may run at once, 1 to 1,000. With 1 it gets the next event when it has finished
+   * with the last. @default 1
    */
   readonly concurrency?: number;
 }
 
-/** A decorator for methods that may be called with this event alone; others do not compile. */
+/** A decorator for methods that can be called with this event as their only argument; others do not compile. */
 export type OnQueueEventDecorator<Event> = <Method extends (event: Event) => unknown>(
   target: object,
   key: string,
@@ -32,16 +32,15 @@ export function OnQueueEvent(): OnQueueEventDecorator<QueueEvent>;
  */
 export function OnQueueEvent(options: OnQueueEventOptions): OnQueueEventDecorator<QueueEvent>;
 /**
- * Calls a method of a provider or a controller for events of the queues, from whatever process, while the application runs:
- * from its bootstrap, before the workers start, until they have drained. Every process that has the listener hears every
- * event, and misses what happens while it is not there; work that must be done once belongs into a handler.
+ * Calls a method of a provider or a controller for events of the queues, of all processes, while the application runs: from
+ * bootstrap, before the workers start, until they have drained. Every process that has the listener gets every event, and misses
+ * events while it is down; work that must be done once belongs in a handler.
  *
- * It may return anything. One that throws, rejects, or returns an Observable that errors is logged with class, method and event,
- * and hears the next event all the same. While a promise or an Observable of it has not ended, further events wait, in order:
- * at most 10,000, then the oldest are left out and the log tells how many; one that takes longer than a minute is not
- * waited for any longer. Repeat the decorator for other types of other queues. The class must be a singleton; what is wrong is said
- * at bootstrap in the `BootstrapError`, together with all other faults, and for anything but an instance method with a plain
- * name when the class is read.
+ * If the listener throws, rejects, or returns an Observable that errors, the error is logged (class, method, event) and it still
+ * receives later events. While its promise or Observable has not ended, further events wait in order: at most 10,000, then the
+ * oldest are dropped and the log says how many. A call that takes longer than a minute is no longer waited for. Repeat the
+ * decorator for other types of other queues. The class must be a singleton. Mistakes are reported at bootstrap in the
+ * `BootstrapError`; a decorator on anything but an instance method throws when the class is defined.
  *
  * @param types one type of event, or several.
  * @example

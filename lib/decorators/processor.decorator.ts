@@ -7,20 +7,19 @@ import { markProcessor } from './metadata.js';
 /** One queue of a processor: its name, or any job defined for it. */
 export type ProcessorQueue = string | AnyDefinition;
 
-/** Several: a list is taken strictly in its order; of names with weights each gets its share. */
+/** One queue, a list of queues in strict order, or queues with weights. */
 export type ProcessorQueues = ProcessorQueue | readonly ProcessorQueue[] | Readonly<Record<string, number>>;
 
 /**
- * Marks a provider as a processor: a class whose `@Handle` methods run the jobs of one queue, or of several that share
- * its slots. It implies `@Injectable()`. Several processors of the same queues form one pool with one concurrency. What
- * is wrong with its arguments is said at bootstrap in a `BootstrapError`, together with all other faults.
+ * Makes a provider a processor: a class whose `@Handle` methods run the jobs of one queue, or of several that share its slots. It
+ * implies `@Injectable()`. Several processors of the same queues form one pool with one concurrency. Mistakes in its arguments are
+ * reported at bootstrap in a `BootstrapError`, together with all others.
  *
- * @param queues Name of a registered queue, or a job defined for it. A list of them is taken strictly in order: a job of a
- *   later queue starts only where the earlier ones have none waiting (jobs of a few milliseconds are claimed as many ahead).
- *   Names with weights, integers from 1 to 1,000, share the slots by weight while they have jobs, so that none starves; what
- *   one leaves goes to the others.
- * @param options `concurrency`: jobs this process runs at once, for all these queues together (default 10). `scope` and `durable` as
- *   in `@Injectable`: with `Scope.REQUEST` an instance is made for each job, with `durable` one for each tenant.
+ * @param queues Name of a registered queue, or a job defined for it. With a list, a job of a later queue starts only if no
+ *   earlier queue has a job waiting (short jobs are claimed some milliseconds ahead). Names with weights, integers from 1 to
+ *   1,000, share the slots by weight, so that none starves; slots that one queue does not use go to the others.
+ * @param options `concurrency`: jobs this process runs at once, for all these queues together (default 10). `scope` and `durable` are
+ *   those of `@Injectable`: with `Scope.REQUEST` an instance is created for each job, with `durable` one for each tenant.
  *
  * @example
  * @Processor('email', { concurrency: 50 })

@@ -2,28 +2,27 @@ import type { ScheduledJobOptions, ScheduleRule } from '../options/schedule-opti
 import { markMisplacedSchedule, markSchedule } from './metadata.js';
 import { otherThanMethod } from './placement.js';
 
-/** What `@Schedule` says beside the rule. */
+/** The job of a `@Schedule`. */
 export interface ScheduledJob {
   /** Id of the schedule in its queue. @default the name of the job */
   readonly id?: string;
-  /** Name of the jobs. @default that of the method's `@Handle`; needed where it has several, or is the catch-all */
+  /** Name of the jobs. @default that of the method's `@Handle`; required if it has several names or none */
   readonly name?: string;
-  /** Data of every job it makes. @default null */
+  /** Data of every job. @default null */
   readonly data?: unknown;
-  /** Options of every job it makes. */
+  /** Options of every job. */
   readonly options?: ScheduledJobOptions;
-  /** The queue, where the processor works on several. */
+  /** The queue, if the processor has several. */
   readonly queue?: string;
 }
 
-/** `@Schedule(options)`: a rule, and what is made by it. */
+/** `@Schedule(options)`: a rule, and the job that it adds. */
 export type ScheduleOptions = ScheduleRule & ScheduledJob;
 
 /**
- * Runs the handler by a rule: stands beside `@Handle` on a method of a `@Processor` class, and may be repeated. The schedule is
- * registered when the workers start, changed where the decorator has changed, and removed once no live process declares it any
- * more; one that a person paused stays paused. What is wrong with it is said at bootstrap in the `BootstrapError`, together with
- * all other faults.
+ * Runs the handler by a rule. Use it next to `@Handle` on a method of a `@Processor` class; it may be repeated. Schedules are
+ * synced when workers start: created, updated if the decorator changed, and removed when no running process declares them any more.
+ * A paused schedule stays paused. Mistakes are reported at bootstrap in the `BootstrapError`, together with all others.
  *
  * @example
  * @Handle('daily-report')

@@ -68,7 +68,7 @@ export interface DeadEvent extends RunEventBase<'dead'> {
   readonly durationUs: number;
   /** Why. */
   readonly reason: DeadReason;
-  /** What went wrong last; null where it cannot be read. */
+  /** The last error; null if its record cannot be read. */
   readonly error: FailureRecord | null;
 }
 

@@ -6,9 +6,8 @@ import type { Job } from './job.js';
 declare const RESULT: unique symbol;
 
 /**
- * A kind of job: where it goes, which handler it is for, what its data is and what its handler returns. `Input` is what the
- * producer gives, `Output` what the handler receives; they differ where the schema has defaults or coercions. Made by
- * `defineJob`.
+ * A kind of job: its queue, its name, its data and what its handler returns. `Input` is what the producer passes, `Output` what
+ * the handler receives; they differ if the schema has defaults or coercions. Created by `defineJob`.
  */
 export interface JobDefinition<
   Input = unknown,
@@ -20,14 +19,14 @@ export interface JobDefinition<
   readonly queue: string;
   /** Name of the job. */
   readonly name: Name;
-  /** Absent where only the type was given. */
+  /** Absent if the definition has only a type. */
   readonly schema?: StandardSchemaV1<Input, Output> | undefined;
   /** Only for the compiler. @internal */
   readonly [RESULT]?: Result;
 
   /**
-   * The same definition, of a job whose handler returns this: `addAndWait` answers it, and the compiler refuses a handler that
-   * returns something else. JSON carries it, so a `Date` of the handler is a string for who waits.
+   * The same definition with the type of the result: `addAndWait` resolves to it, and a handler that returns something else does not
+   * compile. The result is JSON, so a `Date` that the handler returns is a string for the caller.
    *
    * @example
    * export const render = defineJob('media', 'render', z.object({ url: z.url() })).returns<{ pdf: string }>();
@@ -41,7 +40,7 @@ export type AnyDefinition = JobDefinition<any, any, any, any>;
 /** What the handler of a definition receives: `JobOf<typeof welcome>`. */
 export type JobOf<Definition extends AnyDefinition> = Job<OutputOf<Definition>>;
 
-/** What the producer gives for a definition. */
+/** The data that a producer passes for a definition. */
 export type InputOf<Definition extends AnyDefinition> =
   Definition extends JobDefinition<infer Input, any, any, any> ? Input : never;
 
@@ -49,27 +48,27 @@ export type InputOf<Definition extends AnyDefinition> =
 export type OutputOf<Definition extends AnyDefinition> =
   Definition extends JobDefinition<any, infer Output, any, any> ? Output : never;
 
-/** What the handler of a definition returns, as `returns` says it; `unknown` where nothing does. */
+/** What the handler of a definition returns; `unknown` without `returns`. */
 export type ResultOf<Definition extends AnyDefinition> =
   Definition extends JobDefinition<any, any, infer Result, any> ? Result : never;
 
 /**
- * Names a kind of job once, for producers and handlers. The data is described by any Standard Schema (zod, valibot,
+ * Defines a kind of job once, for producers and handlers. The data is described by any Standard Schema (zod, valibot,
  * arktype and others), which is checked on both sides, or by a type alone.
  *
- * What is checked when a job is added is what its handler will get: the data as JSON gives it back. It is stored as it was
- * given, and the schema's defaults and coercions are applied once, before the handler runs. So a schema describes what JSON
- * holds: `z.coerce.date()` takes a `Date` and the text that JSON makes of it, `z.date()` only the `Date` and is refused by `add`.
+ * `add()` validates the data after a JSON round trip, because that is what the handler will get. The data is stored unchanged;
+ * defaults and coercions of the schema are applied once, just before the handler runs. Use `z.coerce.date()` for dates: `z.date()`
+ * throws, because JSON has no dates.
  *
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email(), copies: z.int().default(1) }));
  * export const purge = defineJob<{ olderThan: string }>('email', 'purge');
  *
- * @typeParam Name known to the compiler where it is inferred; beside a type alone it is given again for
- *   `Queue<typeof jobs>`: `defineJob<{ olderThan: string }, 'purge'>('email', 'purge')`.
+ * @typeParam Name inferred, unless the data is given as a type; then repeat it for `Queue<typeof jobs>`:
+ *   `defineJob<{ olderThan: string }, 'purge'>('email', 'purge')`.
  * @throws {InvalidQueueNameError}
  * @throws {InvalidJobNameError}
- * @throws {InvalidOptionError} where the third argument is no Standard Schema.
+ * @throws {InvalidOptionError} if the third argument is not a Standard Schema.
  */
 export function defineJob<Schema extends StandardSchemaV1, const Name extends string>(
   queue: string,

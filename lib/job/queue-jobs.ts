@@ -32,10 +32,10 @@ type Input<Entry> =
 type Result<Entry> =
   IsDefinition<Entry> extends true ? (Entry extends AnyDefinition ? ResultOf<Entry> : never) : unknown;
 
-/** The names of the jobs of `Queue<Jobs>`; `string` where nothing is said of them. */
+/** The names of the jobs of `Queue<Jobs>`; `string` if the queue has no types. */
 export type NameIn<Jobs> = keyof Named<Jobs> & string;
 
-/** The data of the jobs of `Queue<Jobs>` of this name, as the producer gives it. */
+/** The data of the jobs of `Queue<Jobs>` with this name, as the producer passes it. */
 export type DataIn<Jobs, Name extends NameIn<Jobs> = NameIn<Jobs>> = Input<Named<Jobs>[Name]>;
 
 /** The definitions that a `Queue<Jobs>` takes: those it lists, and others of the names it knows. */
@@ -54,7 +54,7 @@ export type InputIn<Jobs, Job> = Job extends AnyDefinition
     ? DataIn<Jobs, Job>
     : never;
 
-/** What `addAndWait` answers for it. */
+/** What `addAndWait` resolves to for it. */
 export type ResultIn<Jobs, Job> = Job extends AnyDefinition
   ? ResultOf<Job>
   : Job extends NameIn<Jobs>

@@ -77,9 +77,9 @@ type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   /** For `@InjectDispatcher` and the log. */
   readonly name: string;
-  /** What `useFactory` is called with. @default nothing */
+  /** Providers that `useFactory` is called with. @default none */
   readonly inject?: Inject;
-  /** Makes the other options, at once or later. */
+  /** Creates the other options; may be asynchronous. */
   readonly useFactory: (
     ...injected: any[]
   ) => Omit<DispatcherOptions, 'name'> | Promise<Omit<DispatcherOptions, 'name'>>;

@@ -21,13 +21,13 @@ import { QueueRuntime } from './queue.runtime.js';
 
 type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
-/** Where `QueueProducer`, `QueueEvents`, `QueueInspector` and `QueueRuntime` can be injected. */
+/** In which modules `QueueProducer`, `QueueEvents`, `QueueInspector` and `QueueRuntime` can be injected. */
 export interface VisibilityOptions {
   /** In all modules; otherwise only in those that import the module `forRoot` returned. @default true */
   readonly isGlobal?: boolean;
 }
 
-/** A class that makes the options, for `useClass` and `useExisting`. */
+/** A class that creates the options, for `useClass` and `useExisting`. */
 export interface QueueModuleOptionsFactory {
   /** Called once, when the application starts. */
   createQueueModuleOptions(): QueueModuleOptions | Promise<QueueModuleOptions>;
@@ -35,17 +35,17 @@ export interface QueueModuleOptionsFactory {
 
 /** `QueueModule.forRootAsync(options)`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
-  /** What `useFactory` is called with. @default nothing */
+  /** Providers that `useFactory` is called with. @default none */
   readonly inject?: Inject;
-  /** Makes the options, at once or later. @default none */
+  /** Creates the options; may be asynchronous. @default none */
   readonly useFactory?: (...injected: any[]) => QueueModuleOptions | Promise<QueueModuleOptions>;
-  /** A class that makes them, provided for it here. @default none */
+  /** A class that creates them; it is instantiated here. @default none */
   readonly useClass?: Type<QueueModuleOptionsFactory>;
-  /** A provider that makes them, of one of `imports`. @default none */
+  /** A provider of one of `imports` that creates them. @default none */
   readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
 }
 
-/** A class that makes the options of a configuration with a key, for `useClass` and `useExisting`. */
+/** A class that creates the options of a configuration with a key, for `useClass` and `useExisting`. */
 export interface NamedModuleOptionsFactory {
   /** Called once, when the application starts. */
   createQueueModuleOptions(): NamedModuleOptions | Promise<NamedModuleOptions>;
@@ -53,28 +53,28 @@ export interface NamedModuleOptionsFactory {
 
 /** `QueueModule.forRootAsync(key, options)`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface NamedModuleAsyncOptions extends VisibilityOptions, Pick<ModuleMetadata, 'imports'> {
-  /** What `useFactory` is called with. @default nothing */
+  /** Providers that `useFactory` is called with. @default none */
   readonly inject?: Inject;
-  /** Makes the options, at once or later. @default none */
+  /** Creates the options; may be asynchronous. @default none */
   readonly useFactory?: (...injected: any[]) => NamedModuleOptions | Promise<NamedModuleOptions>;
-  /** A class that makes them, provided for it here. @default none */
+  /** A class that creates them; it is instantiated here. @default none */
   readonly useClass?: Type<NamedModuleOptionsFactory>;
-  /** A provider that makes them, of one of `imports`. @default none */
+  /** A provider of one of `imports` that creates them. @default none */
   readonly useExisting?: Type<NamedModuleOptionsFactory> | string | symbol;
 }
 
 /** Which of several configurations a queue belongs to. */
 export interface ConfigKeyOption {
-  /** The key that `forRoot` was given. @default the configuration without a key */
+  /** The key that was passed to `forRoot`. @default the configuration without a key */
   readonly configKey?: string | undefined;
 }
 
-/** `QueueModule.registerQueueAsync(options)`. Name and key stand outside, since the injection tokens are made from them. */
+/** `QueueModule.registerQueueAsync(options)`. Name and key are outside of `useFactory`, because the injection tokens depend on them. */
 export interface QueueAsyncOptions
   extends Pick<QueueOptions, 'name'>, ConfigKeyOption, Pick<ModuleMetadata, 'imports'> {
-  /** What `useFactory` is called with. @default nothing */
+  /** Providers that `useFactory` is called with. @default none */
   readonly inject?: Inject;
-  /** Makes the other options, at once or later. */
+  /** Creates the other options; may be asynchronous. */
   readonly useFactory: (
     ...injected: any[]
   ) => Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
@@ -99,8 +99,8 @@ class QueueRootModule {}
 @Module({})
 export class QueueModule {
   /**
-   * What holds for all queues of this process. It provides `QueueProducer`, `QueueEvents`, `QueueInspector` and
-   * `QueueRuntime`. Nothing connects before the application starts; what is wrong with any option is said then in one
+   * Options of this process, and defaults for all queues. It provides `QueueProducer`, `QueueEvents`, `QueueInspector` and
+   * `QueueRuntime`. Nothing connects before the application starts; all invalid options are then reported in one
    * `BootstrapError`.
    *
    * @example
@@ -108,8 +108,8 @@ export class QueueModule {
    */
   static forRoot(options?: QueueModuleOptions & VisibilityOptions): DynamicModule;
   /**
-   * A further configuration: queues that name its key are in another Redis, or under another prefix. It may say where they are
-   * and what they get; what holds for the whole process stands in `forRoot()` without a key.
+   * A further configuration: queues with its `configKey` are in another Redis, or under another prefix. It has a connection, a prefix
+   * and defaults for its queues; options of the process belong in `forRoot()` without a key.
    *
    * @example
    * QueueModule.forRoot({ connection: 'redis://localhost:6379' }),
@@ -126,7 +126,7 @@ export class QueueModule {
   }
 
   /**
-   * The same with options that are known only at start.
+   * The same with options that are only known at startup.
    *
    * @example
    * QueueModule.forRootAsync({
@@ -136,7 +136,7 @@ export class QueueModule {
    */
   static forRootAsync(options: QueueModuleAsyncOptions): DynamicModule;
   /**
-   * A further configuration with options that are known only at start.
+   * A further configuration with options that are only known at startup.
    *
    * @example
    * QueueModule.forRootAsync('reports', {
@@ -153,8 +153,8 @@ export class QueueModule {
   }
 
   /**
-   * Makes queues known and their handles injectable with `@InjectQueue` in the importing module. The same queue may be
-   * registered in several modules, with the same options: it is one queue, and its handle is one object.
+   * Registers queues, and makes their handles injectable with `@InjectQueue` in the importing module. The same queue may be
+   * registered in several modules with the same options; all get the same handle.
    *
    * @example
    * QueueModule.registerQueue({ name: 'email' }, { name: 'reports', defaults: { attempts: 1 } })
@@ -171,7 +171,7 @@ export class QueueModule {
   }
 
   /**
-   * The same with options that are known only at start.
+   * The same with options that are only known at startup.
    *
    * @example
    * QueueModule.registerQueueAsync({
@@ -189,10 +189,9 @@ export class QueueModule {
   }
 
   /**
-   * Dispatchers for queues that other programs fill and empty with plain commands: each moves due tasks from a sorted set
-   * to a list, over the connection of `forRoot`, for as long as the workers of the application run (none with the role
-   * `producer`). Refused where `connection` is `'memory'`, which no other program can reach. Makes them injectable with
-   * `@InjectDispatcher` in the importing module.
+   * Registers dispatchers for queues that other programs fill and empty with Redis commands of their own. Each moves due tasks from
+   * a sorted set to a list, over the connection of `forRoot`, while the workers of the application run (not with the role
+   * `producer`). Refused if `connection` is `'memory'`. Makes them injectable with `@InjectDispatcher` in the importing module.
    *
    * @example
    * QueueModule.registerDispatcher({ name: 'mails', delayedKey: 'mails:delayed', readyKey: 'mails:ready' })
@@ -202,7 +201,7 @@ export class QueueModule {
   }
 
   /**
-   * The same with options that are known only at start.
+   * The same with options that are only known at startup.
    *
    * @example
    * QueueModule.registerDispatcherAsync({

@@ -6,17 +6,17 @@ import type { JobOptions } from '../options/job-options.js';
 export interface BulkJob<Name extends string = string, Data = unknown> {
   /** Which handler it is for. */
   readonly name: Name;
-  /** Anything that JSON can hold. */
+  /** Anything that JSON can represent. */
   readonly data: Data;
-  /** Its own options, before those of the queue. */
+  /** Options of this job; they win over those of the queue. */
   readonly options?: JobOptions;
 }
 
 /** One entry of `addBulk` with a definition. */
 export interface BulkItem<Input> {
-  /** As the schema of the definition takes it. */
+  /** The input of the definition's schema. */
   readonly data: Input;
-  /** Its own options, before those of the queue. */
+  /** Options of this job; they win over those of the queue. */
   readonly options?: JobOptions;
 }
 

@@ -1,6 +1,6 @@
 import type { MadeJob } from './job-maker.js';
 
-/** What became of an `add`. */
+/** What `add` resolves to. */
 export interface AddResult {
   /** Id of the job. */
   readonly id: string;
@@ -8,7 +8,7 @@ export interface AddResult {
   readonly queue: string;
   /** Name of the job. */
   readonly name: string;
-  /** True where a job with this id was already in the queue, in whatever state; that one was left as it is. */
+  /** True if a job with this id was already in the queue, in any state; it was not changed. */
   readonly duplicate: boolean;
 }
 

@@ -10,7 +10,7 @@ import { faultOfText, quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
-/** Which dead jobs; a field that is left out means any. */
+/** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
   /** Why they died. @default any reason */
   readonly reason?: DeadReason;
@@ -20,45 +20,45 @@ export interface DeadFilter<Name extends string = string> {
   readonly olderThan?: Duration;
   /** Died within this time. @default any time */
   readonly newerThan?: Duration;
-  /** At most so many, 1 to 1,000. @default 1000 (of `list`: 100) */
+  /** Maximum number, 1 to 1,000. @default 1000 (`list`: 100) */
   readonly limit?: number;
 }
 
-/** What `list` takes. */
+/** Options of `list`. */
 export interface DeadListOptions<Name extends string = string> extends DeadFilter<Name> {
-  /** Where the page before ended. @default from the start */
+  /** The cursor of the page before. @default from the start */
   readonly cursor?: string;
 }
 
 /** A page of dead jobs. */
 export interface DeadPage<Data = unknown, Entry = DeadJob<Data>> {
-  /** The one that died first first. */
+  /** Ordered by when they died, the earliest first. */
   readonly jobs: readonly Entry[];
-  /** For the next page; null at the end. */
+  /** For the next page; null on the last. */
   readonly cursor: string | null;
 }
 
-/** A job that gave up, as it is kept for a person. */
+/** A dead job. */
 export interface DeadJob<Data = unknown, Name extends string = string> {
   /** Id of the job. */
   readonly id: string;
-  /** Empty where the body cannot be read. */
+  /** Empty if the job cannot be decoded. */
   readonly name: Name | '';
-  /** As it was added. Undefined where it was added without data, or the body cannot be read. */
+  /** As it was added. Undefined if the job cannot be decoded. */
   readonly data: Data | undefined;
-  /** Null where the record of it cannot be read. */
+  /** Null if the record of the failure cannot be read. */
   readonly reason: DeadReason | null;
-  /** What went wrong last; null where it cannot be read. */
+  /** The last error; null if its record cannot be read. */
   readonly failure: FailureRecord | null;
   /** By the clock of Redis. */
   readonly diedAt: Date;
-  /** Attempts that it had. */
+  /** How many attempts it had. */
   readonly attempt: number;
-  /** Attempts in all. */
+  /** Maximum number of attempts. */
   readonly attempts: number;
 }
 
-/** A dead job of a `Queue<Jobs>`, told by its name. */
+/** A dead job of a `Queue<Jobs>`; `name` tells which. */
 export type DeadJobIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
@@ -78,8 +78,8 @@ const readFilter = shape(FILTER);
 const readList = shape({ ...FILTER, cursor: field('after', rule(readCursor)) });
 
 /**
- * The dead letters of a queue: jobs that gave up, kept until a person says what becomes of them, at most as many and as long as
- * the option `dead` says. Redis is asked in small steps, however many there are.
+ * The dead jobs of a queue. They are kept until you retry or remove them, within the number and age of the option `dead`. Every call
+ * works in small steps, so none blocks Redis.
  *
  * @example
  * const { jobs, cursor } = await queue.dead.list({ reason: 'retries-exhausted' });
@@ -95,8 +95,8 @@ export class DeadJobs<Jobs = any> {
   ) {}
 
   /**
-   * Looks at dead jobs, the one that died first first; nothing is changed. A cursor stays good whatever is retried, removed or
-   * dies meanwhile: what was there all the time is met once.
+   * Lists dead jobs, the earliest first. A cursor stays valid if jobs are retried, removed or die meanwhile: a job that is there all
+   * the time is listed exactly once.
    *
    * @example
    * for (let cursor: string | undefined; ; ) {
@@ -118,11 +118,11 @@ export class DeadJobs<Jobs = any> {
   }
 
   /**
-   * Puts dead jobs back in the line, with their priority: attempts and stalls start again, and `expiresIn` holds no longer. A corrupt
-   * job has nothing to run and stays dead.
+   * Queues dead jobs again, with their priority. Attempts and stalls start at 0, and `expiresIn` no longer applies. A corrupt job has no
+   * data to run with and stays dead.
    *
-   * @param which the id of one job, or a filter; `{}` means all. Of those it fits the ones go that died first, at most `limit`.
-   * @returns nothing for one job, for a filter the ids; call it again until there are none.
+   * @param which the id of one job, or a filter; `{}` matches all. The jobs that died first are taken, at most `limit`.
+   * @returns the ids, for a filter; call it again until there are none.
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    */
@@ -138,10 +138,10 @@ export class DeadJobs<Jobs = any> {
   }
 
   /**
-   * Removes dead jobs for good, each with an event `removed` of the reason `asked`.
+   * Removes dead jobs for good, each with an event `removed` with reason `asked`.
    *
    * @param which as for `retry`.
-   * @returns nothing for one job, for a filter the ids; call it again until there are none.
+   * @returns the ids, for a filter; call it again until there are none.
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    */

@@ -5,27 +5,27 @@ import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
-/** A job as it stood when it was asked for. */
+/** The state of a job at the time of the call. */
 export interface JobSnapshot<Data = unknown, Name extends string = string> {
   /** Id of the job. */
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** Empty where the body cannot be read. */
+  /** Empty if the job cannot be decoded. */
   readonly name: Name | '';
-  /** Where it is. */
+  /** Its state. */
   readonly state: JobState;
-  /** As it was added. Undefined where it was added without data, or the body cannot be read. */
+  /** As it was added. Undefined if the job cannot be decoded. */
   readonly data: Data | undefined;
-  /** Attempts begun so far: those that failed, and the one that runs or ended well. */
+  /** How many attempts have begun: the failed ones, and the one that runs or completed. */
   readonly attempt: number;
-  /** Attempts in all. */
+  /** Maximum number of attempts. */
   readonly attempts: number;
-  /** Workers it was lost with. */
+  /** How many times it lost its worker. */
   readonly stalls: number;
-  /** When it was added; null where the body cannot be read. */
+  /** When it was added; null if the job cannot be decoded. */
   readonly createdAt: Date | null;
-  /** When it may run, while it is delayed. */
+  /** When it is due, while it is delayed. */
   readonly dueAt: Date | null;
   /** When it completed or died. */
   readonly endedAt: Date | null;
@@ -36,9 +36,9 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
         readonly at: Date;
       })
     | null;
-  /** What its handler said last with `job.progress`; null where it said nothing. */
+  /** The last value of `job.progress`; null if there was none. */
   readonly progress: unknown;
-  /** What its handlers said with `job.log`, the newest last. */
+  /** Lines written with `job.log`, the newest last. */
   readonly logs: readonly string[];
   /** What the handler returned, with `retention`. */
   readonly result: unknown;
@@ -48,7 +48,7 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly worker: string | null;
 }
 
-/** A job of a `Queue<Jobs>`, told by its name. */
+/** A job of a `Queue<Jobs>`; `name` tells which. */
 export type SnapshotIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: JobSnapshot<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];

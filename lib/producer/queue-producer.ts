@@ -9,7 +9,7 @@ import type { JobOptions } from '../options/job-options.js';
 import type { AddResult, BulkItem, BulkJob, Queue, WaitOptions } from './queue.js';
 
 /**
- * Puts jobs into any registered queue. Inject it by its class.
+ * Adds jobs to any registered queue. Inject it by its class.
  *
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
@@ -72,7 +72,7 @@ export class QueueProducer {
   /**
    * Adds one job and waits for its end: see `Queue.addAndWait`.
    *
-   * @typeParam Result what a handler returns of which no definition says it
+   * @typeParam Result what the handler returns, for a job without a definition
    * @throws {UnknownQueueError} and everything `Queue.addAndWait` throws
    */
   addAndWait<Definition extends AnyDefinition>(

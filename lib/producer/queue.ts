@@ -148,7 +148,7 @@ export class Queue<Jobs = any> {
   /**
    * Adds a job and waits for its end.
    *
-   * @typeParam Result what a handler returns of which no definition says it
+   * @typeParam Result what the handler returns, for a job without a definition
    * @returns what the handler returned, as JSON gives it back
    * @throws {JobFailedError} if it died, was removed or was cancelled
    * @throws {ResultNotKeptError} if it completed, but its result is not stored

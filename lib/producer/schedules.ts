@@ -22,13 +22,13 @@ export interface UpsertResult {
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** `unchanged`: there was one that says just this. */
+  /** `unchanged`: the same schedule was there already. */
   readonly outcome: 'created' | 'updated' | 'unchanged';
-  /** Null while it is paused, and once it has ended. */
+  /** Null while it is paused, and when it has ended. */
   readonly nextAt: Date | null;
 }
 
-/** What job a schedule of a `Queue<Jobs>` makes. */
+/** The job that a schedule of a `Queue<Jobs>` adds. */
 export type TemplateIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: TemplateOf<Name, DataIn<Jobs, Name>>;
 }[NameIn<Jobs>];
@@ -42,9 +42,8 @@ const checkLimit = integer(1, 1_000);
 const checkCount = integer(1, 1_000);
 
 /**
- * Rules that make jobs: `queue.schedules`. The times are those of Redis; each occurrence makes exactly one job, whose id is
- * the schedule's with the time of the occurrence, however many processes there are. Jobs are made by the processes whose
- * workers serve the queue, whether or not earlier ones have run.
+ * Rules that add jobs at times: `queue.schedules`. Times are those of the clock of Redis. Each occurrence adds exactly one job,
+ * however many processes there are; its id is `<schedule>@<time>`. Jobs are added by the processes that have workers for the queue.
  *
  * @example
  * await queue.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
@@ -59,14 +58,13 @@ export class Schedules<Jobs = any> {
   ) {}
 
   /**
-   * Makes a schedule, or makes the one with this id say so from now on. Saying the same again changes nothing, so every process
-   * may do it at its start. With another timing the next time is computed from now; with another template or policy it stays,
-   * and so do the counters and a pause.
+   * Creates a schedule, or updates the one with this id. The same call again changes nothing, so every process may make it at
+   * startup. If the timing changed, the next time is computed from now; otherwise it stays. Counters and a pause always stay.
    *
    * @param id 1 to 200 bytes of well-formed text without control characters.
    * @example
    * await queue.schedules.upsert('cleanup', { every: '1h', jitter: '5m' }, { name: 'cleanup', options: { attempts: 1 } });
-   * @throws {InvalidOptionError} that says what is wrong with the rule, the id or the options
+   * @throws {InvalidOptionError} for the rule, the id or the options
    * @throws {InvalidJobNameError | InvalidPayloadError | PayloadTooLargeError} for the template
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -88,7 +86,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * One schedule, or null where there is none.
+   * One schedule, or null if there is none with this id.
    *
    * @example
    * const at = (await queue.schedules.get('daily'))?.nextAt;
@@ -100,7 +98,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Schedules in the order they were made, `limit` (1 to 1,000, by default 100) behind the first `offset`.
+   * Schedules in the order in which they were created: `limit` of them (1 to 1,000, by default 100), after the first `offset`.
    *
    * @example
    * const first = await queue.schedules.list({ limit: 20 });
@@ -120,7 +118,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Removes a schedule; the jobs it has made stay. Answers whether there was one.
+   * Removes a schedule; jobs it has added stay. Resolves to whether there was one.
    *
    * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    */
@@ -129,7 +127,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * From now on it makes no jobs, until `resume`; jobs it has made go on. Answers whether this changed anything.
+   * Adds no more jobs until `resume`; jobs it has added go on. Resolves to whether this changed anything.
    *
    * @throws {ScheduleNotFoundError}
    */
@@ -141,7 +139,8 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * It goes on with its first occurrence from now; those of the pause are not made up. Answers whether this changed anything.
+   * Continues with the first occurrence from now on; occurrences during the pause are skipped. Resolves to whether this changed
+   * anything.
    *
    * @throws {ScheduleNotFoundError}
    */
@@ -157,8 +156,8 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Adds a job as the schedule would make it, at once, also while it is paused or has ended. It has an id of its own, and neither
-   * the next time nor the limit nor `overlap` know of it.
+   * Adds a job of the schedule now, even if it is paused or has ended. The job has an id of its own and does not count for the next
+   * time, `limit` or `overlap`.
    *
    * @throws {ScheduleNotFoundError} and what `Queue.add` throws
    */
@@ -177,7 +176,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * The next `count` (1 to 1,000) occurrences, without jitter; fewer where it ends before, none while it is paused.
+   * The next `count` (1 to 1,000) occurrences, without jitter; fewer if it ends before, none while it is paused.
    *
    * @example
    * const [next] = await queue.schedules.nextRuns('daily', 1);
@@ -215,31 +214,31 @@ export class Schedules<Jobs = any> {
   }
 }
 
-/** A schedule as it stood when it was asked for. */
+/** The state of a schedule at the time of the call. */
 export interface ScheduleSnapshot<Data = unknown> {
   /** Id of the schedule. */
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** As it was given, moments as ms; null where the record was written by hand or by a newer version and cannot be read. */
+  /** The rule, times in ms; null if the record cannot be read, because a newer version wrote it. */
   readonly rule: ScheduleRule | null;
-  /** What job it makes; null as `rule` is. */
+  /** The job it adds; null if `rule` is. */
   readonly template: ScheduleTemplate<Data> | null;
-  /** The next occurrence, without jitter; null while it is paused, and once it has ended. */
+  /** The next occurrence, without jitter; null while it is paused, and when it has ended. */
   readonly nextAt: Date | null;
-  /** The last occurrence that made a job. */
+  /** The last occurrence that added a job. */
   readonly lastAt: Date | null;
   /** The id of that job. */
   readonly lastJobId: string | null;
-  /** Jobs made by occurrences. */
+  /** How many jobs its occurrences have added. */
   readonly fired: number;
-  /** Whether a person paused it. */
+  /** Whether it is paused. */
   readonly paused: boolean;
-  /** Whether `limit` or `endAt` is reached: it stays listed and makes no jobs any more. */
+  /** Whether `limit` or `endAt` is reached: it stays in the list and adds no more jobs. */
   readonly ended: boolean;
-  /** Whose code declares it with `@Schedule`; null where a person made it. */
+  /** Which program declares it with `@Schedule`; null if it was created at run time. */
   readonly owner: string | null;
-  /** When it was made, by the clock of Redis. */
+  /** When it was created, by the clock of Redis. */
   readonly createdAt: Date;
 }
 
