@@ -20,7 +20,7 @@ export interface ProcessList {
 
 /** What a worker process says of itself. Never the data of a job. Times are ms since 1970 on the store's clock. */
 export interface ProcessRecord {
-  /** Random; another one after each start of the workers. */
+  /** Random; a new one at each start of the workers. */
   readonly id: string;
   readonly host: string;
   readonly pid: number;

@@ -6,9 +6,9 @@ import { GuardedObservable } from '../events/guarded-observable.js';
 import type { ResolvedDispatcherOptions } from '../options/dispatcher-options.js';
 import { DispatchLoop } from './dispatch-loop.js';
 
-/** One batch of tasks that was moved. */
+/** A batch of tasks that was moved. */
 export interface DispatchedBatch {
-  /** When it was heard of, in ms since 1970 by the clock of Redis as far as it is known here. */
+  /** When the reply arrived, in ms since 1970, by the clock of Redis as far as it is known here. */
   readonly at: number;
   /** Tasks moved to the list, at least 1. */
   readonly dispatched: number;
@@ -18,9 +18,9 @@ export interface DispatchedBatch {
   readonly ready: number;
 }
 
-/** How a dispatcher is doing. */
+/** State of a dispatcher. */
 export type DispatcherStatus =
-  /** Not started: before the application is up, after it stops, and always where the role is `producer`. */
+  /** Not running: before the application has started, after it stops, and always with the role `producer`. */
   | { readonly state: 'stopped' }
   /** The last call was answered, or none has been made yet. */
   | { readonly state: 'running' }
@@ -41,11 +41,11 @@ export interface DispatcherEngine {
 const STOP_MS = 500;
 
 /**
- * Moves tasks that other programs put into a sorted set to a list, where other programs take them, as soon as each is due.
- * It starts and stops with the application, beside any number of others for the same keys, also in other processes: every
- * task is moved once. Get it with `@InjectDispatcher`.
+ * Moves due tasks from a sorted set, which other programs fill, to a list, from which other programs take them. It starts and stops
+ * with the application. Any number of dispatchers may work on the same keys, also in other processes: every task is moved once.
+ * Inject it with `@InjectDispatcher`.
  *
- * A subscriber that throws is logged and stays subscribed, as those of `QueueEvents` are.
+ * If a subscriber throws, the error is logged and it stays subscribed.
  *
  * @example
  * constructor(@InjectDispatcher('mails') mails: Dispatcher) {
@@ -53,15 +53,15 @@ const STOP_MS = 500;
  * }
  */
 export class Dispatcher {
-  /** As it was registered; the `delayedKey` where it was given none. */
+  /** The registered name; by default the `delayedKey`. */
   readonly name: string;
-  /** The sorted set it empties. */
+  /** The sorted set that it empties. */
   readonly delayedKey: string;
-  /** The list it fills. */
+  /** The list that it fills. */
   readonly readyKey: string;
   /** Every batch that is moved from now on, by this process. Completes when the application stops. */
   readonly moved$: Observable<DispatchedBatch>;
-  /** Each change of `status`; whoever subscribes is told the present one first. Completes when the application stops. */
+  /** The current `status`, and each change. Completes when the application stops. */
   readonly status$: Observable<DispatcherStatus>;
   private readonly logger = new Logger('QueueDispatcher');
   private readonly moved = new Subject<DispatchedBatch>();
@@ -82,7 +82,7 @@ export class Dispatcher {
     this.statuses.next(this.current);
   }
 
-  /** How it is doing. */
+  /** Its current state. */
   get status(): DispatcherStatus {
     return this.current;
   }

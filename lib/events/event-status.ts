@@ -1,23 +1,23 @@
 import { ReplaySubject, type Observable } from 'rxjs';
 import { GuardedObservable } from './guarded-observable.js';
 
-/** How the reading of events is doing. */
+/** State of the event reader. */
 export type EventsStatus =
-  /** Nobody subscribes, or the application has stopped: there is no connection. */
+  /** No connection: nobody is subscribed, or the application has stopped. */
   | { readonly state: 'closed' }
   /** The connection is being opened. */
   | { readonly state: 'connecting' }
   /** Redis has answered the last read. */
   | { readonly state: 'live' }
-  /** Redis does not answer; the reading goes on where it was once it does. */
+  /** Redis does not answer; reading continues where it was when it does. */
   | {
       readonly state: 'lost';
       /** Of the last read. */
       readonly error: Error;
     }
   /**
-   * Events of this queue were trimmed before they could be read: ask for what you show anew. `missed` tells how many, null
-   * when the store has started over and nobody can know. `live` follows at once.
+   * Events of this queue were trimmed before they could be read: reload what you show. `missed` is their number; null if it is
+   * unknown, because the store has started over. `live` follows at once.
    */
   | {
       readonly state: 'gap';

@@ -4,8 +4,8 @@ import type { DeadReason, FailureRecord } from '../job/outcome.js';
 /** What every event has. */
 interface EventBase<Type extends EventType> {
   /**
-   * Number of the event in its queue, in decimal: it rises, mostly by one. Hand the last one seen to `since` to go on after it.
-   * It is not the id of the job (`jobId`), and two queues may use the same number.
+   * Id of the event in its queue. Pass the last one you saw to `since` to continue after it. It is not the id of the job (`jobId`),
+   * and two queues may use the same ids.
    */
   readonly id: string;
   /** What happened. */
@@ -24,20 +24,20 @@ interface JobEventBase<Type extends EventType> extends EventBase<Type> {
 }
 
 interface RunEventBase<Type extends EventType> extends JobEventBase<Type> {
-  /** Which try of the job it was, from 1; 0 where it never ran. */
+  /** Which attempt it was, from 1; 0 if the job never ran. */
   readonly attempt: number;
 }
 
-/** A job was stored and may be claimed. */
+/** A job was stored and can be claimed. */
 export interface AddedEvent extends JobEventBase<'added'> {}
 
-/** A job waits for a time before it may be claimed: it was added so, or its handler threw a `Snooze`. */
+/** A job waits for a time before it can be claimed: it was added with a delay, or its handler threw a `Snooze`. */
 export interface DelayedEvent extends JobEventBase<'delayed'> {
   /** How long it waits, in milliseconds. */
   readonly delayMs: number;
 }
 
-/** A worker has taken the job. */
+/** A worker has claimed the job. */
 export interface ActiveEvent extends RunEventBase<'active'> {}
 
 /** The handler called `job.progress(value)`. */
@@ -46,7 +46,7 @@ export interface ProgressEvent extends RunEventBase<'progress'> {
   readonly progress: unknown;
 }
 
-/** The handler succeeded. What it returned is read with `Queue.get` where it was kept, it is not part of the event. */
+/** The handler succeeded. The result is not part of the event; if the job has a `retention`, read it with `Queue.get`. */
 export interface CompletedEvent extends RunEventBase<'completed'> {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
@@ -58,13 +58,13 @@ export interface RetryingEvent extends RunEventBase<'retrying'> {
   readonly durationUs: number;
   /** Until the next attempt, in milliseconds. */
   readonly delayMs: number;
-  /** What went wrong; null where it cannot be read. */
+  /** The error; null if its record cannot be read. */
   readonly error: FailureRecord | null;
 }
 
-/** The job gave up and is kept for a person. */
+/** The job is dead: it will not run again unless you retry it. */
 export interface DeadEvent extends RunEventBase<'dead'> {
-  /** Wall time of the last run in microseconds; 0 where it did not run. */
+  /** Wall time of the last run in microseconds; 0 if it did not run. */
   readonly durationUs: number;
   /** Why. */
   readonly reason: DeadReason;
@@ -72,7 +72,7 @@ export interface DeadEvent extends RunEventBase<'dead'> {
   readonly error: FailureRecord | null;
 }
 
-/** The worker that held the job is gone; it is back in the line. */
+/** The worker that held the job is gone; the job is waiting again. */
 export interface StalledEvent extends RunEventBase<'stalled'> {}
 
 /** A stopping worker gave the job back unfinished; the attempt is not counted. */
@@ -80,11 +80,14 @@ export interface ReleasedEvent extends RunEventBase<'released'> {}
 
 /** The job was taken out of the queue before it completed, or a kept one was removed. */
 export interface RemovedEvent extends JobEventBase<'removed'> {
-  /** `asked`: by a person; `cleaned`: with `Queue.clean`; `retention`: beyond the number or age that dead jobs are kept. */
+  /**
+   * `asked`: by `remove`; `cleaned`: by `Queue.clean`; `retention`: beyond the number or age of dead jobs; `replaced`: by the next
+   * job of its schedule.
+   */
   readonly reason: string;
 }
 
-/** The job was cancelled and is gone: before its run, or at the end of one that had not completed. */
+/** The job was cancelled and is gone: before it ran, or after a run that did not complete. */
 export interface CancelledEvent extends RunEventBase<'cancelled'> {
   /** The text given to `cancel`. */
   readonly reason: string;
@@ -92,22 +95,22 @@ export interface CancelledEvent extends RunEventBase<'cancelled'> {
 
 /** No job of the queue is claimed from now on. */
 export interface PausedEvent extends EventBase<'paused'> {
-  /** It is about no job. */
+  /** The event is not about a job. */
   readonly jobId?: undefined;
-  /** It is about no job. */
+  /** The event is not about a job. */
   readonly name?: undefined;
 }
 
 /** Jobs of the queue are claimed again. */
 export interface ResumedEvent extends EventBase<'resumed'> {
-  /** It is about no job. */
+  /** The event is not about a job. */
   readonly jobId?: undefined;
-  /** It is about no job. */
+  /** The event is not about a job. */
   readonly name?: undefined;
 }
 
 /**
- * Something that happened to a job or to a queue. `type` tells which, and narrows to the fields that go with it.
+ * Something that happened to a job or to a queue. `type` says what, and narrows to its fields.
  *
  * @example
  * if (event.type === 'completed') console.log(event.jobId, event.durationUs);
@@ -130,7 +133,7 @@ export type QueueEvent =
 /** The events with these types: `EventOf<'completed' | 'dead'>`. */
 export type EventOf<Type extends EventType> = Extract<QueueEvent, { readonly type: Type }>;
 
-/** The events that end a job: after one of them it does not run again unless a person says so. */
+/** The events that end a job: it does not run again, unless a dead job is retried. */
 export type EndEvent = EventOf<'completed' | 'dead' | 'removed' | 'cancelled'>;
 
 const ENDS: ReadonlySet<EventType> = new Set<EndEvent['type']>(['completed', 'dead', 'removed', 'cancelled']);

@@ -7,26 +7,26 @@ import type { EventsStatus } from './event-status.js';
 import { GuardedObservable } from './guarded-observable.js';
 import { isEnd, type EventOf, type QueueEvent } from './queue-event.js';
 
-/** From where on to be told. */
+/** Where to start reading. */
 export interface SinceOption {
   /**
-   * `id` of the last event that was seen: those after it come first, as far as Redis still holds them, then what
-   * happens. `'0'`: everything Redis still holds. @default what happens from now on
+   * `id` of the last event that you saw: stored events after it come first, then new ones. `'0'`: all stored events first.
+   * @default new events only
    */
   readonly since?: string;
 }
 
 /**
- * What happens in the queues, in whatever process, as hot, shared observables.
+ * Events of the queues, of all processes, as hot, shared observables.
  *
- * The first subscriber of any queue opens one connection for all of them, the last one closes it. Streams never end and
- * never fail because Redis went away: they go on where they were once it is back, and `status$` tells meanwhile. Events are
- * for watching: after a long absence the oldest may have been trimmed (`status$` says `gap`), so decide nothing by their
- * absence. All streams complete when the application stops.
+ * The first subscriber opens one connection for all queues, the last one closes it. If Redis goes away, the observables do not end
+ * or fail: they continue when it is back, and `status$` reports the state. After a long absence the oldest events may have been
+ * trimmed (`status$` reports a `gap`), so draw no conclusion from a missing event. All observables complete when the application
+ * stops.
  *
- * A subscriber that throws, or an `async` one that rejects, is logged and stays subscribed; the process and other
- * subscribers do not notice. This holds for the observables of this class and what `pipe` makes of them; inside `merge`,
- * `combineLatest` and the like with other observables, RxJS throws as it always does, so catch errors there.
+ * If a subscriber throws, or an `async` one rejects, the error is logged and it stays subscribed; other subscribers are not affected.
+ * This holds for the observables of this class and those made from them with `pipe`. Inside `merge`, `combineLatest` and the
+ * like with other observables, RxJS throws as usual, so catch errors there.
  *
  * @example
  * events.of('email').pipe(ofType('dead')).subscribe((event) => pager.alert(event.jobId, event.reason));
@@ -34,7 +34,7 @@ export interface SinceOption {
 export class QueueEvents {
   /** @internal */
   readonly reader: EventReaders;
-  /** `connecting`, `live`, `lost`, `gap` or `closed`; whoever subscribes is told the present one first. Opens no connection. */
+  /** `connecting`, `live`, `lost`, `gap` or `closed`, beginning with the current state. Opens no connection. */
   readonly status$: Observable<EventsStatus>;
 
   /** @internal */
@@ -68,13 +68,13 @@ export class QueueEvents {
     return this.stream([queue], { since: checkSince('of().since', options.since) });
   }
 
-  /** All events of every queue that is registered when somebody subscribes. */
+  /** All events of every queue that is registered at the time of the subscription. */
   all(): Observable<QueueEvent> {
     return this.stream(this.queues, {});
   }
 
   /**
-   * The events of one queue with these types. The others are not even made, so it costs less than the operator of that name.
+   * The events of one queue with these types. Other events are not decoded, so it costs less than the operator of the same name.
    *
    * @throws UnknownQueueError, InvalidOptionError
    */
@@ -84,8 +84,8 @@ export class QueueEvents {
   }
 
   /**
-   * The events of one job. Completes after the one that ends it: `completed`, `dead` or `removed`. A job that ended
-   * before is not heard of: where that can be, ask `Queue.get(id)` too, once `ready(queue)` has resolved.
+   * The events of one job. Completes after the one that ends it: `completed`, `dead`, `cancelled` or `removed`. It emits nothing for a
+   * job that has ended already; if that is possible, call `Queue.get(id)` too, after `ready(queue)` has resolved.
    *
    * @throws UnknownQueueError, InvalidJobIdError, InvalidOptionError
    */
@@ -96,9 +96,9 @@ export class QueueEvents {
   }
 
   /**
-   * Resolves once the subscriptions to this queue (without a name: to all queues) miss nothing that happens from then on.
+   * Resolves when the subscriptions to this queue (without a name: to all queues) will miss no event from then on.
    *
-   * @throws WrongStateError when nobody is subscribed, or nobody any more
+   * @throws WrongStateError if nobody is subscribed
    * @throws NotRunningError when the application stops
    */
   async ready(queue?: string): Promise<void> {
@@ -122,7 +122,7 @@ export class QueueEvents {
     return this.reader.caughtUp(queue);
   }
 
-  /** Completes all streams and closes the connection, for good. Never rejects; safe twice. */
+  /** Completes all observables and closes the connection. Never rejects; may be called twice. */
   close(): Promise<void> {
     return this.reader.close();
   }
@@ -151,7 +151,7 @@ function checkSince(path: string, since: string | undefined): number | undefined
 }
 
 /**
- * RxJS operator that lets only events of these types through, and narrows to them.
+ * RxJS operator that passes only events of these types, and narrows to them.
  *
  * @throws InvalidOptionError for a type that does not exist.
  * @example

@@ -2,11 +2,11 @@ import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
 import { InvalidOptionError } from '../errors.js';
 import type { Job } from '../job/job.js';
 
-/** What `getType()` of an execution context answers while a job runs. */
+/** What `getType()` of an execution context returns for a job. */
 export const QUEUE_CONTEXT = 'queue';
 
 /**
- * What guards, interceptors, filters and parameter decorators know of the run they stand around; also the second argument of a
+ * The execution context of a job, for guards, interceptors, filters and parameter decorators; also the second argument of a
  * handler.
  *
  * @example
@@ -27,7 +27,7 @@ export class QueueExecutionContext<Data = unknown> {
   /**
    * The context of the job that runs.
    *
-   * @throws {InvalidOptionError} where the context is that of a request or a message; ask `isQueueContext` first where both come.
+   * @throws {InvalidOptionError} for the context of a request or a message; check `isQueueContext` first if both can come.
    */
   static of<Data = unknown>(context: ArgumentsHost): QueueExecutionContext<Data> {
     if (!isQueueContext(context)) {
@@ -57,7 +57,7 @@ export class QueueExecutionContext<Data = unknown> {
 }
 
 /**
- * Whether this runs around a job, and not around a request or a message.
+ * Whether this is the context of a job, and not of a request or a message.
  *
  * @example
  * canActivate(context: ExecutionContext) {

@@ -5,17 +5,17 @@ import type { JobCounts } from '../job/job-state.js';
 import { quoted } from '../job/text.js';
 import { byPlace, toWorkerInfo, type WorkerInfo } from './worker-info.js';
 
-/** A queue as it stood when it was asked for. */
+/** The state of a queue at the time of the call. */
 export interface QueueInfo {
   /** Name of the queue. */
   readonly name: string;
   /** How many jobs are in each state. */
   readonly counts: JobCounts;
-  /** Whether `Queue.pause` is in force, for every process. */
+  /** Whether the queue is paused, for every process. */
   readonly paused: boolean;
   /**
-   * For how many ms the job at the head of the line has waited, counted from when it could first run; null where nothing waits
-   * but jobs that have run before or that a person has retried: they were added long before they came to the line.
+   * For how many ms the oldest waiting job has waited since it could first run; null if nothing waits but jobs that have run before
+   * or were retried.
    */
   readonly oldestWaitingMs: number | null;
 }
@@ -26,8 +26,8 @@ const AT_ONCE = 50;
 const MAX_TOLD = 1000;
 
 /**
- * Who works, on what, and what waits: for dashboards, health checks and people. Inject it by its class; it works in every
- * process, also where nothing but adding is done.
+ * Worker processes with the jobs they run, and queues with their counts: for dashboards and health checks. Inject it by its class; it
+ * works in every process, also in one that only adds jobs.
  *
  * @example
  * constructor(private readonly inspector: QueueInspector) {}
@@ -44,9 +44,9 @@ export class QueueInspector {
   ) {}
 
   /**
-   * The worker processes of this prefix that are alive, sorted by host and process id. One that stops is gone at once, one that
-   * crashes within the lease (`forRoot().lease.duration`). What they tell is at most a quarter of the lease old, but for one whose
-   * handler blocks its event loop: it stays as it was.
+   * The live worker processes of this prefix, sorted by host and process id. A process that stops disappears at once, one that crashes
+   * within the lease (`forRoot().lease.duration`). The information is at most a quarter of the lease old, unless a handler blocks the
+   * event loop of its process.
    *
    * @throws {RedisUnavailableError}
    */
@@ -57,7 +57,7 @@ export class QueueInspector {
   }
 
   /**
-   * The queues that are registered in this application, in that order, with what is in them; or only those named.
+   * The queues of this application with their counts, in the order in which they were registered; or only the named ones.
    *
    * @throws {UnknownQueueError}
    * @throws {RedisUnavailableError}

@@ -1,51 +1,51 @@
 import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
-/** A worker process, as it last told of itself; times are those of Redis' clock. */
+/** A worker process, as it last reported; times are those of the clock of Redis. */
 export interface WorkerInfo {
-  /** Random; another one after each start of the workers. */
+  /** Random; a new one at each start of the workers. */
   readonly id: string;
   /** Name of the machine. */
   readonly host: string;
   /** Process id. */
   readonly pid: number;
-  /** What it runs. */
+  /** Versions of what it runs. */
   readonly versions: {
     /** Of this library. */
     readonly godwit: string;
     /** Of Node.js. */
     readonly node: string;
-    /** As `Redis 7.0.15`; null where it has not met one, `memory` where there is none. */
+    /** Such as `Redis 7.0.15`; null if it has not connected yet, `memory` for the in-memory engine. */
     readonly server: string | null;
   };
-  /** Since when its workers run. */
+  /** When its workers started. */
   readonly startedAt: Date;
-  /** As `forRoot` says it. */
+  /** The `role` of `forRoot`. */
   readonly role: 'worker' | 'both';
-  /** `paused`: all its pools are, in this process. `draining`: it stops, and claims nothing more. */
+  /** `paused`: all pools of this process are. `draining`: it is stopping and claims no more jobs. */
   readonly state: 'running' | 'paused' | 'draining';
-  /** One for each set of queues that share a concurrency. */
+  /** One for each queue or set of queues that share a concurrency. */
   readonly pools: readonly WorkerPoolInfo[];
-  /** Pools that are not shown: there are too many. */
+  /** How many further pools there are. */
   readonly morePools: number;
 }
 
 /** The slots that share one concurrency. */
 export interface WorkerPoolInfo {
-  /** In the order in which they were given. */
+  /** In the order of `@Processor`. */
   readonly queues: readonly string[];
   /** Those of its queues that this process has paused. */
   readonly paused: readonly string[];
   /** Jobs it runs at once. */
   readonly concurrency: number;
-  /** The names under which it holds leases, as logs, `audit()` and `Queue.get` say them. */
+  /** The names under which it holds leases, as in logs, `audit()` and `Queue.get`. */
   readonly workers: readonly string[];
   /** How many jobs run. */
   readonly running: number;
-  /** Those of them that run longest, at most 50. */
+  /** The longest running of them, at most 50. */
   readonly jobs: readonly RunningJobInfo[];
 }
 
-/** A job that runs; never its data. */
+/** A running job, without its data. */
 export interface RunningJobInfo {
   /** Name of its queue. */
   readonly queue: string;
@@ -55,7 +55,7 @@ export interface RunningJobInfo {
   readonly name: string;
   /** From 1. */
   readonly attempt: number;
-  /** When its run began. */
+  /** When the run began. */
   readonly since: Date;
 }
 

@@ -3,23 +3,23 @@ import { MAX_DURATION_MS, parseDuration, type Duration } from './duration.js';
 import { isThenable } from './thenable.js';
 import { fieldsOf, hasFields, unknownField } from './fields.js';
 
-/** Wait before the next attempt. A bare duration is a fixed one; a list gives each retry its own, the last one stays. */
+/** Wait before the next attempt. A duration is a fixed wait; a list has one wait per retry, the last one repeats. */
 export type BackoffOption =
   Duration | readonly Duration[] | FixedBackoff<Duration> | ExponentialBackoff<Duration> | BackoffFunction;
 
 /** The same wait every time. */
 export interface FixedBackoff<Time> {
-  /** Tells it from the other. */
+  /** Kind of backoff. */
   readonly type: 'fixed';
   /** The wait. */
   readonly delay: Time;
-  /** Which share of the wait is left to chance, 0 to 1: the wait is between `delay * (1 - jitter)` and `delay`. @default 0 */
+  /** The random part of the wait, 0 to 1: the wait is between `delay * (1 - jitter)` and `delay`. @default 0 */
   readonly jitter?: number;
 }
 
-/** `delay`, then `factor` times the wait before, up to `max`. */
+/** The first wait is `delay`; each further one is `factor` times as long, up to `max`. */
 export interface ExponentialBackoff<Time> {
-  /** Tells it from the other. */
+  /** Kind of backoff. */
   readonly type: 'exponential';
   /** The first wait. */
   readonly delay: Time;
@@ -32,8 +32,8 @@ export interface ExponentialBackoff<Time> {
 }
 
 /**
- * Called after each failed attempt with its number, from 1, and what was thrown. It may return a promise, which is awaited for
- * up to 10 s. If it fails, takes longer or returns no duration, that is logged, and the job is tried again after 1 s, 2 s, 4 s, ...
+ * Called after each failed attempt with its number, from 1, and the error. It may return a promise, which is awaited for up to
+ * 10 s. If it fails, takes longer or returns no duration, that is logged, and the job is tried again after 1 s, 2 s, 4 s, ...
  */
 export type BackoffFunction = (attempt: number, error: unknown) => Duration | PromiseLike<Duration>;
 

@@ -9,32 +9,32 @@ import type { AbortReason } from '../errors.js';
  * }
  */
 export interface Job<Data = unknown> {
-  /** Given to `add`, or generated. */
+  /** Passed to `add`, or generated. */
   readonly id: string;
   /** Which handler it is for. */
   readonly name: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** What the producer gave, as JSON gives it back; with a schema, what the schema makes of that. */
+  /** The data that was added, after a JSON round trip; with a schema, its output. */
   readonly data: Data;
-  /** Which try this is, from 1. */
+  /** Which attempt this is, from 1. */
   readonly attempt: number;
-  /** How many tries there are in all. */
+  /** Maximum number of attempts. */
   readonly attempts: number;
   /** When it was added, by the clock of Redis. */
   readonly createdAt: Date;
-  /** Aborted when the run should end early; `signal.reason` is a `JobAbortedError` that says why. */
+  /** Aborts if the run should end early; `signal.reason` is a `JobAbortedError`. */
   readonly signal: AbortSignal;
   /**
-   * Any JSON a person may watch: shown by `Queue.get` and said as a `progress` event.
+   * Reports progress: any JSON. `Queue.get` shows it, and a `progress` event is emitted.
    *
-   * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError} where it is awaited
+   * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError} if it is awaited
    */
   progress(value: unknown): Promise<void>;
   /**
-   * Adds a line to the job's log; the last 100 lines of up to 2,000 characters are kept as long as the job is.
+   * Appends a line to the job's log. The last 100 lines of up to 2,000 characters are kept as long as the job is.
    *
-   * @throws {RedisUnavailableError | RedisRefusedError} where it is awaited
+   * @throws {RedisUnavailableError | RedisRefusedError} if it is awaited
    */
   log(line: string): Promise<void>;
 }

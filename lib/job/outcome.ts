@@ -1,6 +1,6 @@
 /** How jobs end, as words shared by scripts, events and docs. */
 
-/** Every reason why a job may be dead. */
+/** Every reason why a job can be dead. */
 export const DEAD_REASONS = [
   'unrecoverable',
   'retries-exhausted',
@@ -14,17 +14,17 @@ export const DEAD_REASONS = [
 /** Why a job is dead. */
 export type DeadReason = (typeof DEAD_REASONS)[number];
 
-/** The last error of a job, as plain data: never rebuilt into a class. */
+/** The last error of a job, as plain data. */
 export interface FailureRecord {
-  /** Name of the error; `NonError` where something else was thrown. */
+  /** Name of the error; `NonError` if something else was thrown. */
   readonly name: string;
   /** At most 4 KiB. */
   readonly message: string;
-  /** At most 16 KiB; absent where what was thrown had none. */
+  /** At most 16 KiB; absent if the error had none. */
   readonly stack?: string;
-  /** The attempt that failed, from 1; for a job that could not be run, the last one before, 0 where there was none. */
+  /** The attempt that failed, from 1; for a job that could not be run, the last one before, or 0. */
   readonly attempt: number;
-  /** Set when the job died of it. */
+  /** Set if the job died of it. */
   readonly reason?: DeadReason;
 }
 

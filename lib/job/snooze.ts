@@ -2,7 +2,7 @@ import { GodwitError } from '../errors.js';
 import { parseDuration, type Duration } from './duration.js';
 
 /**
- * Throw it from a handler: run this job again later. It does not count as an attempt.
+ * Throw it from a handler to run the job again later. No attempt is counted.
  *
  * @example
  * if (answer.status === 503) throw new Snooze('5m');

@@ -9,7 +9,7 @@ import type { QueueSchedules } from '../schedule/declarer.js';
 import { warnWithoutShutdownHooks } from './warnings.js';
 import type { DrainReport, Pool } from '../worker/pool.js';
 
-/** `new`: not started yet; `draining`: runs end, nothing is claimed; `stopped`: no workers, producers go on. */
+/** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
 export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
 
 /** What the runtime must know of `forRoot`. */
@@ -36,8 +36,8 @@ export interface Workforce {
 }
 
 /**
- * The workers of this process. The application starts and stops them by itself; inject it to do so by hand
- * (`autoStart: false`) or to pause this process.
+ * The workers of this process. The application starts and stops them; inject it to do so yourself (`autoStart: false`), or to
+ * pause this process.
  *
  * @example
  * const runtime = app.get(QueueRuntime); // of an application with forRoot({ autoStart: false })
@@ -70,14 +70,14 @@ export class QueueRuntime {
     private readonly queues: () => readonly string[],
   ) {}
 
-  /** Of the workers; producers can be used from the start of the application to its end. */
+  /** State of the workers. Jobs can be added from the start of the application to its end. */
   get state(): RuntimeState {
     return this.current;
   }
 
   /**
-   * What this process does for each queue it has a processor for: the state of all its workers, or `paused` where `pause` is in
-   * force here. Empty where it has none, as with the role `producer`.
+   * What this process does for each queue that it has a processor for: the state of its workers, or `paused`. Empty if it has none,
+   * as with the role `producer`.
    */
   get workers(): readonly {
     /** Name of the queue. */
@@ -92,8 +92,8 @@ export class QueueRuntime {
   }
 
   /**
-   * What was found about the server under which jobs may be lost, or adds must fail: each code once, also logged. More may
-   * come while the application runs: with a failover, or where Redis was not there at the start.
+   * Settings of the server that can lose jobs or make adds fail: each code once, also logged. More may come while the application
+   * runs: after a failover, or if Redis was not there at startup.
    */
   get warnings(): readonly ServerWarning[] {
     return [...this.given];
@@ -101,7 +101,7 @@ export class QueueRuntime {
 
   /**
    * Starts the workers of all processors. Does nothing while they run; after `stop` it starts them again. With the
-   * role `producer` there are none to start.
+   * role `producer` there are none.
    *
    * @throws {BootstrapError} before the application is initialised.
    * @throws {NotRunningError} once the application shuts down.
@@ -113,9 +113,9 @@ export class QueueRuntime {
   }
 
   /**
-   * Stops the workers: claims nothing more, gives back what has not started, lets runs end within `shutdown.timeout`,
-   * then aborts their signals and gives the rest back. Producers and events stay usable. Never rejects; safe twice and
-   * before `start`. Called from a handler and awaited there, it waits for that handler until the timeout.
+   * Stops the workers: claims no more jobs, gives back those that have not started, lets running ones finish within
+   * `shutdown.timeout`, then aborts their signals and gives the rest back. Adding and events still work. Never rejects; may be
+   * called twice, and before `start`. If a handler awaits it, it waits for that handler until the timeout.
    */
   stop(): Promise<void> {
     this.stopping ??= this.bringDown().finally(() => (this.stopping = null));
@@ -123,8 +123,8 @@ export class QueueRuntime {
   }
 
   /**
-   * Claims nothing more for one queue or for all, in this process only; what runs goes on. It lasts until `resume`,
-   * also over `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
+   * Claims no more jobs for one queue or for all, in this process only; running jobs go on. It lasts until `resume`,
+   * also across `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
    *
    * @throws {UnknownQueueError} when the queue is not registered.
    */
@@ -137,7 +137,7 @@ export class QueueRuntime {
   }
 
   /**
-   * Ends what `pause` began.
+   * Ends a `pause`.
    *
    * @throws {UnknownQueueError} when the queue is not registered.
    */

@@ -4,7 +4,7 @@ import { unknownField } from '../job/fields.js';
 
 /** One node of a Redis Cluster. */
 export interface ClusterNode {
-  /** Name or address. */
+  /** Host name or address. */
   readonly host: string;
   /** Its port. @default 6379 */
   readonly port?: number;
@@ -12,18 +12,18 @@ export interface ClusterNode {
 
 /** A Redis Cluster, as plain data. */
 export interface ClusterConnection {
-  /** Nodes to ask for all others; some of them suffice. User, password and TLS of their URLs hold for every node. */
+  /** Some nodes of the cluster; the others are discovered. User, password and TLS of their URLs apply to every node. */
   readonly cluster: readonly (string | ClusterNode)[];
-  /** For the connections to every node: password, `tls`, timeouts. They win over what the URLs say. */
+  /** Options for the connections to every node: password, `tls`, timeouts. They win over the URLs. */
   readonly redisOptions?: RedisOptions;
-  /** Where nodes are reached, by the `host:port` they know themselves as. */
+  /** Addresses of nodes by the `host:port` that they announce. */
   readonly natMap?: Readonly<Record<string, Required<ClusterNode>>>;
 }
 
 /**
- * How to reach Redis: a URL; ioredis options, also with `url`, or with `sentinels` and `name`; a cluster; or a factory that
- * makes a client. Of a `Cluster` from a factory only nodes and options are taken, and it is disconnected: the connections
- * to its nodes are made here. With a factory, leases are kept by a timer and not by a thread.
+ * How to reach Redis: a URL; ioredis options, also with `url`, or with `sentinels` and `name`; a cluster; or a function that
+ * returns an ioredis client. Of a `Cluster` from a function only nodes and options are used; it is disconnected, and Godwit connects to
+ * its nodes itself. With a function, leases are renewed by a timer instead of the heartbeat thread.
  *
  * @example
  * QueueModule.forRoot({ connection: { host: 'redis.internal', port: 6380, tls: {} } })
@@ -31,28 +31,28 @@ export interface ClusterConnection {
 export type RedisConnection =
   | string
   | (RedisOptions & {
-      /** Where it is; the options beside it win over what it says. */
+      /** Address of the server; the other options win over it. */
       readonly url?: string;
     })
   | ClusterConnection
   | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
 /**
- * No Redis: jobs live in the memory of this process. Nothing is kept when it ends, and no other process sees them. For
- * development; `connection: 'memory'` is the same as `{ memory: true }`.
+ * In-memory mode, for development: jobs live in this process and are lost when it exits. `connection: 'memory'` is the same as
+ * `{ memory: true }`.
  *
  * @example
  * QueueModule.forRoot({ connection: { memory: true, inProduction: true } })
  */
 export interface MemoryConnection {
-  /** Tells it from a Redis. */
+  /** Marks in-memory mode. */
   readonly memory: true;
-  /** Start also with `NODE_ENV=production`, where every deployment and every crash loses the jobs. @default false */
+  /** Allow it with `NODE_ENV=production`, although every deployment and every crash loses the jobs. @default false */
   readonly inProduction?: boolean;
 }
 
 /**
- * Where jobs are kept: a Redis, or this process alone, for which the text `'memory'` stands too.
+ * Where jobs are stored: in Redis, or with `'memory'` in this process.
  *
  * @example
  * QueueModule.forRoot({ connection: process.env.REDIS_URL ?? 'memory' })

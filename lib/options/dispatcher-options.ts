@@ -5,24 +5,24 @@ import { duration, field, integer, oneOf, refuse, rule, shape, type Report } fro
 /** Most tasks that one call moves: moving a thousand takes Redis less than a millisecond. */
 export const MAX_BATCH = 1_000;
 
-/** `QueueModule.registerDispatcher(options)`. Both keys are full names: the `prefix` of `forRoot` is not put before them. */
+/** `QueueModule.registerDispatcher(options)`. Both keys are full names: the `prefix` of `forRoot` is not added. */
 export interface DispatcherOptions {
-  /** Its name, for `@InjectDispatcher` and the log. @default the `delayedKey` */
+  /** Name for `@InjectDispatcher` and the log. @default the `delayedKey` */
   readonly name?: string;
   /** Sorted set that other programs fill: `ZADD delayedKey due task`. */
   readonly delayedKey: string;
   /** List that other programs empty: `BLPOP readyKey 0`. On Redis Cluster both keys need the same hash tag. */
   readonly readyKey: string;
-  /** Tasks moved by one call, 1 to 1,000; while more are due, call follows call. @default 100 */
+  /** Tasks moved per call, 1 to 1,000. @default 100 */
   readonly batchSize?: number;
-  /** What the scores are: seconds since 1970 (fractions count), or milliseconds. @default 's' */
+  /** Unit of the scores: seconds since 1970, with fractions, or milliseconds. @default 's' */
   readonly unit?: 's' | 'ms';
   /**
-   * How often to look for tasks that came in before the one that was due next, 10 ms to 24 days; that one is moved when
-   * it is due. @default '1s'
+   * How often to look for new tasks that are due before the next known one, 10 ms to 24 days; known tasks are moved when they
+   * are due. @default '1s'
    */
   readonly pollInterval?: Duration;
-  /** Move nothing while the list has so many tasks, 1 to 1,000,000,000. @default no bound */
+  /** Move nothing while the list has this many tasks, 1 to 1,000,000,000. @default no limit */
   readonly maxReady?: number;
 }
 

@@ -8,8 +8,8 @@ import {
 } from './module-options.js';
 
 /**
- * `QueueModule.forRoot(key, options)`: where the queues of this configuration are, and what they get. Everything else holds for
- * the whole process, and stands in `forRoot()` without a key.
+ * `QueueModule.forRoot(key, options)`: connection, prefix and defaults of the queues of this configuration. Options of the process
+ * belong in `forRoot()` without a key.
  */
 export type NamedModuleOptions = Pick<
   QueueModuleOptions,

@@ -3,65 +3,65 @@ import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
 import { checkMoment, type JobOptions } from './job-options.js';
 
-/** At the times a cron expression names. */
+/** Occurrences at the times of a cron expression. */
 export interface CronTiming {
   /**
    * Five fields (minute, hour, day of month, month, day of week) or six (seconds first), with names (`MON-FRI`, `JAN`), lists,
    * ranges and steps; `L`, `W` and `#` as in Quartz; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
    */
   readonly cron: string;
-  /** IANA name of the zone whose wall clock counts. @default 'UTC' */
+  /** IANA time zone of the expression. @default 'UTC' */
   readonly tz?: string;
 }
 
-/** Again and again after the same time, counted from 1970 or from `startAt`, so that all processes mean the same moments. */
+/** Occurrences at an interval, counted from 1970 or from `startAt`, so that all processes agree. */
 export interface EveryTiming {
   /** 1 s to 10 years. */
   readonly every: Duration;
 }
 
-/** What bounds a schedule, and what becomes of occurrences that come too close or too late. */
+/** Limits of a schedule, and what to do with overlapping and missed occurrences. */
 export interface ScheduleLimits {
-  /** No occurrence before it; for `every` also where counting starts. A number is ms since 1970. @default none */
+  /** No occurrence before this time; for `every` also the start of counting. A number is ms since 1970. @default none */
   readonly startAt?: Date | number;
-  /** No occurrence after it. @default none */
+  /** No occurrence after this time. @default none */
   readonly endAt?: Date | number;
-  /** Jobs it makes in all, 1 to 1,000,000,000; then it has ended. @default none */
+  /** Maximum number of jobs, 1 to 1,000,000,000; then the schedule has ended. @default none */
   readonly limit?: number;
   /** Each job runs up to this much later, up to 1 day; how much follows from its id. @default 0 */
   readonly jitter?: Duration;
   /**
-   * While the job of an earlier occurrence has not ended: `allow` adds the next one beside it; `skip` makes none;
-   * `replace` removes the earlier one and makes the next. @default 'allow'
+   * If the job of an earlier occurrence has not ended: `allow` adds another one; `skip` adds none; `replace` removes the earlier job, or
+   * cancels it if it runs, and adds the next one. @default 'allow'
    */
   readonly overlap?: Overlap;
   /**
-   * Occurrences whose time passed while no process was there: `skip` makes none of them, `once` makes the last one, `all`
-   * the last `maxMissed` of them. @default 'once'
+   * Occurrences that came due while no process was running: `skip` adds none of them, `once` the last one, `all` the last `maxMissed`
+   * of them. @default 'once'
    */
   readonly missed?: Missed;
   /** With `missed: 'all'`, 1 to 1,000. @default 100 */
   readonly maxMissed?: number;
 }
 
-/** What becomes of an occurrence while the job of an earlier one has not ended. */
+/** What to do with an occurrence if the job of an earlier one has not ended. */
 export type Overlap = 'allow' | 'skip' | 'replace';
-/** Which of the occurrences are made up that came due while no process was there. */
+/** What to do with occurrences that came due while no process was running. */
 export type Missed = 'skip' | 'once' | 'all';
 
-/** When a schedule makes jobs. */
+/** When a schedule adds jobs. */
 export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 
-/** `JobOptions` but for what the schedule decides: the id, the time, and when somebody is told. */
+/** `JobOptions` without those that the schedule decides. */
 export type ScheduledJobOptions = Omit<JobOptions, 'id' | 'delay' | 'runAt' | 'durability'>;
 
-/** What job a schedule makes. */
+/** The job that a schedule adds. */
 export interface ScheduleTemplate<Data = unknown, Name extends string = string> {
-  /** Which handler the jobs are for. */
+  /** Name of the jobs. */
   readonly name: Name;
   /** @default null */
   readonly data?: Data;
-  /** Options of every job it makes. @default those of the queue */
+  /** Options of every job. @default those of the queue */
   readonly options?: ScheduledJobOptions;
 }
 

@@ -3,14 +3,12 @@ import type { Job } from '../job/job.js';
 import { readable } from './check.js';
 
 /**
- * Stands around every run of this process: after the data was validated, before guards, interceptors, pipes and the handler.
- * `next()` calls what is inside, in the same tick, and answers a promise of what the handler makes of the job; of an Observable
- * its last value, while its other values are told as progress. `job` is the object that the handler receives.
+ * A hook that wraps every job run in this process: guards, interceptors, pipes and the handler. The data has been validated before.
+ * `next()` calls the rest in the same tick and returns a promise of the handler's result; for an Observable, its last value. `job`
+ * is the object that the handler receives.
  *
- * The outcome is the handler's, whatever the hook returns: a result is not changed, and a failure that is caught stays a failure.
- * A hook that throws fails the run with its own error, and so one may put another in place of the handler's. One that returns
- * without having called `next()`, or calls it twice, fails the run with a `WrapHookError`. A run has not ended before its hooks
- * have.
+ * A hook cannot change the result: return values and caught errors are ignored. If a hook throws, the attempt fails with that error. If
+ * it does not call `next()` exactly once, the attempt fails with `WrapHookError`. A run ends when its handler and all hooks have.
  *
  * @example
  * const requests = new AsyncLocalStorage<{ jobId: string }>();
@@ -20,7 +18,7 @@ import { readable } from './check.js';
  */
 export type WrapHook = (job: Job<any>, next: () => Promise<unknown>) => unknown;
 
-/** One hook or a list of them, the outermost first. */
+/** One hook or a list of hooks; the first is outermost. */
 export type WrapOption = WrapHook | readonly WrapHook[];
 
 /** @throws {InvalidOptionError} */

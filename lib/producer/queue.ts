@@ -53,10 +53,10 @@ const WAIT_OPTION_NAMES = [...JOB_OPTION_NAMES, 'waitTimeout'];
 const WAITED_RETENTION = 60_000;
 
 /**
- * The handle of one queue: add jobs, look at them, act on them. Inject it with `@InjectQueue('email')`.
+ * The handle of one queue: add jobs, look them up, manage the queue. Inject it with `@InjectQueue('email')`.
  *
- * With a type parameter the compiler checks names and data: types of data by name, or an object or a tuple of definitions. By a
- * name only the compiler checks; by a definition its schema is asked too, when the job is added.
+ * With a type parameter the compiler checks names and data: types of data by name, or an object or a tuple of definitions. If you
+ * add a job by a definition, its schema validates the data too.
  *
  * @example
  * @Injectable()
@@ -80,9 +80,9 @@ const WAITED_RETENTION = 60_000;
 export class Queue<Jobs = any> {
   /** Its name. */
   readonly name: string;
-  /** Rules that make jobs: cron expressions and intervals. */
+  /** Rules that add jobs at times: cron expressions and intervals. */
   readonly schedules: Schedules<Jobs>;
-  /** Jobs that gave up: look at them, retry or remove them. */
+  /** Dead jobs: list, retry or remove them. */
   readonly dead: DeadJobs<Jobs>;
   private readonly enqueuer: Enqueuer;
   private readonly factory: JobFactory;
@@ -102,11 +102,10 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Adds a job, by its name or by a definition; once this has resolved, it will end completed, dead with a reason, or removed or
-   * cancelled by a person.
+   * Adds a job, by its name or by a definition. Resolves when the job is stored in Redis.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | InvalidOptionError | InvalidJobIdError | InvalidJobNameError}
-   * @throws {SchemaViolationError} where the schema of the definition does not take the data, or not what JSON makes of it
+   * @throws {SchemaViolationError} if the data, after a JSON round trip, does not match the schema of the definition
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
    * @throws {EnqueueBufferFullError} if too many adds already wait for Redis in this process
    * @throws {RedisRefusedError} where Redis is full, or the like
@@ -194,7 +193,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Everything about one job, or null where there is none (any more): completed jobs stay only with `retention`.
+   * Everything about one job, or null if there is none with this id. Completed jobs are deleted, unless they have a `retention`.
    *
    * @throws {InvalidJobIdError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -207,7 +206,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * How many jobs are in each state; completed ones only where they are kept.
+   * How many jobs are in each state; completed ones only if they are kept.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -217,7 +216,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * What became of jobs, per day (UTC), in all and by job name; counted by Redis as it happens, and kept for 90 days.
+   * Counters per day (UTC), in total and by job name; kept for 90 days.
    *
    * @param options `days`: today and the days before, 1 to 90; by default 7
    * @throws {InvalidOptionError}
@@ -231,7 +230,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Whether `pause` is in force, for every process.
+   * Whether the queue is paused, for every process.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -249,7 +248,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Ends what `pause` began. Answers whether this changed anything.
+   * Ends a `pause`. Resolves to whether this changed anything.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -272,7 +271,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Ends a job, whatever it does: it is never tried again. Any process may say it.
+   * Ends a job in any state, from any process: it is never retried.
    *
    * `'cancelled'`: it waited, for its time or for a worker, and is gone.
    * `'signalled'`: it runs. Within a beat (a quarter of `lease.duration`: 2 s) its `job.signal` is aborted with a `JobAbortedError` of
@@ -305,10 +304,10 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Removes jobs of one state that are older than a time, the oldest first, each with an event `removed` of the reason `cleaned`.
-   * Redis is asked in small steps.
+   * Removes jobs of one state that are older than a given time, the oldest first, each with an event `removed` with reason `cleaned`.
+   * Works in small steps, so it does not block Redis.
    *
-   * @returns their ids, at most `limit`; call it again until there are none
+   * @returns the ids, at most `limit`; call it again until there are none
    * @throws {InvalidOptionError}
    * @example
    * while ((await queue.clean({ state: 'waiting', olderThan: '2d' })).length > 0);
@@ -318,8 +317,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Removes the queue with everything in it, schedules and statistics included, in one step; Redis frees the memory in the background. What
-   * runs, where it is forced, is not counted any more. Events go on with their numbers, for those who follow them.
+   * Deletes the queue with everything in it, including schedules and counters, in one step; Redis frees the memory in the background.
+   * Outcomes of jobs that were running are ignored. Event ids continue, for readers that follow them.
    *
    * @throws {WrongStateError} while jobs run, unless `force`
    */
@@ -335,9 +334,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Looks for every job that is not in exactly one place with its body, and every running one that is under no lease, which
-   * happens only where keys were deleted, evicted or written by others. Changes nothing; may be called at any time.
-   * It reads every id, a large queue in small steps, so it is for people and for tests, not for a health check.
+   * Finds every job that is not in exactly one place with its data, and every running job without a lease. There are none unless keys
+   * were deleted, evicted or written by others. Changes nothing and may be called at any time. It reads every id, in small steps, so
+   * it is for people and tests, not for a health check.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -346,9 +345,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Mends what `audit` finds, while workers go on: a job without a body is dead as `corrupt`, one in no place is back in line, one
-   * in two places stays where it got furthest, jobs held by nobody are back in line with a stall counted, and leftovers of
-   * jobs that are gone are removed. Safe to repeat; an `audit` finds nothing after it.
+   * Fixes what `audit` finds, while workers go on: a job without data becomes dead as `corrupt`; a job in no list is queued again; a
+   * job in two places stays where it got furthest; jobs that no worker holds are queued again with a stall counted; leftovers
+   * of deleted jobs are removed. Safe to repeat; afterwards `audit` finds nothing.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

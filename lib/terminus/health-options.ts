@@ -2,15 +2,15 @@ import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { boolean, duration, field, integer, oneOrSeveral, refuse, rule, shape } from '../options/check.js';
 
-/** What each of the queues is held to. */
+/** Limits for each queue. */
 export interface QueueHealthLimits {
-  /** Most jobs that may wait. @default any number */
+  /** Maximum number of waiting jobs. @default no limit */
   readonly maxWaiting?: number;
-  /** Longest that the job at the head of the line may have waited since it could first run. @default any time */
+  /** How long the oldest waiting job may have waited since it could first run. @default no limit */
   readonly maxOldest?: Duration;
 }
 
-/** `QueueHealthIndicator.check(key, options)`. What is beyond `maxWaiting` or `maxOldest` is `down`. */
+/** `QueueHealthIndicator.check(key, options)`. A queue beyond `maxWaiting` or `maxOldest` is `down`. */
 export interface QueueHealthOptions extends QueueHealthLimits {
   /** Name of a queue, or of several. @default all registered queues */
   readonly queues?: string | readonly string[];
@@ -18,7 +18,7 @@ export interface QueueHealthOptions extends QueueHealthLimits {
   readonly timeout?: Duration;
   /** Whether the workers that this process has for these queues must be running. @default true */
   readonly workers?: boolean;
-  /** Lower limits, beyond which it is `degraded`. @default none */
+  /** Lower limits; a queue beyond them is `degraded`. @default none */
   readonly degraded?: QueueHealthLimits;
 }
 

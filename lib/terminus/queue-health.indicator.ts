@@ -12,15 +12,15 @@ import {
   type CheckedLimits,
 } from './health-options.js';
 
-/** A queue as a health check shows it. */
+/** A queue in the result of a health check. */
 export interface QueueHealth {
   /** How many jobs are in each state. */
   readonly counts: JobCounts;
-  /** Whether `Queue.pause` is in force. It is a person's will, and no fault. */
+  /** Whether the queue is paused. That is not a fault. */
   readonly paused: boolean;
-  /** For how many ms the job at the head of the line has waited; null where nothing waits. */
+  /** For how many ms the oldest waiting job has waited; null if nothing waits. */
   readonly oldestWaitingMs: number | null;
-  /** What this process does for it; missing where it has no workers for it. */
+  /** State of this process's workers for it; absent if it has none. */
   readonly workers?: string;
 }
 
@@ -28,8 +28,8 @@ export interface QueueHealth {
  * A health indicator for `@nestjs/terminus` 11 and 12. Provide it in the module that imports `TerminusModule`.
  *
  * `down` (HTTP 503): Redis does not answer in time, workers of this process do not run, or a queue is beyond `maxWaiting` or
- * `maxOldest`. `degraded` (HTTP 200): a queue is beyond the lower limits under `degraded`; Terminus 11 has no such state, there
- * it is `up`. Either way `reasons` tells why. Redis is asked twice per queue; nothing is asked where no route asks.
+ * `maxOldest`. `degraded` (HTTP 200): a queue is beyond the lower limits under `degraded`; Terminus 11 shows this as `up`. In both
+ * cases `reasons` says why. A check makes two calls per queue.
  *
  * @example
  * @Controller()
@@ -58,9 +58,9 @@ export class QueueHealthIndicator {
   ) {}
 
   /**
-   * Looks at Redis, the workers and the queues.
+   * Checks Redis, the workers and the queues.
    *
-   * @param key under which Terminus shows the result.
+   * @param key the name of the result in the response.
    * @throws {InvalidOptionError}
    * @throws {UnknownQueueError}
    */

@@ -24,7 +24,7 @@ export interface PoolPlan {
   /** How the queues take turns; with one of them it means nothing. */
   readonly order: 'strict' | 'weighted';
   readonly concurrency: number;
-  /** In the order in which they were given. */
+  /** In the order of `@Processor`. */
   readonly queues: readonly QueuePlan[];
 }
 
