@@ -4,10 +4,8 @@ import {
   type DeclareCall,
   type RenewAnswer,
   ownerOf,
-  type DeclarationVerbs,
 } from '../contract/declaration-verbs.js';
 import type { ScheduleBook } from './schedule-book.js';
-import type { Verbs } from './verbs.js';
 
 /** A process that stands for a set. */
 interface Standing {
@@ -129,21 +127,4 @@ function setOf({ owner, set }: Declaration): string {
 
 function keyOf(declaration: Declaration): string {
   return `${declaration.process} ${declaration.ttlMs} ${setOf(declaration)}`;
-}
-
-/** Declarations in memory. */
-export class MemoryDeclarations implements DeclarationVerbs {
-  constructor(private readonly verbs: Verbs) {}
-
-  declare(queue: string, call: DeclareCall): Promise<DeclareAnswer> {
-    return this.verbs.on('declare', queue, (q) => q.declarations.declare(call, q.now));
-  }
-
-  renew(queue: string, declaration: Declaration): Promise<RenewAnswer> {
-    return this.verbs.on('renew', queue, (q) => q.declarations.renew(declaration, q.now));
-  }
-
-  withdraw(queue: string, declaration: Declaration): Promise<void> {
-    return this.verbs.on('withdraw', queue, (q) => q.declarations.withdraw(declaration));
-  }
 }

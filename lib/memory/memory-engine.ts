@@ -16,13 +16,19 @@ import type {
   ReleaseCall,
 } from '../contract/engine.js';
 import { NotRunningError } from '../errors.js';
+import type {
+  Declaration,
+  DeclarationVerbs,
+  DeclareAnswer,
+  DeclareCall,
+  RenewAnswer,
+} from '../contract/declaration-verbs.js';
+import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
 import { enqueue } from './enqueue.js';
 import { exchange } from './exchange.js';
 import { adopt, beat, overdue, recover, release } from './leases.js';
 import { MemoryAdmin } from './memory-admin.js';
-import { MemoryDeclarations } from './declaration-book.js';
 import { MemoryHeartbeat } from './memory-heartbeat.js';
-import { MemoryProcesses } from './memory-processes.js';
 import { MemorySchedules } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
@@ -218,5 +224,50 @@ class MemoryTasks implements TaskVerbs {
 
   dispatch(): Promise<DispatchAnswer> {
     return this.verbs.run('dispatch', () => ({ dispatched: 0, delayed: 0, ready: 0, dueInMs: null }));
+  }
+}
+
+/** Declarations in memory. */
+class MemoryDeclarations implements DeclarationVerbs {
+  constructor(private readonly verbs: Verbs) {}
+
+  declare(queue: string, call: DeclareCall): Promise<DeclareAnswer> {
+    return this.verbs.on('declare', queue, (q) => q.declarations.declare(call, q.now));
+  }
+
+  renew(queue: string, declaration: Declaration): Promise<RenewAnswer> {
+    return this.verbs.on('renew', queue, (q) => q.declarations.renew(declaration, q.now));
+  }
+
+  withdraw(queue: string, declaration: Declaration): Promise<void> {
+    return this.verbs.on('withdraw', queue, (q) => q.declarations.withdraw(declaration));
+  }
+}
+
+/** Who works on a store in memory: whoever has it, so mostly one process. */
+class MemoryProcesses implements ProcessVerbs {
+  readonly server = 'memory';
+
+  constructor(private readonly verbs: Verbs) {}
+
+  register(record: ProcessRecord, leaseMs: number): Promise<void> {
+    const { store } = this.verbs;
+    return this.verbs.run('register', () => store.processes.register(record, leaseMs, store.clock.now()));
+  }
+
+  unregister(process: string): Promise<void> {
+    return this.verbs.run('unregister', () => this.verbs.store.processes.unregister(process));
+  }
+
+  list(): Promise<ProcessList> {
+    const { store } = this.verbs;
+    return this.verbs.run('list', () => ({
+      records: store.processes.living(store.clock.now()),
+      unreadable: [],
+    }));
+  }
+
+  ofWorker(worker: string): Promise<ProcessRecord | null> {
+    return this.verbs.run('ofWorker', () => this.verbs.store.processes.ofWorker(worker));
   }
 }

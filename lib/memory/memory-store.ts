@@ -2,7 +2,7 @@ import type { QueueEventBatch } from '../contract/engine.js';
 import { boundedWait, type BoundedWait } from './bounded-wait.js';
 import { MemoryBells } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
-import { ProcessBook } from './memory-processes.js';
+import { ProcessBook } from './process-book.js';
 
 /** Where the time comes from, ms since 1970. */
 export interface Clock {

@@ -39,8 +39,8 @@ export interface QueueModuleOptions {
   /** Start the workers when the application is up; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;
   /**
-   * How long `add` may take before it rejects; 1 ms to 24 days. By default 5 s, and longer only while its bytes move on a slow
-   * line; a time that you set is never exceeded.
+   * How long `add` may take before it rejects, including the time that Redis is away; 1 ms to 24 days. With the default, a large add on
+   * a slow connection may take longer while its bytes move; a time that you set is never exceeded. @default '5s'
    */
   readonly enqueueTimeout?: Duration;
   /** How many adds of a queue may wait in this process for Redis, 1 to 10,000,000. @default 20000 */
