@@ -2,7 +2,7 @@ import { GodwitError } from './base.js';
 import { show } from './show.js';
 
 /**
- * There is no job with this id (any more).
+ * There is no job with this id, or no longer.
  *
  * @example
  * if (error instanceof JobNotFoundError) throw new NotFoundException(`no job ${error.jobId}`);
@@ -23,7 +23,7 @@ export class JobNotFoundError extends GodwitError {
 }
 
 /**
- * The act does not fit the state the job or queue is in. Nothing was changed.
+ * The call does not fit the state of the job or queue. Nothing was changed.
  *
  * @example
  * if (error instanceof WrongStateError) throw new ConflictException(`${error.what} is ${error.state}`);
@@ -34,9 +34,9 @@ export class WrongStateError extends GodwitError {
   constructor(
     /** Name of the queue. */
     readonly queue: string,
-    /** What the act was for: `job "a"`, `a job`, `schedule "daily"`. */
+    /** What the call was for: `job "a"`, `a job`, `schedule "daily"`. */
     readonly what: string,
-    /** What it is: `active`, `not delayed`. */
+    /** Its state: `active`, `not delayed`. */
     readonly state: string,
     advice: string,
   ) {
@@ -45,7 +45,7 @@ export class WrongStateError extends GodwitError {
 }
 
 /**
- * A bulk of more than one chunk failed on the way: the first chunks are in, the rest is not.
+ * A later chunk of a bulk failed: the chunks before it are stored, the others are not.
  *
  * @example
  * if (error instanceof PartialBulkError) await queue.addBulk(jobs.slice(error.results.length));
@@ -54,9 +54,9 @@ export class PartialBulkError<Result = unknown> extends GodwitError {
   readonly code = 'GODWIT_PARTIAL_BULK';
 
   constructor(
-    /** What became of the jobs that are in, in the order given. */
+    /** Results of the jobs that are stored, in the order of the list. */
     readonly results: readonly Result[],
-    /** Number of jobs that were to be added. */
+    /** Number of jobs in the list. */
     readonly asked: number,
     cause: unknown,
   ) {
@@ -69,8 +69,7 @@ export class PartialBulkError<Result = unknown> extends GodwitError {
 }
 
 /**
- * The awaited job died, was removed or was cancelled. `cause` holds the name, message and stack of the handler's error as plain
- * data.
+ * The awaited job died, was removed or was cancelled. `cause` has name, message and stack of the handler's error, as plain data.
  *
  * @example
  * if (error instanceof JobFailedError) console.error(`${error.jobId} died of ${error.reason}`, error.cause);
@@ -128,7 +127,7 @@ export class WaitTimeoutError extends GodwitError {
     readonly queue: string,
     /** Id of the job. */
     readonly jobId: string,
-    /** How long it was waited for, ms. */
+    /** How long `addAndWait` waited, in ms. */
     readonly waitedMs: number,
   ) {
     super(
@@ -138,7 +137,7 @@ export class WaitTimeoutError extends GodwitError {
 }
 
 /**
- * There is no schedule with this id (any more).
+ * There is no schedule with this id, or no longer.
  *
  * @example
  * if (error instanceof ScheduleNotFoundError) throw new NotFoundException(`no schedule ${error.scheduleId}`);

@@ -1,6 +1,5 @@
 /**
- * Base of every error this library throws. Catch it, and switch on `code`, which holds also where two copies of the library are
- * loaded, of which `instanceof` knows but one.
+ * Base of every error of this library. Catch it and switch on `code`, which also works if two copies of the library are loaded.
  *
  * @example
  * try {

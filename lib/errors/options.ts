@@ -2,7 +2,7 @@ import { GodwitError } from './base.js';
 import { show } from './show.js';
 
 /**
- * An option has a value that breaks its rule. Nothing was changed.
+ * Invalid value for an option, or unknown option. Nothing was changed.
  *
  * @example
  * if (error instanceof InvalidOptionError) console.error(`${error.path} must be ${error.rule}`);
@@ -15,7 +15,7 @@ export class InvalidOptionError extends GodwitError {
     readonly path: string,
     /** What was expected, as a phrase that follows "must be". */
     readonly rule: string,
-    /** What was given. */
+    /** The value that was passed. */
     readonly received: unknown,
     /** Where "must be" does not say it well. */
     message = `${path} must be ${rule}, got ${show(received)}`,
@@ -34,7 +34,7 @@ export class InvalidQueueNameError extends GodwitError {
   readonly code = 'GODWIT_INVALID_QUEUE_NAME';
 
   constructor(
-    /** What was given. */
+    /** The value that was passed. */
     readonly received: unknown,
   ) {
     super(`a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got ${show(received)}`);
@@ -42,7 +42,7 @@ export class InvalidQueueNameError extends GodwitError {
 }
 
 /**
- * A job name that is empty, over 255 bytes, or holds control characters or lone surrogates.
+ * A job name that is empty, over 255 bytes, or contains control characters or lone surrogates.
  *
  * @example
  * if (error instanceof InvalidJobNameError) console.error('no job can be called', error.received, error.why);
@@ -51,7 +51,7 @@ export class InvalidJobNameError extends GodwitError {
   readonly code = 'GODWIT_INVALID_JOB_NAME';
 
   constructor(
-    /** What was given. */
+    /** The value that was passed. */
     readonly received: unknown,
     /** What is wrong with it, as a phrase that follows it. */
     readonly why: string,
@@ -61,7 +61,7 @@ export class InvalidJobNameError extends GodwitError {
 }
 
 /**
- * A job id that is empty, over 255 bytes, or holds control characters or lone surrogates.
+ * A job id that is empty, over 255 bytes, or contains control characters or lone surrogates.
  *
  * @example
  * if (error instanceof InvalidJobIdError) throw new BadRequestException(error.message);
@@ -70,7 +70,7 @@ export class InvalidJobIdError extends GodwitError {
   readonly code = 'GODWIT_INVALID_JOB_ID';
 
   constructor(
-    /** What was given. */
+    /** The value that was passed. */
     readonly received: unknown,
     /** What is wrong with it, as a phrase that follows it. */
     readonly why: string,
@@ -84,7 +84,7 @@ function badText(what: string, received: unknown, why: string): string {
 }
 
 /**
- * The data of a job, or what a handler returned, cannot be written as JSON without losing something.
+ * The data of a job, or a result, that JSON cannot represent.
  *
  * @example
  * if (error instanceof InvalidPayloadError) console.error(`${error.path} is ${error.found}`);
@@ -95,7 +95,7 @@ export class InvalidPayloadError extends GodwitError {
   constructor(
     /** Where inside the data: `data.items[3].at`. */
     readonly path: string,
-    /** What stands there: `a function`, `a BigInt`, `a circular reference`. */
+    /** What is there: `a function`, `a BigInt`, `a circular reference`. */
     readonly found: string,
   ) {
     super(`${path} is ${found}, which JSON cannot hold; turn it into a string, a number or plain data first`);
@@ -112,7 +112,7 @@ export class PayloadTooLargeError extends GodwitError {
   readonly code = 'GODWIT_PAYLOAD_TOO_LARGE';
 
   constructor(
-    /** Size of the JSON text in bytes of UTF-8, or at least so many. */
+    /** Size of the JSON text in bytes, or a lower bound of it. */
     readonly bytes: number,
     /** The limit in bytes. */
     readonly maxPayloadBytes: number,

@@ -3,13 +3,13 @@ import { show } from './show.js';
 import { messageOf, stackOf } from './thrown.js';
 
 /**
- * Why the signal of a run was aborted: it took longer than its `timeout`, the application stops, its worker was taken for dead, or
- * somebody called `Queue.cancel`.
+ * Why the signal of a run was aborted: it took longer than its `timeout`, the application stops, its worker lost its lease, or the job
+ * was cancelled.
  */
 export type AbortReason = 'timeout' | 'shutdown' | 'lease-lost' | 'cancelled';
 
 /**
- * The reason of `job.signal` when it is aborted, and the error of an attempt that ran out of time.
+ * The reason of `job.signal` when it aborts, and the error of an attempt that took longer than its `timeout`.
  *
  * @example
  * job.signal.addEventListener('abort', () => {
@@ -34,7 +34,7 @@ export class JobAbortedError extends GodwitError {
 }
 
 /**
- * Throw it from a handler: do not try again, the job is dead now with the reason `unrecoverable`.
+ * Throw it from a handler to end the job without a retry: it is dead with reason `unrecoverable`.
  *
  * @example
  * if (answer.status === 404) throw new UnrecoverableError('there is no such file');
@@ -48,8 +48,8 @@ export class UnrecoverableError extends GodwitError {
 }
 
 /**
- * An instance of a request-scoped or durable processor, or something that it injects, could not be made for a job. The attempt has
- * failed as if its handler had thrown; `cause` is what was thrown.
+ * An instance of a request-scoped or durable processor, or one of its dependencies, could not be created for a job. The attempt has
+ * failed as if its handler had thrown; `cause` is the error.
  *
  * @example
  * if (error instanceof ProcessorScopeError) console.error(error.className, error.cause);
@@ -84,7 +84,7 @@ const SENTENCES = {
 } as const;
 
 /**
- * A hook of `forRoot().wrap` did not call `next()` once. The attempt failed like any other.
+ * A hook of `forRoot().wrap` did not call `next()` exactly once. The attempt has failed.
  *
  * @example
  * if (error instanceof WrapHookError) console.error(error.hook, error.fault);
@@ -104,7 +104,7 @@ export class WrapHookError extends GodwitError {
 }
 
 /**
- * An interceptor ended the run before it began. The attempt failed like any other.
+ * An interceptor ended without a value and without calling the handler. The attempt has failed.
  *
  * @example
  * if (error instanceof HandlerNotCalledError) console.error(`an interceptor of ${error.handler} ended early`);

@@ -1,17 +1,17 @@
 import { GodwitError } from './base.js';
 import { oneLine } from './show.js';
 
-/** One thing a schema did not accept. */
+/** One issue that a schema reported. */
 export interface PayloadIssue {
-  /** What is wrong, as the schema says it. */
+  /** The message of the schema. */
   readonly message: string;
   /** Dotted path inside the data, empty for the data itself. */
   readonly path: string;
 }
 
 /**
- * Where data did not match: as it was given to `add`, as JSON gives it back of that (a `Date` is a string there), or before
- * its handler ran.
+ * Which data did not match: as it was passed to `add`, the same after a JSON round trip (a `Date` is a string then), or before its
+ * handler ran.
  */
 export type SchemaSide = 'add' | 'json' | 'handler';
 
@@ -19,8 +19,8 @@ export type SchemaSide = 'add' | 'json' | 'handler';
 const MOST_ISSUES = 10;
 
 /**
- * The data does not match the schema given to `defineJob`. From `add` nothing was added; before a handler it is unrecoverable:
- * the job is dead at once.
+ * The data does not match the schema of `defineJob`. If `add` throws it, nothing was added. Before a handler, the job is dead at once
+ * with reason `unrecoverable`.
  *
  * @example
  * if (error instanceof SchemaViolationError) throw new BadRequestException(error.issues);
@@ -33,9 +33,9 @@ export class SchemaViolationError extends GodwitError {
     readonly queue: string,
     /** Name of the job. */
     readonly jobName: string,
-    /** Everything the schema said, in its order. */
+    /** Every issue that the schema reported. */
     readonly issues: readonly PayloadIssue[],
-    /** Where it did not match. */
+    /** Which data did not match. */
     readonly side: SchemaSide = 'add',
   ) {
     const { what, advice } = WORDS[side];

@@ -1,7 +1,7 @@
 import { GodwitError } from './base.js';
 
 /**
- * A queue that was never registered.
+ * The queue is not registered.
  *
  * @example
  * if (error instanceof UnknownQueueError) console.error(`${error.queue} is none of ${error.known.join(', ')}`);
@@ -23,7 +23,7 @@ export class UnknownQueueError extends GodwitError {
 }
 
 /**
- * One queue name was registered twice with options that differ.
+ * One queue name is registered twice with different options.
  *
  * @example
  * if (error instanceof QueueConflictError) console.error(error.first, error.second);
@@ -36,7 +36,7 @@ export class QueueConflictError extends GodwitError {
     readonly queue: string,
     /** Its options at the first registration, on one line. */
     readonly first: string,
-    /** Those of the other. */
+    /** Its options at the other registration. */
     readonly second: string,
   ) {
     super(`queue '${queue}' is registered twice with different options: ${first} and ${second}; keep one`);
@@ -58,7 +58,7 @@ export class MissingRootError extends GodwitError {
 }
 
 /**
- * Everything that is wrong with the configuration, found at bootstrap and said at once.
+ * Mistakes in the configuration, found at startup and reported together.
  *
  * @example
  * if (error instanceof BootstrapError) for (const fault of error.faults) console.error(fault);
@@ -67,7 +67,7 @@ export class BootstrapError extends GodwitError {
   readonly code = 'GODWIT_BOOTSTRAP';
 
   constructor(
-    /** One sentence for each fault. */
+    /** One sentence for each mistake. */
     readonly faults: readonly string[],
   ) {
     super(
@@ -85,8 +85,8 @@ export interface NestCopy {
 }
 
 /**
- * The application runs on one copy of `@nestjs/core`, and this library finds another: its classes are not those that the
- * application provides. Two majors of Nest in one `node_modules`, or the same version installed twice.
+ * The application uses another copy of `@nestjs/core` than this library finds: two majors of Nest in one `node_modules`, or the same
+ * version installed twice.
  *
  * @example
  * if (error instanceof NestConflictError) console.error(error.application?.path, error.found.path);
@@ -95,9 +95,9 @@ export class NestConflictError extends GodwitError {
   readonly code = 'GODWIT_NEST_CONFLICT';
 
   constructor(
-    /** What the application runs on; undefined where that cannot be told, as in a bundle. */
+    /** The copy that the application uses; undefined if it is unknown, as in a bundle. */
     readonly application: NestCopy | undefined,
-    /** What this library imports. */
+    /** The copy that this library imports. */
     readonly found: NestCopy,
   ) {
     super(

@@ -1,6 +1,6 @@
 import { GodwitError } from './base.js';
 
-/** Whether a call that failed may have changed something in Redis: `no` is never wrong, `unknown` is honest. */
+/** Whether a failed call may have changed something in Redis: with `no` it certainly has not. */
 export type Applied = 'no' | 'unknown';
 
 /**
@@ -13,7 +13,7 @@ export class RedisUnavailableError extends GodwitError {
   readonly code = 'GODWIT_REDIS_UNAVAILABLE';
 
   constructor(
-    /** What was asked of Redis: `add`, `counts`. */
+    /** The call: `add`, `counts`. */
     readonly verb: string,
     /** Whether the call may have had its effect. */
     readonly applied: Applied,
@@ -28,7 +28,7 @@ export class RedisUnavailableError extends GodwitError {
 }
 
 /**
- * Redis answered with an error: out of memory, a wrong type, no permission. Almost always before anything was written.
+ * Redis answered with an error: out of memory, wrong type, no permission. Almost always nothing was written; see `applied`.
  *
  * @example
  * if (error instanceof RedisRefusedError && error.reply === 'OOM') throw new ServiceUnavailableException();
@@ -37,7 +37,7 @@ export class RedisRefusedError extends GodwitError {
   readonly code = 'GODWIT_REDIS_REFUSED';
 
   constructor(
-    /** What was asked of Redis: `add`, `counts`. */
+    /** The call: `add`, `counts`. */
     readonly verb: string,
     /** First word of the reply: `OOM`, `WRONGTYPE`, `NOPERM`, `MISCONF`, `READONLY`. */
     readonly reply: string,
@@ -53,8 +53,8 @@ export class RedisRefusedError extends GodwitError {
 }
 
 /**
- * The job is stored, but fewer replicas than its `durability` asks for confirmed that in time. It will run unless the
- * primary is lost before a replica has it.
+ * The job is stored, but fewer replicas than its `durability` asks for confirmed in time. It will run, unless the primary is lost
+ * before a replica has it.
  *
  * @example
  * if (error instanceof NotReplicatedError) console.warn(`${error.answered} of ${error.asked} replicas have it`);
@@ -67,11 +67,11 @@ export class NotReplicatedError extends GodwitError {
   constructor(
     /** Name of the queue. */
     readonly queue: string,
-    /** Replicas that had to confirm. */
+    /** How many replicas had to confirm. */
     readonly asked: number,
-    /** Replicas that did, at the last attempt. */
+    /** How many did, at the last attempt. */
     readonly answered: number,
-    /** Of this attempt and those before it, ms. */
+    /** How long all attempts waited, in ms. */
     readonly waitedMs: number,
   ) {
     super(
@@ -117,7 +117,7 @@ export class UnsupportedRedisError extends GodwitError {
   constructor(
     /** `Redis` or `Valkey`. */
     readonly server: string,
-    /** As the server says it. */
+    /** Version as the server reports it. */
     readonly version: string,
   ) {
     super(
@@ -127,7 +127,7 @@ export class UnsupportedRedisError extends GodwitError {
 }
 
 /**
- * The queue system is stopped or was never started.
+ * The application has stopped, or was never started.
  *
  * @example
  * if (error instanceof NotRunningError) throw new ServiceUnavailableException();
@@ -138,7 +138,7 @@ export class NotRunningError extends GodwitError {
   readonly applied: Applied = 'no';
 
   constructor(
-    /** What was asked for: `add`, `counts`. */
+    /** The call: `add`, `counts`. */
     readonly verb: string,
   ) {
     super(`${verb}: the queues are stopped; nothing was changed`);

@@ -3,8 +3,8 @@ import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { duration, field, integer, shape, type Rule } from './check.js';
 
 /**
- * When `add` may resolve. `'local'`: once the primary has stored the job. `'replicated'`: once replicas confirm that they have
- * it too, so that it survives the loss of the primary; the same as `{ replicas: 1, timeout: '1s' }`. @default 'local'
+ * When `add` resolves. `'local'`: when the primary has stored the job. `'replicated'`: when a replica confirms that it has it too, so
+ * that it survives the loss of the primary; the same as `{ replicas: 1, timeout: '1s' }`. @default 'local'
  */
 export type DurabilityOption = 'local' | 'replicated' | ReplicationOptions;
 
@@ -13,7 +13,7 @@ export interface ReplicationOptions {
   /** How many replicas must confirm, 1 to 100. @default 1 */
   readonly replicas?: number;
   /**
-   * How long one attempt waits for them, 1 ms to 24 days; then it is made again, until `enqueueTimeout`. @default '1s'
+   * How long one attempt waits for them, 1 ms to 24 days; it is repeated until `enqueueTimeout`. @default '1s'
    */
   readonly timeout?: Duration;
 }

@@ -11,33 +11,33 @@ import { checkJobId } from '../job/job-id.js';
 import { duration, field, integer, refuse, rule, shape } from './check.js';
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 
-/** What a queue or the module may set for all jobs. */
+/** Options of jobs that a queue or the module can set for all jobs. */
 export interface JobDefaults {
-  /** Runs in all, the first included: 1 to 1,000,000. @default 3 */
+  /** Maximum number of runs, the first included: 1 to 1,000,000. @default 3 */
   readonly attempts?: number;
   /** Wait before the next attempt. @default { type: 'exponential', delay: '1s', max: '1h', jitter: 0.2 } */
   readonly backoff?: BackoffOption;
-  /** Longest run of one attempt, up to 24 days; then `job.signal` aborts and the attempt has failed. @default none */
+  /** Longest run of one attempt, up to 24 days; then `job.signal` aborts and the attempt fails. @default none */
   readonly timeout?: Duration;
-  /** How long a completed job stays readable with its result; 0: it leaves nothing. @default 0 */
+  /** How long a completed job and its result stay readable; with 0 it is deleted at once. @default 0 */
   readonly retention?: Duration;
   /** Not started within this time after it could first have run: dead as `expired`. @default none */
   readonly expiresIn?: Duration;
 }
 
-/** What `add` takes beside the data. */
+/** Options of `add`. */
 export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
-  /** A second `add` with an id that is still in the queue is answered as a duplicate. @default generated */
+  /** A second `add` with an id that is still in the queue adds nothing and returns `duplicate: true`. @default generated */
   readonly id?: string;
   /** Run it after this time. @default 0 */
   readonly delay?: Duration;
   /** Run it at this moment; not together with `delay`. A number is ms since 1970. @default now */
   readonly runAt?: Date | number;
-  /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, go before all of them. @default 0 */
+  /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, run before all of them. @default 0 */
   readonly priority?: number;
-  /** As in the queue's defaults, but not a function: it must be stored. @default that of the queue */
+  /** As in the defaults of the queue, but not a function, because it is stored with the job. @default that of the queue */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
-  /** When the `add` of this job may resolve. @default that of the queue */
+  /** When the `add` of this job resolves. @default that of the queue */
   readonly durability?: DurabilityOption;
 }
 

@@ -25,18 +25,18 @@ export type { ConnectionOption };
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
   /**
-   * Where Redis is, or `'memory'` for development: jobs then live in this process alone.
+   * Where Redis is; or `'memory'` for development: jobs live in this process and are lost when it exits.
    *
    * @default 'redis://localhost:6379'
    */
   readonly connection?: ConnectionOption;
-  /** Starts every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different ones. @default 'godwit' */
+  /** First part of every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different prefixes. @default 'godwit' */
   readonly prefix?: string;
-  /** What every job gets unless its queue or itself says otherwise. @default those of `JobDefaults` */
+  /** Defaults for every job; options of a queue or a job win over them. @default those of `JobDefaults` */
   readonly defaults?: JobDefaults;
-  /** Which half of the work this process does. @default 'both' */
+  /** What this process does: add jobs, run them, or both. @default 'both' */
   readonly role?: 'producer' | 'worker' | 'both';
-  /** Start the workers when the application is up; otherwise call `QueueRuntime.start()`. @default true */
+  /** Start the workers with the application; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;
   /**
    * How long `add` may take before it rejects, including the time that Redis is away; 1 ms to 24 days. With the default, a large add on
@@ -47,72 +47,72 @@ export interface QueueModuleOptions {
   readonly enqueueBuffer?: number;
   /** Largest encoded data of a job, in bytes; up to 256 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
-  /** How long a worker is trusted without a sign of life. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
+  /** When a worker counts as lost, and what happens to its jobs. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
   readonly lease?: LeaseOptions;
-  /** How long running jobs may take once the application stops. @default { timeout: '25s', grace: '1s' } */
+  /** How long running jobs may take when the application stops. @default { timeout: '25s', grace: '1s' } */
   readonly shutdown?: ShutdownOptions;
-  /** What every queue does with events unless it says otherwise. @default true */
+  /** Whether queues write events, and how many they keep. @default true */
   readonly events?: EventsOption;
   /** How many dead jobs each queue keeps, and how long. @default { max: 10000, age: '90d' } */
   readonly dead?: DeadOptions;
   /** How many completed jobs each queue keeps, of those with a `retention`. @default { max: 100000 } */
   readonly completed?: CompletedOptions;
-  /** How often what is kept for too long is looked for. @default { interval: '60s' } */
+  /** How often jobs and events beyond their number or age are trimmed. @default { interval: '60s' } */
   readonly upkeep?: UpkeepOptions;
-  /** When `add` may resolve, for every queue and job that does not say otherwise. @default 'local' */
+  /** When `add` resolves; options of a queue or a job win over it. @default 'local' */
   readonly durability?: DurabilityOption;
-  /** Whose the schedules in the code of this process are. @default { owner: 'app' } */
+  /** Which program the schedules in the code belong to. @default { owner: 'app' } */
   readonly schedules?: ScheduleOwnerOptions;
-  /** Which global enhancers stand around handlers too. @default none */
+  /** Which global guards, interceptors, pipes and filters apply to jobs. @default none */
   readonly enhancers?: EnhancerOptions;
-  /** What stands around every run of this process, the outermost first. @default nothing */
+  /** Hooks that wrap every job run in this process; the first is outermost. @default none */
   readonly wrap?: WrapOption;
 }
 
-/** What stands around a handler. */
+/** Kinds of enhancers. */
 export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
 
-/** Guards, interceptors, pipes and filters around handlers. Those on a handler and its class always take part. */
+/** Guards, interceptors, pipes and filters for jobs. Those on a handler and its class always apply. */
 export interface EnhancerOptions {
   /**
-   * Which of the global ones of the application (`APP_GUARD`, `useGlobalPipes` and the others) stand around handlers too: all,
-   * none, or these kinds. They must understand that `context.getType()` is `'queue'`; most are written for requests only.
+   * Which global ones (`APP_GUARD`, `useGlobalPipes`, …) apply to jobs too: all, none, or these kinds. Most assume an HTTP request; for
+   * a job, `context.getType()` is `'queue'`.
    *
    * @default false
    */
   readonly global?: boolean | readonly EnhancerKind[];
 }
 
-/** What becomes of schedules whose `@Schedule` is gone. */
+/** Which program the schedules in the code belong to. */
 export interface ScheduleOwnerOptions {
   /**
-   * Name of the program, `[A-Za-z0-9._-]{1,64}`. Schedules that come from its code are removed once no process of this name
-   * declares them any more, so programs that handle the same queue with other schedules have other names. @default 'app'
+   * Name of the program, `[A-Za-z0-9._-]{1,64}`. Schedules from its code are removed when no running process with this name declares
+   * them any more, so programs with different schedules for the same queue need different names. @default 'app'
    */
   readonly owner?: string;
 }
 
-/** How long a worker is trusted, and what becomes of jobs whose worker is gone. */
+/** When a worker counts as lost, and what happens to its jobs. */
 export interface LeaseOptions {
-  /** How long a worker is trusted without a sign of life, 100 ms to 1 h; its beat is a quarter of it. @default '8s' */
+  /** How long a worker may be silent before its jobs run elsewhere, 100 ms to 1 h; it reports four times as often. @default '8s' */
   readonly duration?: Duration;
-  /** Workers a job may lose before it is dead as `stalled`; 0 to 1,000. @default 5 */
+  /** How many times a job may lose its worker before it is dead as `stalled`; 0 to 1,000. @default 5 */
   readonly maxStalls?: number;
   /** How long a handler may block the event loop before its worker counts as dead, up to 24 days. @default '60s' */
   readonly maxBlock?: Duration;
 }
 
-/** How long running jobs may take once the application stops. */
+/** How long running jobs may take when the application stops. */
 export interface ShutdownOptions {
-  /** How long running jobs may take to end once the application stops; up to 24 days. @default '25s' */
+  /** How long running jobs may take to finish; then their signals abort. Up to 24 days. @default '25s' */
   readonly timeout?: Duration;
-  /** How long a handler has after its signal is aborted, before its job is given back; up to 24 days. @default '1s' */
+  /** How long a handler may take after its signal has aborted; then its job is given back. Up to 24 days. @default '1s' */
   readonly grace?: Duration;
 }
 
 /**
- * `false`: no events. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long; without it, of any
- * age.
+ * `false`: no events. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long they are kept; by default
+ * without a limit.
  *
  * @default { max: 10000 }
  */
@@ -121,7 +121,7 @@ export type EventsOption =
   | {
       /** How many are kept, up to 10,000,000. @default 10000 */
       readonly max?: number;
-      /** How long they are kept. @default of any age */
+      /** How long they are kept. @default no limit */
       readonly age?: Duration;
     };
 
@@ -136,17 +136,17 @@ export interface DeadOptions {
 /** How many completed jobs a queue keeps, of those with a `retention`. */
 export interface CompletedOptions {
   /**
-   * 0 to 10,000,000. Beyond it those go first whose `retention` ends first. It bounds memory: results that must be there for
-   * all of their retention need a number that so many jobs do not reach within it.
+   * 0 to 10,000,000. Beyond it, the jobs whose `retention` ends first are removed. This bounds memory: if results must be readable for
+   * all of their retention, choose a number that is not reached within it.
    *
    * @default 100000
    */
   readonly max?: number;
 }
 
-/** What worker processes do about jobs and events that are kept for too long, also in queues where nothing happens. */
+/** Trimming of jobs and events beyond their number or age, by one of the worker processes. */
 export interface UpkeepOptions {
-  /** How often one of the processes that share their queues looks after them, 100 ms to 24 days. @default '60s' */
+  /** How often the queues are trimmed, 100 ms to 24 days. @default '60s' */
   readonly interval?: Duration;
 }
 
@@ -154,7 +154,7 @@ export interface UpkeepOptions {
 export interface QueueOptions {
   /** `[A-Za-z0-9._-]{1,128}`. */
   readonly name: string;
-  /** What every job of the queue gets unless it says otherwise. @default that of `forRoot` */
+  /** Defaults for the jobs of this queue. @default those of `forRoot` */
   readonly defaults?: JobDefaults;
   /** Whether its events are written, and how many are kept. @default that of `forRoot` */
   readonly events?: EventsOption;
@@ -164,7 +164,7 @@ export interface QueueOptions {
   readonly completed?: CompletedOptions;
   /** Largest encoded data of a job, in bytes; up to 256 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
-  /** When `add` may resolve. @default that of `forRoot` */
+  /** When `add` resolves. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
 }
 
@@ -192,9 +192,9 @@ export interface ResolvedModuleOptions {
   readonly maxBlockMs: number;
   readonly upkeepMs: number;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
-  /** Whose the schedules in the code of this process are. */
+  /** Which program the schedules in the code belong to. */
   readonly owner: string;
-  /** Kinds of global enhancers that stand around handlers. */
+  /** Kinds of global enhancers that apply to jobs. */
   readonly globalEnhancers: readonly EnhancerKind[];
   readonly wrap: readonly WrapHook[];
   readonly defaults: CheckedDefaults;

@@ -4,37 +4,37 @@ import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
 import { DEFAULTS } from '../options/job-policy.js';
 import { Run } from '../worker/run.js';
 
-/** What `createTestJob` makes a job of; whatever is not given has a value all the same. */
+/** Options of `createTestJob`. */
 export interface TestJobOptions<Data> {
-  /** What the handler gets. @default undefined */
+  /** Data of the job. @default undefined */
   readonly data?: Data;
-  /** Its id. @default 'test-job' */
+  /** Id of the job. @default 'test-job' */
   readonly id?: string;
-  /** Which handler it is for. @default 'test' */
+  /** Name of the job. @default 'test' */
   readonly name?: string;
-  /** Which queue it says it is of. @default 'test' */
+  /** Name of the queue. @default 'test' */
   readonly queue?: string;
-  /** Which try this is, from 1. @default 1 */
+  /** Which attempt this is, from 1. @default 1 */
   readonly attempt?: number;
-  /** How many tries there are in all, from 1. @default 3 */
+  /** Maximum number of attempts, from 1. @default 3 */
   readonly attempts?: number;
-  /** When it says it was added. @default now */
+  /** When it was added. @default now */
   readonly createdAt?: Date;
 }
 
-/** A job that keeps what its handler says, and can be told to end. */
+/** A job that records progress and log of its handler, and can be aborted. */
 export interface TestJob<Data = unknown> extends Job<Data> {
-  /** What was given to `progress()`, as JSON gives it back. */
+  /** The values passed to `progress()`, after a JSON round trip. */
   readonly progressed: readonly unknown[];
-  /** The lines given to `log()`. */
+  /** The lines passed to `log()`. */
   readonly logged: readonly string[];
-  /** Aborts `signal`, for a `JobAbortedError` of this reason; by default `cancelled`. */
+  /** Aborts `signal` with a `JobAbortedError` of this reason; by default `cancelled`. */
   abort(reason?: AbortReason, detail?: string): void;
 }
 
 /**
- * A job for a plain unit test, which calls a handler as the method it is: no module, no queue. To run a handler with its schema, guards
- * and pipes, use `QueueTesting.run`.
+ * A job for a unit test that calls a handler method directly, without a module or queue. To run a handler with its schema, guards and
+ * pipes, use `QueueTesting.run`.
  *
  * @example
  * const job = createTestJob({ data: { to: 'ada@example.com' }, attempt: 2 });

@@ -1,8 +1,7 @@
 import { GodwitError } from '../errors.js';
 
 /**
- * A test asked for something that cannot be: a run where nothing waits, an end of what never ends. The message says what there is
- * instead.
+ * A test asked for something impossible, such as a run in an empty queue. The message describes the queue's actual state.
  *
  * @example
  * await expect(testing.queue('email').runNext()).rejects.toThrow('nothing waits');

@@ -11,7 +11,7 @@ import type { TestBench } from './test-bench.js';
 
 /** What a filter sees of a job. */
 export interface FilteredJob {
-  /** As it was given, or generated. */
+  /** The id that was passed, or generated. */
   readonly id: string;
   /** Which handler it is for. */
   readonly name: string;

@@ -13,8 +13,8 @@ import { TestBench, type QueueTestingOptions } from './test-bench.js';
 class SubstituteModule {}
 
 /**
- * Queues without Redis, for tests: a store in memory, new for each module that is compiled, with a clock of its own. Import it beside
- * what is tested, whether that has a `QueueModule.forRoot` or only registers queues; nothing of it is changed, and nothing connects.
+ * Queues without Redis, for tests: an in-memory store with a clock of its own, new for each compiled module. Import it next to the
+ * modules under test, with or without a `QueueModule.forRoot`. Nothing in them changes, and nothing connects.
  *
  * @example
  * const module = await Test.createTestingModule({
@@ -27,13 +27,13 @@ class SubstituteModule {}
 @Module({})
 export class QueueTestingModule {
   /**
-   * For the `imports` of a module that is tested; once in each.
+   * For the `imports` of a testing module; once in each.
    *
    * @example
    * const imports = [AppModule, QueueTestingModule.forRoot({ now: '2026-01-01T09:00:00Z' })];
    *
    * @param options those of `QueueModule.forRoot`, which win over those of the application; `autoStart`, by default false: nothing runs
-   *   before the test says so; `now`: what the clock says at the start
+   *   until the test says so; `now`: the time of the clock at the start
    */
   static forRoot(options: QueueTestingOptions = {}): DynamicModule {
     const substitute: DynamicModule = {

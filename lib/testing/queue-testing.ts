@@ -24,7 +24,7 @@ import { within } from '../contract/retry.js';
 
 /** Options of `advance` and `advanceTo`. */
 export interface AdvanceOptions extends DrainOptions {
-  /** Runs what becomes due, each at its own time, so that retries play out. @default false */
+  /** Run jobs that become due, each at its own time, so that retries play out. @default false */
   readonly run?: boolean;
 }
 
@@ -32,7 +32,7 @@ const DEFAULT_LIMIT = 1000;
 const DEFAULT_IDLE = '10s';
 
 /**
- * The queues of a test, and its time. Inject it, or ask the module for it: `module.get(QueueTesting)`.
+ * The queues of a test, and its clock. Inject it, or get it with `module.get(QueueTesting)`.
  *
  * @example
  * const module = await Test.createTestingModule({ imports: [QueueTestingModule.forRoot(), AppModule] }).compile();
@@ -63,7 +63,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     };
   }
 
-  /** What the clock says; it decides what is due, and dates what is added. Code that asks `Date` is not told. */
+  /** The time of the test's clock. It decides which jobs are due; `Date` is not affected. */
   get now(): Date {
     return new Date(this.bench.clock.now());
   }
@@ -71,7 +71,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   /**
    * One queue.
    *
-   * @throws {UnknownQueueError} where no module registers it
+   * @throws {UnknownQueueError} if no module registers it
    */
   queue(queue: string | AnyDefinition): TestQueue {
     const { name } = this.registry.optionsOf(isDefinition(queue) ? queue.queue : queue);
@@ -81,14 +81,14 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope, and with nothing stored.
+   * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope. Nothing is stored.
    *
-   * @param job a job that was defined; or a queue or the class of a processor, and the name of the job
-   * @typeParam Result what the handler returns, where no definition says it
+   * @param job a definition; or a queue or the class of a processor, and the name of the job
+   * @typeParam Result what the handler returns, for a job without a definition
    * @returns what the handler returns
    * @throws what the handler throws, unchanged
-   * @throws {QueueTestingError} where there is no such handler
-   * @throws {UnknownQueueError} where no module registers the queue
+   * @throws {QueueTestingError} if there is no such handler
+   * @throws {UnknownQueueError} if no module registers the queue
    * @throws {InvalidOptionError | InvalidPayloadError | PayloadTooLargeError | InvalidJobNameError | InvalidJobIdError}
    * @example
    * await testing.run(EmailProcessor, 'welcome', { to: 'ada@example.com' });
@@ -111,22 +111,22 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * As `TestQueue.drain`, of all queues that have a processor, in turn until none of them has anything that waits.
+   * Like `TestQueue.drain`, for all queues that have a processor, until no job waits in any of them.
    *
-   * @throws {QueueTestingError} beyond `limit` runs, and where workers run by themselves
-   * @throws {InvalidOptionError} where the limit is none
+   * @throws {QueueTestingError} beyond `limit` runs, and if workers run by themselves
+   * @throws {InvalidOptionError} for an invalid limit
    */
   drain(options?: DrainOptions): Promise<JobRun[]> {
     return this.drainAll(this.hands.queues, 'drain()', options);
   }
 
   /**
-   * Moves the clock on, through every moment at which something is due, in order: delayed jobs wait then, and schedules make theirs.
-   * Nothing runs before `drain`, unless `run` says so. Where workers run by themselves, they run what becomes due.
+   * Moves the clock forward, through every time at which something is due: delayed jobs become waiting, and schedules add jobs. Nothing
+   * runs before `drain`, unless `run` is true. If workers run by themselves, they run the jobs that become due.
    *
-   * @returns the runs there were; none where workers run by themselves
-   * @throws {InvalidOptionError} where it is no duration
-   * @throws {QueueTestingError} where `run` comes to more than `limit` runs
+   * @returns the runs; none if workers run by themselves
+   * @throws {InvalidOptionError} for an invalid duration
+   * @throws {QueueTestingError} if `run` needs more than `limit` runs
    * @example
    * await testing.advance('1h');
    * await testing.advance('1d', { run: true }); // a chain of retries plays out, each at its own time
@@ -137,10 +137,10 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * The same, to this moment; one that is over moves nothing.
+   * The same, to this time; a time in the past changes nothing.
    *
-   * @throws {InvalidOptionError} where it is no date
-   * @throws {QueueTestingError} where `run` comes to more than `limit` runs
+   * @throws {InvalidOptionError} for an invalid date
+   * @throws {QueueTestingError} if `run` needs more than `limit` runs
    * @example
    * await testing.advanceTo(new Date('2026-01-01T09:00:00Z'));
    */
@@ -151,12 +151,12 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * For workers that run by themselves: resolves once nothing waits and nothing runs in any queue that has a processor. What is delayed
-   * is not waited for, nor what waits in a queue that is paused.
+   * For workers that run by themselves: resolves when no job waits or runs in any queue that has a processor. It does not wait for
+   * delayed jobs, or for jobs in paused queues.
    *
-   * @param options `timeout`: how long at most, in real time; '10s' by default
-   * @throws {QueueTestingError} when that is over, and says what is left; and where nothing runs by itself
-   * @throws {InvalidOptionError} where the timeout is no duration
+   * @param options `timeout`: maximum wait, in real time; '10s' by default
+   * @throws {QueueTestingError} after the timeout, with the jobs that are left; and if no workers run by themselves
+   * @throws {InvalidOptionError} for an invalid timeout
    */
   async idle(options: { readonly timeout?: Duration } = {}): Promise<void> {
     const timeoutMs = parseDuration(options.timeout ?? DEFAULT_IDLE, 'idle().timeout');

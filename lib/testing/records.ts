@@ -13,32 +13,32 @@ import type { Ending } from './watched-executor.js';
  * expect(testing.queue('email').added()).toMatchObject([{ name: 'welcome', data: { to: 'ada@example.com' }, delay: 600_000 }]);
  */
 export interface AddedJob<Data = any> {
-  /** As it was given, or generated. */
+  /** The id that was passed, or generated. */
   readonly id: string;
-  /** To which queue. */
+  /** Name of the queue. */
   readonly queue: string;
   /** Which handler it is for. */
   readonly name: string;
-  /** As JSON gives it back. */
+  /** Data after a JSON round trip. */
   readonly data: Data;
-  /** As they were given; empty where there were none. */
+  /** The options that were passed; empty if there were none. */
   readonly options: JobOptions;
-  /** How long after it was added it may run first, in ms. */
+  /** How long it is delayed, in ms. */
   readonly delay: number;
   /** When it was added, by the clock of the test. */
   readonly at: Date;
-  /** Id of the schedule that made it, null where somebody added it. */
+  /** Id of the schedule that added it, or null. */
   readonly schedule: string | null;
 }
 
 /**
- * What became of a run: `retrying` after an error and `snoozed` on request, both after `delay`; `dead` for `reason`; `cancelled`,
- * where somebody cancelled the job meanwhile; `released`, where the application stopped; `lost`, where the job was taken from under it.
+ * How a run ended: `retrying` after an error and `snoozed`, both for `delay`; `dead` with `reason`; `cancelled`; `released`, because the
+ * application stopped; `lost`, because the worker lost the job.
  */
 export type RunOutcome = 'completed' | 'retrying' | 'snoozed' | 'dead' | 'cancelled' | 'released' | 'lost';
 
 /**
- * One run of a job, or its end without one: as `dead` for `no-handler` or `expired`.
+ * One run of a job, or its end without a run: `dead` with reason `no-handler` or `expired`.
  *
  * @example
  * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
@@ -46,19 +46,19 @@ export type RunOutcome = 'completed' | 'retrying' | 'snoozed' | 'dead' | 'cancel
 export interface JobRun<Data = any> {
   /** Of the job. */
   readonly id: string;
-  /** In which queue. */
+  /** Name of the queue. */
   readonly queue: string;
-  /** Which handler it was for. */
+  /** Name of the job. */
   readonly name: string;
   /** As it was added. */
   readonly data: Data;
-  /** Which try this was, from 1. */
+  /** Which attempt it was, from 1. */
   readonly attempt: number;
-  /** What became of it. */
+  /** How it ended. */
   readonly outcome: RunOutcome;
-  /** What the handler returned, or the last value of its Observable. Of workers that run by themselves only with `retention`. */
+  /** The result of the handler. If workers run by themselves, only with `retention`. */
   readonly result?: unknown;
-  /** What was thrown. Of workers that run by themselves: its name, message and stack. */
+  /** The error. If workers run by themselves: its name, message and stack. */
   readonly error?: unknown;
   /** Why it is dead. */
   readonly reason?: DeadReason;

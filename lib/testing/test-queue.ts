@@ -5,7 +5,7 @@ import type { FilteredJob, Matches } from './hands.js';
 import type { AddedJob, JobRun, RunOutcome } from './records.js';
 
 /**
- * Which jobs: those of a name, of a definition, or those for which the function answers true.
+ * Selects jobs: by name, by definition, or with a function that returns true for them.
  *
  * @example
  * testing.queue('email').added('welcome');
@@ -13,9 +13,9 @@ import type { AddedJob, JobRun, RunOutcome } from './records.js';
  */
 export type JobFilter = string | AnyDefinition | ((job: FilteredJob) => boolean);
 
-/** What `drain` and `advance` may be told. */
+/** Options of `drain` and `advance`. */
 export interface DrainOptions {
-  /** More runs than this in one call are taken for work without end: 1 to 10,000,000 jobs. @default 1000 */
+  /** Maximum number of runs in one call, 1 to 10,000,000; more are taken for an endless loop. @default 1000 */
   readonly limit?: number;
 }
 
@@ -30,8 +30,8 @@ export interface TestQueueParts {
 }
 
 /**
- * One queue as a test sees it: `testing.queue('email')`. What it tells is what was stored and settled, so a duplicate is not among
- * what was added, nor a run that lost its job among what completed.
+ * One queue in a test: `testing.queue('email')`. It shows what was stored and settled: duplicates are not among the added jobs, and
+ * runs that lost their job are not among the completed ones.
  *
  * @example
  * const email = testing.queue('email');
@@ -49,9 +49,9 @@ export class TestQueue {
   ) {}
 
   /**
-   * The jobs added so far, in their order, those that schedules have made among them.
+   * The jobs added so far, in order, including those of schedules.
    *
-   * @throws {InvalidOptionError} where the filter is none
+   * @throws {InvalidOptionError} for an invalid filter
    * @example
    * expect(testing.queue('email').added('welcome')).toMatchObject([{ data: { to: 'ada@example.com' }, options: { delay: '10m' } }]);
    */
@@ -62,9 +62,9 @@ export class TestQueue {
   }
 
   /**
-   * Every run so far in the order in which they ended, whatever became of it.
+   * Every run so far, in the order in which they ended.
    *
-   * @throws {InvalidOptionError} where the filter is none
+   * @throws {InvalidOptionError} for an invalid filter
    */
   runs(only?: JobFilter): JobRun[] {
     return pick(this.parts.runs(), only, 'runs()');
@@ -75,28 +75,28 @@ export class TestQueue {
     return this.ended(['completed'], only, 'completed()');
   }
 
-  /** The runs that failed: those after which the job is tried again, and those after which it is dead. */
+  /** The runs that failed, whether or not the job is retried. */
   failed(only?: JobFilter): JobRun[] {
     return this.ended(['retrying', 'dead'], only, 'failed()');
   }
 
-  /** The runs after which the job was dead, and the jobs that died without one. */
+  /** The last runs of dead jobs, and jobs that died without a run. */
   dead(only?: JobFilter): JobRun[] {
     return this.ended(['dead'], only, 'dead()');
   }
 
-  /** What was said of this queue, as `QueueEvents` tells it, as far as the queue keeps its events. */
+  /** The events of this queue, as far as the queue keeps them. */
   events(): QueueEvent[] {
     return this.parts.events();
   }
 
   /**
-   * Runs the next waiting job, or the next one that the filter fits, as a worker would: handler, schema, guards, interceptors, pipes,
-   * filters, scope. Resolves when it is settled; an error of the handler is in the answer.
+   * Runs the next waiting job, or the next one that matches the filter, as a worker would: with schema, guards, interceptors, pipes,
+   * filters and scope. Resolves when it is settled; an error of the handler is in the result.
    *
-   * @throws {QueueTestingError} where none waits, and says what there is instead; where the queue has no processor; and where workers
+   * @throws {QueueTestingError} if no job waits (the message describes the queue's state), if the queue has no processor, and if workers
    *   run by themselves
-   * @throws {InvalidOptionError} where the filter is none
+   * @throws {InvalidOptionError} for an invalid filter
    * @example
    * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'completed', result: 'sent' });
    * expect(await testing.queue('email').runNext('welcome')).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
@@ -106,17 +106,17 @@ export class TestQueue {
   }
 
   /**
-   * Runs one job after the other until none waits, those added meanwhile too. Time stands still: what is delayed, a retry among it,
-   * stays so until `testing.advance`.
+   * Runs one job after the other until none waits, including jobs added meanwhile. The clock does not move: delayed jobs and retries
+   * stay delayed until `testing.advance`.
    *
-   * @throws {QueueTestingError} beyond `limit` runs, where the queue has no processor, and where workers run by themselves
-   * @throws {InvalidOptionError} where the limit is none
+   * @throws {QueueTestingError} beyond `limit` runs, if the queue has no processor, and if workers run by themselves
+   * @throws {InvalidOptionError} for an invalid limit
    */
   drain(options?: DrainOptions): Promise<JobRun[]> {
     return this.parts.drain('drain()', options);
   }
 
-  /** Forgets everything: jobs, whatever their state, and all that is told here. Schedules from code stay. Never rejects. */
+  /** Deletes all jobs and everything that is recorded here. Schedules from code stay. Never rejects. */
   clear(): Promise<void> {
     return this.parts.clear();
   }
