@@ -43,9 +43,14 @@ const BUILT_IN = new Set(
 );
 
 /** The error for a field that is no option; its value stays out of the text, since nobody knows what it is. */
-export function unknownField(path: string, field: string, known: readonly string[]): InvalidOptionError {
+export function unknownField(
+  path: string,
+  field: string,
+  known: readonly string[],
+  otherwise = `the options are ${known.join(', ')}`,
+): InvalidOptionError {
   const near = nearest(field, known);
-  const advice = near === undefined ? `the options are ${known.join(', ')}` : `did you mean ${near}?`;
+  const advice = near === undefined ? otherwise : `did you mean ${near}?`;
   const place = path + pathStep(field);
   return new InvalidOptionError(place, 'left out', undefined, `${place} is not an option; ${advice}`);
 }

@@ -51,7 +51,7 @@ import { EmbeddedQueues } from './in-memory.js';
 import { QueueRegistry } from './queue.registry.js';
 import { QueueRuntime, type Workforce } from './queue.runtime.js';
 import type { Substitute } from './substitute.js';
-import { logLinks } from './warnings.js';
+import { logAddresses, logLinks } from './warnings.js';
 import { wiredProviders } from './wiring.js';
 
 /** The options of `forRoot` after checking; with faults the values are not to be used. */
@@ -141,6 +141,7 @@ export class QueueCoreModule
     // There are none under another copy of Nest, which `discoveryProviders` says in words.
     @Optional() private readonly modules: ModulesContainer,
     @Optional() private readonly application: ExternalContextCreator,
+    @Optional() @Inject(SUBSTITUTE) private readonly substitute?: Substitute,
   ) {
     this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
   }
@@ -152,8 +153,15 @@ export class QueueCoreModule
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
     this.stopLogging = logLinks(this.engine, this.logger);
+    if (!this.substitute) this.logAddresses();
     for (const notice of this.embedded.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
+  }
+
+  private logAddresses(): void {
+    const keys = configsInUse(this.discovery, this.registry);
+    const configs = keys.map((key) => ({ key, connection: this.registry.settingsOf(key).connection }));
+    logAddresses(configs, this.logger);
   }
 
   /** Once every provider is initialised. The listeners come first: they hear of the first job that is claimed. */

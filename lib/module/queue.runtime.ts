@@ -255,7 +255,8 @@ export class QueueRuntime {
         this.logger.warn(warning.message);
       });
       this.isThere = await this.engine.open();
-      if (!this.isThere) this.logger.error('started without Redis: jobs wait until it can be reached');
+      if (!this.isThere)
+        this.logger.error('Redis cannot be reached yet, retrying; jobs start once it answers');
     } catch (error) {
       // Half-open connections would keep a process alive that has just failed to start.
       await this.engine.close().catch(() => undefined);

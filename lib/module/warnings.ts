@@ -1,4 +1,5 @@
 import type { Logger } from '@nestjs/common';
+import { addressOf, DEFAULT_CONNECTION, isMemory, type ConnectionOption } from '../options/connection.js';
 import type { QueueEngine } from '../contract/engine.js';
 
 /** `createApplicationContext` is up before its caller can enable the hooks, so the look comes a little later. */
@@ -20,6 +21,20 @@ export function warnWithoutShutdownHooks(logger: Logger): () => void {
   }, LOOK_AFTER_MS);
   timer.unref();
   return () => clearTimeout(timer);
+}
+
+/** Which Redis each configuration uses, so that a connection that was left out or is incomplete is seen. */
+export function logAddresses(
+  configs: readonly { readonly key: string; readonly connection: ConnectionOption }[],
+  logger: Logger,
+): void {
+  for (const { key, connection } of configs) {
+    if (isMemory(connection)) continue;
+    const place = key === '' ? 'forRoot()' : `forRoot('${key}')`;
+    const address = addressOf(connection) ?? 'the address of the client that its function makes';
+    const isDefault = connection === DEFAULT_CONNECTION;
+    logger.log(`Redis of ${place}: ${address}${isDefault ? ', the default' : ''}`);
+  }
 }
 
 /** One line when a connection is lost and one when it is back. */

@@ -1,6 +1,9 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
-import { unknownField } from '../job/fields.js';
+import { oneLine } from '../errors/show.js';
+import { hasFields, unknownField } from '../job/fields.js';
+import { listed, quoted } from '../job/text.js';
+import { copyFields } from './check.js';
 
 /** One node of a Redis Cluster. */
 export interface ClusterNode {
@@ -78,7 +81,7 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
   if (value === MEMORY) return { memory: true };
   if (typeof value === 'string') return checkUrl(value, path, `${URL_RULE}, or '${MEMORY}'`);
   if (typeof value === 'function') return value as Extract<RedisConnection, (...args: never[]) => unknown>;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!hasFields(value)) {
     throw new InvalidOptionError(
       path,
       `${URL_RULE}, ioredis options, a function that makes a client, or '${MEMORY}'`,
@@ -94,9 +97,9 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
       `${path} is an ioredis client; give a function that makes one, since several are needed and are closed at the end`,
     );
   }
-  const options = value as Record<string, unknown>;
-  if (MEMORY in options) return checkMemory(options, path);
-  return 'cluster' in options ? checkCluster(options, path) : checkOptions(options, path);
+  if (MEMORY in value) return checkMemory(knownFields(value, path, MEMORY_FIELDS), path);
+  if ('cluster' in value) return checkCluster(value, path);
+  return checkOptions(value, path);
 }
 
 /** ioredis puts its prefix before the keys of commands only: scripts would miss it on every key they are told in words. */
@@ -113,9 +116,6 @@ export function refuseKeyPrefix(options: { readonly keyPrefix?: unknown }, path:
 const MEMORY_FIELDS = [MEMORY, 'inProduction'];
 
 function checkMemory(options: Record<string, unknown>, path: string): MemoryConnection {
-  for (const key of Object.keys(options)) {
-    if (!MEMORY_FIELDS.includes(key)) throw unknownField(path, key, MEMORY_FIELDS);
-  }
   const { memory, inProduction = false } = options;
   if (memory !== true) throw new InvalidOptionError(`${path}.memory`, 'true, or left out', memory);
   if (typeof inProduction !== 'boolean')
@@ -123,24 +123,106 @@ function checkMemory(options: Record<string, unknown>, path: string): MemoryConn
   return { memory, inProduction };
 }
 
-function checkOptions(options: Record<string, unknown>, path: string): RedisConnection {
+/** The options of ioredis 5 and 6; a record, so that the compiler says which one is missing here. */
+const IOREDIS: Readonly<Record<keyof RedisOptions, true>> = {
+  Connector: true,
+  autoPipeliningIgnoredCommands: true,
+  autoResendUnfulfilledCommands: true,
+  autoResubscribe: true,
+  blockingTimeout: true,
+  blockingTimeoutGrace: true,
+  clientInfoTag: true,
+  commandQueue: true,
+  commandTimeout: true,
+  connectTimeout: true,
+  connectionName: true,
+  db: true,
+  disableClientInfo: true,
+  disconnectTimeout: true,
+  enableAutoPipelining: true,
+  enableOfflineQueue: true,
+  enableReadyCheck: true,
+  enableTLSForSentinelMode: true,
+  failoverDetector: true,
+  family: true,
+  himportFieldsets: true,
+  host: true,
+  keepAlive: true,
+  keyPrefix: true,
+  lazyConnect: true,
+  maxLoadingRetryTime: true,
+  maxRetriesPerRequest: true,
+  monitor: true,
+  name: true,
+  natMap: true,
+  noDelay: true,
+  offlineQueue: true,
+  password: true,
+  path: true,
+  port: true,
+  preferredSlaves: true,
+  protocol: true,
+  readOnly: true,
+  reconnectOnError: true,
+  replyMapping: true,
+  retryStrategy: true,
+  role: true,
+  scripts: true,
+  sentinelCommandTimeout: true,
+  sentinelMaxConnections: true,
+  sentinelPassword: true,
+  sentinelReconnectStrategy: true,
+  sentinelRetryStrategy: true,
+  sentinelTLS: true,
+  sentinelUsername: true,
+  sentinels: true,
+  showFriendlyErrorStack: true,
+  socketTimeout: true,
+  stringNumbers: true,
+  tls: true,
+  updateSentinels: true,
+  username: true,
+};
+const CONNECTION_FIELDS = ['url', ...Object.keys(IOREDIS)];
+const OTHER_OPTIONS = 'an option that only your ioredis knows goes into a client made by a function';
+const ADDRESS_FIELDS = ['host', 'port'];
+
+function checkOptions(given: object, path: string): RedisConnection {
+  const options = copyFields(given, path, CONNECTION_FIELDS);
   refuseKeyPrefix(options, path);
+  for (const name of Object.keys(options))
+    if (!CONNECTION_FIELDS.includes(name)) throw unknownField(path, name, CONNECTION_FIELDS, OTHER_OPTIONS);
   if (options['url'] !== undefined) checkUrl(options['url'], `${path}.url`);
   // The two that come as NaN from a missing environment variable, which ioredis would only stumble over later.
   checkNumber(options['port'], 65_535, `${path}.port`);
   checkNumber(options['db'], 1_000_000, `${path}.db`);
-  const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(options)) if (key !== '__proto__') copy[key] = options[key];
-  return copy;
+  checkSentinels(options['sentinels'], `${path}.sentinels`);
+  return options;
+}
+
+function checkSentinels(sentinels: unknown, path: string): void {
+  if (sentinels === undefined || sentinels === null) return;
+  if (!Array.isArray(sentinels)) throw new InvalidOptionError(path, 'a list of { host, port }', undefined);
+  sentinels.forEach((one: unknown, i) => {
+    if (!hasFields(one))
+      throw new InvalidOptionError(`${path}[${i}]`, 'an object, { host, port }', undefined);
+    const { port } = knownFields(one, `${path}[${i}]`, [...ADDRESS_FIELDS, 'family']);
+    checkNumber(port, 65_535, `${path}[${i}].port`);
+  });
+}
+
+/** @throws {InvalidOptionError} for a field that is not known; its value stays out of the text, as it may be a password. */
+function knownFields(value: object, path: string, known: readonly string[]): Record<string, unknown> {
+  const fields = copyFields(value, path, known);
+  for (const name of Object.keys(fields)) if (!known.includes(name)) throw unknownField(path, name, known);
+  return fields;
 }
 
 const CLUSTER_FIELDS = ['cluster', 'redisOptions', 'natMap'];
 
-function checkCluster(options: Record<string, unknown>, path: string): RedisConnection {
-  refuseKeyPrefix(options, path);
-  for (const key of Object.keys(options)) {
-    if (!CLUSTER_FIELDS.includes(key)) throw unknownField(path, key, CLUSTER_FIELDS);
-  }
+function checkCluster(given: object, path: string): RedisConnection {
+  refuseKeyPrefix(given, path);
+  const options = knownFields(given, path, CLUSTER_FIELDS);
   const { cluster, redisOptions, natMap } = options;
   if (!Array.isArray(cluster) || cluster.length === 0) {
     throw new InvalidOptionError(`${path}.cluster`, 'a list of nodes: URLs or { host, port }', undefined);
@@ -159,17 +241,13 @@ function checkNode(node: unknown, path: string): string | { host: string; port: 
     checkClusterDb(/^\/[1-9]/.test(new URL(node).pathname), path);
     return node;
   }
-  if (typeof node !== 'object' || node === null) {
+  if (!hasFields(node))
     throw new InvalidOptionError(path, 'a redis:// or rediss:// URL, or { host, port }', node);
-  }
   return checkAddress(node, path);
 }
 
 function checkAddress(value: unknown, path: string): { host: string; port: number } {
-  const { host, port = 6379, ...others } = Object(value) as Record<string, unknown>;
-  // Values are not shown: what does not belong here may be a password.
-  const [other] = Object.keys(others);
-  if (other !== undefined) throw unknownField(path, other, ['host', 'port']);
+  const { host, port = 6379 } = knownFields(Object(value) as object, path, ADDRESS_FIELDS);
   if (typeof host !== 'string' || host === '') {
     throw new InvalidOptionError(`${path}.host`, 'the name or address of a host', host);
   }
@@ -178,10 +256,8 @@ function checkAddress(value: unknown, path: string): { host: string; port: numbe
 }
 
 function checkNodeOptions(options: unknown, path: string): RedisOptions {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new InvalidOptionError(path, 'ioredis options', undefined);
-  }
-  const checked = checkOptions(options as Record<string, unknown>, path) as RedisOptions;
+  if (!hasFields(options)) throw new InvalidOptionError(path, 'ioredis options', undefined);
+  const checked = checkOptions(options, path) as RedisOptions;
   checkClusterDb(Number(checked.db ?? 0) !== 0, `${path}.db`);
   for (const field of ['host', 'port', 'path', 'url', 'sentinels']) {
     if (field in checked) throw leaveOut(`${path}.${field}`, 'nodes are named by `cluster`');
@@ -219,8 +295,44 @@ export function checkUrl(value: unknown, path: string, rule = URL_RULE): string 
     throw new InvalidOptionError(path, rule, withoutSecrets(value));
   }
   // ioredis reads options from the query as well.
-  refuseKeyPrefix({ keyPrefix: new URL(value).searchParams.get('keyPrefix') ?? undefined }, path);
+  const query = new URL(value).searchParams;
+  refuseKeyPrefix({ keyPrefix: query.get('keyPrefix') ?? undefined }, path);
+  for (const name of query.keys())
+    if (!Object.hasOwn(IOREDIS, name)) throw unknownField(path, name, Object.keys(IOREDIS), OTHER_OPTIONS);
   return value;
+}
+
+/**
+ * Where the jobs are, for a person: host, port and database, never a user or a password.
+ *
+ * @returns null where only the function that makes the clients knows it.
+ */
+export function addressOf(connection: RedisConnection): string | null {
+  if (typeof connection === 'function') return null;
+  if (typeof connection === 'string') return serverOf({ url: connection });
+  if ('cluster' in connection) {
+    const nodes = connection.cluster.map((node) =>
+      typeof node === 'string' ? new URL(node).host : hostOf(node),
+    );
+    return `the cluster of ${listed(nodes)}`;
+  }
+  return serverOf(connection);
+}
+
+function serverOf(options: RedisOptions & { readonly url?: string }): string {
+  const url = options.url === undefined ? undefined : new URL(options.url);
+  const db = options.db ?? Number(url?.searchParams.get('db') ?? url?.pathname.slice(1) ?? 0);
+  const { sentinels, path } = options;
+  const host = options.host ?? (url?.hostname || 'localhost');
+  const port = options.port ?? (url?.port || 6379);
+  let place = hostOf({ host, port: Number(port) });
+  if (sentinels) place = `${quoted(options.name ?? '')} of the sentinels ${listed(sentinels.map(hostOf))}`;
+  else if (path) place = path;
+  return `${oneLine(place)}, database ${db}`;
+}
+
+function hostOf({ host = 'localhost', port }: { readonly host?: string; readonly port?: number }): string {
+  return `${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port ?? 6379}`;
 }
 
 /** The path is the number of the database; anything else there comes from a password that was not percent-encoded. */

@@ -59,10 +59,21 @@ it('takes a factory that makes clients of one server', async () => {
     },
   });
   await app.queue.add('one', null);
-  await until(() => app.runs.size === 1 && made.length === 2);
+  await until(() => app.runs.size === 1 && made.length === 3);
   await app.close();
   await server.stop();
-  expect(made.toSorted()).toEqual(['blocking', 'command']);
+  // One is made to see that it is another.
+  expect(made.toSorted()).toEqual(['blocking', 'blocking', 'command']);
+});
+
+it('refuses a factory that returns the same client twice, at the start', async () => {
+  const server = await startRedis({ private: true });
+  const client = new Redis(server.url);
+  await expect(bootWorking({ connection: () => client })).rejects.toThrow(
+    "forRoot().connection must be a function that makes a new client at every call: for 'blocking' it returned one",
+  );
+  client.disconnect();
+  await server.stop();
 });
 
 it.each<[string, () => Redis | Cluster, string]>([

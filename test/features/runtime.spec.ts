@@ -83,7 +83,7 @@ describe('start', () => {
     away.engine.isThere = false;
     await away.init();
     expect(away.pool('sms').state).toBe('running');
-    const text = 'started without Redis: jobs wait until it can be reached';
+    const text = 'Redis cannot be reached yet, retrying; jobs start once it answers';
     expect(away.logs).toContainEqual({ level: 'error', text });
 
     const there = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));

@@ -1,5 +1,11 @@
 import { InvalidOptionError } from '#lib/errors.js';
-import { checkConnection, refuseKeyPrefix } from '#lib/options/connection.js';
+import {
+  addressOf,
+  checkConnection,
+  refuseKeyPrefix,
+  type ConnectionOption,
+  type RedisConnection,
+} from '#lib/options/connection.js';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
@@ -105,6 +111,66 @@ describe('checkConnection', () => {
     expect(inspect(refusalOf({ password, port: -1 }))).not.toContain('hunter2');
   });
 
+  it.each([
+    [{ hots: 'redis' }, 'forRoot().connection.hots is not an option; did you mean host?'],
+    [{ prot: 6380 }, 'forRoot().connection.prot is not an option; did you mean port?'],
+    [
+      { database: 2 },
+      'forRoot().connection.database is not an option; an option that only your ioredis knows',
+    ],
+    [Object.create({ hots: 'redis' }), 'forRoot().connection.hots is not an option; did you mean host?'],
+    [
+      { sentinels: [{ hots: 'a' }] },
+      'forRoot().connection.sentinels[0].hots is not an option; did you mean host?',
+    ],
+    [{ sentinels: 'a:26379' }, 'forRoot().connection.sentinels must be a list of { host, port }'],
+    [
+      { cluster: [{ hots: 'a' }] },
+      'forRoot().connection.cluster[0].hots is not an option; did you mean host?',
+    ],
+    [
+      { cluster: [{ host: 'a' }], redisOptions: { pasword: 'hunter2' } },
+      'forRoot().connection.redisOptions.pasword is not an option; did you mean password?',
+    ],
+    [
+      'redis://localhost?pasword=hunter2',
+      'forRoot().connection.pasword is not an option; did you mean password?',
+    ],
+  ])('refuses misspelt fields: %j', (value, message) => {
+    expect(refusalOf(value).message).toContain(message);
+    expect(refusalOf(value).message).not.toContain('hunter2');
+  });
+
+  it('reads what a class defines', () => {
+    class Config {
+      get host() {
+        return 'redis.internal';
+      }
+      get port() {
+        return 6380;
+      }
+    }
+    expect(check(new Config())).toEqual({ host: 'redis.internal', port: 6380 });
+  });
+
+  it.each<[value: ConnectionOption, address: string | null]>([
+    ['redis://localhost', 'localhost:6379, database 0'],
+    ['rediss://user:hunter2@redis.example:6380/2', 'redis.example:6380, database 2'],
+    ['redis://[::1]?db=3', '[::1]:6379, database 3'],
+    [{ password: 'hunter2' }, 'localhost:6379, database 0'],
+    [{ url: 'redis://a:1/4', port: 2, password: 'hunter2' }, 'a:2, database 4'],
+    [{ host: '::1', db: 5 }, '[::1]:6379, database 5'],
+    [{ path: '/run/redis.sock' }, '/run/redis.sock, database 0'],
+    [
+      { sentinels: [{ host: 'a', port: 1 }, {}], name: 'main' },
+      '"main" of the sentinels a:1 and localhost:6379, database 0',
+    ],
+    [{ cluster: ['redis://:hunter2@a:1', { host: 'b' }] }, 'the cluster of a:1 and b:6379'],
+    [make, null],
+  ])('says where %j is, without its password', (value, address) => {
+    expect(addressOf(value as RedisConnection)).toBe(address);
+  });
+
   it('takes memory, in short and in full', () => {
     expect(check('memory')).toEqual({ memory: true });
     expect(check({ memory: true })).toEqual({ memory: true, inProduction: false });
@@ -170,14 +236,9 @@ describe('checkConnection', () => {
     expect(inspect(error, { depth: 9 })).not.toContain('hunter2');
   });
 
-  it('keeps no __proto__', () => {
-    const checked = check(JSON.parse('{"host":"x","__proto__":{"polluted":1}}')) as object as Record<
-      string,
-      unknown
-    >;
-    expect(checked).toEqual({ host: 'x' });
-    expect(Object.hasOwn(checked, '__proto__')).toBe(false);
-    expect(checked['polluted']).toBeUndefined();
+  it('refuses __proto__', () => {
+    const given: unknown = JSON.parse('{"host":"x","__proto__":{"polluted":1}}');
+    expect(refusalOf(given).message).toContain('forRoot().connection.__proto__ is not an option');
   });
 });
 

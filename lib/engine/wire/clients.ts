@@ -93,6 +93,10 @@ export class Clients {
       client.on('error', () => undefined);
       if (!client.isCluster) {
         this.sample = client as Redis;
+        // One that returns the same client again is refused now, and not when a second connection is needed.
+        const second = ask(connection, 'blocking');
+        second.on('error', () => undefined);
+        second.disconnect();
         return null;
       }
       client.disconnect();
@@ -158,11 +162,24 @@ export class Clients {
 
 type Factory = Extract<RedisConnection, (...args: never[]) => unknown>;
 
+/** Clients that a function has returned: each may be used for one connection only. */
+const taken = new WeakSet<object>();
+
 function ask(factory: Factory, role: ClientRole): Redis | Cluster {
   const client = factory(role as Exclude<ClientRole, 'heartbeat'>);
   if (typeof client?.sendCommand !== 'function') {
     throw new InvalidOptionError(PATH, 'a function that returns an ioredis client', client);
   }
+  if (taken.has(client)) {
+    const rule = 'a function that makes a new client at every call';
+    throw new InvalidOptionError(
+      PATH,
+      rule,
+      undefined,
+      `${PATH} must be ${rule}: for '${role}' it returned one that is in use already, and each connection needs its own`,
+    );
+  }
+  taken.add(client);
   const options = client.options as (RedisOptions & ClusterOptions) | undefined;
   refuseKeyPrefix(options ?? {}, PATH);
   if (client.isCluster) refuseKeyPrefix(options?.redisOptions ?? {}, `${PATH}.redisOptions`);

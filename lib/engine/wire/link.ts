@@ -212,6 +212,18 @@ export class Link implements Sender {
     if (client) await end(client);
   }
 
+  /** A function of the application may make the client: if it throws now, that is the error of the connection. */
+  private openLater(): void {
+    setTimeout(() => {
+      try {
+        this.open();
+      } catch (error) {
+        this.report(error as Error);
+        this.openLater();
+      }
+    }, 500).unref();
+  }
+
   private async ready(client: Redis): Promise<void> {
     if (client !== this.client) return;
     readDirectly(client);
@@ -256,7 +268,7 @@ export class Link implements Sender {
     if (this.closed || client !== this.client) return;
     this.down(client);
     this.client = null;
-    setTimeout(() => this.open(), 500).unref();
+    this.openLater();
   }
 
   private report(error: Error): void {
