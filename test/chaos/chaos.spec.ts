@@ -62,7 +62,7 @@ describe('a minute of everything that can break', () => {
   it('breaks what it is meant to break', () => {
     expect(run.acts).toEqual(run.options.faults);
     const left = (Object.keys(FAULTS) as FaultKind[]).filter((kind) => run.acts[kind] === 0);
-    expect(left).toEqual(process.platform === 'linux' ? [] : ['full-disk']);
+    expect(left).toEqual(process.platform === 'linux' ? ['aof-cut'] : ['aof-cut', 'full-disk']);
     expect(run.account.recoveries.dead).toBeGreaterThan(0);
     expect(run.account.added).toBeGreaterThanOrEqual(run.options.jobs);
   });
@@ -100,11 +100,30 @@ describe('a minute of everything that can break', () => {
     expect(run.violations).toEqual([]);
   });
 
+  it('has calls of every kind with the answers that one order of them explains', () => {
+    expect(run.mixed).toMatchObject({ findings: [], excused: 0 });
+    expect(run.mixed.runs).toBeGreaterThan(500);
+  });
+
   it('leaves no rejection unhandled, and no process that ends by itself or does not end when told', () => {
     expect(run.account.unhandled).toBe(0);
     expect(run.accidents).toEqual([]);
     expect(run.code).toBe(0);
   });
+});
+
+describe('a Redis that forgets', () => {
+  it(
+    'loses nothing but what it acknowledged since the last write it kept, and nothing is in two places',
+    async () => {
+      const run = await chaos('aof-cut', ...'--jobs 0 --seconds 12 --lease 1000 --aof-cuts 3'.split(' '));
+      expect(run.mixed.findings).toEqual([]);
+      expect(run.mixed.excused).toBeGreaterThan(0);
+      expect(run.mixed.excused).toBeLessThan(run.mixed.ids / 2);
+      expect(run.violations).toEqual([]);
+    },
+    RUN_MS,
+  );
 });
 
 describe('an engine that breaks its promise', () => {

@@ -18,6 +18,8 @@ export class Child {
   readonly audits: Extract<Said, { say: 'audited' }>[] = [];
   /** Jobs it was told to add, and has. */
   accepted = 0;
+  /** It has written down what became of the jobs of the mixed queues. */
+  looked = false;
   /** It has said that its work is done. */
   done = false;
   figures: Figures = NOTHING;
@@ -45,6 +47,7 @@ export class Child {
       this.process.on('message', (said: Said) => {
         if (said.say === 'figures') this.figures = said.figures;
         else if (said.say === 'done') this.done = true;
+        else if (said.say === 'looked') this.looked = true;
         else if (said.say === 'accepted') this.accepted += 1;
         else if (said.say === 'audited') this.audits.push(said);
         else {

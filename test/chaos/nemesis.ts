@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { FAULTS, type FaultKind } from './faults.js';
 import type { Child, Fleet } from './fleet.js';
 import type { Kind } from './load.js';
+import type { Recorder } from '../history/recorder.js';
 import type { LedgerWriter } from './ledger/writer.js';
 import type { Options } from './options.js';
 import type { Store } from './redis/store.js';
@@ -14,7 +15,13 @@ export interface World {
 }
 
 /** An act, and whom it met: `worker 2`, or `redis` for all. */
-type Deed = (act: Act, world: World) => Promise<{ said: string; met: string }>;
+type Deed = (act: Act, world: World) => Promise<Done>;
+interface Done {
+  readonly said: string;
+  readonly met: string;
+  /** The store may not know any more of what it acknowledged since then, on the clock of the machine. */
+  readonly forgetsFrom?: number;
+}
 
 /** How long a process that was told to kill itself at a certain moment may wait for that moment. */
 const MOMENT_MS = 3_000;
@@ -36,6 +43,7 @@ export class Nemesis {
     private readonly schedule: readonly Act[],
     private readonly world: World,
     private readonly ledger: LedgerWriter,
+    private readonly recorder: Recorder,
     progress: () => number,
   ) {
     for (const kind of Object.keys(FAULTS) as FaultKind[]) this.done[kind] = 0;
@@ -66,11 +74,18 @@ export class Nemesis {
 
   private async commit(act: Act): Promise<void> {
     const from = this.ledger.now();
+    const start = this.recorder.now();
     try {
-      const { said, met } = await DEEDS[act.kind](act, this.world);
+      const { said, met, forgetsFrom } = await DEEDS[act.kind](act, this.world);
       this.done[act.kind] += 1;
       this.news.push(said);
       this.ledger.write(`K ${act.kind} ${from} ${this.ledger.now()} ${met}\n`);
+      const args = {
+        kind: act.kind,
+        met,
+        ...(forgetsFrom !== undefined && { forgetsFrom: this.recorder.now(forgetsFrom) }),
+      };
+      this.recorder.write({ verb: 'fault', args, start });
     } catch (error) {
       this.world.fleet.accidents.push(`${act.kind} failed: ${(error as Error).message}`);
     }
@@ -173,9 +188,22 @@ const DEEDS: Record<FaultKind, Deed> = {
     world.fleet.at('proxy').tell({ do: 'heal', line });
     return { said: `${name} half-open (${act.how}) ${act.ms} ms`, met: metOf(act, world) };
   },
+  bandwidth: async (act, world) => {
+    const { line, name } = lineOf(act, world);
+    world.fleet.at('proxy').tell({ do: 'bandwidth', line, bytesPerSecond: act.count });
+    await pause(act.ms);
+    world.fleet.at('proxy').tell({ do: 'heal', line });
+    return { said: `${name} ${act.count} B/s for ${act.ms} ms`, met: metOf(act, world) };
+  },
+  loss: silence,
+  late: silence,
   'script-flush': async (_, { store }) => {
     await store.control.script('FLUSH');
     return { said: 'SCRIPT FLUSH', met: 'redis' };
+  },
+  'aof-cut': async ({ ms, count }, { store }) => {
+    const forgetsFrom = await store.cutShort(ms, count);
+    return { said: `SIGKILL redis, ${count} B of its file lost`, met: 'redis', forgetsFrom };
   },
   'full-memory': async ({ ms }, { store }) => {
     await store.control.config('SET', 'maxmemory', await store.info('memory', 'used_memory'));
@@ -199,6 +227,15 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: `a job that blocks ${ms} ms`, met: 'nobody' };
   },
 };
+
+/** Nothing arrives for a while on the connections that are open, then all of it. */
+async function silence(act: Act, world: World): Promise<Done> {
+  const { line, name } = lineOf(act, world);
+  world.fleet.at('proxy').tell({ do: 'half-open', line, share: 1 });
+  await pause(act.ms);
+  world.fleet.at('proxy').tell({ do: 'heal', line });
+  return { said: `${name} hears nothing for ${act.ms} ms`, met: metOf(act, world) };
+}
 
 /** The worker in this place, once it runs something that can be lost; not for ever, since there may be nothing to run. */
 async function busyWorker({ slot }: Act, fleet: Fleet): Promise<Child> {

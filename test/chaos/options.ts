@@ -31,7 +31,7 @@ export const HELP = `Runs real processes on a Redis of its own, breaks what can 
 
 usage: npm run chaos -- [options]
 
-  --jobs <n>           jobs to be accepted (40000)
+  --jobs <n>           plain jobs to be accepted (40000), beside calls of every kind on other queues
   --seconds <n>        how long they are spread over; 0: as fast as they are worked off (40; with --jobs 0)
   --seed <n>           of everything that looks random: the same one gives the same acts at the same share of the run
   --workers <n>        processes that work (3)        --concurrency <n>   jobs each runs at once (50)
@@ -62,11 +62,15 @@ export function readOptions(argv: readonly string[]): Options | undefined {
   if (flags['help']) return undefined;
   const number = (flag: string, usual: number, min = 0) => whole(flag, flags[flag], usual, min);
   const seed = number('seed', Math.floor(Math.random() * 1_000_000_000));
+  if (readFaults(flags)['aof-cut'] > 0 && flags['jobs'] !== '0')
+    throw new UsageError(
+      '--aof-cuts needs --jobs 0: of plain jobs nobody writes down when they were acknowledged',
+    );
   const broken = word('broken', flags['broken'], ['no-fencing', 'pop-and-forget'] as const);
   return {
     seed,
-    jobs: number('jobs', 40_000, 1),
-    seconds: number('seconds', flags['jobs'] === undefined ? 40 : 0),
+    jobs: number('jobs', 40_000),
+    seconds: number('seconds', (flags['jobs'] ?? '0') === '0' ? 40 : 0),
     workers: number('workers', 3, 1),
     producers: number('producers', 2, 1),
     concurrency: number('concurrency', 50, 1),

@@ -18,9 +18,21 @@ export interface ChildPlan {
   readonly broken?: Broken;
   readonly produce?: ProducePlan;
   readonly proxy?: { readonly lines: number };
+  readonly mixed: MixedPlan;
 }
 
 export type Broken = 'no-fencing' | 'pop-and-forget';
+
+/** The calls of every kind, beside the many plain jobs. */
+export interface MixedPlan {
+  /** Folder of the histories of all processes, and this process' own file there. */
+  readonly dir: string;
+  readonly file: string;
+  /** The moment 0 of their clock. */
+  readonly epoch: number;
+  /** For how long a producer makes them, in ms; at least until its plain jobs are in. */
+  readonly ms: number;
+}
 
 /** Nonces of one producer: `first`, `first + stride`, … so that those of all producers are dense. */
 export interface ProducePlan {
@@ -38,7 +50,7 @@ export type Told =
   | { readonly do: 'die'; readonly when: 'after-end' | 'mid-settle' | 'mid-add'; readonly count: number }
   | { readonly do: 'add'; readonly kind: Kind; readonly ms: number }
   | { readonly do: 'flow'; readonly open: boolean }
-  | { readonly do: 'finish' | 'audit' }
+  | { readonly do: 'finish' | 'audit' | 'look' }
   | LineAct;
 
 /** What the proxy does to the line with this number. */
@@ -46,6 +58,7 @@ export type LineAct =
   | { readonly do: 'cut'; readonly line: number; readonly direction: 'up' | 'down'; readonly bytes: number }
   | { readonly do: 'delay'; readonly line: number; readonly ms: number }
   | { readonly do: 'half-open'; readonly line: number; readonly share: number }
+  | { readonly do: 'bandwidth'; readonly line: number; readonly bytesPerSecond: number }
   | { readonly do: 'heal'; readonly line: number };
 
 export type Said =
@@ -54,6 +67,8 @@ export type Said =
   | { readonly say: 'audited'; readonly checked: number; readonly violations: readonly string[] }
   /** The job it was told to add is in. */
   | { readonly say: 'accepted' }
+  /** What became of the jobs of the mixed queues is in its history. */
+  | { readonly say: 'looked' }
   | { readonly say: 'done' };
 
 /** How far a process is, for the table that people watch; what counts is in the ledger. */

@@ -64,7 +64,7 @@ function clock(seconds: number): string {
 
 /** The figures of a run in one line, then every broken promise in one of its own. */
 export function verdict(result: Result): string {
-  const { account, violations, options, acts, ledgers, slopes, seconds, keysLeft } = result;
+  const { account, mixed, violations, options, acts, ledgers, slopes, seconds, keysLeft } = result;
   const { dead } = account;
   const reasons = Object.entries(dead).map(([reason, count]) => `${reason} ${number(count)}`);
   const deaths = Object.values(dead).reduce((sum, count) => sum + count, 0);
@@ -90,6 +90,8 @@ export function verdict(result: Result): string {
       `taken back from workers that were dead ${recoveries.dead}, paused ${recoveries.paused}, cut off ${recoveries.cutOff}; harmless jobs that lost more than five workers: ${account.unlucky}`,
     `${number(Math.round(account.completed / seconds))} jobs/s over ${seconds} s; per minute: keys ${number(slopes.keys)}, redis ${number(slopes.redisBytes)} B, ` +
       `largest worker ${number(slopes.workerRss)} B; keys left: ${keysLeft.length}`,
+    `mixed features: ${number(mixed.calls)} calls on ${number(mixed.ids)} ids, ${number(mixed.runs)} runs, ${number(mixed.indeterminate)} calls without an answer; ` +
+      `ids that Redis may have forgotten: ${number(mixed.excused)}, forgotten: ${number(mixed.forgotten)}`,
     ...violations.slice(0, SHOWN).map((text) => `BROKEN: ${text}`),
     ...(violations.length > SHOWN ? [`and ${violations.length - SHOWN} more`] : []),
     ...(ledgers ? [`ledgers: ${ledgers}`] : []),

@@ -2,11 +2,14 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { check, type Verdict } from '../history/check.js';
+import { monotonicMs, readHistory, Recorder } from '../history/recorder.js';
 import { account, MUST_BE_ZERO, type Account } from './ledger/account.js';
 import { History } from './ledger/history.js';
 import { readLedger } from './ledger/reader.js';
 import { LedgerWriter } from './ledger/writer.js';
 import { Fleet, type Role } from './fleet.js';
+import { MIXED } from './mix/queues.js';
 import { Gauge, type Sample } from './gauge.js';
 import { Nemesis } from './nemesis.js';
 import type { Options } from './options.js';
@@ -22,6 +25,8 @@ export interface Result {
   readonly startedAt: string;
   readonly seconds: number;
   readonly account: Account;
+  /** What the checker says of the calls of every kind; their history is beside the result. */
+  readonly mixed: Verdict;
   /** What the nemesis was to do, and when. */
   readonly schedule: readonly Act[];
   /** What it did, and how often. */
@@ -80,6 +85,8 @@ class Chaos {
   private readonly gauge: Gauge;
   private ports: readonly number[] = [];
   private closed = false;
+  private readonly mixedDir: string;
+  private readonly mixedEpoch = monotonicMs();
 
   constructor(
     private readonly options: Options,
@@ -87,6 +94,7 @@ class Chaos {
     private readonly store: Store,
     private readonly epoch: number,
   ) {
+    this.mixedDir = mkdtempSync(join(dir, 'mixed-'));
     this.nemesisLedger = new LedgerWriter(join(dir, 'nemesis-0.0'), epoch);
     this.fleet = new Fleet({
       dir,
@@ -106,9 +114,9 @@ class Chaos {
     // Already now, for whoever looks into a run that never came to its result.
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
-    const nemesis = new Nemesis(schedule, { store, fleet, options }, this.nemesisLedger, () =>
-      this.progress(),
-    );
+    const world = { store, fleet, options };
+    const recorder = Recorder.toFile('nemesis', join(this.mixedDir, 'nemesis'), this.mixedEpoch);
+    const nemesis = new Nemesis(schedule, world, this.nemesisLedger, recorder, () => this.progress());
     const table = new Table(this.gauge, nemesis);
     try {
       await this.loaded(interrupt, nemesis);
@@ -119,6 +127,7 @@ class Chaos {
       table.end();
     }
     await this.watcherHasSeenAll();
+    await this.mixedIsLookedAt();
     // The first scan is of the running system, the others of what its end, and a new server, make of it.
     const running = await scanQueue(store.control);
     await this.audit('while all runs');
@@ -136,6 +145,7 @@ class Chaos {
       stride: options.producers,
     });
     const sums = account(history, running);
+    const mixed = this.checkMixed();
     return {
       account: sums,
       schedule,
@@ -143,7 +153,11 @@ class Chaos {
       keysLeft: reloaded.keys,
       slopes: slopesOf(this.gauge.samples),
       samples: this.gauge.samples,
-      violations: violationsOf(sums, running, stopped, reloaded),
+      mixed,
+      violations: [
+        ...violationsOf(sums, running, stopped, reloaded),
+        ...mixed.findings.map(({ promise, queue, id, text }) => `${promise}: ${queue} ${id}: ${text}`),
+      ],
     };
   }
 
@@ -170,7 +184,13 @@ class Chaos {
   /** What the next process in this place is to be. */
   private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> {
     const { seed, leaseMs, concurrency, broken, workers, producers, jobs, seconds } = this.options;
-    const common = { url: this.store.url, epoch: this.epoch, seed, leaseMs, concurrency };
+    const mixed = {
+      dir: this.mixedDir,
+      file: `${role}-${slot}.${this.fleet.children.length}`,
+      epoch: this.mixedEpoch,
+      ms: Math.max(0, seconds - this.gauge.elapsed) * 1000,
+    };
+    const common = { url: this.store.url, epoch: this.epoch, seed, leaseMs, concurrency, mixed };
     const through = (line: number) => ({ ...common, url: `redis://127.0.0.1:${this.ports[line]}` });
     if (role === 'watcher') return common;
     if (role === 'proxy') return { ...common, proxy: { lines: workers + producers } };
@@ -235,6 +255,24 @@ class Chaos {
     this.fleet.accidents.push('the watcher did not hear the last event within 30 s');
   }
 
+  private async mixedIsLookedAt(): Promise<void> {
+    const watcher = this.fleet.at('watcher');
+    watcher.tell({ do: 'look' });
+    if (await within(2 * STUCK_MS, () => watcher.looked)) return;
+    this.fleet.accidents.push('the mixed queues could not be looked at');
+  }
+
+  /** The history of all processes, one call a line, goes beside the result. */
+  private checkMixed(): Verdict {
+    const calls = readHistory(readdirSync(this.mixedDir).map((file) => join(this.mixedDir, file)));
+    const file = this.options.out.replace(/(\.json)?$/, '.history.jsonl');
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, calls.map((call) => `${JSON.stringify(call)}\n`).join(''));
+    const { findings, ...figures } = check(calls);
+    // A worker that is stopped or cut off hears late of a pause.
+    return { ...figures, findings: findings.filter(({ promise }) => promise !== 'paused') };
+  }
+
   /** The library's own look at the queue. */
   private async audit(when: string): Promise<void> {
     const watcher = this.fleet.at('watcher');
@@ -271,6 +309,7 @@ function violationsOf(sums: Account, running: QueueScan, stopped: QueueScan, rel
     }
     found.push(...scan.faults.map((fault) => `${when}: ${fault}`));
   }
-  for (const key of stopped.keys) if (!KEPT.test(key)) found.push(`once all had stopped, ${key} was left`);
+  const own = stopped.keys.filter((key) => !MIXED.some((name) => key.includes(`:${name}}`)));
+  for (const key of own) if (!KEPT.test(key)) found.push(`once all had stopped, ${key} was left`);
   return found;
 }

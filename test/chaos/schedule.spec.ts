@@ -25,7 +25,9 @@ describe('the schedule of the nemesis', () => {
   });
 
   it('has every kind in it where none is named', () => {
-    const kinds = new Set(scheduleOf('--seed', '7', '--full-disk', '1', '--all').map(({ kind }) => kind));
+    const kinds = new Set(
+      scheduleOf(...'--seed 7 --jobs 0 --full-disk 1 --aof-cuts 1 --all'.split(' ')).map(({ kind }) => kind),
+    );
     expect([...kinds].toSorted()).toEqual(Object.keys(FAULTS).toSorted());
     expect(scheduleOf('--none')).toEqual([]);
   });
@@ -35,6 +37,7 @@ describe('the schedule of the nemesis', () => {
     ['--seed', '1.5'],
     ['--fsync', 'sometimes'],
     ['--broken', 'all'],
+    ['--aof-cuts', '1'],
     ['--no-such'],
   ])('refuses %s %s', (...argv) => {
     expect(() => readOptions(argv)).toThrow(UsageError);

@@ -1,6 +1,6 @@
 import { findOrder } from './linearizable.js';
 import { LEDGER_CHECKS } from './ledger.js';
-import type { Call, FaultArgs } from './record.js';
+import type { Call } from './record.js';
 import { Story } from './story.js';
 
 export interface Finding {
@@ -26,18 +26,11 @@ export interface Verdict {
 /** What a history breaks of the promises. Shares no code with the library. */
 export function check(history: readonly Call[]): Verdict {
   const story = new Story(history);
-  const faults = history.filter(({ verb }) => verb === 'fault');
-  const windows = faults.flatMap(({ args, end }) => {
-    const { forgetsFrom } = args as unknown as FaultArgs;
-    return forgetsFrom === undefined ? [] : [{ from: forgetsFrom, to: end ?? Infinity }];
-  });
   const findings: Finding[] = [];
   let excused = 0;
   let forgotten = 0;
   for (const job of story.ids.values()) {
-    const isExcused = windows.some(({ from, to }) =>
-      job.calls.some(({ start, end }) => start <= to && (end ?? Infinity) >= from),
-    );
+    const isExcused = story.mayBeForgotten(job.calls);
     const found: Finding[] = [];
     const report = (promise: string, text: string) =>
       found.push({ promise, queue: job.queue, id: job.id, text });

@@ -19,7 +19,7 @@ export class Recorder {
 
   constructor(
     private readonly process: string,
-    private readonly write: (line: string) => void,
+    private readonly append: (line: string) => void,
     private readonly epoch = 0,
   ) {}
 
@@ -28,8 +28,25 @@ export class Recorder {
     return new Recorder(process, (line) => appendFileSync(file, line), epoch);
   }
 
-  now(): number {
-    return Math.round((monotonicMs() - this.epoch) * 1000) / 1000;
+  /** Of now, or of that moment of the machine's clock, on the clock of the history. */
+  now(moment = monotonicMs()): number {
+    return Math.round((moment - this.epoch) * 1000) / 1000;
+  }
+
+  /** What is known only when it is over. */
+  write({ verb, args, start }: Pick<Call, 'verb' | 'args' | 'start'>): void {
+    const call: Call = {
+      process: this.process,
+      verb,
+      queue: '',
+      id: '',
+      args,
+      start,
+      end: this.now(),
+      outcome: 'ok',
+      value: null,
+    };
+    this.append(`${JSON.stringify(call)}\n`);
   }
 
   begin(verb: Verb, queue: string, id: string, args: object = {}): End {
@@ -43,31 +60,34 @@ export class Recorder {
       args: args as Call['args'],
       start: this.now(),
     };
-    this.write(`${JSON.stringify(begun)}\n`);
+    this.append(`${JSON.stringify(begun)}\n`);
     let isOver = false;
     return (outcome, value = null) => {
       if (isOver) return;
       isOver = true;
       const ended: Ended = { n, end: this.now(), outcome, value };
-      this.write(`${JSON.stringify(ended)}\n`);
+      this.append(`${JSON.stringify(ended)}\n`);
     };
   }
 }
 
-/** The calls in the lines of one process, in the order in which they began. */
+/** The calls in the lines of one process, or of a whole history in which each call is one line. */
 export function callsOf(lines: string): Call[] {
   const begun = new Map<number, Begun>();
   const ended = new Map<number, Ended>();
+  const whole: Call[] = [];
   for (const line of lines.split('\n')) {
     const part = parse(line);
     if (part === null) continue;
-    if ('verb' in part) begun.set(part.n, part);
-    else ended.set(part.n, part);
+    if (!('verb' in part)) ended.set(part.n, part);
+    else if ('outcome' in part) whole.push(part);
+    else begun.set(part.n, part);
   }
-  return [...begun.values()].map(({ n, ...call }) => {
+  const joined = [...begun.values()].map(({ n, ...call }) => {
     const { end, outcome, value } = ended.get(n) ?? { end: null, outcome: 'indeterminate', value: null };
     return { ...call, end, outcome, value };
   });
+  return [...whole, ...joined];
 }
 
 /** The calls of several processes, in the order in which they began. */
@@ -76,10 +96,10 @@ export function readHistory(files: readonly string[]): Call[] {
 }
 
 /** Null for an empty line, and for the last one of a process that was killed while it wrote it. */
-function parse(line: string): Begun | Ended | null {
+function parse(line: string): Begun | Ended | Call | null {
   if (line === '') return null;
   try {
-    return JSON.parse(line) as Begun | Ended;
+    return JSON.parse(line) as Begun | Ended | Call;
   } catch {
     return null;
   }

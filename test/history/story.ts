@@ -1,5 +1,5 @@
 import type { Finding } from './check.js';
-import type { AddArgs, BatchArgs, Call, RunArgs, ScheduleArgs } from './record.js';
+import type { AddArgs, BatchArgs, Call, FaultArgs, RunArgs, ScheduleArgs } from './record.js';
 
 /** Everything that was done to one id of one queue. */
 export interface IdStory {
@@ -16,15 +16,21 @@ export class Story {
   readonly adds = new Map<string, { readonly call: Call; readonly args: AddArgs }>();
   readonly runs = new Map<string, Call[]>();
   private readonly batches: Call[] = [];
-  private readonly schedules: Call[] = [];
+  private readonly schedules = new Map<string, Call>();
+  /** When the store was told what it does not know any more. */
+  private readonly forgotten: { readonly from: number; readonly to: number }[] = [];
   /** Runs of jobs that a schedule made. */
   private readonly occurrences: Call[] = [];
   private readonly pauses: { readonly queue: string; readonly from: number; readonly to: number }[] = [];
 
   constructor(history: readonly Call[]) {
-    for (const call of history) if (call.verb === 'schedule') this.schedules.push(call);
-    const isScheduled = ({ verb, args }: Call) =>
-      verb === 'run' && this.schedules.some((schedule) => schedule.args['tag'] === args['tag']);
+    for (const call of history) {
+      const { forgetsFrom } = call.args as Partial<FaultArgs>;
+      if (call.verb === 'schedule') this.schedules.set(String(call.args['tag']), call);
+      if (call.verb === 'fault' && forgetsFrom !== undefined)
+        this.forgotten.push({ from: forgetsFrom, to: call.end ?? Infinity });
+    }
+    const isScheduled = ({ verb, args }: Call) => verb === 'run' && this.schedules.has(String(args['tag']));
     const calls = new Map<string, Call[]>();
     const put = (call: Call) => {
       const key = `${call.queue} ${call.id}`;
@@ -115,7 +121,7 @@ export class Story {
   /** Each occurrence of a schedule makes one job, and none is left out. */
   private wrongOccurrences(): Finding[] {
     const found: Finding[] = [];
-    for (const schedule of this.schedules) {
+    for (const schedule of this.schedules.values()) {
       const { tag, every } = schedule.args as unknown as ScheduleArgs;
       const runs = this.occurrences.filter(({ args }) => args['tag'] === tag);
       const report = (id: string, text: string) =>
@@ -125,7 +131,8 @@ export class Story {
         const ends = runs.filter(
           (run) => run.id === id && this.settled.get(nameOf(run))?.value === 'accepted',
         );
-        if (ends.length > 1) report(id, `was ended ${ends.length} times`);
+        if (ends.length > 1 && !this.mayBeForgotten(ends.map((run) => this.settled.get(nameOf(run))!)))
+          report(id, `was ended ${ends.length} times`);
       }
       const times = ids.map((id) => Date.parse(id.slice(id.lastIndexOf('@') + 1))).toSorted((a, b) => a - b);
       times.forEach((at, i) => {
@@ -134,6 +141,13 @@ export class Story {
       });
     }
     return found;
+  }
+
+  /** Whether one of these calls met a store that may have forgotten it: then nothing is promised. */
+  mayBeForgotten(calls: readonly Call[]): boolean {
+    return this.forgotten.some(({ from, to }) =>
+      calls.some(({ start, end }) => start <= to && (end ?? Infinity) >= from),
+    );
   }
 
   /** The run of a worker that had lost its lease, or may have: it counts for nothing. */

@@ -1,11 +1,18 @@
 import { Logger, type LoggerService } from '@nestjs/common';
 import { openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { Recorder } from '../../history/recorder.js';
 import { LedgerWriter } from '../ledger/writer.js';
 import type { ChildPlan, Figures, Said, Told } from '../plan.js';
 
 const FIGURES_MS = 250;
 
 export const plan = JSON.parse(process.env['PLAN']!) as ChildPlan;
+export const recorder = Recorder.toFile(
+  plan.mixed.file,
+  join(plan.mixed.dir, plan.mixed.file),
+  plan.mixed.epoch,
+);
 export const ledger = new LedgerWriter(plan.ledger, plan.epoch);
 
 // Whoever is left over when the controller dies would go on loading the machine.

@@ -1,11 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { QueueModule, QueueProducer } from '#lib/index.js';
+import { getQueueToken, QueueModule, QueueProducer, type Queue } from '#lib/index.js';
 import { connectionOf } from '../broken.js';
 import { PREFIX, QUEUE } from '../plan.js';
+import { MixedClient } from '../mix/client.js';
+import { MIXED, mixedQueues } from '../mix/queues.js';
 import { Adder } from './adder.js';
-import { die, fileLogger, ledger, onTold, plan, say, tellFigures } from './child.js';
+import { die, fileLogger, ledger, onTold, plan, recorder, say, tellFigures } from './child.js';
 
 /** Adds of one job that are on their way at once, beside one bulk. */
 const SINGLES = 16;
@@ -21,6 +23,7 @@ const BULKS = [20, 100, 300, 1_000, 2_300];
       events: { max: 1_000_000 },
     }),
     QueueModule.registerQueue({ name: QUEUE }),
+    ...mixedQueues(),
   ],
 })
 class ProducerApp {}
@@ -56,7 +59,13 @@ onTold((told) => {
 tellFigures(() => ({ added: adder.accepted }));
 say({ say: 'ready' });
 
-await Promise.all([bulks(), ...Array.from({ length: SINGLES }, singles)]);
+const queues = new Map(MIXED.map((name) => [name, app.get<Queue>(getQueueToken(name))]));
+const client = new MixedClient(queues, recorder, plan.mixed.file, plan.seed + process.pid);
+const stop = new AbortController();
+const mixed = client.schedule().then(() => client.run(Infinity, stop.signal));
+await Promise.all([bulks(), ...Array.from({ length: SINGLES }, singles), pause(plan.mixed.ms)]);
+stop.abort();
+await mixed;
 say({ say: 'done' });
 
 async function singles(): Promise<void> {

@@ -23,6 +23,8 @@ async function act(told: LineAct): Promise<void> {
       return say({ say: 'done' });
     case 'delay':
       return line.delay(told.ms);
+    case 'bandwidth':
+      return line.throttle({ up: told.bytesPerSecond, down: told.bytesPerSecond });
     case 'half-open': {
       const { connections } = line;
       const chosen = connections[Math.floor(told.share * connections.length)];

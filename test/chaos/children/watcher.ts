@@ -1,17 +1,27 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { QueueEvents, QueueModule, getQueueToken, type Queue, type QueueEvent } from '#lib/index.js';
+import { readHistory } from '../../history/recorder.js';
+import { MixedClient } from '../mix/client.js';
+import { drained } from '../mix/drain.js';
+import { MIXED, mixedQueues } from '../mix/queues.js';
 import { PREFIX, QUEUE } from '../plan.js';
-import { fileLogger, ledger, onTold, plan, say, tellFigures } from './child.js';
+import { fileLogger, ledger, onTold, plan, recorder, say, tellFigures } from './child.js';
 
 /*
  * A witness of the other side: what the store says happened, told by its events, read by a process that works on nothing.
  * It is never killed, but its connections meet every fault of the others.
  */
+/** The longest that the mixed queues may take to become empty. */
+const DRAIN_MS = 60_000;
+
 @Module({
   imports: [
     QueueModule.forRoot({ connection: plan.url, prefix: PREFIX, role: 'producer' }),
     QueueModule.registerQueue({ name: QUEUE }),
+    ...mixedQueues(),
   ],
 })
 class WatcherApp {}
@@ -31,13 +41,23 @@ events.status$.subscribe((status) => {
 });
 setInterval(flush, 50);
 await events.ready(QUEUE);
+const mixed = new Map(MIXED.map((name) => [name, app.get<Queue>(getQueueToken(name))]));
 // The mark behind everything that has happened: once it has come by here, all before it has.
 onTold(async (told) => {
   const queue = app.get<Queue>(getQueueToken(QUEUE));
   if (told.do === 'finish') await queue.pause();
+  if (told.do === 'look') {
+    await drained(mixed, DRAIN_MS);
+    const files = readdirSync(plan.mixed.dir).map((file) => join(plan.mixed.dir, file));
+    await new MixedClient(mixed, recorder, plan.mixed.file, plan.seed).lookAtAll(readHistory(files));
+    say({ say: 'looked' });
+  }
   if (told.do === 'audit') {
-    const { checked, violations } = await queue.audit();
-    say({ say: 'audited', checked, violations: violations.map(({ text }) => text) });
+    const reports = [];
+    for (const each of [queue, ...mixed.values()]) reports.push(await each.audit());
+    const checked = reports.reduce((sum, report) => sum + report.checked, 0);
+    const violations = reports.flatMap((report) => report.violations.map(({ text }) => text));
+    say({ say: 'audited', checked, violations });
   }
 });
 tellFigures(() => ({ completed }));

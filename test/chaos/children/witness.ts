@@ -2,6 +2,7 @@ import type { Job } from '#lib/index.js';
 import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import type { LedgerWriter } from '../ledger/writer.js';
 import { ownId, type Payload } from '../load.js';
+import { QUEUE } from '../plan.js';
 import { die } from './child.js';
 
 interface Seen {
@@ -19,8 +20,8 @@ export class Witness {
   running = 0;
   /** The next settlement is sent, and its answer never heard. */
   dieInSettling = false;
-  /** By the run itself: two runs of one job, one of them of a lost lease, may be in one process. */
-  private readonly seen = new WeakMap<object, Seen>();
+  /** By the id of the job. Two runs of one job may be in one process: then the lease of the earlier one was lost. */
+  private readonly seen = new Map<string, Seen>();
   private runs = 0;
   private name = '';
 
@@ -29,7 +30,7 @@ export class Witness {
   /** The first line of a handler. */
   begins(job: Job<Payload>, n: number): Seen {
     const seen = { n, run: ++this.runs };
-    this.seen.set(job, seen);
+    this.seen.set(job.id, seen);
     this.running += 1;
     const id = job.id === ownId(n) ? '' : ` ${job.id}`;
     this.ledger.write(`S ${n} ${seen.run} ${this.ledger.now()}${id}\n`);
@@ -46,6 +47,7 @@ export class Witness {
     const recover = engine.recover.bind(engine);
     const openHeartbeat = engine.openHeartbeat.bind(engine);
     engine.exchange = async (queue, call) => {
+      if (queue !== QUEUE) return exchange(queue, call);
       if (call.worker !== this.name) this.named(call.worker);
       const answer = exchange(queue, call);
       // The call is in the hands of the kernel, which delivers it; the answer finds nobody.
@@ -55,7 +57,7 @@ export class Witness {
     };
     engine.recover = async (queue, call) => {
       const answer = await recover(queue, call);
-      if (answer.kind === 'recovered') {
+      if (answer.kind === 'recovered' && queue === QUEUE) {
         const count = answer.waiting.length + answer.suspects.length + answer.dead.length;
         this.ledger.write(`V ${call.worker} ${count} ${this.ledger.now()}\n`);
       }
@@ -65,7 +67,7 @@ export class Witness {
       openHeartbeat({
         ...plan,
         onBeat: (queue, worker, answer) => {
-          if (answer.kind === 'unknown-worker') this.lost(worker);
+          if (answer.kind === 'unknown-worker' && queue === QUEUE) this.lost(worker);
           plan.onBeat(queue, worker, answer);
         },
       });
@@ -75,9 +77,10 @@ export class Witness {
     const refused = answer.kind === 'exchanged' ? new Set(answer.lost) : null;
     let lines = '';
     for (const run of call.settled) {
-      const seen = this.seen.get(run);
+      const seen = this.seen.get(run.id);
       // What was claimed and given back without having begun.
       if (!seen) continue;
+      this.seen.delete(run.id);
       this.running -= 1;
       const ended = run.outcome.kind === 'completed' || run.outcome.kind === 'dead';
       const held = refused !== null && !refused.has(run.id);

@@ -14,10 +14,13 @@ import type { QueueEngine } from '#lib/contract/engine.js';
 import { connectionOf } from '../broken.js';
 import { kindOf, type Payload } from '../load.js';
 import { PREFIX, QUEUE } from '../plan.js';
-import { die, fileLogger, ledger, onTold, plan, say, tellFigures } from './child.js';
+import { mixedQueues } from '../mix/queues.js';
+import { MixedWorker } from '../mix/worker.js';
+import { die, fileLogger, ledger, onTold, plan, recorder, say, tellFigures } from './child.js';
 import { Witness } from './witness.js';
 
 const witness = new Witness(ledger);
+const mixed = new MixedWorker(recorder, plan.mixed.file);
 /** Kills this process right behind the end of a handler, so many ends from now; 0: not. */
 let endsToLive = 0;
 
@@ -61,8 +64,9 @@ class Work {
       events: { max: 1_000_000 },
     }),
     QueueModule.registerQueue({ name: QUEUE }),
+    ...mixedQueues(),
   ],
-  providers: [Work],
+  providers: [Work, ...mixed.processors(Math.ceil(plan.concurrency / 5))],
 })
 class WorkerApp {}
 
@@ -71,7 +75,9 @@ const app = await NestFactory.createApplicationContext(WorkerApp, {
   abortOnError: false,
 });
 app.enableShutdownHooks();
-witness.watch(app.get<QueueEngine>(QUEUE_ENGINE));
+const engine = app.get<QueueEngine>(QUEUE_ENGINE);
+witness.watch(engine);
+mixed.watch(engine);
 onTold((told) => {
   if (told.do !== 'die') return;
   if (told.when === 'after-end') endsToLive = told.count;

@@ -131,14 +131,18 @@ export class MixedClient {
     const jobs = Array.from({ length: this.random.int(2, 8) }, (_, i) =>
       this.job(undefined, { id: `${this.name}-many-${this.adds}-${i}` }),
     );
-    const added = queue.addBulk(jobs.map(({ data, options }) => ({ name: data.kind, data, options })));
-    await Promise.all(
-      jobs.map(({ options, args }, i) =>
-        this.call('add', queue, options.id, args, async () =>
-          (await added)[i]!.duplicate ? 'duplicate' : 'added',
-        ),
+    let send!: () => void;
+    const begun = new Promise<void>((resolve) => (send = resolve));
+    const entries = jobs.map(({ data, options }) => ({ name: data.kind, data, options }));
+    const added = begun.then(() => queue.addBulk(entries));
+    const calls = jobs.map(({ options, args }, i) =>
+      this.call('add', queue, options.id, args, async () =>
+        (await added)[i]!.duplicate ? 'duplicate' : 'added',
       ),
     );
+    // All of them are written down before the first of them can run.
+    send();
+    await Promise.all(calls);
   }
 
   private async addAndWait(queue: Queue): Promise<void> {

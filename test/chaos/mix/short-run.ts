@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   getQueueToken,
   QUEUE_ENGINE,
@@ -12,7 +11,8 @@ import { bootApp, type BootedApp } from '../../support/app.js';
 import { check, type Verdict } from '../../history/check.js';
 import { callsOf, Recorder } from '../../history/recorder.js';
 import { MixedClient } from './client.js';
-import { MIXED, mixedQueues, SCHEDULE } from './queues.js';
+import { drained } from './drain.js';
+import { MIXED, mixedQueues } from './queues.js';
 import { MixedWorker } from './worker.js';
 
 export interface ShortRun {
@@ -74,21 +74,4 @@ async function startApp(
   worker.watch(engine);
   await app.get(QueueRuntime).start();
   return app;
-}
-
-/** Ends schedules and pauses, and waits until nothing waits or runs any more, or it takes too long. */
-async function drained(queues: ReadonlyMap<string, Queue>, drainMs: number): Promise<void> {
-  for (const queue of queues.values()) {
-    await queue.schedules.remove(SCHEDULE);
-    await queue.resume();
-  }
-  const isEmpty = async () => {
-    for (const queue of queues.values()) {
-      const { waiting, delayed, active } = await queue.counts();
-      if (waiting + delayed + active > 0) return false;
-    }
-    return true;
-  };
-  for (const end = performance.now() + drainMs; performance.now() < end && !(await isEmpty());)
-    await pause(20);
 }

@@ -1,14 +1,19 @@
 import { spawnSync } from 'node:child_process';
+import { readdirSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { findServer } from '../../../tools/redis/binary.mjs';
+import { monotonicMs } from '../../history/recorder.js';
 import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
 
 const WRAPPER = fileURLToPath(new URL('../../../test/chaos/redis/server.sh', import.meta.url));
 
 /** A key of no queue, written to at the moment of a kill: what becomes of it is Redis' doing alone. */
 const CANARY = 'chaos:canary';
+/** How long before a cut of the file such writes begin, so that the last that is kept is one of them. */
+const CANARY_MS = 1_000;
 /** A large append-only file takes a while to load. */
 const ANSWER_MS = 120_000;
 
@@ -55,9 +60,33 @@ export class Store {
     return Math.max(0, answered - kept);
   }
 
+  /**
+   * SIGKILL, and the end of the append-only file is gone, as where the machine loses power before the disk has it. Answers
+   * since when, on the monotonic clock of the machine, acknowledged writes may be lost: all that were answered before then are there.
+   */
+  async cutShort(downMs: number, bytes: number): Promise<number> {
+    const begun: number[] = [];
+    const counted = this.countUp((nth) => (begun[nth] = monotonicMs()));
+    await pause(CANARY_MS);
+    await this.server.kill9();
+    await counted;
+    const names = readdirSync(this.server.dir!, { recursive: true, encoding: 'utf8' });
+    const file = join(
+      this.server.dir!,
+      names.find((name) => name.endsWith('.incr.aof'))!,
+    );
+    truncateSync(file, Math.max(0, statSync(file).size - bytes));
+    await pause(downMs);
+    await this.server.restart();
+    await this.answers();
+    const kept = Number(await this.control.getdel(CANARY));
+    return begun[kept] ?? 0;
+  }
+
   /** Writes until it breaks; answers the last number that was answered. */
-  private async countUp(): Promise<number> {
+  private async countUp(next: (nth: number) => void = () => undefined): Promise<number> {
     for (let last = 0; ;) {
+      next(last + 1);
       try {
         last = await this.control.incr(CANARY);
       } catch {
