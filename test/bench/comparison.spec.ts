@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonPanels, ratioPanel } from '../../bench/src/plots/comparison.js';
-import { fillMarked, figuresTable, summary } from '../../bench/src/plots/table.js';
+import { behindTable, fillMarked, figuresTable, summary } from '../../bench/src/plots/table.js';
 import type { Result } from '../../bench/src/report/result.js';
 import { row } from './rows.js';
 
@@ -75,6 +75,19 @@ describe('the figures of the documentation', () => {
     expect(figuresTable({ rows: calls, terms: { godwit: [], other: [] } }, 'godwit')).toContain(
       '| 23 | 0.33 (0.01 ×) |',
     );
+  });
+
+  it('name every figure in which a peer is ahead, but for conditions and noise', () => {
+    const calls = row('consume', 'scriptCalls', { godwit: 2, other: 0.1 }, { unit: '', better: 'less' });
+    const noise = row('add-one', 'perSecond', { godwit: 97, other: 100 });
+    expect(
+      behindTable([...rows, calls, noise], 'godwit')
+        .split('\n')
+        .slice(2),
+    ).toEqual([
+      '| all of pick-up | p50 | 0.16 ms | other 0.12 ms (0.8 ×) |',
+      '| all of pick-up | p99 | 0.35 ms | other 0.29 ms (0.8 ×) |',
+    ]);
   });
 
   it('are a sentence against one peer in the README', () => {

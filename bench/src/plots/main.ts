@@ -8,7 +8,7 @@ import { curvePanels } from './curves.js';
 import { newest } from './inputs.js';
 import { drawCurves } from './lines.js';
 import { drawRatios } from './ratios.js';
-import { figuresTable, fillMarked, sourceLine, summary } from './table.js';
+import { behindTable, figuresTable, fillMarked, sourceLine, summary } from './table.js';
 import { themes, type Theme } from './theme.js';
 
 const OWN = 'godwit';
@@ -34,6 +34,7 @@ function paint({ comparison, everyRow, growths }: ReturnType<typeof newest>): vo
     const ratios = ratioPanel(everyRow, OWN);
     if (ratios.lines.length > 0) write('ratios', (theme) => drawRatios(ratios, theme));
     fill(FIGURES, 'figures', `${figuresTable(comparison, OWN)}\n\n${sourceLine(comparison)}`);
+    fill(FIGURES, 'behind', behindTable(everyRow, OWN));
     fill(README, 'summary', summary(comparison, OWN, PEER));
     process.stderr.write(`the figures are those of the run of ${comparison.startedAt}\n`);
   }

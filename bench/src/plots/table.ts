@@ -1,5 +1,5 @@
 import { brief } from '../report/words.js';
-import type { Result } from '../report/result.js';
+import type { Result, Row } from '../report/result.js';
 import { find, timesAsGood } from './comparison.js';
 
 /** One line of the table. */
@@ -59,6 +59,29 @@ export function figuresTable({ rows, terms }: Pick<Result, 'rows' | 'terms'>, ow
   return [`| | ${[own, ...peers].join(' | ')} |`, `|---${'|---'.repeat(1 + peers.length)}|`, ...lines].join(
     '\n',
   );
+}
+
+/** They describe the conditions of a measurement, or count calls that some contenders do not make. */
+const NO_CONTEST = new Set(['lag', 'ping', 'proxy', 'scriptCalls']);
+/** Less than this is noise. */
+const CLEAR = 0.95;
+
+/** Every figure in which a peer is clearly ahead, as Markdown. */
+export function behindTable(rows: readonly Row[], own: string): string {
+  const lines = rows
+    .filter(({ key }) => !NO_CONTEST.has(key))
+    .flatMap((row) => {
+      const ahead = Object.entries(timesAsGood(row, own)).filter(([, times]) => times < CLEAR);
+      if (ahead.length === 0) return [];
+      const show = (name: string) => withUnit(brief(row.contenders[name]!.median), row.unit);
+      const others = ahead.map(([name, times]) => `${name} ${show(name)} (${ratio(times)})`).join(', ');
+      return [`| ${[row.scenarioTitle, row.title, show(own), others].join(' | ')} |`];
+    });
+  return [`| Scenario | Figure | ${own} | Ahead |`, '|---|---|---|---|', ...lines].join('\n');
+}
+
+function withUnit(value: string, unit: string): string {
+  return unit === '' ? value : `${value} ${unit}`;
 }
 
 /** Machine, versions and how often, in one sentence. */
