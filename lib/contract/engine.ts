@@ -165,6 +165,8 @@ export interface ExchangeCall {
   readonly beside?: boolean;
   readonly leaseMs: number;
   readonly want: number;
+  /** Bytes of bodies that the answer may hold; one job is given out whatever its size. @default no limit */
+  readonly maxBytes?: number;
   /** Whether a job that has stalled twice may be among the claimed: at most one at a time for a worker. */
   readonly maySuspect: boolean;
   readonly settled: readonly SettledRun[];
@@ -176,6 +178,8 @@ export type ExchangeAnswer =
       /** Ids among the settled that this worker no longer held; nothing was done for them. */
       readonly lost: readonly string[];
       readonly claimed: readonly ClaimedJob[];
+      /** Whether fewer were claimed than wanted because of `maxBytes`; a repetition never says so. */
+      readonly isCut: boolean;
       readonly paused: boolean;
       /** Until the next delayed job is due. */
       readonly dueInMs: number | null;
@@ -194,6 +198,8 @@ export type ExchangeAnswer =
 export interface ClaimAnswer {
   readonly kind: 'claimed';
   readonly claimed: readonly ClaimedJob[];
+  /** As of an exchange. */
+  readonly isCut: boolean;
   /** Jobs under this worker from now on, as the store counts them; null where it has not, which is where something was claimed. */
   readonly held: number | null;
 }

@@ -22,7 +22,7 @@ const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
  * A beat without an answer for two beats is lost with its socket, so that a new one still comes within the lease; sooner, and a
  * line that is only slow would be cut for ever.
  */
-const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs, start.beatMs * 2));
+const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs * 2, start.beatMs * 2));
 const connections = new Connections(start.connection, start.prefix, 'heartbeat', callMs / 10);
 connections.onLink(({ state, error }) => {
   say({ kind: 'link', state, ...(error && { message: error.message }) });

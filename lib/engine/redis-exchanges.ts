@@ -11,6 +11,8 @@ import { encodeSettled } from './codec/settlement-codec.js';
 import type { RungCall } from './wake/bells.js';
 import { isForgotten } from '../contract/retry.js';
 
+/** More bytes than there are. */
+const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 /** Due jobs that one exchange moves at most, so that none holds Redis for long. */
 const PROMOTE_LIMIT = 250;
 
@@ -40,6 +42,7 @@ export class RedisExchanges {
         leaseMs,
         recordMs: this.recordMs,
         want,
+        maxBytes: call.maxBytes ?? NO_LIMIT,
         maySuspect: call.maySuspect ? 1 : 0,
         promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
@@ -67,12 +70,12 @@ export class RedisExchanges {
     return waiting && this.rungClaim(waiting, args);
   }
 
-  private claimOf(queue: string, { worker, seq, leaseMs, want }: ExchangeCall): Arg[] {
+  private claimOf(queue: string, { worker, seq, leaseMs, want, maxBytes = NO_LIMIT }: ExchangeCall): Arg[] {
     const { maxEvents } = this.settings.limitsOf(queue);
     return claim.encodeBehind(
       claim.fix(this.store.keysOfWorker(queue, worker)),
       [],
-      { worker, seq, leaseMs, recordMs: this.recordMs, want, separator: SEPARATOR, maxEvents },
+      { worker, seq, leaseMs, recordMs: this.recordMs, want, maxBytes, separator: SEPARATOR, maxEvents },
       {},
     );
   }

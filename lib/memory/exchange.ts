@@ -28,13 +28,13 @@ export function exchange(
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    return answer(queue, worker, last.lost, still);
+    return answer(queue, worker, last.lost, still, false);
   }
 
   const heldBefore = worker.held.size;
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(PROMOTE);
-  const claimed = claim(queue, worker, call);
+  const { claimed, isCut } = claim(queue, worker, call);
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
     queue.ringSooner();
@@ -43,27 +43,40 @@ export function exchange(
   const gave = claimed.map(({ id }) => id);
   worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + recordMs });
   queue.say(says, limits);
-  return answer(queue, worker, lost, claimed);
+  return answer(queue, worker, lost, claimed, isCut);
 }
 
-function claim(queue: MemoryQueue, worker: MemoryWorker, { want, maySuspect }: ExchangeCall): MemoryJob[] {
+function claim(
+  queue: MemoryQueue,
+  worker: MemoryWorker,
+  { want, maySuspect, maxBytes = Infinity }: ExchangeCall,
+): { claimed: MemoryJob[]; isCut: boolean } {
   const { wait, suspects, prioritized } = queue;
-  if (queue.pausedAt !== null) return [];
-  const most = Math.min(want, CLAIM);
   const claimed: MemoryJob[] = [];
-  const take = (job: MemoryJob | null) => {
+  let isCut = false;
+  if (queue.pausedAt !== null) return { claimed, isCut };
+  const most = Math.min(want, CLAIM);
+  let bytes = 0;
+  const take = (line: typeof wait | typeof prioritized) => {
+    const job = line.first;
     if (!job) return false;
+    bytes += Buffer.byteLength(job.body);
+    if (bytes > maxBytes && claimed.length > 0) {
+      isCut = true;
+      return false;
+    }
+    line.shift();
     queue.hold(job, worker);
     claimed.push(job);
     return true;
   };
-  if (most > 0 && maySuspect) take(suspects.shift());
-  while (claimed.length < most && (take(wait.shift()) || take(prioritized.shift())));
+  if (most > 0 && maySuspect) take(suspects);
+  while (claimed.length < most && !isCut && (take(wait) || (!isCut && take(prioritized))));
   // Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
   const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
   // Whoever claimed may have been woken by the only bell.
   if (left > 0) queue.ring();
-  return claimed;
+  return { claimed, isCut };
 }
 
 function answer(
@@ -71,11 +84,13 @@ function answer(
   worker: MemoryWorker,
   lost: readonly string[],
   claimed: readonly MemoryJob[],
+  isCut: boolean,
 ): ExchangeAnswer {
   return {
     kind: 'exchanged',
     lost,
     claimed: claimed.map(({ claim }) => claim),
+    isCut,
     paused: queue.pausedAt !== null,
     dueInMs: queue.dueInMs,
     leaseInMs: queue.leaseOfAnotherInMs(worker.name),

@@ -23,6 +23,10 @@ export interface ExchangeSide {
   want(asked: number): number;
   /** Whether so many are worth an exchange beside the one that is on its way. */
   isWorthBeside(want: number): boolean;
+  /** Bytes of bodies that one claim may bring. */
+  readonly maxBytes: number;
+  /** Whether claims take so long that what is settled must not wait for the answer to one. */
+  readonly isNarrow: boolean;
   /** Whether a suspect may be among them. */
   maySuspect(): boolean;
   /** Whether this worker holds anything, settled or not. */
@@ -54,6 +58,8 @@ const COMPLAIN_MS = 10_000;
 const UNEXPECTED_MS = 1000;
 /** What one script may have to settle, so that it never takes long: so many that completed, or half as many with other ends. */
 const MAX_COST = 500;
+/** Characters of the results in one exchange, so that each of them is confirmed soon on a slow line too; one result of any size. */
+const MAX_RESULTS = 256 * 1024;
 
 const HOST = randomBytes(6).toString('base64url');
 let workers = 0;
@@ -69,6 +75,8 @@ export class Exchanger {
   private readonly first = new Track(false);
   private readonly second = new Track(true);
   private settled: SettledRun[] = [];
+  /** Of the results among them. */
+  private resultChars = 0;
   private scheduled = false;
   /** The one on its way, while it waits at the bell. */
   private atBell: ExchangeCall | null = null;
@@ -117,6 +125,7 @@ export class Exchanger {
   /** Until the store has confirmed it, only this is kept of a run: not the data of its job. */
   settle({ id, name, attempt, durationUs, outcome }: SettledRun): void {
     this.settled.push({ id, name, attempt, durationUs, outcome });
+    this.resultChars += charsOf(outcome);
     this.kick();
   }
 
@@ -216,6 +225,7 @@ export class Exchanger {
   renew(): readonly SettledRun[] {
     const unsaid = this.settled;
     this.settled = [];
+    this.resultChars = 0;
     this.worker = newIdentity();
     this.first.seq = 0;
     this.second.seq = 0;
@@ -239,20 +249,30 @@ export class Exchanger {
     const track = this.freeTrack();
     if (this.stopped || !track) return;
     const isBeside = this.busy;
-    const want = this.wanted();
-    if (isBeside && !side.isWorthBeside(want)) return;
+    let want = this.wanted();
+    if (isBeside && side.isNarrow) {
+      this.again ||= want > 0;
+      want = 0;
+      if (this.settled.length === 0) return;
+    } else if (isBeside && !side.isWorthBeside(want)) return;
     if (want === 0 && this.settled.length === 0) {
       side.nothingToAsk();
       return this.tellQuiet();
     }
     if (!isBeside && !side.holdsAny() && this.isStale()) this.renew();
-    const count = countWithin(MAX_COST, this.settled);
-    const settled = count < this.settled.length ? this.settled.splice(0, count) : this.settled;
-    if (settled === this.settled) this.settled = [];
-    const call = this.callFor(track, want, settled);
+    const call = this.callFor(track, want, this.takeSettled());
     this.asks(track, call);
     this.send(track, call, 1);
     if (!isBeside) this.exchange();
+  }
+
+  private takeSettled(): SettledRun[] {
+    const all = this.settled;
+    const count = this.resultChars > MAX_RESULTS || all.length > MAX_COST / 2 ? countWithin(all) : all.length;
+    this.settled = count < all.length ? all.splice(count) : [];
+    this.resultChars = 0;
+    for (const { outcome } of this.settled) this.resultChars += charsOf(outcome);
+    return all;
   }
 
   private wanted(): number {
@@ -268,6 +288,7 @@ export class Exchanger {
       beside,
       leaseMs: this.side.leaseMs,
       want,
+      maxBytes: this.side.maxBytes,
       // One at a time for a worker, so only one of two on their way may bring it.
       maySuspect: !beside && this.side.maySuspect(),
       settled,
@@ -358,15 +379,20 @@ export class Exchanger {
   }
 }
 
-/** How many of these runs, from the first, cost no more than so much. */
-function countWithin(most: number, runs: readonly SettledRun[]): number {
-  if (runs.length <= most / 2) return runs.length;
+/** How many of these runs, from the first, one exchange may settle. */
+function countWithin(runs: readonly SettledRun[]): number {
   let cost = 0;
-  const beyond = runs.findIndex(({ outcome }) => {
+  let chars = 0;
+  const beyond = runs.findIndex(({ outcome }, i) => {
     cost += outcome.kind === 'completed' && !outcome.keep ? 1 : 2;
-    return cost > most;
+    chars += charsOf(outcome);
+    return cost > MAX_COST || (chars > MAX_RESULTS && i > 0);
   });
   return beyond < 0 ? runs.length : beyond;
+}
+
+function charsOf(outcome: SettledRun['outcome']): number {
+  return outcome.kind === 'completed' ? (outcome.keep?.result?.length ?? 0) : 0;
 }
 
 function newIdentity(): string {

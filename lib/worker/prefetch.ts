@@ -5,10 +5,13 @@ const MAX_ROUND_TRIP_MS = 25;
 /** Jobs per claim: one script must not take long. */
 const MAX_CLAIM = 500;
 /**
- * What one claim may bring, going by the last ones: Redis takes some 2 ms to hand out so much, and large bodies must not fill the
- * memory of both sides.
+ * What the bodies of one claim may take. At most what Redis hands out in some 2 ms; at first, and on a slow line, less: other answers
+ * wait behind this one, and no job starts before the last one has arrived.
  */
-const MAX_CLAIM_CHARS = 1024 * 1024;
+const CLAIM_BYTES = { least: 64 * 1024, first: 256 * 1024, most: 1024 * 1024 };
+/** A claim that took no longer may be larger the next time, and one that took longer must be smaller. */
+const QUICK_MS = 300;
+const SLOW_MS = 1_000;
 
 /** Share of its time that a process rests where the store, or the way to it, is slower than its handlers. */
 const AT_REST = 0.05;
@@ -23,6 +26,9 @@ export class Prefetch {
   private since = performance.now();
   private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
+  maxBytes = CLAIM_BYTES.first;
+  /** The last large claim took so long that nothing else should wait behind another one. */
+  isNarrow = false;
   /** The last claim has found less than it asked for. */
   isDry = false;
   private readonly rest = new Rest();
@@ -47,14 +53,19 @@ export class Prefetch {
     this.ended = 0;
   }
 
-  /** Jobs came, with bodies of this length together. */
-  received(jobs: number, chars: number): void {
+  /** Jobs came, with bodies of this length together; `tookMs`: null where that is not known. */
+  received(jobs: number, chars: number, tookMs: number | null): void {
     this.charsPerJob = (this.charsPerJob + chars / jobs) / 2;
+    if (tookMs === null) return;
+    this.isNarrow = chars >= CLAIM_BYTES.least && tookMs > QUICK_MS;
+    if (this.isNarrow && tookMs > SLOW_MS) this.maxBytes = Math.max(CLAIM_BYTES.least, this.maxBytes / 2);
+    else if (!this.isNarrow && chars * 2 > this.maxBytes)
+      this.maxBytes = Math.min(CLAIM_BYTES.most, this.maxBytes * 2);
   }
 
   /** Jobs one claim may ask for. */
   get most(): number {
-    return Math.max(1, Math.min(MAX_CLAIM, Math.floor(MAX_CLAIM_CHARS / Math.max(this.charsPerJob, 1))));
+    return Math.max(1, Math.min(MAX_CLAIM, Math.floor(this.maxBytes / Math.max(this.charsPerJob, 1))));
   }
 
   /**

@@ -166,6 +166,14 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     return !this.slots.isShared && this.prefetch.isWorthBeside(want);
   }
 
+  get maxBytes(): number {
+    return this.prefetch.maxBytes;
+  }
+
+  get isNarrow(): boolean {
+    return this.prefetch.isNarrow;
+  }
+
   maySuspect(): boolean {
     return this.suspects === 0;
   }
@@ -179,13 +187,14 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   exchanged(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
-    const saturated = answer.claimed.length === asked;
+    const saturated = answer.claimed.length === asked || answer.isCut;
     const claimed = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     if (asked > 0) this.prefetch.measured(saturated, tookMs);
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
-    if (claimed.length > 0) this.take(claimed);
-    this.seat.answered(asked, claimed.length);
+    // A call that was left at the bell says nothing of the line.
+    if (claimed.length > 0) this.take(claimed, answer.kind === 'exchanged' ? tookMs : null);
+    this.seat.answered(answer.isCut ? claimed.length : asked, claimed.length);
     if (answer.held !== null && !this.exchanger.isRepeating) this.strays.compare(answer.held);
     if (answer.kind === 'exchanged') {
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
@@ -283,14 +292,14 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   // --------------------------------------------------------------------------------------------------------- the slots
 
-  private take(claimed: readonly ClaimedJob[]): void {
+  private take(claimed: readonly ClaimedJob[], tookMs: number | null): void {
     this.claims.put(claimed);
     let chars = 0;
     for (const job of claimed) {
       chars += job.body.length;
       if (isSuspect(job)) this.suspects += 1;
     }
-    this.prefetch.received(claimed.length, chars);
+    this.prefetch.received(claimed.length, chars, tookMs);
   }
 
   startClaimed(): void {

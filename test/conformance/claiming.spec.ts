@@ -29,6 +29,30 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.exchanged({ want: 9 })).toMatchObject({ claimed: [], held: 4 });
   });
 
+  it('takes no more bytes of bodies than the worker asks for, but one job of any size, and leaves the others where they were', async () => {
+    const large = (id: string, priority = 0) => ({
+      ...job(id, priority > 0 ? { priority } : {}),
+      body: `job\n1\n\n"${'x'.repeat(1_000)}"`,
+    });
+    await t.add(large('a'), large('b'), large('c'), large('p', 1), large('q', 2));
+    const ids = async (maxBytes: number) => {
+      const { claimed, isCut, held } = await t.exchanged({ want: 9, maxBytes });
+      return { ids: claimed.map(({ id }) => id), isCut, held };
+    };
+    expect(await ids(10)).toEqual({ ids: ['a'], isCut: true, held: 1 });
+    expect(await ids(3_500)).toEqual({ ids: ['b', 'c', 'p'], isCut: true, held: 4 });
+    await t.add('later');
+    expect(await ids(100_000)).toEqual({ ids: ['later', 'q'], isCut: false, held: 6 });
+  });
+
+  it('leaves a job that may have crashed a worker at the head of its line where another one has no room', async () => {
+    await t.add('s');
+    await stall(2, 's');
+    await t.add('a', 'b');
+    expect((await t.exchanged({ want: 9, maxBytes: 1 })).claimed).toMatchObject([{ id: 's', stalls: 2 }]);
+    expect(await t.claim()).toEqual(['a', 'b']);
+  });
+
   it('takes a thousand at most', async () => {
     for (const part of [0, 1]) await t.add(...Array.from({ length: 600 }, (_, i) => `${part}-${i}`));
     expect((await t.exchanged({ want: 5_000 })).claimed).toHaveLength(1_000);

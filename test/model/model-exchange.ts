@@ -68,7 +68,7 @@ export function claimed(
     model.say(says);
   }
   const held = line.length > 0 ? null : model.held(worker).size;
-  return { kind: 'claimed', now, claimed: claimedOf(model, line), held };
+  return { kind: 'claimed', now, claimed: claimedOf(model, line), isCut: false, held };
 }
 
 function claimedOf(model: QueueModel, ids: readonly string[]): ClaimedJob[] {
@@ -86,6 +86,7 @@ function answer(
     kind: 'exchanged',
     lost,
     claimed: claimedOf(model, ids),
+    isCut: false,
     paused: model.pausedAt !== null,
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,

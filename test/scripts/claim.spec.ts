@@ -42,7 +42,7 @@ async function claimNow(more = {}): Promise<RungClaim> {
   return leave(more);
 }
 
-const EMPTY = { kind: 'claimed', claimed: [], held: 0 };
+const EMPTY = { kind: 'claimed', claimed: [], isCut: false, held: 0 };
 
 function claimed({ answer }: RungClaim): string[] | null {
   return answer && answer.claimed.map(({ id }) => id);
@@ -62,6 +62,20 @@ describe('at the bell', () => {
       { answer: expect.objectContaining({ kind: 'claimed', held: null }) },
     ]);
     expect(await q.wasRung()).toBe(false);
+  });
+
+  it('takes no more bytes of bodies than the worker asks for, and wakes another worker for the rest', async () => {
+    const body = `job\n1\n\n"${'x'.repeat(1_000)}"`;
+    const jobs = ['a', 'b', 'c'].map((id) => ({ ...job(id), body }));
+    await q.add(...jobs, { ...job('p', { priority: 1 }), body });
+    const { answer } = await claimNow({ want: 9, maxBytes: 2_500 });
+    expect(answer).toMatchObject({ claimed: [{ id: 'a' }, { id: 'b' }], isCut: true });
+    expect(await q.wasRung()).toBe(true);
+    expect((await q.admin.smembers(q.key('active'))).toSorted()).toEqual(['a', 'b']);
+    expect(await q.admin.lrange(q.key('wait'), 0, -1)).toEqual(['c']);
+    expect(await q.admin.zrange(q.key('prioritized'), '0', '-1')).toEqual(['p']);
+    const next = await q.exchanged({ seq: 3, want: 9, maxBytes: 100_000 });
+    expect(next).toMatchObject({ claimed: [{ id: 'c' }, { id: 'p' }], isCut: false });
   });
 
   it('is made when the wait is over, or is interrupted, and finds nothing', async () => {
@@ -235,7 +249,16 @@ itRefusesWrongTypes(q, {
     const seq = Number(await q.admin.hget(q.key('worker'), 'seq')) + 1;
     const values = claim.encode(
       Object.fromEntries(claim.keys.map((kind) => [kind, q.key(kind)])) as Parameters<typeof claim.encode>[0],
-      { worker: WORKER, seq, leaseMs: LEASE_MS, recordMs: 1_000, want: 4, separator: '|', maxEvents: 10 },
+      {
+        worker: WORKER,
+        seq,
+        leaseMs: LEASE_MS,
+        recordMs: 1_000,
+        want: 4,
+        maxBytes: 1_000_000,
+        separator: '|',
+        maxEvents: 10,
+      },
       {},
     );
     return () => q.engine['store'].call(claim, values, 5_000);

@@ -37,6 +37,7 @@ class FakeEngine {
       dueInMs: null,
       leaseInMs: null,
       scheduleInMs: null,
+      isCut: false,
       held: 0,
     };
   }

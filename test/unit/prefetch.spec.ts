@@ -70,9 +70,9 @@ it('holds nothing ahead where jobs are slow, or where there is not always more t
 
 it('asks for no more than 500 at once, and for less where bodies are large', () => {
   expect(prefetch.most).toBe(500);
-  for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024);
+  for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024, 1);
   expect(prefetch.most).toBe(10);
-  for (let i = 0; i < 30; i++) prefetch.received(1, 1024 * 1024 * 1024);
+  for (let i = 0; i < 30; i++) prefetch.received(1, 1024 * 1024 * 1024, 1);
   expect(prefetch.most).toBe(1);
 });
 
@@ -86,7 +86,7 @@ describe('a call beside another one', () => {
     exchanges(1, { saturated: false });
     expect(isWorth(500)).toEqual([false]);
     exchanges(1, {});
-    for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024);
+    for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024, 1);
     expect(isWorth(4, 5)).toEqual([false, true]);
   });
 

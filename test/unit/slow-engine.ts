@@ -65,6 +65,7 @@ export function claimed(...ids: string[]): ExchangeAnswer {
     dueInMs: null,
     leaseInMs: null,
     scheduleInMs: null,
+    isCut: false,
     held: ids.length,
   };
 }
@@ -72,7 +73,11 @@ export function claimed(...ids: string[]): ExchangeAnswer {
 /** What became of a call at the bell, which was rung where jobs were claimed. */
 export function given(...ids: string[]): RungClaim {
   const { claimed: jobs, held } = claimed(...ids) as Extract<ExchangeAnswer, { kind: 'exchanged' }>;
-  return { rung: ids.length > 0, isOfTime: false, answer: { kind: 'claimed', claimed: jobs, held } };
+  return {
+    rung: ids.length > 0,
+    isOfTime: false,
+    answer: { kind: 'claimed', claimed: jobs, isCut: false, held },
+  };
 }
 
 export const RUNG = { rung: true, isOfTime: false, answer: null };

@@ -60,6 +60,7 @@ function claimedJobs(jobs: readonly Pick<ClaimedJob, 'id' | 'stalls'>[]): Exchan
     dueInMs: null,
     leaseInMs: null,
     scheduleInMs: null,
+    isCut: false,
     held: jobs.length,
   };
 }

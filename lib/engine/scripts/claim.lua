@@ -23,10 +23,16 @@ local now = clock()
 if #ids == 0 then
   local held = redis.call('SCARD', key_active)
   redis.call('PEXPIRE', key_worker, arg_recordMs)
-  return { now, '', '', held, {}, {} }
+  return { now, '', '', held, {}, {}, 0 }
 end
-local is_more = #ids == want
-local bodies, name, missing = read_claimed(ids)
+local bodies, name, missing = read_claimed(ids, arg_maxBytes)
+local is_cut = not bodies.err and #bodies < #ids
+local is_more = is_cut or #ids == want
+if is_cut then
+  for at = plain, #bodies + 1, -1 do redis.call('LPUSH', key_wait, ids[at]) end
+  for at = #ids, #bodies + 1, -1 do ids[at] = nil end
+  plain = math.min(plain, #ids)
+end
 local rung = is_more and redis.pcall('ZCARD', key_doorbell) or 0
 local can = not bodies.err and not missing and type(rung) == 'number'
 local active = can and redis.pcall('SADD', key_active, unpack(ids))
@@ -57,4 +63,4 @@ if arg_maxEvents > 0 then
   add_active(events, gave, name, bodies, failed)
   say(#ids, events, now)
 end
-return { now, gave, bodies_in(bodies), -1, failed, stalled }
+return { now, gave, bodies_in(bodies), -1, failed, stalled, is_cut and 1 or 0 }

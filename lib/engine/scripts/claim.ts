@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 import { bodiesOf, claims, lines } from '../codec/replies.js';
 import type { ClaimAnswer } from '../../contract/engine.js';
 
-type Raw = 0 | [number, string, string | string[], number, (string | null)[], (string | null)[]];
+type Raw = 0 | [number, string, string | string[], number, (string | null)[], (string | null)[], number];
 
 export const claim = defineScript({
   name: 'claim',
@@ -29,15 +29,16 @@ export const claim = defineScript({
     leaseMs: 'digits',
     recordMs: 'digits',
     want: 'int',
+    maxBytes: 'int',
     separator: 'text',
     maxEvents: 'int',
   },
   /** Null: there is more to do than to claim, or the answer cannot be read. */
   reply: (raw: Raw): (ClaimAnswer & { now: number }) | null => {
     if (raw === 0) return null;
-    const [now, ids, bodies, held, failed, stalls] = raw;
+    const [now, ids, bodies, held, failed, stalls, isCut] = raw;
     const claimed = claims([lines(ids), bodiesOf(bodies), failed, stalls]);
     if (claimed.length === 0 && held < 0) return null;
-    return { kind: 'claimed', now, held: held < 0 ? null : held, claimed };
+    return { kind: 'claimed', now, held: held < 0 ? null : held, claimed, isCut: isCut === 1 };
   },
 });

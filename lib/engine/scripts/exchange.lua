@@ -46,7 +46,7 @@ local function split(text)
   return parts
 end
 
-local function answer(lost, gave, ids, bodies)
+local function answer(lost, gave, ids, bodies, is_cut)
   local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
   if #ids > 0 and has_traces then
     if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
@@ -55,7 +55,7 @@ local function answer(lost, gave, ids, bodies)
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
-  return { 'exchanged', now, paused and 1 or 0, due_in, lease_of_another,
+  return { 'exchanged', now, is_cut and 1 or 0, paused and 1 or 0, due_in, lease_of_another,
     scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
@@ -71,7 +71,7 @@ if last_seq == seq then
       bodies[#bodies + 1] = body
     end
   end
-  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies)
+  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, false)
 end
 
 local held_before = held
@@ -152,15 +152,16 @@ if want > 0 and left > 0 and not paused then
   left = left - #ids
 end
 
-local gave, refusal = '', nil
+local gave, refusal, is_cut = '', nil, false
 if #ids > 0 then
   local name, missing
-  bodies, name, missing = read_claimed(ids)
-  if bodies.err then
-    -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
-    refusal = bodies
-    give_back(ids, ranked, suspect)
-    left, ids = left + #ids, {}
+  bodies, name, missing = read_claimed(ids, arg_maxBytes)
+  -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
+  if bodies.err then refusal, bodies = bodies, {} end
+  if #bodies < #ids then
+    is_cut = not refusal
+    left = left + #ids - #bodies
+    give_back(ids, #bodies + 1, ranked, suspect)
   end
   if missing then
     -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
@@ -218,4 +219,4 @@ redis.call('PEXPIRE', key_worker, arg_recordMs)
 if said > 0 then
   say(said, events, now)
 end
-return refusal or answer(lost, gave, ids, bodies)
+return refusal or answer(lost, gave, ids, bodies, is_cut)

@@ -12,6 +12,7 @@ type Raw =
       number,
       number,
       number,
+      number,
       string[],
       string,
       string,
@@ -52,6 +53,7 @@ export const exchange = defineScript({
     leaseMs: 'digits',
     recordMs: 'digits',
     want: 'int',
+    maxBytes: 'int',
     maySuspect: 'int',
     promote: 'int',
     settledEvents: 'int',
@@ -73,10 +75,11 @@ export const exchange = defineScript({
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
+    const [, now, isCut, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
     return {
       kind: 'exchanged',
       now,
+      isCut: isCut === 1,
       paused: paused === 1,
       dueInMs: ms(due),
       leaseInMs: ms(lease),

@@ -1,14 +1,22 @@
 /** Cuts what a client sends to Redis into whole requests, so that a proxy can act between two of them. */
 export class RequestSplitter {
-  private rest: Buffer = Buffer.alloc(0);
+  private rest: Buffer[] = [];
+  private size = 0;
+  /** With fewer bytes than this there is no further request, so large ones are not read anew with each chunk. */
+  private least = 1;
 
   /** The requests that are complete with this chunk, byte for byte as they came. */
   push(chunk: Buffer): Buffer[] {
-    this.rest = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    this.rest.push(chunk);
+    this.size += chunk.length;
     const requests: Buffer[] = [];
-    for (let end = endOfRequest(this.rest); end !== undefined; end = endOfRequest(this.rest)) {
-      requests.push(this.rest.subarray(0, end));
-      this.rest = this.rest.subarray(end);
+    while (this.size >= this.least) {
+      const bytes = this.rest.length === 1 ? this.rest[0]! : Buffer.concat(this.rest);
+      const end = walk(bytes, () => undefined);
+      this.least = end < 0 ? -end : 1;
+      if (end > 0) requests.push(bytes.subarray(0, end));
+      this.rest = [bytes.subarray(Math.max(0, end))];
+      this.size = this.rest[0]!.length;
     }
     return requests;
   }
@@ -33,22 +41,21 @@ function wordsOf(request: Buffer): string[] {
   return words;
 }
 
-function endOfRequest(bytes: Buffer): number | undefined {
-  return walk(bytes, () => undefined);
-}
-
-/** Visits each word of the request at the start of `bytes`; answers where it ends, or undefined if it is not all there. */
-function walk(bytes: Buffer, visit: (from: number, to: number) => void): number | undefined {
+/**
+ * Visits each word of the request at the start of `bytes`; answers where it ends, or if it is not all there, less than 0: how
+ * many bytes it has at least.
+ */
+function walk(bytes: Buffer, visit: (from: number, to: number) => void): number {
   const head = lineEnd(bytes, 0);
-  if (head === undefined) return undefined;
+  if (head === undefined) return -bytes.length - 1;
   // A line that is no array is an old inline command, a request by itself.
   if (bytes[0] !== 0x2a) return head;
   let at = head;
   for (let left = numberAt(bytes, 0); left > 0; left--) {
     const from = lineEnd(bytes, at);
-    if (from === undefined) return undefined;
+    if (from === undefined) return -bytes.length - 1;
     const to = from + numberAt(bytes, at);
-    if (to + 2 > bytes.length) return undefined;
+    if (to + 2 > bytes.length) return -to - 2;
     visit(from, to);
     at = to + 2;
   }

@@ -14,15 +14,31 @@ local function look_through(bodies, count)
   return same and string.sub(same, 1, -2), missing
 end
 
--- Their bodies, and what `look_through` answers of them; an error where one cannot be read.
-local function read_claimed(ids)
-  local bodies = redis.pcall('HMGET', hash_of(ids[1]), unpack(ids))
-  if bodies.err then return bodies end
-  local name, missing = look_through(bodies, #ids)
-  if not missing then return bodies, name, false end
-  bodies = add_other_bodies(ids, bodies)
-  if bodies.err then return bodies end
-  return bodies, look_through(bodies, #ids)
+-- The bodies of the first of these jobs, of as many as `max_bytes` have room for and at least of one, and what `look_through` answers
+-- of them; an error if one cannot be read. Most claims are one step. The first shows how large bodies are, so that the next reads
+-- no more of them than may be given out.
+local function read_claimed(ids, max_bytes)
+  local bodies, bytes = {}, 0
+  while #bodies < #ids do
+    local count = #bodies
+    local more = count == 0 and 50 or math.max(1, math.ceil(2 * (max_bytes - bytes) * count / bytes))
+    local last = math.min(#ids, count + more)
+    local some = last - count == #ids and ids or { unpack(ids, count + 1, last) }
+    local found = redis.pcall('HMGET', hash_of(some[1]), unpack(some))
+    for i = 1, #found do
+      if not found[i] then
+        found = add_other_bodies(some, found)
+        break
+      end
+    end
+    if found.err then return found end
+    for i = 1, #some do
+      bytes = bytes + (found[i] and #found[i] or 0)
+      if bytes > max_bytes and count + i > 1 then return bodies, look_through(bodies, #bodies) end
+      bodies[count + i] = found[i]
+    end
+  end
+  return bodies, look_through(bodies, #bodies)
 end
 
 -- `failed`: attempts of each before this one; empty where none has failed.

@@ -1,6 +1,15 @@
--- Claimed ids back to where they were taken from: a suspect, then the line, then those with a rank, each of which with it.
-local function give_back(ids, ranked, suspect)
-  for i = 1, #ranked, 2 do redis.call('ZADD', key_prioritized, ranked[i + 1], ranked[i]) end
-  for i = #ids - #ranked / 2, suspect and 2 or 1, -1 do redis.call('LPUSH', key_wait, ids[i]) end
-  if suspect then redis.call('LPUSH', key_suspects, suspect) end
+-- Claimed ids, from the `first` on, go back to where they were taken from: a suspect, then the line, then those with a rank, each of
+-- which with it.
+local function give_back(ids, first, ranked, suspect)
+  local plain = #ids - #ranked / 2
+  for i = #ids, first, -1 do
+    if i > plain then
+      redis.call('ZADD', key_prioritized, ranked[2 * (i - plain)], ids[i])
+    elseif i == 1 and suspect then
+      redis.call('LPUSH', key_suspects, suspect)
+    else
+      redis.call('LPUSH', key_wait, ids[i])
+    end
+    ids[i] = nil
+  end
 end
