@@ -5,31 +5,31 @@ import { toQueueEvent, type QueueEvent } from './queue-event.js';
 
 const logger = new Logger('QueueEvents');
 
-/** Somebody who is told the events of one queue. */
+/** A listener to the events of one queue. */
 export interface Listener {
   /** Only events of this job. */
   readonly jobId?: string;
   /** Only events with these types. */
   readonly types?: ReadonlySet<EventType>;
-  /** Number of the last event that is none of its business: told already, or from before it came. */
+  /** Number of the last event that it must not get: delivered already, or older than its subscription. */
   from: number;
   next(event: QueueEvent): void;
 }
 
 /**
- * One queue as the reader follows it: how far it has been read, and who listens. Most listeners are up to date and are
- * told each batch as it comes. Those with a `since` start behind and are told older events, read for them alone, until they
- * have reached the others. Since one loop does both kinds of reading, no event falls between them and none comes twice.
+ * One queue of the reader: how far it has been read, and its listeners. Most listeners are up to date and get each batch as it
+ * arrives. Listeners with a `since` start behind and get older events, which are read for them alone, until they have caught up.
+ * One loop does both kinds of reads, so no event is skipped and none is delivered twice.
  */
 export class EventLane {
-  /** Number of the last event told to those who are up to date; undefined until the store was asked for it. */
+  /** Number of the last event delivered to the listeners that are up to date; undefined until the store has answered. */
   cursor: number | undefined;
-  /** Settles when `cursor` is known; rejects when everybody has left before. */
+  /** Settles when `cursor` is known; rejects if all listeners have left before. */
   readonly ready: Promise<void>;
   private settleReady!: { resolve: () => void; reject: (error: unknown) => void };
 
   private readonly everyJob = new Set<Listener>();
-  /** By job id, so that a thousand people who watch one job each do not cost a thousand comparisons per event. */
+  /** By job id, so that a thousand listeners to one job each do not cost a thousand comparisons per event. */
   private readonly oneJob = new Map<string, Set<Listener>>();
   private readonly behind = new Set<Listener>();
 
@@ -52,7 +52,7 @@ export class EventLane {
     else this.join(listener, since ?? this.cursor ?? 0);
   }
 
-  /** False when it was not there. */
+  /** False if it was not a listener. */
   remove(listener: Listener): boolean {
     const found = this.behind.delete(listener) || this.everyJob.delete(listener);
     if (found || listener.jobId === undefined) return found;
@@ -62,7 +62,7 @@ export class EventLane {
     return true;
   }
 
-  /** The first answer of the store: from here on everything will be told. */
+  /** The first answer of the store: every later event will be delivered. */
   begin(last: number): void {
     this.cursor = last;
     for (const listener of this.behind) {
@@ -72,12 +72,12 @@ export class EventLane {
     this.settleReady.resolve();
   }
 
-  /** The listener's `since` is from before the store started over: everything the store holds is new to it. */
+  /** The listener's `since` is from before the store started over, so every stored event is new to it. */
   restartFor(listener: Listener): void {
     if (this.remove(listener)) this.add(listener, 0);
   }
 
-  /** The store has started over with its numbers. What it holds is told from its beginning, but nothing older than the last told. */
+  /** The store has started over with its numbers: all its events are delivered, but none older than the last delivered one. */
   restart(): void {
     this.cursor = 0;
     this.skipBefore = this.lastAt;
@@ -86,7 +86,7 @@ export class EventLane {
     for (const listener of this.behind) this.join(listener, 0);
   }
 
-  /** From where on somebody still needs older events; undefined when all are up to date. */
+  /** The number after which a listener still needs older events; undefined if all are up to date. */
   oldestNeeded(): number | undefined {
     if (this.cursor === undefined || this.behind.size === 0) return undefined;
     let oldest = this.cursor;
@@ -94,13 +94,13 @@ export class EventLane {
     return oldest;
   }
 
-  /** Tells a batch to those who are up to date. Answers how many events before it can no longer be read. */
+  /** Delivers a batch to the listeners that are up to date. Returns how many events before it can no longer be read. */
   tellNew(batch: QueueEventBatch): number {
     if (this.cursor === undefined) return 0; // of a lane that was here before this one
     const missed = missedBetween(this.cursor, batch);
     for (const raw of batch.events) {
       if (raw.number <= this.cursor) continue;
-      // Before the telling: whoever subscribes inside a handler starts after this event.
+      // Before the delivery: a subscription made inside a listener starts after this event.
       this.cursor = raw.number;
       if (batch.at >= this.skipBefore) this.tellOne(batch, raw);
     }
@@ -110,12 +110,12 @@ export class EventLane {
   }
 
   /**
-   * Tells batches that were read from `start` on to those who are behind; none means that the store holds nothing older.
-   * Answers as `tellNew`.
+   * Delivers batches that were read from `start` on to the listeners that are behind; no batches mean that the store has nothing older.
+   * Returns the same as `tellNew`.
    */
   tellOld(start: number, batches: readonly QueueEventBatch[]): number {
     if (this.cursor === undefined) return 0;
-    // Who came while the reading was under way may need still older ones.
+    // A listener that came during the read may need still older events.
     const listeners = [...this.behind].filter((listener) => listener.from >= start);
     let position = start;
     let missed = 0;
@@ -137,7 +137,7 @@ export class EventLane {
     return missed;
   }
 
-  /** Nobody listens any more: whoever waits for `ready` waits in vain. */
+  /** There are no listeners any more: rejects whatever waits for `ready`. */
   abandon(): void {
     this.settleReady.reject(new Error(`nobody listens to queue '${this.queue}' any more`));
   }
@@ -164,13 +164,13 @@ export class EventLane {
   private tellThese(listeners: readonly Listener[], batch: QueueEventBatch, raw: RawEvent): void {
     let event: Made;
     for (const listener of listeners) {
-      // Others have left while they were told the one before.
+      // A listener may have left during the delivery of the last event.
       if (this.behind.has(listener)) event = tell(listener, batch, raw, event);
     }
   }
 }
 
-/** Made for the first who wants it, since most are of types that nobody hears; null for a type that is not known here. */
+/** Decoded for the first listener that wants it, since most events have none; null for a type that this version does not know. */
 type Made = QueueEvent | null | undefined;
 
 function tell(listener: Listener, batch: QueueEventBatch, raw: RawEvent, made: Made): Made {
@@ -185,8 +185,8 @@ function wants({ jobId, types }: Listener, raw: RawEvent): boolean {
 }
 
 /**
- * Events that stood between a place and a batch and are gone. Numbers inside a batch may leave some out, so only its first
- * counts. Place 0 is "from the beginning of what is held": nothing was promised before it, so nothing is missed.
+ * How many events between a number and a batch are gone. Numbers inside a batch may have gaps, so only its first one counts. Number 0
+ * means the first stored event: nothing before it was promised, so nothing is missed.
  */
 function missedBetween(cursor: number, batch: QueueEventBatch): number {
   return cursor === 0 ? 0 : Math.max(0, batch.first - cursor - 1);
@@ -197,7 +197,7 @@ function say(listener: Listener, raw: RawEvent, event: QueueEvent | null): void 
   try {
     listener.next(event);
   } catch (error) {
-    // It must not keep the event from the others, nor end the reading.
+    // It must neither keep the event from other listeners nor end the loop.
     logger.error('a listener to job events threw', stackOf(error) ?? messageOf(error));
   }
 }

@@ -17,27 +17,27 @@ export interface ListenOptions {
   readonly since?: number;
 }
 
-/** A read waits this long for news; also how long a queue that joins while others are read may wait for its first event. */
+/** How long a read blocks; also how long a queue that joins during a read may wait for its first event. */
 const BLOCK_MS = 1_000;
-/** A read that does not mean to wait. Not 0, which Redis takes for "without end". */
+/** For a read that should not block. Not 0, which means "without a limit" to Redis. */
 const GLANCE_MS = 1;
-/** One queue is asked this often whether the store has started over with its numbers, which no read can tell. */
+/** How often one queue is checked for whether the store has started over with its numbers, which no read shows. */
 const COMPARE_MS = 5_000;
 const BACKOFF_MS = { first: 100, most: 1_000, jitter: 0.3 };
 
 /**
- * Reads the events of all queues somebody listens to, in one loop over the one events connection. The loop runs from the
- * first listener to the last; the connection is closed when the read that is under way then has ended, so listeners who come
- * and go do not cost a connection each. Whatever Redis does, listeners are only ever told events: the loop tries
- * again and goes on where it was, and `status` tells how it is doing.
+ * Reads the events of all queues that have listeners, in one loop over the one events connection. The loop runs from the first listener
+ * to the last; the connection is closed when the last read has ended, so listeners that come and go do not cost a connection
+ * each. Listeners get events and never errors of Redis: the loop tries again and continues where it was, and `status` reports the
+ * state.
  */
 export class EventReader {
   readonly status = new StatusTeller();
 
   private readonly lanes = new Map<string, EventLane>();
-  /** A queue can be read now, or nobody listens any more. */
+  /** A queue can be read now, or there are no listeners any more. */
   private readonly changed = new Signal();
-  /** A connection came up, or we stop: do not wait for the backoff. */
+  /** A connection came up, or the reader stops: ends the wait between attempts. */
   private readonly retryNow = new Signal();
   /** A round of the loop is over. */
   private readonly stepped = new Signal();
@@ -46,7 +46,7 @@ export class EventReader {
   private stopped = false;
   private opened = false;
   private closing: Promise<void> | null = null;
-  /** The numbers known here may be of another life of the store: compare before reading on. */
+  /** The store may have started over with its numbers: compare before the next read. */
   private doubtful = false;
   private comparedAt = 0;
   private compareNext = 0;
@@ -57,7 +57,7 @@ export class EventReader {
     return this.stopped;
   }
 
-  /** Tells `next` every event from now on (or after `since`) until the function it returns is called. */
+  /** Calls `next` for every event from now on (or after `since`), until the returned function is called. */
   listen(queue: string, options: ListenOptions, next: Listener['next']): () => void {
     if (this.stopped) return () => {};
     const lane = this.lanes.get(queue) ?? this.addLane(queue);
@@ -71,14 +71,14 @@ export class EventReader {
     return () => this.leave(lane, listener);
   }
 
-  /** Settles once nothing that happens in the queue from then on is missed; undefined when nobody listens to it. */
+  /** Settles when no later event of the queue will be missed; undefined if it has no listeners. */
   ready(queue: string): Promise<void> | undefined {
     return this.lanes.get(queue)?.ready;
   }
 
   /**
-   * Resolves once those who listen to the queue have been told all that has happened in it by now; at once where nobody does.
-   * Rejects where the store does not answer.
+   * Resolves when all events so far have been delivered to the listeners of the queue; at once if it has none. Rejects if the store does
+   * not answer.
    */
   async caughtUp(queue: string): Promise<void> {
     const lane = this.lanes.get(queue);
@@ -87,19 +87,19 @@ export class EventReader {
     while (this.lanes.get(queue) === lane && (lane.cursor ?? 0) < last) await this.stepped.wait();
   }
 
-  /** Queues somebody listens to. */
+  /** Queues that have listeners. */
   queues(): string[] {
     return [...this.lanes.keys()];
   }
 
-  /** Calls `act` when the reader closes (at once when it has), unless the function it returns was called before. */
+  /** Calls `act` when the reader closes (at once if it has), unless the returned function was called before. */
   onClose(act: () => void): () => void {
     if (this.stopped) act();
     else this.closers.add(act);
     return () => this.closers.delete(act);
   }
 
-  /** Ends all listening for good and closes the connection. Never rejects; safe twice. */
+  /** Removes all listeners and closes the connection, for good. Never rejects; may be called twice. */
   async close(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -139,13 +139,13 @@ export class EventReader {
     this.changed.fire();
   }
 
-  /** A `since` beyond what was read here is either ahead of us, or from before the store started over: only the store knows. */
+  /** A `since` beyond the last event read here is either newer, or from before the store started over: only the store knows. */
   private async doubtSince(lane: EventLane, listener: Listener, since: number): Promise<void> {
     const last = await this.askLast(lane);
     if (last !== undefined && last < since) lane.restartFor(listener);
   }
 
-  /** Asks until there is an answer; undefined when nobody wants it any more. */
+  /** Asks until there is an answer; undefined if it is no longer needed. */
   private async askLast(lane: EventLane): Promise<number | undefined> {
     for (let failures = 0; this.lanes.get(lane.queue) === lane; failures++) {
       try {
@@ -158,7 +158,7 @@ export class EventReader {
     return undefined;
   }
 
-  /** Runs sessions, each from an opening to a closing of the connection, for as long as somebody listens. */
+  /** Runs sessions, each from opening to closing of the connection, while there are listeners. */
   private async run(): Promise<void> {
     if (this.running) return;
     this.running = true;
@@ -198,7 +198,7 @@ export class EventReader {
     this.opened = true; // a `close` that came meanwhile may have found nothing to close yet
   }
 
-  /** Closes what `open` opened, once. Also after an opening that failed: its client may still be trying. */
+  /** Closes the connection once; also after a failed opening, whose client may still be trying. */
   private shut(): Promise<void> {
     if (this.opened) {
       this.opened = false;
@@ -215,7 +215,7 @@ export class EventReader {
     }
   }
 
-  /** One round: compare numbers where that is due, older events for those behind, then news for all. */
+  /** One round: compare numbers if that is due, read older events for listeners that are behind, then new events for all. */
   private async step(): Promise<void> {
     const lanes = [...this.lanes.values()].filter((lane) => lane.cursor !== undefined);
     if (lanes.length === 0) return this.lanes.size === 0 ? undefined : this.changed.wait();
@@ -235,7 +235,7 @@ export class EventReader {
     if (missed > 0) this.status.gap(batch.queue, missed);
   }
 
-  /** Reads one chunk of older events for those who are behind, so that news of the others never wait for more than that. */
+  /** Reads one chunk of older events for listeners that are behind, so that the others never wait longer than for one chunk. */
   private async catchUp(lanes: readonly EventLane[]): Promise<void> {
     const after = new Map<string, number>();
     for (const lane of lanes) {
@@ -255,14 +255,14 @@ export class EventReader {
     }
   }
 
-  /** After a broken connection all queues, else now and then one in turn: has the store started over with its numbers? */
+  /** Whether the store has started over with its numbers: for all queues after a broken connection, else for one in turn. */
   private async compare(lanes: readonly EventLane[]): Promise<void> {
     if (this.doubtful) {
       this.doubtful = false;
       await Promise.all(lanes.map((lane) => this.compareOne(lane)));
     } else if (performance.now() - this.comparedAt >= COMPARE_MS) {
       const lane = lanes[this.compareNext++ % lanes.length]!;
-      // What hit one queue (FLUSHALL, a failover) has most likely hit all.
+      // FLUSHALL and failovers most likely affect all queues.
       if (await this.compareOne(lane)) this.doubtful = true;
     } else return;
     this.comparedAt = performance.now();
@@ -283,7 +283,7 @@ function backoff(failures: number): number {
   return Math.round(full * (1 - BACKOFF_MS.jitter * Math.random()));
 }
 
-/** A pause that can be ended early. It does not keep the process alive. */
+/** A timer that can be ended early. It does not keep the process alive. */
 class Signal {
   private waiters = new Set<() => void>();
 

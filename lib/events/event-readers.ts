@@ -4,17 +4,17 @@ import type { QueueEvent } from './queue-event.js';
 import { EventReader, type EventEngine, type ListenOptions } from './event-reader.js';
 import { StatusTeller, type EventsStatus } from './event-status.js';
 
-/** Of several readers the status of this one is told. */
+/** Chooses the status of several readers that is reported. */
 const WORST_FIRST = ['lost', 'connecting', 'live', 'closed'] as const;
 
-/** A reader for each store, so that one that is away does not keep the events of the others. */
+/** One reader per store, so that a store that is away does not hold up the events of the others. */
 export class EventReaders {
   readonly status$: Observable<EventsStatus>;
   private readonly status = new StatusTeller();
   private readonly readers = new Map<EventEngine, EventReader>();
   private readonly states = new Map<EventReader, EventsStatus>();
   private readonly closers = new Set<() => void>();
-  /** Where all are told. The loop that reads would else run with what the first of them keeps by AsyncLocalStorage. */
+  /** Context for all listeners. Without it the loop would run in the AsyncLocalStorage context of the first one. */
   private readonly scope = new AsyncResource('GodwitEvents');
   private stopped = false;
 
@@ -26,35 +26,35 @@ export class EventReaders {
     return this.stopped;
   }
 
-  /** Tells `next` every event from now on (or after `since`) until the function it returns is called. */
+  /** Calls `next` for every event from now on (or after `since`), until the returned function is called. */
   listen(queue: string, options: ListenOptions, next: (event: QueueEvent) => void): () => void {
     if (this.stopped) return () => {};
     return this.scope.runInAsyncScope(() => this.readerOf(queue).listen(queue, options, next));
   }
 
-  /** Settles once nothing that happens in the queue from then on is missed; undefined when nobody listens to it. */
+  /** Settles when no later event of the queue will be missed; undefined if it has no listeners. */
   ready(queue: string): Promise<void> | undefined {
     return this.stopped ? undefined : this.readers.get(this.sourceOf(queue))?.ready(queue);
   }
 
-  /** Resolves once those who listen to the queue have been told all that has happened in it by now; at once where nobody does. */
+  /** Resolves when all events so far have been delivered to the listeners of the queue; at once if it has none. */
   async caughtUp(queue: string): Promise<void> {
     if (!this.stopped) await this.readers.get(this.sourceOf(queue))?.caughtUp(queue);
   }
 
-  /** Queues somebody listens to. */
+  /** Queues that have listeners. */
   queues(): string[] {
     return [...this.readers.values()].flatMap((reader) => reader.queues());
   }
 
-  /** Calls `act` when they close (at once when they have), unless the function it returns was called before. */
+  /** Calls `act` when they close (at once if they have), unless the returned function was called before. */
   onClose(act: () => void): () => void {
     if (this.stopped) act();
     else this.closers.add(act);
     return () => this.closers.delete(act);
   }
 
-  /** Ends all listening for good and closes the connections. Never rejects; safe twice. */
+  /** Removes all listeners and closes the connections, for good. Never rejects; may be called twice. */
   async close(): Promise<void> {
     this.stopped = true;
     for (const act of this.closers) act();

@@ -12,7 +12,7 @@ export type EventsStatus =
   /** Redis does not answer; reading continues where it was when it does. */
   | {
       readonly state: 'lost';
-      /** Of the last read. */
+      /** Error of the last read. */
       readonly error: Error;
     }
   /**
@@ -21,13 +21,13 @@ export type EventsStatus =
    */
   | {
       readonly state: 'gap';
-      /** Whose events were trimmed. */
+      /** Name of the queue. */
       readonly queue: string;
-      /** How many. */
+      /** How many events were missed. */
       readonly missed: number | null;
     };
 
-/** Holds the status and tells its changes; whoever comes later is told the last one first. */
+/** Holds the status and reports changes; a new subscriber gets the current one first. */
 export class StatusTeller {
   private readonly subject = new ReplaySubject<EventsStatus>(1);
   private current: EventsStatus = { state: 'closed' };

@@ -6,16 +6,14 @@ import { isThenable } from '../job/thenable.js';
 const logger = new Logger('QueueEvents');
 
 /**
- * An Observable whose subscribers cannot take the process down.
+ * An Observable whose subscribers cannot end the process.
  *
- * RxJS throws what a `next` handler throws again from a timer, where nobody can catch it: an `uncaughtException`. Here it
- * is logged instead, the subscriber stays subscribed and gets the next event, and others never notice. The same holds for
- * an `async` handler that rejects, and for an error out of an operator where `subscribe` was given no error handler (then
- * that one subscription has ended, as RxJS says; use `catchError` or `retry` inside the pipe to go on).
+ * If a `next` handler throws, RxJS throws the error again from a timer, where nobody can catch it: an `uncaughtException`. Here the error
+ * is logged instead, and the subscriber stays subscribed. The same holds for an `async` handler that rejects, and for an error of
+ * an operator if `subscribe` has no error handler (that subscription has then ended; use `catchError` or `retry` in the pipe).
  *
- * It holds for `subscribe` on the observable itself and on whatever `pipe` makes of it. It does not hold where our
- * observable is only an ingredient of another one (`merge(events.of('a'), other$)`, a `Subject` it is sent into, the
- * inner observables of `groupBy`): there RxJS's own rules apply, which only its global `config` could change.
+ * This holds for `subscribe` on the observable itself and on the results of `pipe`. It does not hold if the observable is part of another
+ * one (`merge(events.of('a'), other$)`, a `Subject`, inner observables of `groupBy`): there the rules of RxJS apply.
  */
 export class GuardedObservable<T> extends Observable<T> {
   // `pipe` builds each step with `lift`; without this the guard would end at the first operator.

@@ -14,11 +14,11 @@ import type { EventsStatus } from './event-status.js';
 import type { QueueEvents } from './queue-events.js';
 import { isEnd, type EndEvent, type QueueEvent } from './queue-event.js';
 
-/** Waiting for one job that is about to be added. */
+/** Waits for one job that is about to be added. */
 export interface PreparedWait {
   /**
-   * Resolves when the end of the job cannot be missed any more: add it then. Never rejects, and resolves after 2 s in any
-   * case, since the wait does not depend on events alone.
+   * Resolves when the end of the job can no longer be missed: add it then. Never rejects, and resolves after 2 s in any case,
+   * because the wait does not depend on events alone.
    */
   readonly ready: Promise<void>;
   /**
@@ -34,15 +34,15 @@ export interface PreparedWait {
   cancel(): void;
 }
 
-/** What a wait asks the store. */
+/** The part of the store that a wait needs. */
 export type WaitVerbs = Pick<AdminVerbs, 'get' | 'cancelled'>;
 
 const READY_MS = 2_000;
-/** The state is asked after the first of these, then after twice as long, up to the last: events may be lost. */
+/** The state is polled after the first time, then after twice as long, up to the last, because events may be lost. */
 const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
 /** The event of a job that is gone may still be on its way for this long. */
 const GONE_MS = 1_500;
-/** What was cancelled longer before the wait was another job of the same id; the clock of Redis is known so exactly. */
+/** A job cancelled longer than this before the wait was another one with the same id; the clock of Redis is known this exactly. */
 const CLOCKS_MS = 1_000;
 
 export const NO_RETENTION =
@@ -60,7 +60,7 @@ export class JobWait implements PreparedWait {
   private finish: ((result: Result) => void) | undefined;
   private over = false;
 
-  /** The job that is waited for is in the queue; an end that was seen before that is another one's, of the same id. */
+  /** The awaited job is in the queue; an end seen before that belongs to another job with the same id. */
   private begun = false;
   private end: EndEvent | undefined;
 
@@ -124,7 +124,7 @@ export class JobWait implements PreparedWait {
     else this.settle({ error: this.removed(event.reason) });
   }
 
-  /** After a silence events may be missing, `added` among them: the state knows. */
+  /** After a silence, events may be missing, `added` included; the state tells. */
   private onStatus(status: EventsStatus): void {
     if (status.state === 'gap') {
       if (status.queue !== this.queue) return;
@@ -143,7 +143,7 @@ export class JobWait implements PreparedWait {
     }, ms);
   }
 
-  /** One question at a time; what comes up meanwhile is a reason to ask once more, since the answer may be older than it. */
+  /** One query at a time; a reason that comes up meanwhile causes one more, because the answer may be older. */
   private async ask(): Promise<void> {
     if (!this.finish || this.over) return;
     if (this.asking) {
@@ -168,7 +168,7 @@ export class JobWait implements PreparedWait {
     this.askLater(this.events.reader.closed ? ASK_MS.withoutEvents : delay);
   }
 
-  /** `end`: the event that had been seen when the state was asked for. */
+  /** `end`: the event that had been seen when the state was queried. */
   private judge(job: StoredJob | null, cancelled: Cancelled, end: EndEvent | undefined): void {
     if (job?.state === 'completed') {
       this.settle(resultOf(this.queue, job));
@@ -196,7 +196,7 @@ export class JobWait implements PreparedWait {
     return { error: new ResultNotKeptError(this.queue, this.id, why) };
   }
 
-  /** The time is over. A job that is known to be gone is not said to take longer. */
+  /** The timeout. A job that is known to be gone is not reported as still running. */
   private expire(timeoutMs: number): void {
     const error =
       this.goneSince === undefined
@@ -232,7 +232,7 @@ export function resultOf(queue: string, { id, result, resultFault }: StoredJob):
   }
 }
 
-/** What whoever waits for a job that died is told. */
+/** The error for a job that died. */
 export function deathOf(
   queue: string,
   id: string,

@@ -1,7 +1,7 @@
 import type { EventType, QueueEventBatch, RawEvent } from '../contract/engine.js';
 import type { DeadReason, FailureRecord } from '../job/outcome.js';
 
-/** What every event has. */
+/** Fields of every event. */
 interface EventBase<Type extends EventType> {
   /**
    * Id of the event in its queue. Pass the last one you saw to `since` to continue after it. It is not the id of the job (`jobId`),
@@ -89,7 +89,7 @@ export interface RemovedEvent extends JobEventBase<'removed'> {
 
 /** The job was cancelled and is gone: before it ran, or after a run that did not complete. */
 export interface CancelledEvent extends RunEventBase<'cancelled'> {
-  /** The text given to `cancel`. */
+  /** The text passed to `cancel`. */
   readonly reason: string;
 }
 
@@ -142,13 +142,13 @@ export function isEnd(event: QueueEvent): event is EndEvent {
   return ENDS.has(event.type);
 }
 
-/** One event as users see it. Null for a type this version does not know: a newer one may share the queue. */
+/** One event as users see it. Null for a type that this version does not know, because a newer one may share the queue. */
 export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: RawEvent): QueueEvent | null {
   const { queue } = batch;
   const { type, id: jobId, name, attempt, durationUs, delayMs, reason, error } = raw;
   const id = String(raw.number);
   const at = new Date(batch.at);
-  // Every field spelled out: this runs for each event, and spreading shared parts took ten times as long.
+  // Every field is written out: this runs for each event, and spreading shared parts took ten times as long.
   switch (type) {
     case 'added':
       return { id, type, queue, at, jobId, name };
@@ -178,7 +178,7 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
   }
 }
 
-/** Never throws: one event that cannot be read must not hold up those behind it. */
+/** Never throws: one unreadable event must not hold up later ones. */
 function parseProgress(text: string | null): unknown {
   if (text === null) return null;
   try {

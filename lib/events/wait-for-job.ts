@@ -1,10 +1,10 @@
 import { JobWait, type PreparedWait, type WaitVerbs } from './job-wait.js';
 import type { QueueEvents } from './queue-events.js';
 
-/** A wait of one request is often followed by that of the next: the subscription to a queue outlives the last wait by this. */
+/** How long the subscription to a queue outlives the last wait: often another request waits soon. */
 const LINGER_MS = 10_000;
 
-/** The subscription that all waits for jobs of one queue share. */
+/** The subscription shared by all waits for jobs of one queue. */
 interface Hold {
   waits: number;
   readonly leave: () => void;
@@ -12,7 +12,7 @@ interface Hold {
 }
 
 /**
- * Waits for jobs to end. `prepare` before the job is added, so that no event can come too early:
+ * Waits for jobs to end. Call `prepare` before the job is added, so that no event can come too early:
  *
  * @example
  * const wait = waiter.prepare('thumbnails', id);
@@ -33,7 +33,7 @@ export class JobWaiter {
     });
   }
 
-  /** Begins to listen for this job. `outcome` or `cancel` must follow. */
+  /** Starts listening for this job. `outcome` or `cancel` must follow. */
   prepare(queue: string, id: string): PreparedWait {
     const release = this.hold(queue);
     return new JobWait(this.engine, this.events, queue, id, release);
@@ -55,7 +55,7 @@ export class JobWaiter {
     };
   }
 
-  /** To no job in particular: none has an empty id, so being told costs nothing. */
+  /** For a job id that none has, so that no event is delivered. */
   private listen(queue: string): () => void {
     return this.events.reader.listen(queue, { jobId: '' }, () => {});
   }

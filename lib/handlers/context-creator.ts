@@ -6,7 +6,7 @@ import { Interception } from './interception.js';
 import type { QueueExecutionContext } from './queue-context.js';
 import type { Method } from './target.js';
 
-/** What `args` of a call are: the parameters of a handler without decorators. */
+/** The arguments of a call: the parameters of a handler without decorators. */
 export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];
 
 type Next = () => Promise<unknown>;
@@ -20,7 +20,7 @@ interface Param {
   readonly extractValue: (...given: unknown[]) => unknown;
 }
 
-/** Inner parts of the creator, the same in Nest 11 and 12. */
+/** Internal parts of the creator, the same in Nest 11 and 12. */
 interface Parts {
   guardsConsumer: {
     tryActivate(guards: unknown, args: CallArgs, instance: object, callback: Method, type: string): unknown;
@@ -41,14 +41,14 @@ interface Parts {
 
 type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
 
-/** What Nest's makers of enhancers know of an application. */
+/** What Nest's enhancer factories need of an application. */
 export function containerOf(modules: ModulesContainer, config: ApplicationConfig): Container {
   return { getModules: () => modules, applicationConfig: config } as unknown as Container;
 }
 
 /**
- * Nest's own machinery for calling a method through its enhancers, with a configuration of ours, and with what makes a handler
- * of jobs another thing than one of requests.
+ * Nest's own code for calling a method through its enhancers, with a configuration of ours and the differences between a handler
+ * of jobs and one of requests.
  */
 export function createContextCreator(
   modules: ModulesContainer,
@@ -58,7 +58,7 @@ export function createContextCreator(
   const parts = creator as unknown as Parts;
   const { guardsConsumer, interceptorsConsumer } = parts;
   const createPipesFn = parts.createPipesFn.bind(creator);
-  // The values of an Observable are progress, and Nest would wait for the last one only.
+  // The values of an Observable are progress, but Nest would only wait for the last one.
   parts.transformToResult = (result) => result;
   parts.guardsConsumer = {
     tryActivate: (guards, args, instance, callback, type) =>
@@ -67,7 +67,7 @@ export function createContextCreator(
   parts.interceptorsConsumer = {
     intercept: (interceptors, args, instance, callback, next, type) => {
       const [job, { handler }] = args;
-      // Its guards have taken their time.
+      // Guards may have taken long.
       if (job.aborted) throw job.aborted;
       if (interceptors.length === 0) {
         job.stage = undefined;
@@ -92,7 +92,7 @@ function arePiped(pipes: readonly unknown[], params: readonly Param[]): boolean 
   return pipes.length > 0 || params.some((param) => (param.pipes?.length ?? 0) > 0);
 }
 
-/** Nest waits for each parameter, whether there is something to wait for or not; that is most of what one costs. */
+/** Nest awaits each parameter even if it is not a promise, which is most of the cost of one. */
 function fillWithoutPipes(params: readonly Param[]): Fill | null {
   if (params.length === 0) return null;
   return (args, ...given) => {
@@ -100,7 +100,7 @@ function fillWithoutPipes(params: readonly Param[]): Fill | null {
     for (const { index, extractValue } of params) {
       const value = extractValue(...given);
       args[index] = value;
-      // What a decorator of the application answers may be a promise.
+      // A decorator of the application may return a promise.
       if (isThenable(value))
         (waits ??= []).push(Promise.resolve(value).then((settled) => void (args[index] = settled)));
     }
@@ -108,7 +108,7 @@ function fillWithoutPipes(params: readonly Param[]): Fill | null {
   };
 }
 
-/** Beside decorated parameters, a plain first one is the job and a plain second one the context, as where none is decorated. */
+/** With decorated parameters too, an undecorated first one is the job and an undecorated second one the context. */
 function withPlainParameters(fill: Fill | null, params: readonly Param[]): Fill | null {
   const plain = [0, 1].filter((index) => params.every((one) => one.index !== index));
   if (fill === null || plain.length === 0) return fill;
@@ -121,8 +121,8 @@ function withPlainParameters(fill: Fill | null, params: readonly Param[]): Fill 
 const standIns = new WeakMap<Method, Method>();
 
 /**
- * What Nest calls in place of the method: it looks the method up at each call, so that a test may replace it on the instance.
- * The metadata of the method are found on it, and contexts answer the method itself.
+ * The function that Nest calls instead of the method: it looks the method up at each call, so that a test can replace it on the
+ * instance. It carries the metadata of the method, and contexts return the method itself.
  */
 export function standInFor(method: Method, name: string): Method {
   let standIn = standIns.get(method);

@@ -18,25 +18,25 @@ import type { Job } from '../job/job.js';
 const OPTIONS = { guards: true, interceptors: true, filters: false } as const;
 const KINDS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
 
-/** The way to a method through what stands on it and on its class. */
+/** Calls a method through the enhancers on it and on its class. */
 export class Enhancers {
   private readonly creator: ExternalContextCreator;
   private readonly filters: FilterFinder;
   private readonly isGlobal: boolean;
 
-  /** @param config holds the global enhancers that take part. */
+  /** @param config has the global enhancers that apply. */
   constructor(
     private readonly modules: ModulesContainer,
     config: ApplicationConfig,
   ) {
     this.creator = createContextCreator(modules, config);
     this.filters = new FilterFinder(modules, config);
-    // Pipes have nothing to do where no parameter is decorated.
+    // Without decorated parameters there is nothing for pipes to do.
     const global = [config.getGlobalGuards(), config.getGlobalInterceptors(), config.getGlobalFilters()];
     this.isGlobal = global.some((kind) => kind.length > 0);
   }
 
-  /** Whether nothing stands between the job and the method. */
+  /** Whether the method has no enhancers. */
   isPlain(target: HandlerTarget): boolean {
     const { instance, method } = target;
     const places = [instance.constructor, methodOn(target)];
@@ -52,7 +52,7 @@ export class Enhancers {
     return argsLength === 0;
   }
 
-  /** What is wrong with what stands on it, as sentences. */
+  /** Mistakes in its enhancers, as sentences. */
   faultsOf(target: HandlerTarget): string[] {
     return enhancerFaults(this.modules, target);
   }
@@ -89,7 +89,7 @@ export class Enhancers {
 
 type ParamsFactory = NonNullable<Parameters<ExternalContextCreator['create']>[4]>;
 
-/** What the parameter decorators of the library take out of the job. */
+/** The values of the library's parameter decorators. */
 export const jobParams: ParamsFactory = {
   exchangeKeyForValue(type, property, [job]: [Job<any>]) {
     switch (type) {

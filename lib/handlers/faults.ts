@@ -21,7 +21,7 @@ const KINDS = [
 
 const NUMBERS: readonly number[] = Object.values(JOB_PARAMS);
 
-/** What is wrong with what stands on a handler: what Nest would leave out without a word. */
+/** Mistakes in the enhancers of a handler that Nest would silently ignore. */
 export function enhancerFaults(modules: ModulesContainer, target: HandlerTarget): string[] {
   const { instance, method, label, moduleKey } = target;
   const type = instance.constructor as Class;

@@ -16,7 +16,7 @@ type ErrorClass = abstract new (...args: any[]) => object;
 interface Filter {
   /** Its class, for sentences. */
   readonly name: string;
-  /** What `@Catch` names; empty for everything. */
+  /** The types of `@Catch`; empty for all. */
   readonly types: readonly ErrorClass[];
   readonly ask: (error: unknown, host: ArgumentsHost) => unknown;
 }
@@ -30,7 +30,7 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     super(containerOf(modules, config), config);
   }
 
-  /** In the order in which they are asked: those of the method, of its class, global ones; of each, the last given first. */
+  /** In the order in which they are tried: those of the method, of its class, global ones; of each, the last one first. */
   find(
     instance: object,
     standIn: Method,
@@ -49,7 +49,7 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     return found.toReversed();
   }
 
-  /** Says it once, however many jobs fail. */
+  /** Logs it once, however many jobs fail. */
   complain(filter: string, handler: string): void {
     const key = `${filter} of ${handler}`;
     if (this.complained.has(key)) return;
@@ -83,8 +83,8 @@ export class FilterFinder extends ExternalExceptionFilterContext {
 }
 
 /**
- * What filters may do to a failure: put another error in its place. They cannot make a success of it, for the job was not done.
- * Nest's own step would take whatever a filter returns for the result.
+ * Lets filters replace the error of a failure. They cannot turn it into a success, because the job was not done. Nest's own code would
+ * take the return value of a filter for the result.
  */
 export class FilterStep {
   constructor(
@@ -94,7 +94,7 @@ export class FilterStep {
     private readonly method: Method,
   ) {}
 
-  /** @param called what the call through the other enhancers answers. */
+  /** @param called the result of the call through the other enhancers. */
   around(called: Promise<unknown>, args: CallArgs): Promise<unknown> {
     return called.then(
       (result) =>
@@ -107,7 +107,7 @@ export class FilterStep {
     );
   }
 
-  /** Rejects with the error of the filter that catches it, or with itself. */
+  /** Rejects with the error of the filter that catches it, or with the original one. */
   private async replace(error: unknown, args: CallArgs): Promise<never> {
     const [job, { handler }] = args;
     const found = obeys(job, error)
@@ -117,7 +117,7 @@ export class FilterStep {
     let returned = await found.ask(error, newHost(args, this.type, this.method));
     if (isObservable(returned)) returned = await lastValueFrom(returned, { defaultValue: undefined });
     if (types.isNativeError(returned) || returned instanceof Error) throw returned;
-    // With nothing returned it has only looked on.
+    // A filter that returns nothing has not replaced the error.
     if (returned !== undefined) this.finder.complain(found.name, handler);
     throw error;
   }

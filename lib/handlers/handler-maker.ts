@@ -4,9 +4,9 @@ import { Enhancers } from './enhanced.js';
 import type { HandlerTarget } from './target.js';
 import { QueueExecutionContext } from './queue-context.js';
 
-/** Makes what a pool calls, once for a handler: the method itself, or the way to it through the enhancers. */
+/** Creates the function that a pool calls, once per handler: the method itself, or a call through the enhancers. */
 export class HandlerMaker {
-  /** What is wrong with what stands on the handlers made so far, as sentences. */
+  /** Mistakes in the enhancers of the handlers created so far, as sentences. */
   readonly faults: string[] = [];
   private readonly enhancers: Enhancers;
 
@@ -19,31 +19,31 @@ export class HandlerMaker {
     return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
   }
 
-  /** Adds what is wrong to the faults. */
+  /** Adds mistakes to the faults. */
   check(target: HandlerTarget): void {
     for (const fault of this.enhancers.faultsOf(target))
       if (!this.faults.includes(fault)) this.faults.push(fault);
   }
 
-  /** Calls the method and nothing else. */
+  /** Calls only the method. */
   direct({ instance, method, label }: HandlerTarget): Handler {
-    // What a test puts in its place before the start counts too: it is what will be called.
+    // A replacement by a test before the start counts too, because it is what will be called.
     const takesContext = (instance[method] as (...args: unknown[]) => unknown).length > 1;
     return takesContext ? directHandlerWithContext(instance, method, label) : directHandler(instance, method);
   }
 
-  /** Whether nothing stands between the job and the method. */
+  /** Whether the method has no enhancers. */
   isPlain(target: HandlerTarget): boolean {
     return this.enhancers.isPlain(target);
   }
 
-  /** Through the enhancers, whether there are any or not. */
+  /** Calls through the enhancers, even if there are none. */
   enhanced(target: HandlerTarget): Handler {
     return this.enhancers.handler(target);
   }
 }
 
-/** Calls the method and nothing else. It is looked up at each call, so that a test may replace it on the instance. */
+/** Calls only the method. It is looked up at each call, so that a test can replace it on the instance. */
 export function directHandler(instance: Record<string, any>, method: string): Handler {
   return (job) => instance[method](job);
 }

@@ -2,7 +2,7 @@ import { isObservable, Observable, type Subscriber } from 'rxjs';
 import { HandlerNotCalledError } from '../errors.js';
 import type { HandledJob } from '../worker/handler.js';
 
-/** One call of a method inside its interceptors, which may put it off, repeat it, or answer in its place. */
+/** One call of a method inside its interceptors, which may delay it, repeat it, or return a value without it. */
 export class Interception {
   private subscriber: Subscriber<unknown> | undefined;
 
@@ -13,7 +13,7 @@ export class Interception {
     private readonly method: () => Promise<unknown>,
   ) {}
 
-  /** The innermost step. An interceptor that tries again comes here again. */
+  /** The innermost step; an interceptor that retries calls it again. */
   call(): Promise<unknown> {
     const { job } = this;
     if (job.aborted) return this.end(job.aborted);
@@ -32,7 +32,7 @@ export class Interception {
     throw error;
   };
 
-  /** @param values what the outermost interceptor gives. */
+  /** @param values the Observable of the outermost interceptor. */
   watch(values: Observable<unknown>): Observable<unknown> {
     return new Observable((subscriber) => {
       this.subscriber = subscriber;
@@ -47,7 +47,7 @@ export class Interception {
           subscriber.error(isSilent ? this.returnedNothing(error) : error);
         },
         complete: () => {
-          // It would be a job that is completed without anybody having looked at it.
+          // Otherwise the job would be completed although its handler was never called.
           if (!said && this.job.stage === 'before') subscriber.error(new HandlerNotCalledError(this.handler));
           else subscriber.complete();
         },
@@ -59,14 +59,14 @@ export class Interception {
     return new HandlerNotCalledError(this.handler, 'returned no Observable', { cause });
   }
 
-  /** Past the interceptors: one that tries again for ever would do so with this error too, and nobody else had a turn. */
+  /** Bypasses the interceptors: one that retries forever would retry on this error too. */
   private end(error: Error): Promise<never> {
     this.subscriber?.error(error);
     return new Promise(() => {});
   }
 }
 
-/** What RxJS says of an interceptor that forgot to return; it names nobody. */
+/** The error of RxJS for an interceptor that forgot to return; it names no class. */
 function isNoStream(error: unknown): boolean {
   return error instanceof TypeError && error.message.includes('where a stream was expected');
 }

@@ -45,12 +45,12 @@ export class QueueExecutionContext<Data = unknown> {
     return this.job.queue;
   }
 
-  /** Which try this is, from 1. */
+  /** Which attempt this is, from 1. */
   get attempt(): number {
     return this.job.attempt;
   }
 
-  /** Aborted when the run should end early. */
+  /** Aborts if the run should end early. */
   get signal(): AbortSignal {
     return this.job.signal;
   }

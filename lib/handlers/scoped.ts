@@ -9,18 +9,18 @@ import type { HandlerTarget } from './target.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/** A method of a processor of which an instance is made for each job, or for each tenant. */
+/** A method of a processor that has an instance per job, or per tenant. */
 export interface ScopedTarget extends HandlerTarget {
   /** What Nest knows of the processor. */
   readonly wrapper: Wrapper;
   readonly className: string;
-  /** Looks like its instances, and was never constructed. */
+  /** Has the prototype of its instances, but was never constructed. */
   readonly instance: Record<string, any>;
 }
 
 /**
- * Makes an instance for each job, with all that it injects and the enhancers of the handler, and calls the handler on it. What
- * is durable is made once for each tenant that the `ContextIdStrategy` of the application tells apart.
+ * Creates an instance for each job, with its dependencies and the enhancers of the handler, and calls the handler on it. Durable
+ * instances are created once per tenant, as the `ContextIdStrategy` of the application decides.
  */
 export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handler {
   maker.check(target);
@@ -30,7 +30,7 @@ export function scopedHandler(maker: HandlerMaker, target: ScopedTarget): Handle
     job.stage = 'before';
     const contextId = trees.contextOf(job);
     const instance = await trees.instanceFor(job, contextId);
-    // It was told to stop while its instance was made.
+    // The run was aborted while its instance was created.
     if (job.aborted) throw job.aborted;
     job.stage = undefined;
     return callOn(instance, contextId)(job);
@@ -43,7 +43,7 @@ function callsOn(maker: HandlerMaker, target: ScopedTarget, trees: Trees): CallO
   const { wrapper, method, label, moduleKey } = target;
   const made = { method, label, moduleKey };
   if (maker.isPlain(target)) return (instance) => maker.direct({ ...made, instance });
-  // The enhancers of an instance that is shared are as durable as it is, or it would not be shared.
+  // The enhancers of a shared instance are as durable as it is; otherwise it would not be shared.
   const shared = new WeakMap<object, Handler>();
   return (instance, contextId) => {
     const known = shared.get(instance);
@@ -54,7 +54,7 @@ function callsOn(maker: HandlerMaker, target: ScopedTarget, trees: Trees): CallO
   };
 }
 
-/** The trees of dependencies of one processor. */
+/** The dependency trees of one processor. */
 class Trees {
   private readonly host: NonNullable<Wrapper['host']>;
   private readonly moduleRef: ModuleRef;
@@ -65,19 +65,19 @@ class Trees {
     const { wrapper } = target;
     this.host = wrapper.host!;
     this.moduleRef = this.host.getProviderByKey<ModuleRef>(ModuleRef).instance;
-    // One of our own: that of the module waits for loads which a provider may be waiting for itself.
+    // An injector of its own: that of the module waits for loads that a provider may be waiting for itself.
     this.injector = new Injector(injectorOptions(this.moduleRef));
     this.isDurable = wrapper.isDependencyTreeDurable();
   }
 
-  /** The context of the job. `ContextIdFactory.getByRequest(job)` answers it from now on, as it does for a request. */
+  /** The context of the job. From now on `ContextIdFactory.getByRequest(job)` returns it, as for a request. */
   contextOf(job: HandledJob): ContextId {
     try {
       const isNew = !(REQUEST_CONTEXT_ID in job);
       const contextId = ContextIdFactory.getByRequest(job);
       if (isNew) {
         Object.defineProperty(job, REQUEST_CONTEXT_ID, { value: contextId });
-        // An instance that many jobs share must not be given one of them.
+        // An instance that several jobs share must not get one of them.
         const request = this.isShared(contextId) ? contextId.payload : job;
         this.moduleRef.registerRequestByContextId(request, contextId);
       }
@@ -88,7 +88,7 @@ class Trees {
     }
   }
 
-  /** Whether the instance of this context is that of other jobs too. */
+  /** Whether other jobs share the instance of this context. */
   isShared(contextId: ContextId): boolean {
     return this.isDurable && contextId.getParent !== undefined;
   }
@@ -104,7 +104,7 @@ class Trees {
     }
   }
 
-  /** What the job fails with. A word of its own, such as `UnrecoverableError` or the reason of its signal, stays as it is. */
+  /** The error of the attempt. Errors with a meaning, such as `UnrecoverableError` or the reason of the signal, are kept. */
   private failure(job: HandledJob, what: string, error: unknown): unknown {
     const code = read(error, 'code');
     if (typeof code === 'string' && code.startsWith('GODWIT_')) return error;
@@ -112,7 +112,7 @@ class Trees {
   }
 }
 
-/** Those of the application, which may decorate the instances that Nest makes. */
+/** Options of the application that can decorate the instances that Nest creates. */
 function injectorOptions(moduleRef: ModuleRef): ConstructorParameters<typeof Injector>[0] {
   type Options = { contextOptions?: { instrument?: { instanceDecorator?: (instance: unknown) => unknown } } };
   const { container } = moduleRef as unknown as { container?: Options };

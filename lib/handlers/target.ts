@@ -1,6 +1,6 @@
 import type { ContextId } from '@nestjs/core';
 
-/** A method of an author. */
+/** A method of the application. */
 export type Method = (...args: any[]) => unknown;
 
 /** A method that handles jobs, on one instance of its class. */
@@ -9,14 +9,14 @@ export interface HandlerTarget {
   readonly method: string;
   /** `Class.method`, for messages. */
   readonly label: string;
-  /** Key of the module that provides it: where its enhancers are. */
+  /** Key of the module that provides it, which has its enhancers. */
   readonly moduleKey: string;
-  /** Where the instance was made for one context: that context, and the id of the provider it was made from. */
+  /** If the instance was created for one context: that context, and the id of its provider. */
   readonly contextId?: ContextId;
   readonly inquirerId?: string;
 }
 
-/** That of the class: decorators stand on it, whatever the instance has in its place. */
+/** The method of the class, which has the decorators, even if the instance has another one. */
 export function methodOn({ instance, method }: HandlerTarget): Method {
   return (Object.getPrototypeOf(instance) as Record<string, any>)[method];
 }

@@ -6,7 +6,7 @@ import { followStream, isObservable } from '../worker/stream.js';
 
 type Run = (job: HandledJob) => Promise<unknown>;
 
-/** A handler inside the hooks, the outermost first: put together once, so that a job costs its calls. Without hooks it is itself. */
+/** A handler inside its hooks, the outermost first. Composed once, so that a job costs only the calls; without hooks, the handler. */
 export function wrappedHandler(hooks: readonly WrapHook[], handler: Handler): Handler {
   if (hooks.length === 0) return handler;
   return hooks.reduceRight<Run>(
@@ -28,27 +28,27 @@ function around(hook: WrapHook, name: string, inner: Run): Run {
     try {
       await hook(job, next);
     } catch (error) {
-      // While the handler is at work the job is not free to be run again.
+      // While the handler runs, the job must not run again.
       await outcome?.catch(() => undefined);
       throw error;
     } finally {
       isOver = true;
     }
     if (outcome === undefined) throw new WrapHookError(name, 'next-not-called');
-    // What the hook has caught, or made of the result, does not change what the handler said.
+    // What the hook caught or returned does not change the outcome of the handler.
     const result = await outcome;
     if (isTwice) throw new WrapHookError(name, 'next-called-twice');
     return result;
   };
 }
 
-/** A hook need not look at what `next` answers: it is looked at here. */
+/** Handles rejections of `next()` that a hook ignores. */
 function handled(promise: Promise<unknown>): Promise<unknown> {
   promise.catch(() => undefined);
   return promise;
 }
 
-/** What a call of `next` that does not count answers. Why the one that did failed is not lost with it. */
+/** The result of a `next()` call that does not count. It keeps the error of the one that did. */
 async function refusal(name: string, outcome: Promise<unknown> | undefined): Promise<never> {
   if (outcome === undefined) throw new WrapHookError(name, 'next-called-late');
   const failure = await outcome.then(
@@ -58,11 +58,11 @@ async function refusal(name: string, outcome: Promise<unknown> | undefined): Pro
   throw new WrapHookError(name, 'next-called-twice', failure);
 }
 
-/** A promise of what the handler makes of the job, also of one that streams. The handler begins before this returns. */
+/** A promise of the handler's result, also for an Observable. The handler starts before this returns. */
 function outcomeOf(job: HandledJob, handler: Handler): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const follow = (value: unknown) => {
-      // Subscribed here, so that what the stream does sees what the hooks have set up.
+      // Subscribed here, so that the stream runs in the context that the hooks have set up.
       if (isObservable(value)) followStream(job, value, resolve, reject);
       else resolve(value);
     };

@@ -4,7 +4,7 @@ import type { DiscoveryService } from '@nestjs/core';
 export type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 export type Class = { readonly name: string; readonly prototype: object };
 
-/** The class behind a provider, also one made by a factory or given as a value, whatever that value is. */
+/** The class of a provider, also of one made by a factory or given as a value. */
 export function classOf(wrapper: Wrapper): Class | undefined {
   try {
     const instance: unknown = wrapper.instance;
@@ -19,7 +19,7 @@ export function classOf(wrapper: Wrapper): Class | undefined {
       ? type
       : undefined;
   } catch {
-    // A value that may not be looked at (a strict mock, a revoked proxy) is of no class.
+    // A value that cannot be inspected (a strict mock, a revoked proxy) has no class.
     return undefined;
   }
 }
@@ -29,14 +29,14 @@ export function moduleOf(wrapper: Wrapper): string {
   return wrapper.host?.name ?? 'a module without a name';
 }
 
-/** A method as one class of several declares it, each of which extends the next. */
+/** A method as declared by one class of an inheritance chain. */
 export interface Declared {
   /** `Class.method`. */
   readonly place: string;
   readonly method: unknown;
 }
 
-/** Where a class and those it extends declare a method of this name, the nearest first: it hides the others. */
+/** The declarations of a method in a class and its base classes, the nearest first; it hides the others. */
 export function declared(type: Class, name: string): Declared[] {
   return prototypesOf(type)
     .filter((prototype) => Object.hasOwn(prototype, name))
@@ -50,7 +50,7 @@ export function methodOf(prototype: object, name: string): unknown {
   return (prototype as Record<string, unknown>)[name];
 }
 
-/** Of the class and those it extends, the nearest first. */
+/** The class and its base classes, the nearest first. */
 export function prototypesOf(type: Class): object[] {
   const chain: object[] = [];
   for (

@@ -4,15 +4,15 @@ import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { Wrapper } from './classes.js';
 import type { FoundProcessor } from './processor.explorer.js';
 
-/** A provider that works until the drain is over. */
+/** A provider that is used until the drain is over. */
 export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isScoped' | 'wrapper'>;
 
 /**
- * Lets the drain begin before anything that a processor or a listener depends on is destroyed: Nest tears modules down from the
- * dependents to what they depend on, and a hook of our own, in a global module, would run last, with the database of
- * the application already closed. The own hook of whatever gets ours runs after the drain.
+ * Starts the drain before any dependency of a processor or listener is destroyed. Nest destroys modules from dependents to
+ * dependencies, and a hook in our global module would run last, after the application's database has been closed. So the hook is set on
+ * the providers themselves; their own hook runs after the drain.
  *
- * @param drain Never rejects; the first call starts it for all pools, all calls answer the same promise.
+ * @param drain Never rejects; the first call starts it for all pools, and all calls return the same promise.
  */
 export function drainBeforeDestroy(
   targets: readonly DrainTarget[],
@@ -29,7 +29,7 @@ export function drainBeforeDestroy(
     for (const injected of injectedOfSameModule(wrapper).filter(hasHook)) {
       hook(injected.instance, String(injected.name));
     }
-    // Nest calls no hooks of what is made for a job: its module stands in.
+    // Nest calls no hooks of instances created for a job, so their module gets the hook.
     if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
     else hook(instance, className);
   }
