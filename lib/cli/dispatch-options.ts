@@ -88,7 +88,7 @@ function batch(text: string): number {
   );
 }
 
-/** What the function answers; what it throws of the caller's making is said with the usage. */
+/** The result of the function; errors that the caller made are shown with the usage. */
 function checked<T>(read: () => T): T {
   try {
     return read();

@@ -8,12 +8,12 @@ import type { Output } from './output.js';
 import { Table } from './table.js';
 import type { LinkEvent } from '../contract/engine.js';
 
-/** A call that is not answered in this time is taken for a silent socket, whose connection is made anew. */
+/** If a call is not answered within this time, the connection counts as silent and is opened again. */
 const CALL_MS = 2_000;
 /** How long a call that is on its way, and then the connection, may take to end: together less than a second. */
 const END_MS = 300;
 
-/** Moves tasks until the signal; answers the exit code. */
+/** Moves tasks until the signal; returns the exit code. */
 export async function runDispatch(
   options: DispatchOptions,
   output: Output,
@@ -126,7 +126,7 @@ class LinkNews {
     private readonly back: () => void,
   ) {}
 
-  /** What the connection tells of itself. */
+  /** Logs events of the connection. */
   readonly heard = ({ state, error }: LinkEvent): void => {
     if (state === 'down') this.away(error);
     else if (!error) this.there();
@@ -152,13 +152,13 @@ class LinkNews {
   }
 }
 
-/** What Redis answers to a connection ends the command, or fails the next call: either says it in better words. */
+/** Errors of Redis on connecting end the command or fail the next call, and are reported there. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof GodwitError) return !isPassing(error);
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** Where a name has several addresses, Node's error of all of them has no message. */
+/** If a host has several addresses, Node's combined error has no message. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return error.message || (error as NodeJS.ErrnoException).code || error.name;

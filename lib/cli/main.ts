@@ -14,7 +14,7 @@ Options:
   --version    the version of this package
 `;
 
-/** Runs the command line; answers the exit code. */
+/** Runs the command line; returns the exit code. */
 export async function main(args: string[]): Promise<number> {
   const output = new Output();
   try {

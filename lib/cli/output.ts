@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** What may wait for a reader that has stalled; beyond it lines are dropped, since the work matters more than its table. */
+/** Maximum output that waits for a stalled reader; beyond it lines are dropped, because the work matters more than its table. */
 const MOST_WAITING = 1_048_576;
 
 /** The standard outputs of a command. A reader that has gone (`| head`) is no error. */
@@ -14,7 +14,7 @@ export class Output {
     out.on('error', () => {
       for (const listener of this.listeners) listener();
     });
-    // Nobody is left to be told.
+    // There is no reader any more.
     err.on('error', () => undefined);
   }
 

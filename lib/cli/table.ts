@@ -15,7 +15,7 @@ export interface Row {
 export class Table {
   private lines = 0;
 
-  /** The next line, with a header before it where it is time for one. */
+  /** The next line, preceded by a header if one is due. */
   line({ dispatched, delayed, ready, waitMs }: Row): string {
     const head = this.lines % LINES === 0 ? aligned(COLUMNS) : '';
     this.lines += 1;
@@ -27,7 +27,7 @@ function aligned(cells: readonly string[]): string {
   return `${cells.map((cell, i) => cell.padStart(WIDTHS[i]!)).join('  ')}\n`;
 }
 
-/** Whole seconds as they are, else one digit more: never 0 where there is a wait. */
+/** Whole seconds, or one decimal; never 0 if there is a wait. */
 function seconds(ms: number): string {
   return ms % 1000 === 0 ? String(ms / 1000) : (Math.ceil(ms / 100) / 10).toFixed(1);
 }

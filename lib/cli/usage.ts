@@ -1,4 +1,4 @@
-/** A command line that cannot be followed; the message says why. */
+/** An invalid command line; the message says why. */
 export class UsageError extends Error {
   constructor(
     message: string,

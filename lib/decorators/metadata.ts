@@ -16,34 +16,34 @@ const SCHEDULE_MARK = 'godwit:schedule';
 const LISTENER_MARK = 'godwit:listener';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
-/** What `@Processor` was given, unchecked, perhaps null: what is wrong with it is said at bootstrap, with all other faults. */
+/** Arguments of `@Processor`, unchecked: mistakes are reported at bootstrap, together with all others. */
 export interface ProcessorMark {
   readonly queues: unknown;
   readonly options: ProcessorOptions;
 }
 
-/** What one `@Handle` was given. */
+/** Arguments of one `@Handle`. */
 export interface HandlerMark {
   /** The job name, or null for the catch-all. Unchecked, like `ProcessorMark`. */
   readonly jobName: unknown;
   readonly definition?: AnyDefinition;
 }
 
-/** What one `@Schedule` was given, unchecked. */
+/** Argument of one `@Schedule`, unchecked. */
 export interface ScheduleMark {
   readonly given: unknown;
 }
 
-/** What one `@OnQueueEvent` was given, argument for argument, unchecked. */
+/** Arguments of one `@OnQueueEvent`, unchecked. */
 export interface ListenerMark {
   readonly given: readonly unknown[];
 }
 
 /** A `@Schedule` on something that cannot be a handler. */
 export interface MisplacedSchedule extends ScheduleMark {
-  /** Empty where it stands on the class. */
+  /** Empty if it is on the class. */
   readonly key: string;
-  /** What it stands on: `static`, `a getter or setter`. */
+  /** What it is on: `static`, `a getter or setter`. */
   readonly misplaced: string;
 }
 
@@ -63,10 +63,10 @@ export const QUEUE_ENGINE = 'godwit:engine';
  */
 export const JOB_REF: string = REQUEST;
 
-/** What `forRoot` was given, as it was given. */
+/** Token of the options of `forRoot`, unchecked. */
 export const ROOT_OPTIONS = 'godwit:root-options';
 
-/** What `forRoot` with a key was given. */
+/** Token of the options of `forRoot` with a key. */
 export function namedRootToken(key: unknown): string {
   return `${ROOT_OPTIONS}:${typeof key === 'string' ? key : show(key)}`;
 }
@@ -80,13 +80,13 @@ export function keyOfNamedRoot(token: unknown): string | undefined {
 /** The same after checking, with all defaults. */
 export const SETTINGS = 'godwit:settings';
 
-/** What stands in for the store, where something does (`godwit/testing`): a `Substitute`, or nothing at all. */
+/** Token of the `Substitute` that replaces the store, if there is one (`godwit/testing`). */
 export const SUBSTITUTE = 'godwit:substitute';
 
 /** Makes the running side of the process, at each start. */
 export const WORKFORCE = 'godwit:workforce';
 
-/** Makes the handle of a queue, or gives the one that was made before. */
+/** Token of the function that returns the handle of a queue; it creates each handle once. */
 export const QUEUE_HANDLES = 'godwit:queue-handles';
 
 /**
@@ -162,7 +162,7 @@ export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): vo
   Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
 }
 
-/** Those that the class itself says. */
+/** Those declared by the class itself. */
 export function readMisplacedSchedules(type: object): readonly MisplacedSchedule[] {
   return (
     (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
@@ -172,14 +172,14 @@ export function readMisplacedSchedules(type: object): readonly MisplacedSchedule
 /** Numbers of the parameter decorators. Pipes take that of the data for the body of a request, which it is to them. */
 export const JOB_PARAMS = { data: 3, job: 100, id: 101, attempt: 102, signal: 103 } as const;
 
-/** What a parameter decorator was given. */
+/** Arguments of a parameter decorator. */
 export interface ParamMark {
   readonly data?: unknown;
   readonly pipes?: readonly unknown[];
   readonly schema?: unknown;
 }
 
-/** Where Nest looks for the parameters of a method, so that `createParamDecorator` of the application can stand beside ours. */
+/** The metadata key where Nest looks for parameters of a method, so that decorators made with `createParamDecorator` work too. */
 export function markParam(
   type: object,
   method: string | symbol,
@@ -209,7 +209,7 @@ export function showHandle(mark: HandlerMark): string {
   return `@Handle(${typeof mark.jobName === 'string' ? `'${mark.jobName}'` : show(mark.jobName)})`;
 }
 
-/** A `@Schedule` as sentences call it: by its id, where it says one. */
+/** Name of a `@Schedule` in messages: its id, if it has one. */
 export function showSchedule({ given }: ScheduleMark): string {
   try {
     const { id } = given as { id?: unknown };

@@ -1,6 +1,6 @@
 import { BootstrapError } from '../errors.js';
 
-/** What a decorator stands on where it is no instance method with a plain name, as a phrase after "is"; null where it is one. */
+/** What a decorator is on, if not an instance method with a plain name, as a phrase after "is"; else null. */
 export function otherThanMethod(
   target: object,
   key: PropertyKey | undefined,
@@ -17,7 +17,7 @@ export function otherThanMethod(
 }
 
 /**
- * Refuses a decorator that stands on anything else.
+ * Refuses a decorator on anything else.
  *
  * @param mark the decorator as sentences call it.
  * @throws {BootstrapError}

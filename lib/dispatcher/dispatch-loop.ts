@@ -1,16 +1,16 @@
 import type { DispatchAnswer } from '../contract/task-verbs.js';
 
-/** What one dispatcher does, and how it takes it. */
+/** The calls and callbacks of one dispatcher. */
 export interface DispatchPlan {
   /** One attempt. */
   readonly dispatch: () => Promise<DispatchAnswer>;
-  /** Told what was moved; answers after how many ms to look again. */
+  /** Called with what was moved; returns the ms until the next look. */
   readonly answered: (answer: DispatchAnswer) => number;
-  /** Told what failed, and how often in a row; answers after how many ms to try again. What it throws ends the loop. */
+  /** Called with the error and the number of failures in a row; returns the ms until the next attempt. If it throws, the loop ends. */
   readonly failed: (error: unknown, tries: number) => number;
 }
 
-/** Moves, waits, and moves again, until it is stopped. One call at a time; a lost answer does no harm, since every task is moved once. */
+/** Moves tasks in a loop until it is stopped. One call at a time; a lost answer does no harm, because every task is moved once. */
 export class DispatchLoop {
   private stopped = false;
   private failures = 0;
@@ -18,7 +18,7 @@ export class DispatchLoop {
 
   constructor(private readonly plan: DispatchPlan) {}
 
-  /** Resolves once it was stopped, and rejects with what `failed` throws. */
+  /** Resolves when it was stopped; rejects with an error thrown by `failed`. */
   async run(): Promise<void> {
     while (!this.stopped) await this.pause(await this.look());
   }
@@ -28,13 +28,13 @@ export class DispatchLoop {
     this.endPause();
   }
 
-  /** Nothing is called any more; a call that is on its way still ends, and is still told. */
+  /** Makes no more calls; a running call still ends and is reported. */
   stop(): void {
     this.stopped = true;
     this.wake();
   }
 
-  /** Answers after how many ms to look again. */
+  /** Returns the ms until the next look. */
   private async look(): Promise<number> {
     let answer: DispatchAnswer;
     try {

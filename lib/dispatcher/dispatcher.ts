@@ -31,7 +31,7 @@ export type DispatcherStatus =
       readonly error: Error;
     };
 
-/** What a dispatcher needs of the engine. */
+/** The part of the engine that a dispatcher needs. */
 export interface DispatcherEngine {
   readonly tasks: TaskVerbs;
   now(): number;
@@ -133,7 +133,7 @@ export class Dispatcher {
   private failed(given: unknown, tries: number): number {
     const error = given instanceof Error ? given : new Error(String(given));
     const known = this.current.state === 'failing' ? this.current.error : undefined;
-    // The texts of one fault may differ from call to call, as those of a connection that is made anew do.
+    // The message of one fault may differ between calls, for example when the connection is opened again.
     if (kindOf(known) !== kindOf(error)) {
       this.logger.error(`dispatcher '${this.name}' moves nothing, and tries on: ${error.message}`);
     }

@@ -20,9 +20,9 @@ export interface QueueInfo {
   readonly oldestWaitingMs: number | null;
 }
 
-/** Queues that are asked about at once. */
+/** How many queues are queried at once. */
 const AT_ONCE = 50;
-/** Entries that are remembered as told of. */
+/** How many unreadable entries are remembered, so that each is logged once. */
 const MAX_TOLD = 1000;
 
 /**

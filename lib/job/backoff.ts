@@ -23,7 +23,7 @@ export interface ExponentialBackoff<Time> {
   readonly type: 'exponential';
   /** The first wait. */
   readonly delay: Time;
-  /** The longest wait; not below `delay`. @default '1h', or `delay` where that is longer */
+  /** The longest wait; not below `delay`. @default '1h', or `delay` if that is longer */
   readonly max?: Time;
   /** How many times longer each wait is, 1 to 100. @default 2 */
   readonly factor?: number;
@@ -136,7 +136,7 @@ function withJitter(wait: number, jitter: number | undefined, random: () => numb
   return jitter === undefined ? wait : Math.ceil(wait * (1 - jitter * random()));
 }
 
-/** Computed numbers come with fractions and without end: they are rounded and capped, where a typed one is refused. */
+/** Computed numbers can be fractional or infinite: they are rounded and capped, while configured ones are refused. */
 function ownDelay(backoff: BackoffFunction, attempt: number, error: unknown): number | Promise<number> {
   const wait = backoff(attempt, error);
   return isThenable(wait) ? Promise.resolve(wait).then(wholeDelay) : wholeDelay(wait);

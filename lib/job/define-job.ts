@@ -86,7 +86,7 @@ export function defineJob(queue: string, name: string, ...rest: [schema?: unknow
     : new DefinedJob(checkQueueName(queue), checkJobName(name), checkSchema(queue, name, rest[0]));
 }
 
-/** Frozen, and told from imitations by its private field: what it holds has been checked once. */
+/** Frozen, and recognised by its private field: its values have been checked. */
 class DefinedJob {
   #checked = true;
   declare readonly schema?: StandardSchemaV1;
@@ -130,7 +130,7 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
     const standard = (value as Partial<StandardSchemaV1>)['~standard'];
     return standard?.version === 1 && typeof standard.validate === 'function';
   } catch {
-    // A revoked proxy throws whatever is asked of it.
+    // A revoked proxy throws on every access.
     return false;
   }
 }

@@ -7,7 +7,7 @@ export type Duration = number | string;
 /** 10 years: longer is a slip of the pen, and would come near the numbers Lua cannot hold. */
 export const MAX_DURATION_MS = 315_576_000_000;
 
-/** What Node's timers can wait for; beyond it they fire at once. */
+/** The maximum delay of Node's timers; longer ones fire at once. */
 export const MAX_TIMER_MS = 2_147_483_647;
 
 const RULE = "a duration in ms or like '10s'";
@@ -27,7 +27,7 @@ export function parseDuration(value: unknown, path: string): number {
   return duration;
 }
 
-/** As `parseDuration`, but `undefined` where the value is no duration. */
+/** Like `parseDuration`, but `undefined` for an invalid value. */
 export function readDuration(value: unknown): number | undefined {
   if (typeof value === 'number') {
     // Adding 0 turns -0 into 0.
@@ -41,16 +41,16 @@ function readText(text: string): number | undefined {
   if (known !== undefined) return known;
   const duration = parseText(text);
   if (Number.isNaN(duration) || duration < 0 || duration > MAX_DURATION_MS) return undefined;
-  // Durations made from user input must not fill the memory.
+  // Durations made from user input must not fill the cache.
   if (memo.size >= MEMO_SIZE) memo.clear();
   memo.set(text, duration);
   return duration;
 }
 
-/** NaN where `ms` cannot read it; it throws for ''. */
+/** NaN if `ms` cannot parse it; `ms` throws for ''. */
 function parseText(text: string): number {
   if (text === '') return Number.NaN;
-  // The declared type leaves out that it may answer undefined.
+  // It may return undefined, which its declared type leaves out.
   const parsed: number | undefined = ms(text as ms.StringValue);
   return parsed === undefined ? Number.NaN : Math.round(parsed) + 0;
 }

@@ -1,4 +1,4 @@
-/** What the last character of a made id may be. */
+/** The possible last characters of a generated id. */
 export const LETTERS = [
   'A',
   'B',
@@ -30,7 +30,7 @@ export const LETTERS = [
 
 export type Letter = (typeof LETTERS)[number];
 
-/** Of a made id, in bytes. */
+/** Length of a generated id in bytes. */
 const LENGTH = 19;
 const FIRST = LETTERS[0].charCodeAt(0);
 

@@ -49,7 +49,7 @@ export function isPlainName(value: unknown, max: number): value is string {
 }
 
 const IDS_PER_MS = 36 ** 3;
-/** Random digits are drawn for so many milliseconds at once: what one job after a rest runs through should be short. */
+/** Random digits are drawn for this many milliseconds at once, to keep the path of a single job short. */
 const DRAWN = 64;
 /**
  * So many ids have the same letter, and those of the same millisecond beside them: jobs of one call are kept in one hash. What is
@@ -67,7 +67,7 @@ export const IDS_PER_LETTER = 50_000;
 export class IdGenerator {
   private lastMs = 0;
   private countInMs = -1;
-  /** Time and what is random. */
+  /** Time and random digits. */
   private start = startOf(0);
   /** With all of the count but its last digit. */
   private head = '';
@@ -76,7 +76,7 @@ export class IdGenerator {
   /** The last digit of the count with the letter. */
   private tails = tailsOf(this.letter);
 
-  /** Where the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
+  /** If the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
   next(nowMs: number): string {
     const ms = Math.floor(nowMs);
     if (ms > this.lastMs) {

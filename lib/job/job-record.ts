@@ -10,7 +10,7 @@ import { timeText } from './base36.js';
 /** The data of a job that has none: its handler gets undefined. No JSON text is empty. */
 export const NO_DATA = '';
 
-/** What a job brings along; everything else is its queue's. Fits `CheckedJobOptions`. */
+/** Options of a single job; all others are those of its queue. Compatible with `CheckedJobOptions`. */
 export interface RecordOptions {
   readonly attempts?: number;
   readonly backoff?: StoredBackoff;
@@ -30,7 +30,7 @@ export interface StoredJobOptions {
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
   readonly priority?: number;
-  /** When it may first run, ms since 1970; absent where that is when it was added. */
+  /** When it can first run, in ms since 1970; absent if that is when it was added. */
   readonly runnableAt?: number;
 }
 
@@ -39,7 +39,7 @@ export interface DecodedBody {
   /** Ms since 1970. */
   readonly createdAt: number;
   readonly options: StoredJobOptions;
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   readonly data: unknown;
 }
 
@@ -54,7 +54,7 @@ interface OptionsOnWire {
   d?: number;
 }
 
-/** What a job has that brings none along: the same object for all of them, so whoever meets it need not look into it. */
+/** The options of a job without options: one shared object, which can be recognised by identity. */
 export const NO_OPTIONS: RecordOptions & StoredJobOptions = Object.freeze({});
 
 let lastCreatedAt = -1;
@@ -92,7 +92,7 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
 
-/** Reads a body back; `null` where it is not one. Never throws. */
+/** Decodes a body; `null` if it is malformed. Never throws. */
 export function decodeBody(body: string): DecodedBody | null {
   const nameEnd = body.indexOf('\n');
   const timeEnd = body.indexOf('\n', nameEnd + 1);
@@ -111,7 +111,7 @@ export function decodeBody(body: string): DecodedBody | null {
   }
 }
 
-/** Base 36 between two places; -1 where it is no number, which `parseInt` would not tell. */
+/** A base 36 number between two positions; -1 if it is malformed, which `parseInt` would not report. */
 function decodeTime(body: string, from: number, end: number): number {
   if (from === end) return -1;
   let time = 0;

@@ -8,7 +8,7 @@ export type JobCounts = Readonly<Record<JobState, number>>;
 export interface JobMove {
   /** `null`: the job is not in the queue before. */
   readonly from: JobState | null;
-  /** The event that says it; `null` for moves that are not worth one. */
+  /** The event of the move; `null` if it has none. */
   readonly event:
     | 'added'
     | 'delayed'
@@ -23,11 +23,11 @@ export interface JobMove {
     | null;
   /** `null`: the job has left the queue. */
   readonly to: JobState | null;
-  /** What makes it happen. */
+  /** What causes it. */
   readonly when: string;
 }
 
-/** Every legal move; what is not here never happens. Diagrams and audits are made from this table. */
+/** Every legal move. Tests compare the scripts with this table. */
 export const JOB_MOVES: readonly JobMove[] = Object.freeze([
   { from: null, event: 'added', to: 'waiting', when: 'it is added' },
   { from: null, event: 'delayed', to: 'delayed', when: 'it is added with delay or runAt' },

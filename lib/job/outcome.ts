@@ -28,7 +28,7 @@ export interface FailureRecord {
   readonly reason?: DeadReason;
 }
 
-/** What the engine must know of a run to settle it and to say the event. */
+/** What the engine needs of a run to settle it and to write the event. */
 export interface SettledRun {
   readonly id: string;
   readonly name: string;
@@ -41,7 +41,7 @@ export interface SettledRun {
   readonly stalls?: number;
 }
 
-/** What a completed job leaves. */
+/** What is kept of a completed job. */
 export interface KeptResult {
   /** JSON of what the handler returned; undefined if it returned nothing, or if its result could not be stored. */
   readonly result: string | undefined;

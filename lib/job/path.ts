@@ -2,7 +2,7 @@ import { quoted } from './text.js';
 
 const MAX_KEY = 60;
 
-/** The place of a value, as errors call it. A function where many are checked: few are ever written. */
+/** The path of a value in errors; a function where many values are checked and few paths are needed. */
 export type Path = string | (() => string);
 
 export function pathText(path: Path): string {

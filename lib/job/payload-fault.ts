@@ -12,7 +12,7 @@ const TOO_DEEP = 'nested deeper than 1,000 levels';
  */
 const GIVE_UP_AT = 8;
 
-/** Counts what the encoded text must take at least. */
+/** Computes a lower bound for the size of the encoded text. */
 interface Budget {
   bytes: number;
   readonly max: number;
@@ -26,7 +26,7 @@ export class PayloadFault {
 
   constructor(
     public found: string,
-    /** Set where only the size is wrong: what the text would take at least. */
+    /** Set if only the size is wrong: a lower bound for the size of the text. */
     readonly minBytes?: number,
   ) {}
 
@@ -36,7 +36,7 @@ export class PayloadFault {
     return this;
   }
 
-  /** The whole path, at most ten steps of it where it is longer. */
+  /** The path, at most ten steps of it. */
   pathFrom(root: string): string {
     const steps = this.keys.toReversed().map(pathStep);
     return root + (steps.length > 10 ? `${steps.slice(0, 10).join('')}...` : steps.join(''));
@@ -58,7 +58,7 @@ export class PayloadFault {
   }
 }
 
-/** The first thing in the data that JSON would drop, change or fail at; `undefined` where there is none. */
+/** The first value in the data that JSON would drop, change or fail on; `undefined` if there is none. */
 export function findPayloadFault(data: unknown, maxBytes: number): PayloadFault | undefined {
   const budget = { bytes: 0, max: maxBytes * GIVE_UP_AT };
   const fault = walk(data, '', 1, budget);
@@ -134,7 +134,7 @@ function walkArray(value: readonly unknown[], depth: number, budget: Budget): Pa
   return undefined;
 }
 
-/** A value that says itself what it is in JSON. */
+/** A value with a `toJSON` method. */
 function walkReplaced(
   value: object,
   key: string | number,
@@ -154,7 +154,7 @@ function walkReplaced(
   return walkOnce(replaced, depth, budget);
 }
 
-/** What `toJSON` returned is not asked for its own `toJSON` again, as in `JSON.stringify`. */
+/** As in `JSON.stringify`, `toJSON` is not called again on the value that `toJSON` returned. */
 function walkOnce(value: unknown, depth: number, budget: Budget): PayloadFault | undefined {
   if (typeof value !== 'object' || value === null) return walk(value, '', depth, budget);
   if (Array.isArray(value)) return walkArray(value, depth, budget);

@@ -6,8 +6,8 @@ import { findPayloadFault } from './payload-fault.js';
 export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
 
 /**
- * The JSON text of a job's data. What JSON would silently drop or change is refused with its place; properties that are
- * `undefined` are left out, and values with a `toJSON` (Date, Buffer, own classes) are what it returns.
+ * The JSON text of a job's data. Values that JSON would silently drop or change are refused with their path; `undefined` properties are
+ * left out, and values with a `toJSON` (Date, Buffer, classes) are replaced by what it returns.
  *
  * @param path how errors call the data: `data`, `add().data`.
  * @param what how a size error calls it.
@@ -24,7 +24,7 @@ export function encodePayload(data: unknown, path: Path, maxBytes: number, what?
   return json;
 }
 
-/** Getters and `toJSON` are code of other people: they may throw, or answer something else when JSON asks again. */
+/** Getters and `toJSON` are user code: they may throw, or return something else when JSON calls them again. */
 function toJson(data: unknown, path: Path, maxBytes: number, what: string | undefined): string {
   let json: string | undefined;
   try {

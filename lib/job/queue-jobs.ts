@@ -1,11 +1,11 @@
 import type { AnyDefinition, InputOf, JobDefinition, ResultOf } from './define-job.js';
 
-/** The jobs of a queue of which nothing is said: any name, any data. */
+/** The jobs of a queue without types: any name, any data. */
 type AnyJobs = Readonly<Record<string, unknown>>;
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 type IsDefinition<T> = IsAny<T> extends true ? false : [T] extends [AnyDefinition] ? true : false;
-/** Nothing where the compiler knows no more than that it is a text. */
+/** `never` if the compiler only knows that the name is a string. */
 type KnownName<D> =
   D extends JobDefinition<any, any, any, infer Name> ? (string extends Name ? never : Name) : never;
 

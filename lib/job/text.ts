@@ -49,7 +49,7 @@ function hex(unit: number): string {
   return `U+${unit.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** A text in quotes, as a sentence or a line of the log may hold it: JSON leaves in line separators and what turns text round. */
+/** A text in quotes that is safe in a message or a log line: JSON does not escape line separators and direction marks. */
 export function quoted(text: string): string {
   return JSON.stringify(text).replace(
     /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,

@@ -1,4 +1,4 @@
-/** Whether it can be waited for, also where it is a promise of another realm or library. Throws what looking at it throws, as `await` does. */
+/** Whether it can be awaited, including promises of other realms or libraries. Throws if accessing `then` throws, as `await` does. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }

@@ -4,8 +4,8 @@ import { schemaPath, type JobDefinition } from './define-job.js';
 import { isThenable } from './thenable.js';
 
 /**
- * The data as the schema gives it back, with defaults and coercions applied; the data itself where there is no schema.
- * A promise only where the schema needs one.
+ * The output of the schema, with defaults and coercions applied; without a schema, the data itself. A promise only if the schema is
+ * asynchronous.
  *
  * @throws {SchemaViolationError} with every issue, by rejecting where it answers a promise.
  * @throws whatever code of the schema throws.

@@ -22,7 +22,7 @@ export interface QueueHealthOptions extends QueueHealthLimits {
   readonly degraded?: QueueHealthLimits;
 }
 
-/** In ms; what is not limited is missing. */
+/** In ms; absent limits do not apply. */
 export interface CheckedLimits {
   readonly maxWaiting?: number;
   readonly maxOldestMs?: number;
@@ -66,14 +66,14 @@ export function checkHealthOptions(options: QueueHealthOptions): CheckedHealthOp
   return { queues, timeoutMs, workers, down, degraded };
 }
 
-/** What is degraded is so before it is down. */
+/** The limits of `degraded` must be below those of `down`. */
 function refuseHigher(path: string, degraded: number | undefined, down: number | undefined): void {
   if (degraded === undefined || down === undefined || degraded < down) return;
   const field = path.slice(path.lastIndexOf('.') + 1);
   throw new InvalidOptionError(path, `lower than ${field}, beyond which it is down (${down})`, degraded);
 }
 
-/** Whether they are registered is known where they are asked for. */
+/** Checks only the form of the names; whether they are registered is checked by the indicator. */
 function readQueues(value: unknown, path: string): readonly string[] {
   const names = oneOrSeveral(value, path);
   if (names.length > 0 && names.every((name) => typeof name === 'string')) return names;

@@ -88,7 +88,7 @@ export class QueueHealthIndicator {
     );
   }
 
-  /** Where there is no queue to ask for, the list of workers shows whether Redis answers. */
+  /** Without queues, listing the workers shows whether Redis answers. */
   private async look(only: readonly string[] | undefined): Promise<readonly QueueInfo[]> {
     const infos = await this.inspector.queues(only);
     if (infos.length === 0) await this.inspector.workers();
@@ -104,7 +104,7 @@ export class QueueHealthIndicator {
     if (down.length > 0) return session.down({ reasons: [...down, ...degraded], queues });
     if (degraded.length === 0) return session.up({ queues });
     const data = { reasons: degraded, queues };
-    // Terminus 11 knows only up and down; both of these are answered with 200.
+    // Terminus 11 knows only up and down; `up` and `degraded` are both HTTP 200.
     return typeof session.degraded === 'function' ? session.degraded(data) : session.up(data);
   }
 }
@@ -137,7 +137,7 @@ interface Findings {
   readonly degraded: readonly string[];
 }
 
-/** What the workers of this process do for a queue. */
+/** State of the workers of this process for a queue. */
 interface QueueWorkers {
   readonly queue: string;
   readonly state: string;
@@ -152,7 +152,7 @@ function idleWorkers(workers: readonly QueueWorkers[]): string[] {
     );
 }
 
-/** Queues that are beyond a limit; each limit is said once, as down or as degraded. */
+/** Queues beyond a limit; each limit is reported once, as down or as degraded. */
 function beyondLimits(queues: readonly QueueInfo[], options: CheckedHealthOptions): Findings {
   const down = queues.flatMap((info) => beyond(info, options.down));
   const lower = (info: QueueInfo): CheckedLimits => ({

@@ -67,8 +67,8 @@ function hasHook({ instance }: Wrapper): boolean {
 const reader = new Injector();
 
 /**
- * What a provider injects of its own module, itself or through what it injects, that exists once: those are destroyed in the same
- * step of the shutdown, where Nest 11 keeps no order.
+ * The singleton dependencies of a provider within its own module, direct and indirect. They are destroyed in the same step of the
+ * shutdown, in which Nest 11 keeps no order.
  */
 function injectedOfSameModule(wrapper: Wrapper, seen = new Set<Wrapper>()): Wrapper[] {
   seen.add(wrapper);
@@ -81,7 +81,7 @@ function injectedOfSameModule(wrapper: Wrapper, seen = new Set<Wrapper>()): Wrap
 }
 
 function injectedBy(wrapper: Wrapper): (Wrapper | undefined)[] {
-  // Nest 11 has not looked at what is made for each request before the first of them.
+  // Nest 11 resolves request-scoped providers only at the first request.
   const constructed = wrapper.getCtorMetadata() ?? tokensOf(wrapper).map((token) => lookUp(wrapper, token));
   const properties = (wrapper.getPropertiesMetadata() ?? []).map((property) => property.wrapper);
   // There may be holes in it.

@@ -1,8 +1,8 @@
 import { listed, namedQueues } from '../../job/text.js';
 
 /**
- * Every sentence the discovery says about a wrong set-up: each names class and method, and what to do. All of them that
- * apply stand together in one `BootstrapError`.
+ * Every message of the discovery about a mistake: each names class and method, and says what to do. All that apply are reported in one
+ * `BootstrapError`.
  */
 export const faults = {
   controller: (className: string) =>
@@ -110,7 +110,7 @@ export const faults = {
     `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
 };
 
-/** What is fine, but perhaps not meant. */
+/** Valid, but perhaps not intended. */
 export const warnings = {
   listenerTwice: (className: string, modules: readonly string[]) =>
     `${className} listens to events and is provided ${count(modules.length)} (${listed(modules)}), ` +

@@ -19,7 +19,7 @@ export interface PlannedHandler extends HandlerEntry {
 /** How the method of a processor is called. */
 export type MakeHandler = (processor: FoundProcessor, method: string, label: string) => Handler;
 
-/** What one pool of this process is made from: all processors of the same queues together. */
+/** The plan of one pool of this process: all processors of the same queues. */
 export interface PoolPlan {
   /** How the queues take turns; with one of them it means nothing. */
   readonly order: 'strict' | 'weighted';
@@ -31,7 +31,7 @@ export interface PoolPlan {
 /** One of its queues. */
 export interface QueuePlan {
   readonly queue: string;
-  /** Its share of the slots beside that of the others; 1 where the order decides. */
+  /** Its weight; 1 if the order decides. */
   readonly weight: number;
   readonly handlers: readonly PlannedHandler[];
   /** The handler of that name, else the catch-all, else undefined. */
@@ -46,7 +46,7 @@ interface Members {
 }
 
 /**
- * Joins the processors of the same queues to one plan, and says everything that does not fit.
+ * Joins the processors of the same queues into one plan, and reports everything that does not fit.
  *
  * @param known Names of the registered queues.
  */
@@ -138,7 +138,7 @@ function planOf(pool: Members, found: string[]): PoolPlan {
   const concurrency = concurrencyOf(pool, found);
   const queues = group.queues.map(({ name, weight }) => {
     const handlers = pool.handlers.get(name) ?? [];
-    // Where no processor has any handler, that is said already.
+    // A processor without handlers has been reported already.
     if (handlers.length === 0 && pool.handlers.size > 0) {
       found.push(
         faults.noHandlerFor(
@@ -173,7 +173,7 @@ function queuePlan(
   return { queue, weight, handlers, find: (jobName) => named.get(jobName) ?? named.get(null) };
 }
 
-/** The answer of a check, or undefined with what it objects to added to the faults. */
+/** The result of a check; or undefined, with its mistakes added to the faults. */
 function attempt<T>(place: string, found: string[], check: () => T): T | undefined {
   try {
     return check();

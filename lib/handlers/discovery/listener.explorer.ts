@@ -6,10 +6,10 @@ import { classOf, declared, methodOf, moduleOf, type Class, type Wrapper } from 
 import type { DrainTarget } from './drain-hook.js';
 import { faults, warnings } from './faults.js';
 
-/** What one look at all providers and controllers brought. */
+/** The result of exploring all providers and controllers. */
 export interface ListenerExploration {
   readonly listeners: FoundListener[];
-  /** Of those, what they are methods of. */
+  /** The classes of those methods. */
   readonly providers: DrainTarget[];
   readonly faults: string[];
   readonly warnings: string[];

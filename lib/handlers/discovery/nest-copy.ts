@@ -7,8 +7,8 @@ import { DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/cor
 import { NestConflictError, type NestCopy } from '../../errors.js';
 
 /**
- * What discovery needs of Nest. Nest's own `DiscoveryModule` is not imported: under another copy of `@nestjs/core` than that of
- * the application it cannot be resolved, and all that would be said is that `ModulesContainer` is not available in it.
+ * The part of Nest that discovery needs. Nest's own `DiscoveryModule` is not imported: with another copy of `@nestjs/core` than that of
+ * the application it could not be resolved, and the error would only say that `ModulesContainer` is not available in it.
  */
 export const discoveryProviders: Provider[] = [
   MetadataScanner,
@@ -28,7 +28,7 @@ function ownCopy(): NestCopy {
   return { version: versionAt(path), path };
 }
 
-/** The copy that called: no provider of its own is known here, but its injector stands in the stack. */
+/** The copy that called. None of its providers is known here, but its injector is in the stack. */
 function callersCopy(stack = ''): NestCopy | undefined {
   const frame = /^ +at (?:.*? \()?(.*[\\/]@nestjs[\\/]core)[\\/]/m.exec(stack);
   if (frame === null) return undefined;

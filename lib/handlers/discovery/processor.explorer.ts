@@ -15,9 +15,9 @@ import { faults, warnings } from './faults.js';
 /** A processor as it was found: one instance, its mark and its marked methods. */
 export interface FoundProcessor {
   readonly className: string;
-  /** Where one is made for each job, something that looks like them and was never constructed. */
+  /** If instances are created per job: an object with their prototype that was never constructed. */
   readonly instance: Record<string, any>;
-  /** Whether an instance is made for each job, or for each tenant. */
+  /** Whether instances are created per job or per tenant. */
   readonly isScoped: boolean;
   /** What Nest knows of the provider. */
   readonly wrapper: Wrapper;
@@ -40,14 +40,14 @@ const HOOKS = [
   'onApplicationShutdown',
 ];
 
-/** What one look at all providers brought. */
+/** The result of exploring all providers. */
 export interface Exploration {
   readonly processors: FoundProcessor[];
   readonly faults: string[];
   readonly warnings: string[];
 }
 
-/** Finds the processors among the providers of all modules, and says what cannot be one. Starts nothing. */
+/** Finds the processors among the providers of all modules, and reports mistakes. Starts nothing. */
 @Injectable()
 export class ProcessorExplorer {
   constructor(
@@ -174,7 +174,7 @@ function showMarks({ marks: [handle], schedules: [schedule] }: Marks): string {
   return handle ? showHandle(handle) : showSchedule(schedule!);
 }
 
-/** Adds what stands on a static, a getter and the like, in the class or above it. */
+/** Adds decorators on statics, getters and the like, in the class or its base classes. */
 function misplacedIn(type: Class, misplaced: Set<string>): void {
   for (const { constructor } of prototypesOf(type)) {
     for (const mark of readMisplacedSchedules(constructor)) {

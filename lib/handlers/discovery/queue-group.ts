@@ -12,7 +12,7 @@ export interface QueueGroup {
 
 const MAX_WEIGHT = 1000;
 
-/** What `@Processor` was given as its queues, or undefined with what is wrong with it added to the faults. */
+/** The queues of `@Processor`; or undefined, with mistakes added to the faults. */
 export function readGroup(
   className: string,
   given: unknown,
@@ -32,7 +32,7 @@ export function readGroup(
       found.push(faults.weight(className, String(name), show(weight)));
   }
   if (found.length > before) return undefined;
-  // Beside no other a weight says nothing.
+  // The weight of a single queue has no meaning.
   const weightOf = (weight: unknown) => (queues.length > 1 ? ((weight as number | undefined) ?? 1) : 1);
   return {
     order: queues.length > 1 ? order : 'strict',
@@ -53,7 +53,7 @@ export function showGroup({ order, queues }: QueueGroup): string {
     : queues.map(({ name, weight }) => `'${name}' ${weight}`).join(' : ');
 }
 
-/** Names with their weights; undefined where the order decides. */
+/** Names with their weights; undefined if the order decides. */
 function entriesOf(given: unknown): {
   order: QueueGroup['order'];
   queues: readonly (readonly [unknown, unknown])[];

@@ -104,7 +104,7 @@ class Planner {
     }
   }
 
-  /** Its own fields apart from those of the rule; what is no object at all is for the rule to refuse. */
+  /** The fields that are not those of the rule; if it is not an object, the rule refuses it. */
   private split(given: unknown, label: string): Given | undefined {
     try {
       return readable(given, label, () => {
@@ -136,7 +136,7 @@ class Planner {
     return known;
   }
 
-  /** Of the jobs it makes: its own, or that of the handler where there is but one. */
+  /** Name of its jobs: its own, or that of the handler if it has exactly one. */
   private nameOf({ label, method }: Place, { name }: Given, said: string): string | undefined {
     if (typeof name === 'string') return name;
     if (name !== undefined) {
@@ -164,7 +164,7 @@ class Planner {
 
   private complain(label: string, error: unknown): void {
     const said = messageOf(error);
-    // Errors of options name the place themselves; here the fields of rule and template stand side by side.
+    // Errors of options name the path themselves; here the fields of rule and template are on one level.
     const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
   }

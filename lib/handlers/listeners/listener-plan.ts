@@ -34,11 +34,11 @@ export interface ListenerPlan {
   readonly concurrency: number;
 }
 
-/** Whether a registered queue tells events; undefined where nobody knows, as its options are refused. */
+/** Whether a registered queue writes events; undefined if its options are invalid. */
 type TellsEvents = (queue: string) => boolean | undefined;
 
 /**
- * Checks what the decorators were given, and says everything that is wrong with it.
+ * Checks the arguments of the decorators, and reports every mistake.
  *
  * @param known Names of the registered queues.
  */

@@ -34,7 +34,7 @@ export class Listener {
     this.backlog = new Backlog(limits.waiting);
   }
 
-  /** Events that wait, and those whose calls have not ended. */
+  /** Waiting events, and those whose calls have not ended. */
   get undone(): number {
     return this.backlog.size + this.running;
   }
@@ -49,7 +49,7 @@ export class Listener {
     return this.undone === 0 ? Promise.resolve() : new Promise((resolve) => this.idlers.push(resolve));
   }
 
-  /** Hears nothing more; what still waits for it is given up. */
+  /** Gets no more events; waiting ones are dropped. */
   stop(): void {
     const { undone } = this;
     while (this.backlog.take() !== undefined) this.leftOut += 1;
@@ -126,7 +126,7 @@ export class Listener {
   }
 }
 
-/** Undefined where the call is over. */
+/** Undefined if the call is over. */
 function outcomeOf(returned: unknown): Promise<unknown> | undefined {
   // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
   if (isThenable(returned)) return Promise.resolve(returned);
@@ -139,7 +139,7 @@ function describe({ type, jobId, queue }: QueueEvent): string {
     : `'${type}' of job ${quoted(jobId)} of queue '${queue}'`;
 }
 
-/** A line of bounded length: what is put in when it is full takes the place of the oldest. */
+/** A bounded queue: if it is full, a new entry replaces the oldest. */
 export class Backlog<T> {
   private items: T[] = [];
   private head = 0;
@@ -150,7 +150,7 @@ export class Backlog<T> {
     return this.items.length - this.head;
   }
 
-  /** Answers whether the oldest had to go for it. */
+  /** Returns whether the oldest entry was dropped. */
   put(item: T): boolean {
     const isFull = this.size >= this.max;
     if (isFull) this.take();
@@ -158,7 +158,7 @@ export class Backlog<T> {
     return isFull;
   }
 
-  /** The oldest; undefined when there is none. */
+  /** The oldest entry; undefined if there is none. */
   take(): T | undefined {
     const item = this.items[this.head];
     if (this.size > 0) this.head += 1;
