@@ -3,10 +3,10 @@ import { MAX_DURATION_MS, parseDuration } from '../job/duration.js';
 import { pathText, type Path } from '../job/path.js';
 import { fieldsOf, hasFields, unknownField } from '../job/fields.js';
 
-/** Told of every fault: it throws where the first one ends the call, or collects where all are wanted. */
+/** Called for every fault: throws if the first one ends the call, or collects all. */
 export type Report = (fault: GodwitError) => void;
 
-/** Reads one value: the checked value, or `undefined` after telling `report`. */
+/** Reads one value: returns the checked value, or `undefined` after calling `report`. */
 export type Rule<T> = (value: unknown, path: string, report: Report) => T | undefined;
 
 /** The first fault ends the call. */
@@ -15,7 +15,7 @@ export const refuse: Report = (fault) => {
 };
 
 /**
- * Runs a check to its end and answers all faults as sentences. The value is usable only where there are none.
+ * Runs a check to its end and returns all faults as sentences. The value is only usable if there are none.
  *
  * @example
  * const { value, faults } = collectFaults((report) => resolveModuleOptions(options, report));
@@ -57,7 +57,7 @@ export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
     words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
 }
 
-/** Makes a rule of a function that throws where the value is wrong. */
+/** Creates a rule from a function that throws for an invalid value. */
 export function rule<T>(read: (value: unknown, path: string) => T): Rule<T> {
   return (value, path, report) => {
     try {
@@ -80,14 +80,14 @@ export function field<As extends string, T>(as: As, checked: Rule<T>): Field<As,
   return { as, rule: checked };
 }
 
-/** What a shape reads: only what was given, under the checked names. */
+/** The result of a shape: only the fields that were given, under the checked names. */
 export type Shaped<Fields extends Record<string, Field<string, any>>> = {
   -readonly [K in keyof Fields as Fields[K]['as']]?: Fields[K] extends Field<string, infer T> ? T : never;
 };
 
 /**
- * An object with these fields and no others. The answer is a fresh object with known keys only, so that nothing named
- * `__proto__` or `constructor` can come through; `undefined` counts as not given.
+ * An object with these fields and no others. Returns a new object with known keys only, so that `__proto__` or `constructor` cannot come
+ * through; `undefined` counts as absent.
  */
 export function shape<Fields extends Record<string, Field<string, any>>>(
   fields: Fields,
@@ -137,13 +137,13 @@ export function copyFields(value: unknown, path: string, known: readonly string[
   return Object.fromEntries(readEntries(value, path, known, refuse)!);
 }
 
-/** The items of a list, or the one that was given without a list around it. */
+/** The items of a list, or a single item as a list. */
 export function oneOrSeveral(value: unknown, path: string): readonly unknown[] {
   return readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : [value]));
 }
 
 /**
- * What `read` answers. Fields of the caller may be code: a getter, or a proxy that was revoked.
+ * Returns what `read` returns. Fields of the caller may be code: a getter, or a revoked proxy.
  *
  * @throws {InvalidOptionError} where reading it throws.
  */

@@ -123,7 +123,7 @@ function checkMemory(options: Record<string, unknown>, path: string): MemoryConn
   return { memory, inProduction };
 }
 
-/** The options of ioredis 5 and 6; a record, so that the compiler says which one is missing here. */
+/** The options of ioredis 5 and 6; a record, so that the compiler reports a missing one. */
 const IOREDIS: Readonly<Record<keyof RedisOptions, true>> = {
   Connector: true,
   autoPipeliningIgnoredCommands: true,
@@ -340,7 +340,7 @@ function isRedisUrl(text: string): boolean {
   return /^rediss?:\/\//i.test(text) && URL.canParse(text) && /^(\/\d*)?$/.test(new URL(text).pathname);
 }
 
-/** Everything up to the last @ may be a user and password, also where the rest is no URL. */
+/** Everything up to the last @ may be a user and password, even if the rest is not a URL. */
 function withoutSecrets(value: unknown): unknown {
   return typeof value === 'string'
     ? value.replace(/^(\w+:\/\/)?.*@/s, '$1***@').replace(/\?.*/s, '?***')

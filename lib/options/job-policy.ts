@@ -2,7 +2,7 @@ import type { CheckedBackoff } from '../job/backoff.js';
 import { refuse, shape, type Report, type Rule } from './check.js';
 import { POLICY_FIELDS, type JobDefaults } from './job-options.js';
 
-/** `JobDefaults` after checking: milliseconds, only what was given. Options of one job fit it too. */
+/** `JobDefaults` after checking: milliseconds, only the fields that were given. Options of one job fit too. */
 export interface CheckedDefaults {
   readonly attempts?: number;
   readonly backoff?: CheckedBackoff;
@@ -11,7 +11,7 @@ export interface CheckedDefaults {
   readonly expiresInMs?: number;
 }
 
-/** What holds for one job when everything has been said. */
+/** The policy of one job, with all defaults. */
 export interface JobPolicy {
   readonly attempts: number;
   readonly backoff: CheckedBackoff;
@@ -22,7 +22,7 @@ export interface JobPolicy {
   readonly expiresInMs: number | undefined;
 }
 
-/** What holds where nobody says anything. */
+/** The defaults of Godwit. */
 export const DEFAULTS: JobPolicy = Object.freeze({
   attempts: 3,
   backoff: Object.freeze({ type: 'exponential', delay: 1_000, max: 3_600_000, jitter: 0.2 } as const),

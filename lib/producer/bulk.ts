@@ -78,7 +78,7 @@ export function naming(index: number, error: unknown): unknown {
   return error;
 }
 
-/** Jobs whose id an earlier one has. */
+/** Jobs with the id of an earlier one. */
 function repetitions(jobs: readonly MadeJob[]): ReadonlySet<MadeJob> {
   const repeated = new Set<MadeJob>();
   if (!jobs.some((job) => job.hasOwnId)) return repeated;

@@ -166,7 +166,7 @@ export class DeadJobs<Jobs = any> {
   }
 }
 
-/** Nothing given is no filter: `remove(job.id)` of something that is no job must not remove all. */
+/** `undefined` is not a filter: `remove(job.id)` with a wrong object must not remove all. */
 function choice(which: unknown, path: string): DeadMatch & { limit: number } {
   const { limit = MOST, ...match } = readFilter(which, path, refuse)!;
   return { ...match, limit };

@@ -5,21 +5,21 @@ import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 import { Lane, type AddTime } from './lane.js';
 
-/** Jobs that go in together or not at all where a caller asks for that; a script must not hold Redis for long. */
+/** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
-/** Jobs in one call where nobody asks for more: with a time each, so many take Redis some 2 ms. */
+/** Maximum number of jobs in other calls: as delayed jobs, they take Redis about 2 ms. */
 export const MAX_CALL_JOBS = 500;
-/** Bytes of jobs that go in together or not at all, well below what Redis takes from one client. */
+/** Maximum size of jobs that are stored atomically, well below the limit of Redis for one client. */
 export const MAX_ATOMIC_BYTES = 32 * 1024 * 1024;
-/** Bytes in one call of a bulk that is larger: each call that is answered shows that the line is alive. */
+/** Maximum size of one call of a larger bulk: each answer shows that the connection is alive. */
 export const MAX_BULK_BYTES = 4 * 1024 * 1024;
-/** Bytes in one call of single adds, so that no add waits for long behind the bytes of others. */
+/** Maximum size of one call of single adds, so that none waits long for the bytes of others. */
 const MAX_CALL_BYTES = 1024 * 1024;
-/** Calls on their way at once: while Redis works on one, the next is written. */
+/** How many calls are on their way at once: while Redis works on one, the next is written. */
 const LANES = 2;
 /**
- * So many adds of one tick do not wait for its end: while Redis works on these, the next are made and written. It is so behind a
- * single job too: else all others would go on waiting for the one call, and that one for the other.
+ * This many adds of one tick are sent before its end: while Redis works on them, the next are created and written. This also holds while a
+ * call with a single job is on its way; otherwise two groups of callers would take turns in waiting for each other.
  */
 const EARLY_JOBS = 50;
 const NOW = Promise.resolve();
@@ -37,13 +37,13 @@ interface Waiting {
 }
 
 /**
- * The way of added jobs to the store. Adds of one tick travel together, many of them in two calls; one that comes behind a single one
- * goes at once. Each call has the next number of its lane and is repeated with it until it is answered or its time is over, so that a
- * lost reply never makes a second job.
+ * Sends added jobs to the store. Adds of one tick are sent together, many of them in two calls; an add after a single one is sent at
+ * once. Each call has the next number of its lane and is repeated under it until it is answered or its time is over, so a lost reply
+ * never adds a second job.
  */
 export class Enqueuer {
   private readonly local: Batcher;
-  /** Apart, so that no add that need not waits for replicas. */
+  /** Separate, so that adds without `durability` never wait for replicas. */
   private readonly replicated: Batcher;
 
   constructor(engine: QueueEngine, queue: string, limits: AddLimits) {
@@ -55,7 +55,7 @@ export class Enqueuer {
     return this.batcherFor(job.replication).add(job);
   }
 
-  /** At most one call's worth, all or none; answers the ids that were already there. */
+  /** At most one call, all or none; resolves to the ids that were already there. */
   addAll(jobs: readonly MadeJob[]): Promise<ReadonlySet<string>> {
     let replication: Replication | null = null;
     for (const job of jobs) replication = strictest(replication, job.replication);
@@ -67,7 +67,7 @@ export class Enqueuer {
   }
 }
 
-/** Makes calls of what is added, and sends as many at a time as there are lanes. */
+/** Groups adds into calls, and sends one call per lane at a time. */
 class Batcher {
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
@@ -80,9 +80,9 @@ class Batcher {
   private isSingle = false;
   /** Of the adds of this tick. */
   private deadline = 0;
-  /** More wait than may. Adds of one tick are never refused: while it lasts, no answer can be heard. */
+  /** The buffer is full. Adds of one tick are never refused, because no answer can arrive within it. */
   private isFull = false;
-  /** Refuses what waits for too long while every lane is busy. */
+  /** Rejects adds that have waited too long while every lane is busy. */
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -116,7 +116,7 @@ class Batcher {
     }
   }
 
-  /** Whether the call is not to wait for what else is added in this tick. */
+  /** Whether the call is sent without waiting for further adds of this tick. */
   private isEarly(): boolean {
     const { length } = this.buffer;
     if (length === EARLY_JOBS) return this.underWay <= 1;
@@ -167,7 +167,7 @@ class Batcher {
     if (this.buffer.length > 0) this.schedule();
   }
 
-  /** What has waited here until its time was over has never been sent, so it can be said to be nowhere. */
+  /** Adds that waited here until their time was over have never been sent, so they are certainly not stored. */
   private refuseLate(): void {
     const now = performance.now();
     // They are in the order in which their time is over.
@@ -200,8 +200,8 @@ class Batcher {
   }
 
   /**
-   * What fits one call and asks for the same replication. A second job with an id waits until the call with the first has ended: on
-   * the other lane it could come before where that is made again.
+   * The jobs for the next call: as many as fit, with the same replication. A second job with an id waits until the call with the first
+   * one has ended; on the other lane it could overtake a repetition of that call.
    */
   private take(): Waiting[] {
     const { replication } = this.buffer[0]!.job;
@@ -211,7 +211,7 @@ class Batcher {
       bytes += job.body.length;
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
       if (isFull || !isSame(job.replication, replication)) break;
-      // Ids that were made here are never the same.
+      // Generated ids never collide.
       if (job.hasOwnId) {
         if (this.idsUnderWay.has(job.id)) break;
         this.idsUnderWay.add(job.id);

@@ -12,7 +12,7 @@ import { makeDefinedJob, makeJob, type JobRequest, type MadeJob } from './job-ma
 const ENTRY_FIELDS = ['name', 'data', 'options'];
 const ITEM_FIELDS = ['data', 'options'];
 
-/** Makes the jobs of one queue of what its handle was given. */
+/** Creates the jobs of one queue from the arguments of its handle. */
 export class JobFactory {
   constructor(
     private readonly options: ResolvedQueueOptions,

@@ -9,27 +9,27 @@ import type { Replication } from '../options/durability.js';
 import { checkJobOptions, type CheckedJobOptions, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
-/** What the caller wants added, before anything is checked. */
+/** The arguments of an add, unchecked. */
 export interface JobRequest {
   readonly name: string;
   readonly data: unknown;
   readonly options?: JobOptions | undefined;
 }
 
-/** A job as the store takes it, and what must be known of it before its `add` resolves. */
+/** A job as it is stored, and what its `add` needs. */
 export interface MadeJob extends EnqueueJob {
-  /** Whether the caller gave its id. Those that are made here are never the same. */
+  /** Whether the id is the caller's. Generated ids never collide. */
   readonly hasOwnId: boolean;
   /** Null: that the primary has it. */
   readonly replication: Replication | null;
-  /** As the caller wrote them, for those who look on. */
+  /** The options as the caller passed them, for observers. */
   readonly given?: object | undefined;
 }
 
 /**
  * Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored.
  *
- * @param json the data where it is encoded already.
+ * @param json the data, if it is encoded already.
  */
 export function makeJob(
   queue: ResolvedQueueOptions,
@@ -63,8 +63,8 @@ export function makeJob(
 }
 
 /**
- * The same for a definition: its schema is asked first. Where the schema takes undefined, as one with a default does, there may
- * be no data.
+ * The same for a definition: the data is validated first. It may be absent if the schema accepts undefined, as one with a default
+ * does.
  *
  * @throws {SchemaViolationError}
  */

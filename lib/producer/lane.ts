@@ -10,11 +10,11 @@ const SHORTEST_MS = 250;
 /** How long adds may take. */
 export interface AddTime {
   readonly timeoutMs: number;
-  /** Whether the caller asked for that time, so that no call may take longer. Else one goes on while its bytes move. */
+  /** Whether the user set that time, so that no call may take longer. The default is extended while bytes move. */
   readonly isBound: boolean;
 }
 
-/** One call, and what has become of it so far. */
+/** One call and its state. */
 interface Sending {
   readonly jobs: readonly EnqueueJob[];
   readonly deadline: number;
@@ -24,11 +24,11 @@ interface Sending {
   tries: number;
   /** Whether any try may have stored them. */
   applied: Applied;
-  /** Once they were stored, with fewer replicas than asked for. */
+  /** Set when they were stored with too few replicas. */
   shortage: NotReplicatedError | undefined;
 }
 
-/** Calls one after another under one name with rising numbers, by which the store knows a repetition. */
+/** Makes one call after another under one name, with rising numbers by which the store recognises repetitions. */
 export class Lane {
   private readonly name = randomBytes(6).toString('base64url');
   private seq = 0;
@@ -39,7 +39,7 @@ export class Lane {
     private readonly time: AddTime,
   ) {}
 
-  /** Answers the ids that were already there. The call is repeated until it is answered as it should be, or its time is over. */
+  /** Resolves to the ids that were already there. The call is repeated until it is answered or its time is over. */
   send(
     jobs: readonly EnqueueJob[],
     deadline: number,
@@ -95,7 +95,7 @@ export class Lane {
     if (error instanceof RedisUnavailableError && error.applied === 'unknown') sending.applied = 'unknown';
     const { deadline, shortage, applied, tries } = sending;
     const left = deadline - performance.now();
-    // That it was stored once says more than what became of the last repetition.
+    // That it was stored is more important than the outcome of the last repetition.
     const enough = shortage === undefined ? 0 : SHORTEST_MS;
     if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
     await pause(Math.min(repeatDelay(error, tries), left));

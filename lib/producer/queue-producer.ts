@@ -39,7 +39,7 @@ export class QueueProducer {
     options?: JobOptions,
   ): Promise<AddResult>;
   add(queue: string, name: string, data: unknown, options?: JobOptions): Promise<AddResult>;
-  // Of a definition the second argument is the data, else the name; nothing is made to tell them apart.
+  // With a definition the second argument is the data, else the name; no object is allocated to tell them apart.
   add(job: string | AnyDefinition, second: unknown, third: unknown, fourth?: JobOptions): Promise<AddResult> {
     try {
       if (!isDefinition(job)) return this.queueOf(job).add(second as string, third, fourth);

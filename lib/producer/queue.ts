@@ -35,7 +35,7 @@ export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
   readonly ready: Promise<void>;
-  /** `waitMs`: how long was asked for in all, where `timeoutMs` is what is left of it. */
+  /** `waitMs`: the whole wait that was asked for; `timeoutMs`: what is left of it. */
   outcome(
     timeoutMs: number,
     options: { readonly duplicate: boolean; readonly waitMs: number },
@@ -49,7 +49,7 @@ const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
 const DEFAULT_WAIT = '30s';
 const WAIT_OPTION_NAMES = [...JOB_OPTION_NAMES, 'waitTimeout'];
-/** How long the result of an awaited job is kept at least, for readers whose events were lost. */
+/** How long the result of an awaited job is kept at least, in case its event is lost. */
 const WAITED_RETENTION = 60_000;
 
 /**
@@ -112,7 +112,7 @@ export class Queue<Jobs = any> {
    * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
    */
   add<Job extends JobIn<Jobs>>(job: Job, data: InputIn<Jobs, Job>, options?: JobOptions): Promise<AddResult>;
-  // One promise, made where it is settled: an async function would make two more for every job.
+  // One promise, created where it is settled; an async function would create two more for every job.
   add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
     if (isDefinition(job)) return this.addDefined(job, data, options);
     try {
@@ -148,7 +148,7 @@ export class Queue<Jobs = any> {
    * Adds a job and waits for its end.
    *
    * @typeParam Result what the handler returns, for a job without a definition
-   * @returns what the handler returned, as JSON gives it back
+   * @returns the result of the handler, after a JSON round trip
    * @throws {JobFailedError} if it died, was removed or was cancelled
    * @throws {ResultNotKeptError} if it completed, but its result is not stored
    * @throws {JobNotFoundError} if it is gone and how it ended is not known
