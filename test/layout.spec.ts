@@ -87,7 +87,7 @@ describe('the rules of the layout', () => {
     ],
     [
       'lib/worker/a.ts',
-      "import { Logger } from '@nestjs/common'; import type { E } from '../contract/engine.js';",
+      "import { Log } from '../contract/log.js'; import type { E } from '../contract/engine.js';",
     ],
     ['lib/events/a.ts', "import { Subject } from 'rxjs'; import { once } from 'node:events';"],
     [

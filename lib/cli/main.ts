@@ -21,7 +21,7 @@ export async function main(args: string[]): Promise<number> {
     return await run(args, output);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    output.complain(`godwit: ${error.message}\n\n${error.usage.trimEnd()}`);
+    output.complain(`godwit: ${error.message}`, error.usage.trimEnd());
     return 2;
   }
 }

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { escaped } from '../errors/show.js';
 
 /** Maximum output that waits for a stalled reader; beyond it lines are dropped, because the work matters more than its table. */
 const MOST_WAITING = 1_048_576;
@@ -27,7 +28,8 @@ export class Output {
     if (this.out.writableLength < MOST_WAITING) this.out.write(text);
   }
 
-  complain(text: string): void {
-    this.err.write(`${text}\n`);
+  /** @param more lines of this program's own, such as the usage. */
+  complain(text: string, more?: string): void {
+    this.err.write(`${escaped(text)}\n${more === undefined ? '' : `\n${more}\n`}`);
   }
 }

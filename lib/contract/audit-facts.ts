@@ -1,3 +1,4 @@
+import { counted } from '../job/text.js';
 import type { AuditReport, Violation } from '../job/audit-report.js';
 import type { JobCounts } from '../job/job-state.js';
 
@@ -148,9 +149,13 @@ export class AuditFacts {
         );
       if (held === 0) continue;
       if (leaseAt === null)
-        yield about('no-lease', [active, 'workers'], `holds ${held} jobs without a lease`);
+        yield about('no-lease', [active, 'workers'], `holds ${counted(held, 'job')} without a lease`);
       if (!known && (leaseAt === null || leaseAt > now))
-        yield about('no-record', [active, `worker:${worker}`], `holds ${held} jobs and has no record`);
+        yield about(
+          'no-record',
+          [active, `worker:${worker}`],
+          `holds ${counted(held, 'job')} and has no record`,
+        );
     }
   }
 }

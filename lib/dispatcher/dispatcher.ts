@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { ReplaySubject, Subject, type Observable } from 'rxjs';
 import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import { retryDelay, within } from '../contract/retry.js';
@@ -63,7 +63,7 @@ export class Dispatcher {
   readonly moved$: Observable<DispatchedBatch>;
   /** The current `status`, and each change. Completes when the application stops. */
   readonly status$: Observable<DispatcherStatus>;
-  private readonly logger = new Logger('QueueDispatcher');
+  private readonly logger = new Log('QueueDispatcher');
   private readonly moved = new Subject<DispatchedBatch>();
   private readonly statuses = new ReplaySubject<DispatcherStatus>(1);
   private current: DispatcherStatus = { state: 'stopped' };

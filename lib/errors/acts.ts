@@ -1,5 +1,6 @@
 import { GodwitError } from './base.js';
 import { show } from './show.js';
+import { messageOf } from './thrown.js';
 
 /**
  * There is no job with this id, or no longer.
@@ -61,7 +62,7 @@ export class PartialBulkError<Result = unknown> extends GodwitError {
     cause: unknown,
   ) {
     super(
-      `addBulk stored the first ${results.length} of ${asked} jobs, then failed: ${(cause as Error).message}; ` +
+      `addBulk stored ${results.length} of ${asked} jobs, in order, then failed: ${messageOf(cause)}; ` +
         'add the others again, with ids of your own where one may be in already',
       { cause },
     );

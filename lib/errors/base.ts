@@ -1,3 +1,5 @@
+import { escaped } from './show.js';
+
 /**
  * Base of every error of this library. Catch it and switch on `code`, which also works if two copies of the library are loaded.
  *
@@ -13,8 +15,11 @@ export abstract class GodwitError extends Error {
   /** Stable, upper-case, starts with `GODWIT_`. */
   abstract readonly code: string;
 
+  /** @internal Whether the message is the caller's own, or is escaped already: it is kept as it is. */
+  protected static readonly keepsText: boolean = false;
+
   constructor(message: string, options?: { cause?: unknown }) {
-    super(message, options);
+    super(new.target.keepsText ? message : escaped(message), options);
     this.name = new.target.name;
   }
 }

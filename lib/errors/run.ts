@@ -41,6 +41,7 @@ export class JobAbortedError extends GodwitError {
  */
 export class UnrecoverableError extends GodwitError {
   readonly code = 'GODWIT_UNRECOVERABLE';
+  protected static override readonly keepsText = true;
 
   constructor(message = 'the handler says that another attempt cannot help', options?: { cause?: unknown }) {
     super(message, options);

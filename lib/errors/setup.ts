@@ -1,4 +1,5 @@
 import { GodwitError } from './base.js';
+import { escaped } from './show.js';
 
 /**
  * The queue is not registered.
@@ -65,14 +66,15 @@ export class MissingRootError extends GodwitError {
  */
 export class BootstrapError extends GodwitError {
   readonly code = 'GODWIT_BOOTSTRAP';
+  protected static override readonly keepsText = true;
+  /** One sentence for each mistake. */
+  readonly faults: readonly string[];
 
-  constructor(
-    /** One sentence for each mistake. */
-    readonly faults: readonly string[],
-  ) {
-    super(
-      `the queues cannot start, ${faults.length === 1 ? '1 fault' : `${faults.length} faults`}:\n${faults.map((fault) => ` - ${fault}`).join('\n')}`,
-    );
+  constructor(given: readonly string[]) {
+    const faults = given.map(escaped);
+    const number = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
+    super(`the queues cannot start, ${number}:\n${faults.map((fault) => ` - ${fault}`).join('\n')}`);
+    this.faults = faults;
   }
 }
 

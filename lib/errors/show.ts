@@ -27,14 +27,30 @@ function tryTo<T>(look: () => T): T | undefined {
   }
 }
 
-/** At most 120 characters of a text. Controls, line separators and bidi overrides could forge or hide text in a log line. */
+/** At most 120 characters of a text, as `escaped`. */
 export function oneLine(given: unknown): string {
   // What other people's code calls a message may be none.
   const text = typeof given === 'string' ? given : (tryTo(() => String(given)) ?? '');
-  const clean = (text.length > 120 ? `${text.slice(0, 117)}...` : text).replace(
-    // oxlint-disable-next-line no-control-regex
-    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  const clean = escaped(text.length > 120 ? `${text.slice(0, 117)}...` : text);
   return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;
+}
+
+/**
+ * A text for one line of a log, a terminal or an error message. What could forge a line, hide text or change the terminal becomes
+ * `\u001b`: control characters, line separators, characters that turn the direction of text, and lone surrogates. Every text that
+ * comes from outside goes through here: names, ids, messages of other errors, replies of Redis.
+ */
+export function escaped(text: string): string {
+  return text.replace(UNSAFE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+const UNSAFE =
+  // oxlint-disable-next-line no-control-regex
+  /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
+
+/** A stack as lines of a log: its message on one line, then its frames. */
+export function escapedStack(stack: string): string {
+  const first = stack.search(/\n\s+at /);
+  const [head, frames] = first < 0 ? [stack, ''] : [stack.slice(0, first), stack.slice(first + 1)];
+  return [head, ...(frames === '' ? [] : frames.split('\n'))].map(escaped).join('\n');
 }

@@ -12,18 +12,21 @@ export type Applied = 'no' | 'unknown';
 export class RedisUnavailableError extends GodwitError {
   readonly code = 'GODWIT_REDIS_UNAVAILABLE';
 
+  /** The call: `add`, `counts`. */
+  readonly verb: string;
+
   constructor(
-    /** The call: `add`, `counts`. */
-    readonly verb: string,
+    verb: string,
     /** Whether the call may have had its effect. */
     readonly applied: Applied,
     why: string,
     options?: { cause?: unknown },
   ) {
     super(
-      `${verb}: ${why}; ${applied === 'no' ? 'nothing was changed, the call can be made again' : 'whether it took effect is unknown, make it again with the same job id'}`,
+      `${callOf(verb)}: ${why}; ${applied === 'no' ? 'nothing was changed, the call can be made again' : 'whether it took effect is unknown, make it again with the same job id'}`,
       options,
     );
+    this.verb = callOf(verb);
   }
 }
 
@@ -36,9 +39,11 @@ export class RedisUnavailableError extends GodwitError {
 export class RedisRefusedError extends GodwitError {
   readonly code = 'GODWIT_REDIS_REFUSED';
 
+  /** The call: `add`, `counts`. */
+  readonly verb: string;
+
   constructor(
-    /** The call: `add`, `counts`. */
-    readonly verb: string,
+    verb: string,
     /** First word of the reply: `OOM`, `WRONGTYPE`, `NOPERM`, `MISCONF`, `READONLY`. */
     readonly reply: string,
     message: string,
@@ -48,7 +53,8 @@ export class RedisRefusedError extends GodwitError {
     advice = adviceFor(reply),
   ) {
     const effect = applied === 'no' ? 'nothing was changed' : 'whether it took effect is unknown';
-    super(`${verb}: Redis refused, ${effect}: ${message}${advice}`, options);
+    super(`${callOf(verb)}: Redis refused, ${effect}: ${message}${advice}`, options);
+    this.verb = callOf(verb);
   }
 }
 
@@ -136,13 +142,77 @@ export class NotRunningError extends GodwitError {
   readonly code = 'GODWIT_NOT_RUNNING';
   /** Nothing was changed. */
   readonly applied: Applied = 'no';
+  /** The call: `add`, `counts`. */
+  readonly verb: string;
 
-  constructor(
-    /** The call: `add`, `counts`. */
-    readonly verb: string,
-  ) {
-    super(`${verb}: the queues are stopped; nothing was changed`);
+  constructor(verb: string) {
+    super(`${callOf(verb)}: the queues are stopped; nothing was changed`);
+    this.verb = callOf(verb);
   }
+}
+
+/** What users call, or what the workers do, by the names that the engines have for their scripts and commands. */
+const CALLS: Readonly<Record<string, string>> = {
+  adopt: 'recover jobs',
+  anyOf: 'wake workers',
+  'audit-page': 'audit',
+  awaitBell: 'wait for jobs',
+  beat: 'renew a lease',
+  cancelled: 'addAndWait',
+  claim: 'claim jobs',
+  claimUpkeep: 'upkeep',
+  'dead-page': 'dead.list',
+  deadJobs: 'dead.list',
+  declare: 'register schedules',
+  due: 'run schedules',
+  'due-schedules': 'run schedules',
+  enqueue: 'add',
+  'enqueue-begin': 'add',
+  'enqueue-claimed': 'add',
+  'enqueue-end': 'add',
+  'enqueue-plain': 'add',
+  exchange: 'claim and settle jobs',
+  findSlots: 'find the nodes of the cluster',
+  fire: 'run schedules',
+  lastEvent: 'events',
+  list: 'inspector.workers',
+  'list-workers': 'inspector.workers',
+  look: 'look for jobs',
+  note: 'job.progress or job.log',
+  oldest: 'inspector.queues',
+  oldestWaitingMs: 'inspector.queues',
+  ofWorker: 'inspector.workers',
+  open: 'connect',
+  openEvents: 'events',
+  overdue: 'recover jobs',
+  overgrown: 'upkeep',
+  'pause-schedule': 'schedules.pause',
+  promote: 'start due jobs',
+  'promote-now': 'promote',
+  promoteNow: 'promote',
+  put: 'schedules.upsert',
+  'put-schedule': 'schedules.upsert',
+  readEvents: 'events',
+  recover: 'recover jobs',
+  register: 'register the process',
+  release: 'give jobs back',
+  'remove-schedule': 'schedules.remove',
+  removeDead: 'dead.remove',
+  renew: 'renew a lease',
+  'resume-schedule': 'schedules.resume',
+  'retry-dead': 'dead.retry',
+  retryDead: 'dead.retry',
+  ring: 'wake workers',
+  scheduled: 'register schedules',
+  schedules: 'schedules.list',
+  trim: 'upkeep',
+  unregister: 'register the process',
+  withdraw: 'register schedules',
+  workers: 'find the workers',
+};
+
+function callOf(verb: string): string {
+  return CALLS[verb] ?? verb;
 }
 
 function adviceFor(reply: string): string {

@@ -1,9 +1,9 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { EventType, QueueEventBatch, RawEvent } from '../contract/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { toQueueEvent, type QueueEvent } from './queue-event.js';
 
-const logger = new Logger('QueueEvents');
+const logger = new Log('QueueEvents');
 
 /** A listener to the events of one queue. */
 export interface Listener {

@@ -1,9 +1,9 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { Observable, type Observer, type Operator, type Subscription } from 'rxjs';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { isThenable } from '../job/thenable.js';
 
-const logger = new Logger('QueueEvents');
+const logger = new Log('QueueEvents');
 
 /**
  * An Observable whose subscribers cannot end the process.

@@ -1,5 +1,6 @@
 import { types } from 'node:util';
-import { Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
 import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external-exception-filter-context.js';
@@ -23,7 +24,7 @@ interface Filter {
 
 /** Finds the filters of a method, as Nest does. */
 export class FilterFinder extends ExternalExceptionFilterContext {
-  private readonly logger = new Logger('QueueModule');
+  private readonly logger = new Log('QueueModule');
   private readonly complained = new Set<string>();
 
   constructor(modules: ModulesContainer, config: ApplicationConfig) {

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
@@ -34,7 +34,7 @@ const MAX_TOLD = 1000;
  * @Get('workers') workers() { return this.inspector.workers(); }
  */
 export class QueueInspector {
-  private readonly logger = new Logger('QueueInspector');
+  private readonly logger = new Log('QueueInspector');
   private readonly told = new Set<string>();
 
   /** @internal */

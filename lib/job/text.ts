@@ -1,3 +1,5 @@
+import { escaped } from '../errors/show.js';
+
 /** Longest id or job name in UTF-8 bytes. */
 const MAX_BYTES = 255;
 
@@ -51,10 +53,12 @@ function hex(unit: number): string {
 
 /** A text in quotes that is safe in a message or a log line: JSON does not escape line separators and direction marks. */
 export function quoted(text: string): string {
-  return JSON.stringify(text).replace(
-    /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return escaped(JSON.stringify(text));
+}
+
+/** `1 job`, `2 jobs`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -1,7 +1,6 @@
 import {
   Global,
   Inject,
-  Logger,
   Module,
   Optional,
   type BeforeApplicationShutdown,
@@ -10,6 +9,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { DiscoveryService, ExternalContextCreator, ModulesContainer, ApplicationConfig } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
@@ -124,7 +124,7 @@ export class QueueCoreModule
     BeforeApplicationShutdown,
     OnApplicationShutdown
 {
-  private readonly logger = new Logger('QueueModule');
+  private readonly logger = new Log('QueueModule');
   private readonly embedded: EmbeddedQueues;
   private stopLogging = () => {};
 

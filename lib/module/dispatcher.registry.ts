@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Logger, type ModuleMetadata, type Provider } from '@nestjs/common';
+import { type ModuleMetadata, type Provider } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { getDispatcherToken } from '../decorators/metadata.js';
 import { Dispatcher, type DispatcherEngine } from '../dispatcher/dispatcher.js';
 import { isKeyOf } from '../engine/keys.js';
@@ -21,7 +22,7 @@ interface Registration {
  */
 export class DispatcherRegistry {
   readonly faults: string[] = [];
-  private readonly logger = new Logger('QueueModule');
+  private readonly logger = new Log('QueueModule');
   private readonly registered = new Map<string, Registration>();
 
   constructor(

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from '../contract/engine.js';
 import type { ProcessState } from '../contract/process-verbs.js';
@@ -45,7 +45,7 @@ export interface Workforce {
  * runtime.pause('email'); // in this process
  */
 export class QueueRuntime {
-  private readonly logger = new Logger('QueueModule');
+  private readonly logger = new Log('QueueModule');
   private readonly pools = new Map<string, Pool>();
   private readonly paused = new Set<string>();
   private workforce: Workforce | null = null;

@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../contract/log.js';
 import { addressOf, DEFAULT_CONNECTION, isMemory, type ConnectionOption } from '../options/connection.js';
 import type { QueueEngine } from '../contract/engine.js';
 
@@ -11,7 +11,7 @@ const LOOK_AFTER_MS = 3000;
  *
  * @returns takes the warning back if it has not been given yet.
  */
-export function warnWithoutShutdownHooks(logger: Logger): () => void {
+export function warnWithoutShutdownHooks(logger: Log): () => void {
   const timer = setTimeout(() => {
     if (process.listenerCount('SIGTERM') > 0) return;
     logger.warn(
@@ -26,7 +26,7 @@ export function warnWithoutShutdownHooks(logger: Logger): () => void {
 /** Which Redis each configuration uses, so that a connection that was left out or is incomplete is seen. */
 export function logAddresses(
   configs: readonly { readonly key: string; readonly connection: ConnectionOption }[],
-  logger: Logger,
+  logger: Log,
 ): void {
   for (const { key, connection } of configs) {
     if (isMemory(connection)) continue;
@@ -38,7 +38,7 @@ export function logAddresses(
 }
 
 /** One line when a connection is lost and one when it is back. */
-export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Logger): () => void {
+export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () => void {
   const down = new Set<string>();
   return engine.onLink(({ role, state, error, config }) => {
     const connection = `the ${role} connection to Redis${config ? ` of forRoot('${config}')` : ''}`;

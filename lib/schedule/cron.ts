@@ -40,6 +40,9 @@ function findFault(cron: string, tz: string): CronFault | undefined {
       rule: `a cron expression of 5 fields, or of 6 with seconds first (not of ${fields})`,
     };
   }
+  const outside = findOutside(cron);
+  if (outside !== undefined)
+    return { field: 'cron', rule: `a cron expression that can be read (${outside})` };
   try {
     if (nextCron(cron, tz, 0) !== null) return undefined;
     return { field: 'cron', rule: 'an expression that matches some date; this one never does' };
@@ -47,6 +50,31 @@ function findFault(cron: string, tz: string): CronFault | undefined {
     const why = (error as Error).message.replace(/^Cron\w+: /, '');
     return { field: 'cron', rule: `a cron expression that can be read (${why})` };
   }
+}
+
+/** The fields, from the last one: names and limits. */
+const FIELDS = [
+  ['day of week', 0, 7],
+  ['month', 1, 12],
+  ['day of month', 1, 31],
+  ['hour', 0, 23],
+  ['minute', 0, 59],
+  ['second', 0, 59],
+] as const;
+
+/** A number that its field does not have: croner counts days and months from 0, and names another one. */
+function findOutside(cron: string): string | undefined {
+  const fields = cron.trim().split(/\s+/).toReversed();
+  if (fields.length < 5) return undefined;
+  for (const [i, text] of fields.entries()) {
+    const [name, min, max] = FIELDS[i]!;
+    // Steps and the nth weekday of a month have limits of their own.
+    const wrong = text
+      .match(/(?<![/#\d])\d+/g)
+      ?.find((number) => Number(number) < min || Number(number) > max);
+    if (wrong !== undefined) return `${name} ${wrong} is not from ${min} to ${max}`;
+  }
+  return undefined;
 }
 
 /** The search ends with the year 9999. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { Declaration } from '../contract/declaration-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { PutSchedule } from '../contract/schedule-verbs.js';
@@ -65,7 +65,7 @@ export class Declarer {
 
 /** Keeps the declaration of one queue up to date. */
 class QueueDeclaration {
-  private readonly logger = new Logger('QueueModule');
+  private readonly logger = new Log('QueueModule');
   private readonly declaration: Declaration;
   private readonly renewMs: number;
   private readonly warned = new Set<string>();

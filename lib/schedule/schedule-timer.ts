@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { createHash } from 'node:crypto';
 import type { QueueEngine } from '../contract/engine.js';
 import type { FireAnswer, FireSchedule, StoredSchedule } from '../contract/schedule-verbs.js';
@@ -42,7 +42,7 @@ export class QueueScheduleTimer {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly logger: Logger,
+    private readonly logger: Log,
   ) {}
 
   hear(dueInMs: number | null): void {
@@ -254,7 +254,7 @@ const ROUND_MS = 2_000;
  */
 export class Scheduler {
   private readonly timers = new Map<string, QueueScheduleTimer>();
-  private readonly logger = new Logger('QueueScheduler');
+  private readonly logger = new Log('QueueScheduler');
   private timer: NodeJS.Timeout | undefined;
   private stopped = false;
 

@@ -1,3 +1,5 @@
+import { escaped } from '../errors/show.js';
+import { counted } from '../job/text.js';
 import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
 import { UnknownQueueError } from '../errors.js';
@@ -77,7 +79,7 @@ export class QueueHealthIndicator {
       infos = await withinTime(this.look(only), timeoutMs);
     } catch (error) {
       if (error instanceof UnknownQueueError) throw error;
-      const reasons = [`Redis does not answer: ${messageOf(error)}`, ...idle];
+      const reasons = [escaped(`Redis does not answer: ${messageOf(error)}`), ...idle];
       return this.health.check(key).down({ reasons, workers });
     }
     const beyond = beyondLimits(infos, checked);
@@ -172,7 +174,7 @@ function beyond(
 ): string[] {
   const found: string[] = [];
   if (isBeyond(counts.waiting, maxWaiting))
-    found.push(`${counts.waiting} jobs wait in queue '${name}', more than ${maxWaiting}`);
+    found.push(`queue '${name}' has ${counted(counts.waiting, 'waiting job')}, more than ${maxWaiting}`);
   if (isBeyond(oldestWaitingMs, maxOldestMs))
     found.push(
       `a job of queue '${name}' has waited for ${oldestWaitingMs} ms, longer than ${maxOldestMs} ms`,

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { ClaimedJob, ExchangeAnswer, QueueEngine } from '../contract/engine.js';
 import { MAX_DURATION_MS } from '../job/duration.js';
 import type { SettledRun } from '../job/outcome.js';
@@ -20,7 +20,7 @@ export class Hand implements RunVoice {
   private worker = newWorker();
   private seq = 0;
   private turn: Promise<unknown> = Promise.resolve();
-  private readonly logger = new Logger('QueueWorker');
+  private readonly logger = new Log('QueueWorker');
   private readonly ended = new WeakMap<Run, (ending: Ending) => void>();
   private readonly executor: WatchedExecutor;
 

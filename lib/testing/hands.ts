@@ -1,4 +1,4 @@
-import { quoted } from '../job/text.js';
+import { counted, quoted } from '../job/text.js';
 import { decodeBody } from '../job/job-record.js';
 import type { QueueRegistry } from '../module/queue.registry.js';
 import type { QueueRuntime } from '../module/queue.runtime.js';
@@ -151,7 +151,7 @@ export class Hands {
 
   private endless(what: string, limit: number, { queue, name, id }: JobRun): QueueTestingError {
     return new QueueTestingError(
-      `${what} has run more than ${limit} jobs and would not end; the last was ${quoted(name)} (${id}) of queue '${queue}'. ` +
+      `${what} has run more than ${counted(limit, 'job')} and would not end; the last was ${quoted(name)} (${id}) of queue '${queue}'. ` +
         'Handlers that add jobs without end? { limit } allows more',
     );
   }

@@ -1,11 +1,11 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { QueueScheduleTimer } from '../schedule/schedule-timer.js';
 import { promoteDue } from './promote-due.js';
 import type { TestBench } from './test-bench.js';
 
 /** Moves the clock from one moment at which something is due to the next. */
 export class TimeWalk {
-  private readonly logger = new Logger('QueueScheduler');
+  private readonly logger = new Log('QueueScheduler');
   private readonly lines = new Map<string, QueueScheduleTimer>();
 
   constructor(

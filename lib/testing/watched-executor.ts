@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { Executor } from '../worker/executor.js';
 import type { HandlerEntry } from '../worker/handler.js';
@@ -16,7 +16,7 @@ export class WatchedExecutor extends Executor {
   private readonly endings = new WeakMap<Run, Ending>();
 
   constructor(queue: ResolvedQueueOptions, ended: (run: Run, ending: Ending) => void) {
-    super(queue, (run) => ended(run, this.endingOf(run)), new Logger('QueueWorker'));
+    super(queue, (run) => ended(run, this.endingOf(run)), new Log('QueueWorker'));
   }
 
   protected override returned(run: Run, value: unknown, handler: HandlerEntry): void {

@@ -1,5 +1,5 @@
 import type { QueueEngine, QueueLook } from '../contract/engine.js';
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import { isPassing, pause, repeatDelay, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import type { Exchanger } from './exchanger.js';
@@ -35,7 +35,7 @@ export interface Sleeper {
 export class Doorbell {
   private readonly sleepers = new Map<string, Sleeper>();
   private listened: ReadonlySet<string> = new Set();
-  private readonly logger = new Logger('QueueWorker');
+  private readonly logger = new Log('QueueWorker');
   private restTimer: NodeJS.Timeout | undefined;
   /** The store could not keep an exchange when it was last asked to. */
   private refused = false;

@@ -1,10 +1,10 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { within } from '../contract/retry.js';
-import { quoted } from '../job/text.js';
+import { counted, quoted } from '../job/text.js';
 import type { DrainLimits, DrainReport } from './pool.js';
 import type { Exchanger } from './exchanger.js';
 import type { Run } from './run.js';
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../contract/log.js';
 
 /** How long the last words may take to reach the store; after that the lease tells the others. */
 const FAREWELL_MS = 3000;
@@ -15,7 +15,7 @@ export interface Drainable {
   readonly worker: string;
   readonly runs: Iterable<Run> & { readonly size: number };
   readonly exchanger: Exchanger;
-  readonly logger: Logger;
+  readonly logger: Log;
   /** Claims nothing more and gives back what has not started. */
   stopClaiming(): void;
   /** Gives back a job whose handler still runs; what that says later is not heard. */
@@ -47,7 +47,7 @@ export async function drainPool(
   if (released.length > 0) {
     const ids = released.slice(0, 20).map(quoted).join(', ');
     pool.logger.warn(
-      `queue '${pool.queue}': ${released.length} jobs still ran at the deadline and are given back: ${ids}`,
+      `queue '${pool.queue}': ${counted(released.length, 'job')} still running at the deadline, given back: ${ids}`,
     );
   }
   await within(FAREWELL_MS, pool.exchanger.idle());

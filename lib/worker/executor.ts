@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../contract/log.js';
 import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import type { KeptResult, Outcome } from '../job/outcome.js';
@@ -20,7 +20,7 @@ export class Executor {
   constructor(
     private readonly queue: ResolvedQueueOptions,
     private readonly ended: (run: Run) => void,
-    private readonly logger: Logger,
+    private readonly logger: Log,
   ) {}
 
   start(run: Run, handler: HandlerEntry): void {

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { isPassing } from '../contract/retry.js';
 
@@ -15,7 +15,7 @@ const CLAIM = 0.8;
  * it in small steps. Several at once would be harmless.
  */
 export class Janitor {
-  private readonly logger = new Logger('QueueWorker');
+  private readonly logger = new Log('QueueWorker');
   private timer: NodeJS.Timeout | undefined;
   private round: Promise<void> = Promise.resolve();
   private wake = () => {};

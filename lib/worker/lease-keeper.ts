@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { BeatAnswer, Heartbeat, QueueEngine } from '../contract/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
@@ -20,7 +20,7 @@ export interface Holder {
  */
 export class LeaseKeeper {
   private readonly holders = new Map<string, Holder>();
-  private readonly logger = new Logger('QueueWorker');
+  private readonly logger = new Log('QueueWorker');
   private readonly beatMs: number;
   private heartbeat: Heartbeat | null = null;
   private timer: NodeJS.Timeout | null = null;

@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { jobText } from './job-text.js';
 import type { Run } from './run.js';
@@ -9,7 +9,7 @@ export async function writeNote(
   worker: string,
   run: Run,
   what: { progress?: string; log?: string },
-  logger: Logger,
+  logger: Log,
 ): Promise<boolean> {
   const { queue, id, name, attempt } = run;
   try {

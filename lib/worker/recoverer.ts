@@ -1,6 +1,6 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { quoted } from '../job/text.js';
+import { counted, quoted } from '../job/text.js';
 
 /** Of which process a worker was, where that is known. */
 export type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
@@ -29,7 +29,7 @@ export class Recoverer {
   private readonly own = new Map<string, string>();
   /** While a lease is in doubt every exchange reports it as over; looking before the doubt can end is in vain. */
   private readonly notBefore = new Map<string, number>();
-  private readonly logger = new Logger('QueueWorker');
+  private readonly logger = new Log('QueueWorker');
   /** Two beats: where all leases end at once, by a step of the clock, one beat of a living worker may just have been missed. */
   private readonly doubtMs: number;
   private stopped = false;
@@ -110,10 +110,10 @@ export class Recoverer {
     const process = await this.processOf(worker).catch(() => null);
     const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
     const fate =
-      (dead > 0 ? `, ${dead} of them are dead as stalled` : '') +
-      (cancelled > 0 ? `; ${cancelled} that were cancelled have ended` : '');
+      (dead > 0 ? `, ${dead} of them dead as stalled` : '') +
+      (cancelled > 0 ? `; ${counted(cancelled, 'cancelled job')} ended` : '');
     this.logger.warn(
-      `queue '${queue}': worker ${worker}${place} went silent; ${count} jobs of it go back to the line${fate}`,
+      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} of it recovered${fate}`,
     );
   }
 }

@@ -1,4 +1,5 @@
-import { Logger } from '@nestjs/common';
+import { counted } from '../job/text.js';
+import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 
 /** The worker whose jobs are compared. */
@@ -21,7 +22,7 @@ export interface StraysSide {
  * changes what a worker holds, so right behind one, or while there is none, the two can be compared.
  */
 export class Strays {
-  private readonly logger = new Logger('QueueWorker');
+  private readonly logger = new Log('QueueWorker');
   private suspected: ReadonlySet<string> = new Set();
   private looking = false;
 
@@ -48,7 +49,7 @@ export class Strays {
     const { unknown, lost, buried } = await this.engine.adopt(queue, worker, this.side.known());
     if (buried.length > 0) {
       this.logger.error(
-        `queue '${queue}': ${buried.length} jobs had ids that cannot be read, written by hand; they are dead as corrupt: ` +
+        `queue '${queue}': ${counted(buried.length, 'job')} with an unreadable id, written by another program, dead as corrupt: ` +
           buried.slice(0, 20).join(', '),
       );
     }
@@ -63,8 +64,8 @@ export class Strays {
     if (found.length > 0) {
       await this.engine.release(queue, { worker, ids: found, leave: false });
       this.logger.warn(
-        `queue '${queue}': ${found.length} jobs this worker had done with were held by it again, as after a failover that ` +
-          'lost the last writes; they are back in line',
+        `queue '${queue}': ${counted(found.length, 'job')} held by this worker again after it had ended them, as after a ` +
+          'failover that lost the last writes; waiting again',
       );
     }
     if (strays.length > 0) this.side.exchanger.kick();

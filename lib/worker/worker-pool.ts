@@ -1,4 +1,5 @@
-import { Logger } from '@nestjs/common';
+import { counted } from '../job/text.js';
+import { Log } from '../contract/log.js';
 import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../contract/engine.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { RedisUnavailableError } from '../errors.js';
@@ -53,7 +54,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly concurrency: number;
   readonly runs = new LinkedSet<Run>();
   readonly exchanger: Exchanger;
-  readonly logger = new Logger('QueueWorker');
+  readonly logger = new Log('QueueWorker');
   private readonly claims = new Claims();
   private suspects = 0;
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
@@ -228,7 +229,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.seat.answered(0, 0);
     if (held > 0) {
       this.logger.warn(
-        `queue '${this.queue}': the lease ended, and with it the hold on ${held} jobs; others run them now`,
+        `queue '${this.queue}': the lease of this worker ended with ${counted(held, 'job')}; other workers run them now`,
       );
     }
     this.exchanger.kick();

@@ -160,12 +160,12 @@ describe('the health of the queues, over HTTP', () => {
     expect(await ask({ maxWaiting: 3, degraded: { maxWaiting: 2 } })).toMatchObject([
       200,
       degraded,
-      { status: state, reasons: ["3 jobs wait in queue 'work', more than 2"] },
+      { status: state, reasons: ["queue 'work' has 3 waiting jobs, more than 2"] },
     ]);
     expect(await ask({ maxWaiting: 2, degraded: { maxWaiting: 1 } })).toMatchObject([
       503,
       'error',
-      { status: 'down', reasons: ["3 jobs wait in queue 'work', more than 2"] },
+      { status: 'down', reasons: ["queue 'work' has 3 waiting jobs, more than 2"] },
     ]);
     const old = { degraded: { maxOldest: 1 } };
     await until(async () => (await ask(old))[2].reasons !== undefined, PATIENT);
@@ -174,7 +174,7 @@ describe('the health of the queues, over HTTP', () => {
     expect(await ask({ maxOldest: 1, degraded: { maxWaiting: 2 } })).toMatchObject([
       503,
       'error',
-      { reasons: [expect.stringContaining('has waited'), "3 jobs wait in queue 'work', more than 2"] },
+      { reasons: [expect.stringContaining('has waited'), "queue 'work' has 3 waiting jobs, more than 2"] },
     ]);
     expect(await ask({ queues: ['idle'], maxWaiting: 0, maxOldest: 0 })).toMatchObject([200, 'ok', {}]);
     expect(await ask({ maxWaiting: 3, maxOldest: '1d' })).toMatchObject([200, 'ok', {}]);

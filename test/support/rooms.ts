@@ -26,22 +26,22 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   errors: { lib: [], packages: [] },
   job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
   options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
-  /** What an engine is: its verbs, its records and its rules. */
-  contract: { lib: ['errors', 'job', 'options'], packages: ['node:*'] },
+  /** What an engine is: its verbs, its records and its rules; and the log, which escapes what comes from outside. */
+  contract: { lib: ['errors', 'job', 'options'], packages: ['node:*', '@nestjs/common:Logger'] },
   /** The engine on Redis. Nobody but the wiring imports it. */
   engine: { lib: STAGE, packages: ['ioredis', 'node:*'] },
   /** The engine without Redis: everything in the memory of one process. */
   memory: { lib: STAGE, packages: ['node:*'] },
   /** When schedules fire and what they make then, who makes it, and which process declares which schedules. */
-  schedule: { lib: STAGE, packages: ['croner', 'node:*', '@nestjs/common:Logger'] },
-  producer: { lib: [...STAGE, 'schedule'], packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
-  worker: { lib: STAGE, packages: [...SCHEMA, 'node:*', '@nestjs/common:Logger'] },
-  events: { lib: STAGE, packages: ['node:*', '@nestjs/common:Logger', 'rxjs'] },
-  inspect: { lib: STAGE, packages: ['@nestjs/common:Logger'] },
+  schedule: { lib: STAGE, packages: ['croner', 'node:*'] },
+  producer: { lib: [...STAGE, 'schedule'], packages: [...SCHEMA, 'node:*'] },
+  worker: { lib: STAGE, packages: [...SCHEMA, 'node:*'] },
+  events: { lib: STAGE, packages: ['node:*', 'rxjs'] },
+  inspect: { lib: STAGE, packages: [] },
   /** For queues of other programs: it knows only tasks. */
   dispatcher: {
     lib: [...STAGE, 'events/guarded-observable.ts'],
-    packages: ['@nestjs/common:Logger', 'rxjs'],
+    packages: ['rxjs'],
   },
   /** The command. It runs without Nest. */
   cli: {

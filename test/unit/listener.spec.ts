@@ -46,7 +46,7 @@ describe('a listener that does not keep up', () => {
     gate.open();
     await listener.idle();
     expect(heard).toEqual(['1', '8', '9', '10']);
-    expect(logged.slice(1)).toEqual(['Audit.added keeps up again; 6 events were left out for it']);
+    expect(logged.slice(1)).toEqual(['Audit.added keeps up again; 6 events left out for it']);
   });
 
   it('is not waited for longer than a call may take, and what it says later is still logged', async () => {

@@ -47,9 +47,19 @@ describe('a rule that is wrong is refused with a sentence', () => {
       'rule.cron must be a cron expression of 5 fields, or of 6 with seconds first (not of 1), got "@reboot" (string)',
     ],
     [
+      'a day that no month has',
+      { cron: '0 0 1,32 * *' },
+      'rule.cron must be a cron expression that can be read (day of month 32 is not from 1 to 31), got "0 0 1,32 * *" (string)',
+    ],
+    [
+      'a month that no year has',
+      { cron: '0 0 1 */2,13 *' },
+      'rule.cron must be a cron expression that can be read (month 13 is not from 1 to 12), got "0 0 1 */2,13 *" (string)',
+    ],
+    [
       'a minute that no hour has',
       { cron: '61 * * * *' },
-      'rule.cron must be a cron expression that can be read (Invalid value for minute: 61), got "61 * * * *" (string)',
+      'rule.cron must be a cron expression that can be read (minute 61 is not from 0 to 59), got "61 * * * *" (string)',
     ],
     [
       'a range that goes back',

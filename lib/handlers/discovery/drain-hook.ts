@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../../contract/log.js';
 import { Injector } from '@nestjs/core/injector/injector.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { Wrapper } from './classes.js';
@@ -17,7 +17,7 @@ export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isSco
 export function drainBeforeDestroy(
   targets: readonly DrainTarget[],
   drain: () => Promise<void>,
-  logger: Logger,
+  logger: Log,
 ): void {
   const hooked = new Set<object>();
   const hook = (instance: unknown, name: string) => {
@@ -39,7 +39,7 @@ interface Hooked {
   onModuleDestroy?: unknown;
 }
 
-function addHook(instance: Hooked, name: string, drain: () => Promise<void>, logger: Logger): void {
+function addHook(instance: Hooked, name: string, drain: () => Promise<void>, logger: Log): void {
   const own = instance.onModuleDestroy;
   const value = async () => {
     await drain();

@@ -1,8 +1,8 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../../contract/log.js';
 import { isObservable, lastValueFrom } from 'rxjs';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { QueueEvent } from '../../events/queue-event.js';
-import { quoted } from '../../job/text.js';
+import { counted, quoted } from '../../job/text.js';
 import { isThenable } from '../../job/thenable.js';
 import type { ListenerPlan } from './listener-plan.js';
 
@@ -28,7 +28,7 @@ export class Listener {
 
   constructor(
     readonly plan: ListenerPlan,
-    private readonly logger: Pick<Logger, 'warn' | 'error'>,
+    private readonly logger: Pick<Log, 'warn' | 'error'>,
     private readonly limits: ListenerLimits = LIMITS,
   ) {
     this.backlog = new Backlog(limits.waiting);
@@ -101,7 +101,9 @@ export class Listener {
       this.call(event);
     }
     if (this.leftOut > 0 && this.backlog.size === 0) {
-      this.logger.warn(`${this.plan.label} keeps up again; ${this.leftOut} events were left out for it`);
+      this.logger.warn(
+        `${this.plan.label} keeps up again; ${counted(this.leftOut, 'event')} left out for it`,
+      );
       this.leftOut = 0;
     }
     if (this.undone > 0) return;

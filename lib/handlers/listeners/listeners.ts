@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Log } from '../../contract/log.js';
 import type { Subscription } from 'rxjs';
 import type { EventType } from '../../contract/engine.js';
 import { within } from '../../contract/retry.js';
@@ -14,7 +14,7 @@ const FINISH_MS = 2_000;
  * subscribed, so there is no connection for events.
  */
 export class Listeners {
-  private readonly logger = new Logger('QueueListeners');
+  private readonly logger = new Log('QueueListeners');
   private readonly all: Listener[] = [];
   private readonly routes = new Map<string, Map<EventType, Listener[]>>();
   private subscription: Subscription | undefined;
