@@ -26,6 +26,14 @@ describe('the code on the pages', () => {
     expect(faults).toEqual([expect.stringMatching(/^X\.md:11 /)]);
   });
 
+  it('is valid where it is JSON', () => {
+    const blocks = pages.flatMap((page) =>
+      [...readPage(page).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, text]) => text!),
+    );
+    expect(blocks.length).toBeGreaterThan(1);
+    for (const text of blocks) expect(() => JSON.parse(text)).not.toThrow();
+  });
+
   it('of the tutorial passes its own test', { timeout: 60_000 }, async () => {
     const page = 'docs/tutorial.md';
     const { file, code } = blocksOf(page).find((block) => block.file?.endsWith('.spec.ts'))!;
