@@ -1,3 +1,5 @@
+// By name, since tests put clocks of their own in the place of the global timers.
+import { setTimeout as setRealTimeout } from 'node:timers';
 import { NotReplicatedError, RedisRefusedError, RedisUnavailableError } from '../errors.js';
 
 /** Answers that pass by themselves: loading, a script that runs too long, a failover, a slot on its way, a full disk. */
@@ -63,4 +65,17 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
   } finally {
     clearTimeout(timer);
   }
+}
+
+const LOOK_MS = { first: 5, most: 100 };
+
+/** Looks again and again whether something is so; resolves after a little more than a beat of such a lease whatever it is. */
+export async function untilSo(leaseMs: number, isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + leaseMs / 4 + 250;
+  for (
+    let ms = LOOK_MS.first;
+    !(await isSo()) && performance.now() < deadline;
+    ms = Math.min(ms * 2, LOOK_MS.most)
+  )
+    await new Promise((resolve) => setRealTimeout(resolve, ms));
 }

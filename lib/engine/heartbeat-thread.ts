@@ -83,7 +83,11 @@ async function beatOnce(
   [workers, record, active, cancels]: [string, string, string, string],
 ): Promise<void> {
   const { leaseMs, recordMs } = start;
-  const args = beat.encode({ workers, worker: record, active, cancels }, { worker, leaseMs, recordMs }, {});
+  const args = beat.encode(
+    { workers, worker: record, active, cancels },
+    { worker, leaseMs, recordMs, heard: '' },
+    {},
+  );
   try {
     const raw = await run(beat, args);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });

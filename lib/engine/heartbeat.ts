@@ -90,13 +90,13 @@ class ThreadHeartbeat implements Heartbeat {
   ) {
     thread.unref();
     thread.on('message', (message: FromThread) => {
-      if (message.kind === 'beat') plan.onBeat(message.queue, message.worker, message.answer);
-      else
-        tell({
-          role: 'heartbeat',
-          state: message.state,
-          ...(message.message && { error: new Error(message.message) }),
-        });
+      if (message.kind === 'beat') return plan.onBeat(message.queue, message.worker, message.answer);
+      if (message.state === 'up') plan.onReady();
+      tell({
+        role: 'heartbeat',
+        state: message.state,
+        ...(message.message && { error: new Error(message.message) }),
+      });
     });
     let failure = new Error('the heartbeat thread ended');
     thread.on('error', (error) => (failure = error));

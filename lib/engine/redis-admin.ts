@@ -8,6 +8,7 @@ import type { EngineSettings } from './wire/clients.js';
 import { CORRUPT } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
 import { readStats } from '../contract/stats.js';
+import { untilSo } from '../contract/retry.js';
 import { stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 import { cancel } from './scripts/cancel.js';
@@ -113,17 +114,37 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   pause(queue: string): Promise<boolean> {
-    return this.store.run(pause, this.store.keysOf(queue).fixed, {
-      pause: 1,
-      maxEvents: this.settings.limitsOf(queue).maxEvents,
+    const { maxEvents } = this.settings.limitsOf(queue);
+    return this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        pause,
+        keys.fixed,
+        { pause: 1, workers: workers.join('\n'), maxEvents },
+        {},
+        workers.map((worker) => keys.worker(worker)),
+      ),
+    );
+  }
+
+  pauseHeard(queue: string): Promise<void> {
+    const keys = this.store.keysOf(queue);
+    return untilSo(this.settings.leaseMs, async () => {
+      const live = [keys.fixed.workers, Math.floor(this.store.now()), '+inf', 'byscore'];
+      const workers = (await this.store.command('workers', 'zrange', live)) as string[];
+      const marks = workers.map((worker) =>
+        this.store.command('worker', 'hget', [keys.worker(worker), 'pause']),
+      );
+      return (await Promise.all(marks)).every((mark) => mark === null);
     });
   }
 
   resume(queue: string): Promise<boolean> {
+    const { maxEvents } = this.settings.limitsOf(queue);
     return this.store.run(pause, this.store.keysOf(queue).fixed, {
       pause: 0,
-      maxEvents: this.settings.limitsOf(queue).maxEvents,
-    });
+      workers: '',
+      maxEvents,
+    }) as Promise<boolean>;
   }
 
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {

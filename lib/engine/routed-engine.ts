@@ -114,9 +114,14 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
       void close();
       plan.onFailure(error);
     };
-    const opened = this.routes
-      .all()
-      .map((engine) => [engine, engine.openHeartbeat({ ...plan, onFailure })] as const);
+    const engines = this.routes.all();
+    const ready = new Set<QueueEngine>();
+    const opened = engines.map((engine) => {
+      const onReady = () => {
+        if (ready.add(engine).size === engines.length) plan.onReady();
+      };
+      return [engine, engine.openHeartbeat({ ...plan, onReady, onFailure })] as const;
+    });
     const byEngine = new Map(opened);
     all = opened.map(([, heartbeat]) => heartbeat).filter((heartbeat) => heartbeat !== null);
     if (all.length < opened.length) {

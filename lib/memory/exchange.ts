@@ -92,6 +92,7 @@ function answer(
     claimed: claimed.map(({ claim }) => claim),
     isCut,
     paused: queue.pausedAt !== null,
+    ...(queue.pausedAt !== null && { pauseMark: String(queue.pausedAt) }),
     dueInMs: queue.dueInMs,
     leaseInMs: queue.leaseOfAnotherInMs(worker.name),
     scheduleInMs: queue.scheduleInMs,

@@ -13,17 +13,23 @@ const RECOVER = 500;
 const OVERDUE = 100;
 
 /** One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. */
-export function beat(queue: MemoryQueue, name: string, leaseMs: number, recordMs: number): BeatAnswer {
+export function beat(
+  queue: MemoryQueue,
+  name: string,
+  { leaseMs, recordMs, heard }: { leaseMs: number; recordMs: number; heard: string },
+): BeatAnswer {
   const worker = queue.workers.get(name);
   const record = worker?.recordAt(queue.now);
   if (!worker || !record?.last) return { kind: 'unknown-worker' };
   if (worker.held.size > 0) worker.leaseAt = queue.now + leaseMs;
   worker.note({ until: queue.now + recordMs });
+  if (worker.record!.pause === heard) delete worker.record!.pause;
+  const { pause: pauseMark } = worker.record!;
   const cancels = new Map<string, string>();
   if (queue.marked > 0)
     for (const { id, cancel } of worker.held.values()) if (cancel !== null) cancels.set(id, cancel);
   const exchanges = record.last.seq + (record.beside?.seq ?? 0);
-  return { kind: 'alive', held: worker.held.size, exchanges, cancels };
+  return { kind: 'alive', held: worker.held.size, exchanges, cancels, ...(pauseMark && { pauseMark }) };
 }
 
 /** Leases that are over or nearly so, and those that lie further ahead than one lease can: the clock stepped back. */

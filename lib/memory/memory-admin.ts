@@ -1,3 +1,4 @@
+import { untilSo } from '../contract/retry.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
@@ -111,9 +112,23 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('pause', queue, (q, limits) => {
       if (q.pausedAt !== null) return false;
       q.pausedAt = q.now;
+      for (const worker of q.workers.values()) {
+        // Here a claim that finds a slot starts before anybody can pause: with one job nothing waits behind it.
+        if (worker.held.size > 1 && worker.record?.last) worker.record.pause = String(q.now);
+      }
       q.say([{ type: 'paused', id: '' }], limits);
       return true;
     });
+  }
+
+  pauseHeard(queue: string): Promise<void> {
+    return untilSo(this.verbs.leaseMs, () =>
+      this.verbs.on('pauseHeard', queue, (q) =>
+        [...q.workers.values()].every(
+          ({ leaseAt, record }) => leaseAt === null || leaseAt <= q.now || !record?.pause,
+        ),
+      ),
+    );
   }
 
   resume(queue: string): Promise<boolean> {

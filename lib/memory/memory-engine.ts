@@ -134,8 +134,9 @@ export class MemoryEngine implements QueueEngine {
     return this.verbs.on('exchange', queue, (q, limits) => exchange(q, call, limits, recordMs));
   }
 
-  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
-    return this.verbs.on('beat', queue, (q) => beat(q, worker, leaseMs, this.verbs.recordMs));
+  beat(queue: string, worker: string, leaseMs: number, heard = ''): Promise<BeatAnswer> {
+    const { recordMs } = this.verbs;
+    return this.verbs.on('beat', queue, (q) => beat(q, worker, { leaseMs, recordMs, heard }));
   }
 
   /** By a timer of this process. It is never null, so that nobody is warned of what cannot be otherwise here. */
@@ -143,6 +144,7 @@ export class MemoryEngine implements QueueEngine {
     const vouch = (queue: string, worker: string) => this.store.at(queue).vouch(worker, this.verbs.recordMs);
     const heartbeat = new MemoryHeartbeat(this, plan, vouch, (closed) => this.heartbeats.delete(closed));
     this.heartbeats.add(heartbeat);
+    plan.onReady();
     return heartbeat;
   }
 

@@ -18,6 +18,8 @@ export interface WorkerRecord {
   leaseMs: number | null;
   /** When a lease was first found over, and which one. */
   doubt: { readonly lease: number; readonly since: number } | null;
+  /** Of a pause that it has not said to know of. */
+  pause?: string;
   until: number;
 }
 

@@ -239,12 +239,15 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * From now on no process claims from this queue; what runs goes on. Answers whether this changed anything.
+   * From now on no process claims from this queue; jobs that run go on. Resolves once no live worker starts another job that it had
+   * claimed before, within a quarter of a lease. Answers whether this changed anything.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
-  pause(): Promise<boolean> {
-    return this.engine.admin.pause(this.name);
+  async pause(): Promise<boolean> {
+    const isNew = await this.engine.admin.pause(this.name);
+    await this.engine.admin.pauseHeard(this.name);
+    return isNew;
   }
 
   /**

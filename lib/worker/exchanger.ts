@@ -81,6 +81,8 @@ export class Exchanger {
   /** The one on its way, while it waits at the bell. */
   private atBell: ExchangeCall | null = null;
   private again = false;
+  /** The next exchange is made whatever there is to say. */
+  private mustAsk = false;
   /** An answer is being taken, behind which the next exchange goes out at once. */
   private hearing = false;
   private answeredAt = 0;
@@ -150,6 +152,12 @@ export class Exchanger {
       this.scheduled = false;
       this.exchange();
     });
+  }
+
+  /** An exchange soon, even where there is nothing to settle and nothing to claim: for what its answer tells. */
+  ask(): void {
+    this.mustAsk = true;
+    this.kick();
   }
 
   /** An exchange now, where none is on its way: something waits, and nothing else ends in this tick that could join it. */
@@ -255,11 +263,12 @@ export class Exchanger {
       want = 0;
       if (this.settled.length === 0) return;
     } else if (isBeside && !side.isWorthBeside(want)) return;
-    if (want === 0 && this.settled.length === 0) {
+    if (want === 0 && this.settled.length === 0 && !this.mustAsk) {
       side.nothingToAsk();
       return this.tellQuiet();
     }
     if (!isBeside && !side.holdsAny() && this.isStale()) this.renew();
+    this.mustAsk = false;
     const call = this.callFor(track, want, this.takeSettled());
     this.asks(track, call);
     this.send(track, call, 1);

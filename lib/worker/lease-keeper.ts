@@ -67,8 +67,7 @@ export class LeaseKeeper {
     this.open = false;
     this.record = null;
     this.holders.clear();
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
+    this.stopTimer();
     const { heartbeat } = this;
     this.heartbeat = null;
     await heartbeat?.close();
@@ -77,7 +76,10 @@ export class LeaseKeeper {
   private begin(): void {
     if (this.open) return;
     this.open = true;
+    // A thread takes a while to start, and a lease may be shorter: until its beats arrive the timer beats.
+    this.timer = setInterval(() => this.beatAll(), this.beatMs);
     this.heartbeat = this.engine.openHeartbeat({
+      onReady: () => this.stopTimer(),
       leaseMs: this.leaseMs,
       beatMs: this.beatMs,
       maxBlockMs: this.maxBlockMs,
@@ -88,13 +90,18 @@ export class LeaseKeeper {
   }
 
   private fallBack(why: string): void {
-    if (!this.open || this.timer) return;
+    if (!this.open) return;
     this.heartbeat = null;
     this.logger.warn(
       `${why}: leases are renewed by a timer, so a handler that blocks the event loop for ${this.leaseMs} ms loses its jobs`,
     );
-    this.timer = setInterval(() => this.beatAll(), this.beatMs);
+    this.timer ??= setInterval(() => this.beatAll(), this.beatMs);
     this.register();
+  }
+
+  private stopTimer(): void {
+    if (this.timer) clearInterval(this.timer);
+    this.timer = null;
   }
 
   private beatAll(): void {
@@ -107,7 +114,7 @@ export class LeaseKeeper {
         () => undefined,
       );
     }
-    this.register();
+    if (!this.heartbeat) this.register();
   }
 
   private beaten(queue: string, worker: string, answer: BeatAnswer): void {

@@ -57,6 +57,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly logger = new Log('QueueWorker');
   private readonly claims = new Claims();
   private suspects = 0;
+  /** Of the pause of the queue that is in force, as far as it is known here. */
+  private pauseMark = '';
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
@@ -201,9 +203,20 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
       this.parts.heard(this.queue, this.worker, answer);
       this.dueJobs.plan(answer.dueInMs);
+      this.hearPause(answer.pauseMark);
     }
     if (this.state !== 'running') this.releaseClaims();
     else if (asked > 0 && saturated && this.want() > 0) this.exchanger.kick();
+  }
+
+  /** Of a queue that is paused, no job starts that was claimed before, and the store is told so. */
+  private hearPause(mark = ''): void {
+    if (mark !== '') this.releaseClaims();
+    if (mark === this.pauseMark) return;
+    this.pauseMark = mark;
+    if (mark === '' || this.runs.size === 0) return;
+    // Where it fails, the next beat tells of the pause again.
+    this.parts.engine.beat(this.queue, this.worker, this.leaseMs, mark).catch(() => (this.pauseMark = ''));
   }
 
   /** A repetition may name jobs that are known here, where ids with line breaks were written by hand. */
@@ -275,6 +288,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       return;
     }
     if (answer.cancels.size > 0) this.cancel(answer.cancels);
+    // Only an exchange can tell what was claimed before the pause, and all of that.
+    if (answer.pauseMark !== undefined && answer.pauseMark !== this.pauseMark) this.exchanger.ask();
     if (!this.exchanger.busy && answer.exchanges === this.exchanger.answers) this.strays.compare(answer.held);
   }
 

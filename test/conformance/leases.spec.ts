@@ -192,8 +192,9 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await t.engine.adopt(QUEUE, WORKER, ['a', 'lost', 'lost too'])).toEqual({
         unknown: [{ id: 'b', body: job('b').body, failed: 1, stalls: 0 }],
         lost: ['lost', 'lost too'],
+        buried: [],
       });
-      expect(await t.engine.adopt(QUEUE, 'nobody', ['a'])).toEqual({ unknown: [], lost: ['a'] });
+      expect(await t.engine.adopt(QUEUE, 'nobody', ['a'])).toEqual({ buried: [], unknown: [], lost: ['a'] });
     });
   });
 

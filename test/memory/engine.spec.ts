@@ -51,6 +51,7 @@ const plan = (more: Partial<HeartbeatPlan> = {}): HeartbeatPlan => ({
   leaseMs: LEASE_MS,
   beatMs: 3_600_000,
   maxBlockMs: 60_000,
+  onReady: () => undefined,
   onBeat: () => {},
   onFailure: () => {},
   ...more,

@@ -88,6 +88,7 @@ function answer(
     claimed: claimedOf(model, ids),
     isCut: false,
     paused: model.pausedAt !== null,
+    ...(model.pausedAt !== null && { pauseMark: String(model.pausedAt) }),
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,
     leaseInMs: others[0] ? Math.max(0, Math.ceil(others[0][1] - model.now)) : null,

@@ -77,7 +77,8 @@ export function beat(model: QueueModel, worker: string, leaseMs: number): BeatAn
   record.until = model.now + model.limits.recordMs;
   const cancels = new Map([...model.cancels].filter(([id]) => held.has(id)));
   const exchanges = record.seq + (record.beside?.seq ?? 0);
-  return { kind: 'alive', held: held.size, exchanges, cancels };
+  const { pause: pauseMark } = record;
+  return { kind: 'alive', held: held.size, exchanges, cancels, ...(pauseMark && { pauseMark }) };
 }
 
 export function overdue(model: QueueModel, withinMs: number): { worker: string; endsInMs: number }[] {
@@ -361,6 +362,10 @@ export function promoteNow(model: QueueModel, id: string): 'promoted' | 'not-fou
 export function pause(model: QueueModel): boolean {
   if (model.pausedAt !== null) return false;
   model.pausedAt = model.now;
+  for (const worker of model.leases.keys()) {
+    const record = model.records.get(worker);
+    if (record?.seq !== undefined) record.pause = String(model.now);
+  }
   model.say([{ type: 'paused', id: '' }]);
   return true;
 }

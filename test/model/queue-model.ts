@@ -24,6 +24,7 @@ export interface WorkerRecord {
   /** The last exchange that went beside others. */
   beside?: { readonly seq: number; readonly gave: readonly string[]; readonly lost: readonly string[] };
   doubt?: string;
+  pause?: string;
   /** How long its leases are. */
   leaseMs?: number;
   until: number;
@@ -300,7 +301,7 @@ export class QueueModel {
     );
   }
 
-  private recordState({ seq, gave, lost, beside, doubt, leaseMs }: WorkerRecord): unknown {
+  private recordState({ seq, gave, lost, beside, doubt, leaseMs, pause }: WorkerRecord): unknown {
     const fields: [string, string][] = [];
     if (doubt !== undefined) fields.push(['doubt', doubt]);
     if (seq !== undefined)
@@ -310,6 +311,7 @@ export class QueueModel {
       fields.push(['seq2', String(beside.seq)]);
     }
     if (leaseMs !== undefined) fields.push(['lease', String(leaseMs)]);
+    if (pause !== undefined) fields.push(['pause', pause]);
     fields.sort(byFirst);
     return { hash: fields, until: roundUp(this.limits.recordMs) };
   }
@@ -361,6 +363,7 @@ function readRecord(fields: Map<string, string>, until: number): WorkerRecord {
   return {
     until,
     ...(doubt === undefined ? {} : { doubt }),
+    ...(fields.has('pause') ? { pause: fields.get('pause')! } : {}),
     ...(fields.has('lease') ? { leaseMs: Number(fields.get('lease')) } : {}),
     ...(fields.has('seq') ? { seq: Number(fields.get('seq')), gave: ids('gave'), lost: ids('lost') } : {}),
     ...(fields.has('seq2')

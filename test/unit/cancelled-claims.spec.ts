@@ -44,12 +44,13 @@ class FakeEngine {
 
   openHeartbeat(plan: HeartbeatPlan) {
     this.plan = plan;
+    plan.onReady();
     return { follow() {}, holds() {}, leave() {}, close: async () => undefined };
   }
 
   awaitBell = () => this.block.promise;
   interruptBell = () => this.block.open(null);
-  adopt = async () => ({ unknown: [], lost: [] });
+  adopt = async () => ({ unknown: [], lost: [], buried: [] });
   release = async () => ({ lost: [] });
   look = async () => [];
   now = () => Date.now();

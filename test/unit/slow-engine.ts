@@ -1,4 +1,10 @@
-import type { ExchangeAnswer, ExchangeCall, QueueEngine, RungClaim } from '#lib/contract/engine.js';
+import type {
+  ExchangeAnswer,
+  ExchangeCall,
+  HeartbeatPlan,
+  QueueEngine,
+  RungClaim,
+} from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';
@@ -49,7 +55,10 @@ export class SlowEngine {
     this.rings.push(queue);
   }
 
-  openHeartbeat = () => ({ follow() {}, holds() {}, leave() {}, close: async () => undefined });
+  openHeartbeat = ({ onReady }: HeartbeatPlan) => {
+    onReady();
+    return { follow() {}, holds() {}, leave() {}, close: async () => undefined };
+  };
   release = async () => ({ lost: [] });
   promote = async () => ({ promoted: 0, dueInMs: null });
   look = async () => [];

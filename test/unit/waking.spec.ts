@@ -1,5 +1,11 @@
 import { expect, it, vi } from 'vitest';
-import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import type {
+  ClaimedJob,
+  ExchangeAnswer,
+  ExchangeCall,
+  HeartbeatPlan,
+  QueueEngine,
+} from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Doorbell } from '#lib/worker/doorbell.js';
@@ -35,7 +41,10 @@ class SlowEngine {
     this.rings.push(queue);
   }
 
-  openHeartbeat = () => ({ follow() {}, holds() {}, leave() {}, close: async () => undefined });
+  openHeartbeat = ({ onReady }: HeartbeatPlan) => {
+    onReady();
+    return { follow() {}, holds() {}, leave() {}, close: async () => undefined };
+  };
   release = async () => ({ lost: [] });
   look = async () => [];
   now = () => Date.now();

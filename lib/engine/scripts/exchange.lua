@@ -1,4 +1,4 @@
---@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say, count, unreadable
+--@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say, count
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
 -- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
@@ -55,7 +55,7 @@ local function answer(lost, gave, ids, bodies, is_cut)
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
-  return { 'exchanged', now, is_cut and 1 or 0, paused and 1 or 0, due_in, lease_of_another,
+  return { 'exchanged', now, is_cut and 1 or 0, paused or '', due_in, lease_of_another,
     scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
@@ -171,7 +171,8 @@ if #ids > 0 then
         whole[#whole + 1] = ids[i]
         whole_bodies[#whole] = bodies[i]
       else
-        local id = readable_id(ids[i])
+        -- An id with a line break would read like two wherever it is listed.
+        local id = string.find(ids[i], '\n', 1, true) and 'unreadable-' .. redis.sha1hex(ids[i]) or ids[i]
         broken[#broken + 1] = id
         redis.call('HSET', hash_of(id), id, '')
         bury(id, arg_corrupt, now)

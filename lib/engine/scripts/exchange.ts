@@ -8,7 +8,7 @@ type Raw =
       'exchanged',
       number,
       number,
-      number,
+      string,
       number,
       number,
       number,
@@ -76,11 +76,11 @@ export const exchange = defineScript({
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
     const [, now, isCut, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
-    return {
-      kind: 'exchanged',
+    const answer = {
+      kind: 'exchanged' as const,
       now,
       isCut: isCut === 1,
-      paused: paused === 1,
+      paused: paused !== '',
       dueInMs: ms(due),
       leaseInMs: ms(lease),
       scheduleInMs: ms(schedule),
@@ -88,5 +88,6 @@ export const exchange = defineScript({
       lost,
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
+    return answer.paused ? { ...answer, pauseMark: paused } : answer;
   },
 });
