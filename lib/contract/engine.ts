@@ -90,6 +90,8 @@ export interface QueueEngine {
   lastEvent(queue: string): Promise<number>;
   /** Events after the given numbers, waiting at most `blockMs` for the first. */
   readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
+  /** Ends a running `readEvents` with what there is: other queues are to be read too. */
+  interruptEvents(): void;
   /** Opens and closes the connection that reads events; it exists only while somebody subscribes. */
   openEvents(): Promise<void>;
   closeEvents(): Promise<void>;

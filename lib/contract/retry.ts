@@ -20,6 +20,9 @@ const PASSING = new Set([
 /** What a blocking call may take beyond its time before its connection counts as silent. */
 export const BLOCK_MARGIN_MS = 2000;
 
+/** How long the end of a connection waits for what tidies up behind it and goes by itself in any case. */
+export const CLEANUP_MS = 200;
+
 /** Whether the same call may succeed when it is made again a little later. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof RedisUnavailableError || error instanceof NotReplicatedError) return true;

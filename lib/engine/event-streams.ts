@@ -1,24 +1,37 @@
+import { randomBytes } from 'node:crypto';
 import { NotRunningError } from '../errors.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { readEntry } from './codec/event-codec.js';
+import { privateBell } from './keys.js';
 import { ReadPerQueue } from './read-per-queue.js';
 import type { QueueLinks } from './wire/queue-links.js';
 import type { RedisStore } from './redis-store.js';
 import type { Value } from './script.js';
-import { BLOCK_MARGIN_MS } from '../contract/retry.js';
+import { BLOCK_MARGIN_MS, CLEANUP_MS, within } from '../contract/retry.js';
 
-/** Entries of one stream per read; an entry holds the events of one script call. */
-const ENTRIES = 100;
+/** Entries of one stream per read, at first and at most; an entry holds the events of one script call. */
+const ENTRIES = { first: 20, most: 100 };
+/** What one read may bring, going by the last one. */
+const READ_CHARS = 1024 * 1024;
+/** The own stream goes by itself when nobody ends a read by it any more. */
+const OWN_MS = 10_000;
 
 /** Reads the event streams of all subscribed queues, over connections that exist only while somebody subscribes. */
 export class EventStreams {
   private links: QueueLinks | null = null;
   private each: ReadPerQueue | null = null;
+  private entries = ENTRIES.first;
+  /** A stream that only this process writes to: an entry in it ends a read. */
+  private readonly own: string;
+  private interrupts = 0;
 
   constructor(
+    prefix: string,
     private readonly store: RedisStore,
     private readonly makeLinks: () => QueueLinks,
-  ) {}
+  ) {
+    this.own = privateBell(prefix, randomBytes(6).toString('hex'));
+  }
 
   async open(): Promise<void> {
     if (this.links) return;
@@ -37,6 +50,9 @@ export class EventStreams {
     const { links } = this;
     this.links = null;
     this.each = null;
+    const { commands } = this.store;
+    if (links && this.interrupts > 0 && commands.isUp)
+      await within(CLEANUP_MS, commands.send('close', 'unlink', [this.own], this.store.callMs));
     await links?.close();
   }
 
@@ -50,21 +66,50 @@ export class EventStreams {
     return this.each ? this.each.read(after, blockMs) : this.xread(after, blockMs);
   }
 
+  interrupt(): void {
+    if (this.each) return this.each.interrupt();
+    const { commands, callMs } = this.store;
+    // Each read begins behind the interrupts before it, so one that arrives first ends it all the same.
+    const id = `${++this.interrupts}-0`;
+    // Both may fail if Redis is away; then the read has ended too.
+    commands
+      .write('interruptEvents', 'xadd', [this.own, 'MAXLEN', 1, id, 'up', ''], callMs)
+      .catch(() => undefined);
+    commands.write('interruptEvents', 'pexpire', [this.own, OWN_MS], callMs).catch(() => undefined);
+  }
+
   private async xread(after: ReadonlyMap<string, number>, blockMs: number): Promise<QueueEventBatch[]> {
     const { links } = this;
     if (!links) throw new NotRunningError('readEvents');
     const queues = [...after.keys()];
     const keys = queues.map((queue) => this.store.keysOf(queue).fixed.events);
-    const args: Value[] = ['COUNT', ENTRIES, 'BLOCK', Math.max(1, blockMs), 'STREAMS', ...keys];
+    const own = this.each ? [] : [this.own];
+    const args: Value[] = ['COUNT', this.entries, 'BLOCK', Math.max(1, blockMs), 'STREAMS', ...keys, ...own];
     // Entry ids are `<number of the last event>-0`: everything after `n` lies above `n-0`.
     for (const queue of queues) args.push(`${after.get(queue)!}-0`);
+    if (own.length > 0) args.push(`${this.interrupts}-0`);
     const link = links.of(queues[0]!);
-    const reply = (await link.send('readEvents', 'xread', args, blockMs + BLOCK_MARGIN_MS)) as
-      [string, [string, string[]][]][] | null;
+    let reply: [string, [string, string[]][]][] | null;
+    try {
+      reply = await link.send('readEvents', 'xread', args, blockMs + BLOCK_MARGIN_MS);
+    } catch (error) {
+      // What could not be delivered is not asked for again at once.
+      this.entries = 1;
+      throw error;
+    }
     const batches: QueueEventBatch[] = [];
+    let chars = 0;
     for (const [key, entries] of reply ?? []) {
-      const queue = queues[keys.indexOf(key)]!;
-      for (const [entryId, fields] of entries) batches.push(readEntry(queue, entryId, fields));
+      const queue = queues[keys.indexOf(key)];
+      if (queue === undefined) continue;
+      for (const [entryId, fields] of entries) {
+        for (const field of fields) chars += field.length;
+        batches.push(readEntry(queue, entryId, fields));
+      }
+    }
+    if (batches.length > 0) {
+      const fitting = Math.floor((READ_CHARS * batches.length) / Math.max(1, chars) / queues.length);
+      this.entries = Math.max(1, Math.min(ENTRIES.most, this.entries * 4, fitting));
     }
     return batches;
   }

@@ -14,6 +14,7 @@ interface Read {
  */
 export class ReadPerQueue {
   private readonly reads = new Map<string, Read>();
+  private end = () => {};
 
   constructor(
     private readonly readOne: (
@@ -22,6 +23,11 @@ export class ReadPerQueue {
       blockMs: number,
     ) => Promise<readonly QueueEventBatch[]>,
   ) {}
+
+  /** Ends a running `read` with what there is. */
+  interrupt(): void {
+    this.end();
+  }
 
   /** Answers with what comes first. */
   async read(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
@@ -39,12 +45,18 @@ export class ReadPerQueue {
         resolve();
       }, blockMs);
     });
+    const ended = new Promise<void>((resolve) => {
+      this.end = () => {
+        isLate = true;
+        resolve();
+      };
+    });
     try {
       for (;;) {
         const news = this.collect(after, blockMs, begun);
         if (news.length > 0 || isLate || (begun.length > 0 && begun.every(hasEnded))) return news;
         const open = [...after.keys()].map((queue) => this.reads.get(queue)?.ended ?? never);
-        await Promise.race(begun.length > 0 ? open : [...open, late]);
+        await Promise.race(begun.length > 0 ? [...open, ended] : [...open, ended, late]);
       }
     } finally {
       clearTimeout(timer);

@@ -104,7 +104,7 @@ export class RedisEngine implements QueueEngine {
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.adds = new RedisAdds(this.store, this.replicators, settings);
     this.exchanges = new RedisExchanges(this.store, this.bells, settings, this.recordMs);
-    this.streams = new EventStreams(this.store, () => connections.forQueues('events', keyOf));
+    this.streams = new EventStreams(prefix, this.store, () => connections.forQueues('events', keyOf));
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
@@ -234,6 +234,10 @@ export class RedisEngine implements QueueEngine {
 
   readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
     return this.streams.read(after, blockMs);
+  }
+
+  interruptEvents(): void {
+    this.streams.interrupt();
   }
 
   openEvents(): Promise<void> {

@@ -169,6 +169,10 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     );
   }
 
+  interruptEvents(): void {
+    void this.routes.each(async (engine) => engine.interruptEvents());
+  }
+
   async openEvents(): Promise<void> {
     await this.routes.each((engine) => engine.openEvents());
   }

@@ -5,7 +5,7 @@ import { StatusTeller } from './event-status.js';
 /** The part of the engine that events need. */
 export type EventEngine = Pick<
   QueueEngine,
-  'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'onLink'
+  'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'interruptEvents' | 'onLink'
 >;
 
 export interface ListenOptions {
@@ -17,7 +17,7 @@ export interface ListenOptions {
   readonly since?: number;
 }
 
-/** How long a read blocks; also how long a queue that joins during a read may wait for its first event. */
+/** A read waits this long for news; a queue that joins while others are read ends it. */
 const BLOCK_MS = 1_000;
 /** For a read that should not block. Not 0, which means "without a limit" to Redis. */
 const GLANCE_MS = 1;
@@ -44,6 +44,8 @@ export class EventReader {
   private readonly closers = new Set<() => void>();
   private running = false;
   private stopped = false;
+  /** A read waits for news. */
+  private isWaiting = false;
   private opened = false;
   private closing: Promise<void> | null = null;
   /** The store may have started over with its numbers: compare before the next read. */
@@ -67,6 +69,7 @@ export class EventReader {
     if (options.since !== undefined && lane.cursor !== undefined && options.since > lane.cursor) {
       void this.doubtSince(lane, listener, options.since);
     }
+    if (lane.oldestNeeded() !== undefined) this.interrupt();
     void this.run();
     return () => this.leave(lane, listener);
   }
@@ -137,6 +140,14 @@ export class EventReader {
     if (last === undefined) return;
     lane.begin(last);
     this.changed.fire();
+    this.interrupt();
+  }
+
+  /** Something else is to be read now. */
+  private interrupt(): void {
+    if (!this.isWaiting) return;
+    this.isWaiting = false;
+    this.engine.interruptEvents();
   }
 
   /** A `since` beyond the last event read here is either newer, or from before the store started over: only the store knows. */
@@ -217,17 +228,24 @@ export class EventReader {
 
   /** One round: compare numbers if that is due, read older events for listeners that are behind, then new events for all. */
   private async step(): Promise<void> {
-    const lanes = [...this.lanes.values()].filter((lane) => lane.cursor !== undefined);
+    const lanes = this.begun();
     if (lanes.length === 0) return this.lanes.size === 0 ? undefined : this.changed.wait();
     await this.compare(lanes);
     if (!this.stopped) await this.catchUp(lanes);
     if (this.stopped) return; // a read after the closing would bring the connection back
-    const hurry =
-      !this.status.live || this.doubtful || lanes.some((lane) => lane.oldestNeeded() !== undefined);
-    const after = new Map(lanes.map((lane) => [lane.queue, lane.cursor ?? 0]));
-    const batches = await this.engine.readEvents(after, hurry ? GLANCE_MS : BLOCK_MS);
+    // Also those that have joined meanwhile.
+    const all = this.begun();
+    const hurry = !this.status.live || this.doubtful || all.some((lane) => lane.oldestNeeded() !== undefined);
+    const after = new Map(all.map((lane) => [lane.queue, lane.cursor ?? 0]));
+    const reading = this.engine.readEvents(after, hurry ? GLANCE_MS : BLOCK_MS);
+    this.isWaiting = !hurry;
+    const batches = await reading.finally(() => (this.isWaiting = false));
     if (!this.doubtful) this.status.set('live');
     for (const batch of batches) this.tell(batch);
+  }
+
+  private begun(): EventLane[] {
+    return [...this.lanes.values()].filter((lane) => lane.cursor !== undefined);
   }
 
   private tell(batch: QueueEventBatch): void {

@@ -210,6 +210,10 @@ export class MemoryEngine implements QueueEngine {
     return this.verbs.run('readEvents', () => batches);
   }
 
+  interruptEvents(): void {
+    this.store.endReads(this);
+  }
+
   openEvents(): Promise<void> {
     return this.verbs.run('openEvents', () => void (this.readsEvents = true));
   }

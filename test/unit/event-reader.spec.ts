@@ -164,6 +164,24 @@ describe('telling', () => {
     expect(other.seen).toEqual(['added 1', 'completed 3', 'removed 4']);
   });
 
+  it('reads a queue that joins at once, and older events for a late listener: the read that waits is ended', async () => {
+    bench.listen('email');
+    await soon();
+    await quiet();
+    expect(bench.engine.calls.at(-1)).toBe('readEvents email>0 1000');
+    bench.listen('sms');
+    await soon();
+    await quiet();
+    expect(bench.engine.calls.slice(-2)).toEqual(['interruptEvents', 'readEvents email>0,sms>0 1000']);
+    bench.engine.push('sms', { type: 'added' });
+    await quiet();
+    const { seen } = bench.listen('sms', { since: 0 });
+    await soon();
+    await quiet();
+    expect(seen).toEqual(['added 1']);
+    expect(bench.engine.count('interruptEvents')).toBe(2);
+  });
+
   it.each(['before', 'after'] as const)(
     'does not tell a newcomer whose place is known %s it what a read brings that was begun for those who left',
     async (when) => {

@@ -9,7 +9,10 @@ type Verb = 'openEvents' | 'lastEvent' | 'readEvents' | 'get';
  */
 export class FakeEventEngine
   implements
-    Pick<QueueEngine, 'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'onLink'>,
+    Pick<
+      QueueEngine,
+      'openEvents' | 'closeEvents' | 'lastEvent' | 'readEvents' | 'interruptEvents' | 'onLink'
+    >,
     Pick<AdminVerbs, 'get' | 'cancelled'>
 {
   /** Every call in order: `openEvents`, `lastEvent email`, `readEvents email>3 1000`. */
@@ -28,7 +31,11 @@ export class FakeEventEngine
 
   private readonly streams = new Map<string, { last: number; batches: QueueEventBatch[] }>();
   private readonly links = new Set<(event: LinkEvent) => void>();
-  private readonly blocked = new Set<{ wake: () => void; reject: (error: unknown) => void }>();
+  private readonly blocked = new Set<{
+    wake: () => void;
+    end: () => void;
+    reject: (error: unknown) => void;
+  }>();
 
   count(verb: string): number {
     return this.calls.filter((call) => call.split(' ')[0] === verb).length;
@@ -172,9 +179,15 @@ export class FakeEventEngine
           resolve(news);
         },
         reject: (error: unknown) => (done(), reject(error)),
+        end: () => (done(), resolve([])),
       };
       this.blocked.add(read);
     });
+  }
+
+  interruptEvents(): void {
+    this.calls.push('interruptEvents');
+    for (const read of this.blocked) read.end();
   }
 
   private find(after: ReadonlyMap<string, number>): QueueEventBatch[] {

@@ -26,7 +26,7 @@ function bench() {
   const read = (after: Record<string, number>, blockMs = 10_000) =>
     reader.read(new Map(Object.entries(after)), blockMs);
   const called = (n: number) => until(() => calls.length === n);
-  return { calls, open, read, called };
+  return { calls, open, read, called, interrupt: () => reader.interrupt() };
 }
 
 it('answers with what comes first, and leaves the others waiting for the next read', async () => {
@@ -55,6 +55,18 @@ it('gives news that came between two reads to the next one, but only from the sa
   expect(await second).toEqual([batch('b', 6)]);
   await called(4);
   expect(calls[3]).toMatchObject({ queue: 'c', from: 3 });
+});
+
+it('answers when it is interrupted, and leaves what waits for the next read', async () => {
+  const { calls, read, called, interrupt } = bench();
+  const first = read({ a: 1 });
+  await called(1);
+  interrupt();
+  expect(await first).toEqual([]);
+  const second = read({ a: 1, b: 5 });
+  await called(2);
+  calls[0]!.end([batch('a', 2)]);
+  expect(await second).toEqual([batch('a', 2)]);
 });
 
 it('answers with nothing when every call has ended without news', async () => {

@@ -4,7 +4,7 @@ import { type QueueKeyName, privateBell } from '../keys.js';
 import type { QueueLinks } from '../wire/queue-links.js';
 import type { RedisStore } from '../redis-store.js';
 import type { Arg } from '../wire/fixed-args.js';
-import { BLOCK_MARGIN_MS, pause, repeatDelay } from '../../contract/retry.js';
+import { BLOCK_MARGIN_MS, CLEANUP_MS, within, pause, repeatDelay } from '../../contract/retry.js';
 
 /** How the bells of several queues are listened for at once. */
 export interface Listening {
@@ -225,7 +225,7 @@ export class SharedBell {
   }
 
   async close(): Promise<void> {
-    if (!this.store.commands.isUp) return;
-    await this.store.command('close', 'unlink', [this.own]).catch(() => undefined);
+    const { commands, callMs } = this.store;
+    if (commands.isUp) await within(CLEANUP_MS, commands.send('close', 'unlink', [this.own], callMs));
   }
 }
