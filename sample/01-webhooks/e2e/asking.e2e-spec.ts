@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { useRedis } from '../../../test/support/redis.js';
 import { startSample, startTarget } from './support/sample.js';
@@ -47,6 +48,7 @@ test('addresses that are not public are refused at the door, however they are wr
     127.0.0.1 127.1 0x7f000001 2130706433 0177.0.0.1 0.0.0.0 localhost LOCALHOST. a.localhost
     10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1
     [::1] [::] [fc00::1] [fdff::1] [fe80::1] [::ffff:10.0.0.1] [::ffff:7f00:1] [64:ff9b::a00:1]
+    [::ffff:0:10.0.0.1] [::ffff:0:7f00:1] [5f00::1] [3fff::1] [1::1] [4000::1] [8000::1] [100::1]
   `;
   for (const host of hosts.trim().split(/\s+/)) {
     const response = await sample.post('/webhooks', { ...GOOD, url: `http://${host}:8080/` });
@@ -56,7 +58,7 @@ test('addresses that are not public are refused at the door, however they are wr
       {
         statusCode: 400,
         code: 'ADDRESS_REFUSED',
-        message: expect.stringContaining('is not a public address'),
+        message: expect.stringContaining('does not lead to a public address'),
       },
     ]);
   }
@@ -136,3 +138,23 @@ async function readLive(
   }
   throw new Error(`the stream ended: ${text}`);
 }
+
+test('only requests for names of this server are answered, so that no website can rebind its name to it', async () => {
+  const sample = await startSample(redis);
+  const { port } = new URL(sample.url);
+  const statusFor = (host: string, path: string) =>
+    new Promise<number>((resolve, reject) => {
+      request({ port, path, headers: { host }, host: '127.0.0.1' }, (response) => {
+        response.resume();
+        resolve(response.statusCode!);
+      })
+        .on('error', reject)
+        .end();
+    });
+  for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'LOCALHOST']) {
+    expect([host, await statusFor(host, '/'), await statusFor(host, '/webhooks')]).toEqual([host, 200, 200]);
+  }
+  for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+    expect([host, await statusFor(host, '/'), await statusFor(host, '/webhooks')]).toEqual([host, 421, 421]);
+  }
+});

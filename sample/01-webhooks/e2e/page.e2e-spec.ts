@@ -97,7 +97,7 @@ test('a refusal is told on the page', async () => {
   const sample = await startSample(redis);
   const { page } = await open(sample);
   await page.getByRole('button', { name: /^Forbidden/ }).click();
-  await page.getByText('Refused with 400: 169.254.169.254 is not a public address').waitFor();
+  await page.getByText('Refused with 400: 169.254.169.254 does not lead to a public address').waitFor();
   expect(await page.getByText('Nothing has been sent yet.').isVisible()).toBe(true);
 });
 

@@ -1,5 +1,6 @@
-import { Module } from '@nestjs/common';
+import { Module, type MiddlewareConsumer, type NestModule } from '@nestjs/common';
 import { QueueModule } from 'godwit';
+import { HostMiddleware } from './host.middleware.js';
 import { PageModule } from './page/page.module.js';
 import { ReceiverModule } from './receiver/receiver.module.js';
 import { Settings, SettingsModule } from './settings.js';
@@ -18,4 +19,8 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     PageModule,
   ],
 })
-export class AppModule {}
+export class AppModule implements NestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer.apply(HostMiddleware).forRoutes('{*path}');
+  }
+}

@@ -12,15 +12,23 @@ export class Settings {
   /** WEBHOOK_ALLOW: private addresses that may be called all the same, separated by commas. See `AddressGuard.allow`. */
   readonly allow: readonly string[];
 
+  /** HOSTS: names by which the page and the API may be reached beside localhost and IP addresses, separated by commas. */
+  readonly hosts: readonly string[];
+
   constructor(env: NodeJS.ProcessEnv = process.env) {
     this.connection = env.REDIS_URL ?? 'memory';
     this.prefix = env.QUEUE_PREFIX ?? 'sample-webhooks';
     this.secret = env.WEBHOOK_SECRET ?? `whsec_${randomBytes(24).toString('base64')}`;
-    this.allow = (env.WEBHOOK_ALLOW ?? '')
-      .split(',')
-      .map((entry) => entry.trim())
-      .filter((entry) => entry !== '');
+    this.allow = listIn(env.WEBHOOK_ALLOW);
+    this.hosts = listIn(env.HOSTS?.toLowerCase());
   }
+}
+
+function listIn(text = ''): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
 }
 
 @Global()

@@ -8,7 +8,7 @@ import { nonPublicNetworks } from './non-public-networks.js';
 /** The address is not on the public internet and not on the allow-list. Trying again would not help. */
 export class AddressRefusedError extends UnrecoverableError {
   constructor(address: string) {
-    super(`${address} is not a public address and WEBHOOK_ALLOW does not name it`);
+    super(`${address} does not lead to a public address, and WEBHOOK_ALLOW does not name it`);
   }
 }
 
@@ -82,8 +82,8 @@ export class AddressGuard {
         const permitted = found.filter(({ address }) => this.permits(address, portOf(url)));
         const first = permitted[0];
         if (!first) {
-          const addresses = found.map(({ address }) => address).join(', ');
-          return callback(new AddressRefusedError(`${hostname} (${addresses})`), []);
+          // Without the address: it would tell the sender what is inside.
+          return callback(new AddressRefusedError(hostname), []);
         }
         if (options.all) callback(null, permitted);
         else callback(null, first.address, first.family);

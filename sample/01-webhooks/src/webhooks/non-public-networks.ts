@@ -19,18 +19,29 @@ const IPV4: readonly (readonly [network: string, bits: number])[] = [
   ['240.0.0.0', 4], // reserved, broadcast
 ];
 
+/** Public addresses are in 2000::/3 only; an IPv4 address written as IPv6 is judged as IPv4. */
 const IPV6: readonly (readonly [network: string, bits: number])[] = [
   ['::', 96], // unspecified, loopback, and IPv4 addresses in an old notation
-  ['64:ff9b::', 96], // IPv4 addresses behind NAT64
-  ['64:ff9b:1::', 48], // the same, local
-  ['100::', 64], // discard
+  ['::ffff:0:0:0', 96], // IPv4 addresses translated
+  ['1::', 16], // reserved
+  ['2::', 15], // reserved
+  ['4::', 14], // reserved
+  ['8::', 13], // reserved
+  ['10::', 12], // reserved
+  ['20::', 11], // reserved
+  ['40::', 10], // reserved, IPv4 addresses behind NAT64 among them (64:ff9b::/96)
+  ['80::', 9], // reserved
+  ['100::', 8], // discard
+  ['200::', 7], // reserved
+  ['400::', 6], // reserved
+  ['800::', 5], // reserved
+  ['1000::', 4], // reserved
   ['2001::', 23], // protocol assignments, Teredo among them
   ['2001:db8::', 32], // documentation
   ['2002::', 16], // 6to4: IPv4 addresses in disguise
-  ['fc00::', 7], // private
-  ['fe80::', 10], // link-local
-  ['fec0::', 10], // private, in an old notation
-  ['ff00::', 8], // multicast
+  ['3fff::', 20], // documentation
+  ['4000::', 2], // reserved, segment routing among them (5f00::/16)
+  ['8000::', 1], // reserved, private, link-local and multicast
 ];
 
 /** Every network that is not the public internet. */
