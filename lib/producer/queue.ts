@@ -239,8 +239,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * From now on no process claims from this queue; jobs that run go on. Resolves once no live worker starts another job that it had
-   * claimed before, within a quarter of a lease. Answers whether this changed anything.
+   * From now on no process claims from this queue; running jobs go on. Resolves when no live worker will start a job that it had claimed
+   * before, within a quarter of a lease. Resolves to whether this changed anything.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
