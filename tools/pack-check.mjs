@@ -1,5 +1,5 @@
 // Packs the library, installs the tarball into an application for each row of the support matrix, compiles it, and runs it
-// on each supported Node against a real Redis:
+// on each supported Node against a real Redis; then into an application as `nest new` makes it (new-app.mjs):
 //   node tools/pack-check.mjs     needs a build; ends with "N passed, N failed"
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,10 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
+import { checkNewApp } from './new-app.mjs';
 import { startRedis } from './redis.mjs';
 import { APPS, NODES, ROOT, installed, installNode, read } from './support-matrix.mjs';
 
 const APP = join(ROOT, 'tools/packed-app');
+const LANES = 3;
 
 let passed = 0;
 let failed = 0;
@@ -31,7 +33,7 @@ async function check(name, attempt) {
 }
 
 /** Output and error output together; rejects on another exit code than 0, or when it takes too long. */
-async function run(cwd, command, args, { env = {}, timeout = 180_000 } = {}) {
+async function run(cwd, command, args, { env = {}, timeout = 400_000 } = {}) {
   const options = { cwd, env: { ...process.env, ...env }, timeout, killSignal: 'SIGKILL', maxBuffer: 1e8 };
   const { stdout, stderr } = await promisify(execFile)(command, args, options);
   return stdout + stderr;
@@ -75,7 +77,7 @@ async function checkApp(temp, tarball, row, nodes) {
   const compile = () => run(app, 'npx', ['--no-install', 'tsc']);
   if (!(await check(`${row.name}: compiles`, compile))) return;
   await check(`${row.name}: every declaration of the library holds`, () => checkDeclarations(app));
-  for (const { version, path } of nodes)
+  for (const { version, path } of await nodes)
     await check(`${row.name}: serves a request and runs its job on Node ${version}`, () =>
       runJob(app, row, path),
     );
@@ -133,23 +135,35 @@ async function runCommand(app) {
   }
 }
 
-/** A Node that the registry has not is said and left out; none at all but this one is a fault. */
+/** A version of Node that the registry does not have counts as failed and is left out. */
 async function findNodes(temp) {
   const nodes = [{ version: process.versions.node, path: process.execPath }];
   for (const version of NODES) {
-    await check(`Node ${version} can be had`, () =>
-      nodes.push({ version, path: installNode(version, temp) }),
+    await check(`Node ${version} can be had`, async () =>
+      nodes.push({ version, path: await installNode(version, temp) }),
     );
   }
   return nodes;
+}
+
+/** Each waits for the registry most of the time, so a few run at once. */
+async function inLanes(lanes, tasks) {
+  const rest = [...tasks];
+  const lane = async () => {
+    for (let task = rest.shift(); task; task = rest.shift()) await task();
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 const temp = mkdtempSync(join(tmpdir(), 'godwit-pack-'));
 try {
   let tarball;
   if (await check('packs what users need and nothing else', async () => (tarball = await pack(temp)))) {
-    const nodes = await findNodes(temp);
-    for (const row of APPS) await checkApp(temp, tarball, row, nodes);
+    const nodes = findNodes(temp);
+    await inLanes(LANES, [
+      () => checkNewApp(temp, tarball, { check, run }),
+      ...APPS.map((row) => () => checkApp(temp, tarball, row, nodes)),
+    ]);
   }
 } finally {
   rmSync(temp, { recursive: true, force: true });

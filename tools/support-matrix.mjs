@@ -1,8 +1,9 @@
 // What the packed library is tried with: the combinations of platform, module format and versions that users have.
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const read = (path) => JSON.parse(readFileSync(path, 'utf8'));
@@ -77,13 +78,12 @@ export const APPS = [
 export const NODES = ['20.19.0', '22.23.3', '24.21.0'];
 
 /** Installs a Node from the registry and answers the path of its program. */
-export function installNode(version, temp) {
+export async function installNode(version, temp) {
   const folder = join(temp, `node-${version}`);
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{ "private": true }');
-  execFileSync('npm', ['install', '--no-audit', '--no-fund', `node@${version}`], {
+  await promisify(execFile)('npm', ['install', '--no-audit', '--no-fund', `node@${version}`], {
     cwd: folder,
-    stdio: 'pipe',
   });
   return join(folder, 'node_modules/node/bin/node');
 }

@@ -67,7 +67,9 @@ export function openHeartbeatThread(
       workerData: start,
       name: 'godwit-heartbeat',
     });
-  } catch {
+  } catch (error) {
+    // A bundle of ES modules has no __dirname.
+    plan.onFailure(error as Error);
     return null;
   }
   return new ThreadHeartbeat(thread, new Int32Array(shared), plan, keysOf, tell);

@@ -1,6 +1,8 @@
 // An application of a user, the same for every Nest, platform, module format and Node that is supported: installed from the
 // packed tarball, compiled, started, asked over HTTP, closed.
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { Module, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { QueueModule } from 'godwit';
@@ -16,6 +18,17 @@ import { tryTesting } from './try-testing.js';
   ],
 })
 class AppModule {}
+
+/** Injection tokens are classes, so `require` and `import` must answer the same ones. */
+async function tryBothModuleSystems(): Promise<void> {
+  const require = createRequire(join(process.cwd(), 'main.js'));
+  for (const name of ['godwit', 'godwit/terminus', 'godwit/testing']) {
+    const required = require(name) as Record<string, unknown>;
+    const imported = (await import(name)) as Record<string, unknown>;
+    assert.ok(Object.keys(required).length > 0);
+    for (const key of Object.keys(required)) assert.equal(imported[key], required[key], `${key} of ${name}`);
+  }
+}
 
 async function create(): Promise<INestApplication> {
   const options = { logger: ['error', 'fatal'] } as const;
@@ -40,6 +53,7 @@ async function main(): Promise<void> {
   assert.equal(health.status, 200, await health.text());
   await app.close();
   await tryTesting();
+  await tryBothModuleSystems();
   console.log('the job went through');
 }
 
