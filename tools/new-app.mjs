@@ -37,22 +37,13 @@ export async function checkNewApp(temp, tarball, { check, run }) {
   )
     return;
   await check(`${NAME}: its first spec passes in Jest`, () => npx('jest'));
-  for (const { module, moduleResolution, files } of RESOLUTIONS)
+  const flags = '--noEmit --strict --skipLibCheck --experimentalDecorators --target es2022'.split(' ');
+  for (const { module, moduleResolution, files } of RESOLUTIONS) {
+    const options = [...flags, '--module', module, '--moduleResolution', moduleResolution];
     await check(`${NAME}: TypeScript 5.7 resolves every subpath with ${module} and ${moduleResolution}`, () =>
-      npx(
-        ...[
-          'tsc',
-          '--noEmit',
-          '--strict',
-          '--skipLibCheck',
-          '--experimentalDecorators',
-          '--target',
-          'es2022',
-        ],
-        ...['--module', module, '--moduleResolution', moduleResolution],
-        ...files.map((ending) => `test/subpaths.${ending}`),
-      ),
+      npx('tsc', ...options, ...files.map((ending) => `test/subpaths.${ending}`)),
     );
+  }
   await check(`${NAME}: runs bundled by nest build --webpack`, async () => {
     await npx('nest', 'build', '--webpack');
     expectOnly(join(app, 'dist'), ['main.js']);
@@ -61,11 +52,11 @@ export async function checkNewApp(temp, tarball, { check, run }) {
   if (!(await check(`${NAME}: runs built by nest build`, () => buildAndRun(app, npx, run)))) return;
 
   // In folders of their own, from where no package can be found.
-  const bundle = (folder, ...args) =>
-    npx(
-      ...['esbuild', 'dist/main.js', '--bundle', '--platform=node', '--log-level=error', ...args],
-      ...[`--outdir=${join(temp, folder)}`, ...OPTIONAL.map((name) => `--external:${name}`)],
-    );
+  const externals = OPTIONAL.map((name) => `--external:${name}`);
+  const bundle = (folder, ...args) => {
+    const options = ['--bundle', '--platform=node', '--log-level=error', `--outdir=${join(temp, folder)}`];
+    return npx('esbuild', 'dist/main.js', ...options, ...externals, ...args);
+  };
   await check(
     `${NAME}: runs bundled by esbuild into one file, and says once that it has no thread`,
     async () => {
