@@ -3,7 +3,7 @@
 //   node tools/pack-check.mjs     needs a build; ends with "N passed, N failed"
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync, writeFileSync, mkdirSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -47,10 +47,15 @@ async function pack(temp) {
   const [{ filename, files }] = Array.isArray(answer) ? answer : Object.values(answer);
   const paths = files.map(({ path }) => path);
   const missing = ['README.md', 'LICENSE', 'CHANGELOG.md'].filter((path) => !paths.includes(path));
-  const surplus = paths.filter((path) => !/^(dist\/|package\.json$|[A-Z]+(\.md)?$)/.test(path));
+  // Maps would be two fifths of the package, and lead to sources that are not in it.
+  const surplus = paths.filter((path) => !/^(dist\/(?!.*\.map$)|package\.json$|[A-Z]+(\.md)?$)/.test(path));
   if (missing.length + surplus.length > 0) {
     throw new Error(`the tarball lacks [${missing.join(', ')}] and should not hold [${surplus.join(', ')}]`);
   }
+  const mapped = paths.filter(
+    (path) => /\.js$/.test(path) && readFileSync(join(ROOT, path), 'utf8').includes('sourceMappingURL'),
+  );
+  if (mapped.length > 0) throw new Error(`these files name a map that is not there: ${mapped.join(', ')}`);
   const command = files.find(({ path }) => path === 'dist/cli.js');
   if ((command.mode & 0o111) === 0) throw new Error('dist/cli.js in the tarball cannot be executed');
   return join(temp, filename);
