@@ -1,6 +1,7 @@
 import { Log } from '../contract/log.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from '../contract/engine.js';
+import { LAST_WORDS_MS, within } from '../contract/retry.js';
 import type { ProcessState } from '../contract/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from '../errors.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
@@ -232,6 +233,9 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<void> {
     const { shutdown } = this.options;
+    // Whatever the store does, a stop takes no longer: leases and expiry times replace what the store was not told.
+    const end = performance.now() + shutdown.timeoutMs + shutdown.graceMs + LAST_WORDS_MS;
+    const inTime = (act: Promise<unknown>) => within(end - performance.now(), act);
     this.say();
     const drains = (this.plans ?? []).map(async ({ queues }) => {
       const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
@@ -242,9 +246,12 @@ export class QueueRuntime {
         this.complain(`draining ${namedQueues(names)}`, error);
       }
     });
-    await Promise.all([...drains, this.workforce?.withdraw()]);
+    const { workforce } = this;
+    const withdrawn = workforce && inTime(workforce.withdraw());
+    await Promise.all([...drains, withdrawn]);
     this.pools.clear();
-    await this.workforce?.stop().catch((error: unknown) => this.complain('stopping the workers', error));
+    if (workforce)
+      await inTime(workforce.stop().catch((error: unknown) => this.complain('stopping the workers', error)));
     this.workforce = null;
   }
 

@@ -1,12 +1,12 @@
 import type { QueueEngine } from '../contract/engine.js';
-import { within } from '../contract/retry.js';
+import { LAST_WORDS_MS, within } from '../contract/retry.js';
 import { counted, quoted } from '../job/text.js';
 import type { DrainLimits, DrainReport } from './pool.js';
 import type { Exchanger } from './exchanger.js';
 import type { Run } from './run.js';
 import type { Log } from '../contract/log.js';
 
-/** How long the last words may take to reach the store; after that the lease tells the others. */
+/** How long the last words may take to reach the store, within the time of the stop; after that the lease tells the others. */
 const FAREWELL_MS = 3000;
 
 /** What a pool shows to its drain. */
@@ -33,6 +33,7 @@ export async function drainPool(
   engine: QueueEngine,
   limits: DrainLimits,
 ): Promise<DrainReport> {
+  const end = performance.now() + limits.timeoutMs + limits.graceMs + LAST_WORDS_MS;
   pool.stopClaiming();
   const before = pool.runs.size;
   await finished(pool, limits.timeoutMs);
@@ -50,10 +51,12 @@ export async function drainPool(
       `queue '${pool.queue}': ${counted(released.length, 'job')} still running at the deadline, given back: ${ids}`,
     );
   }
-  await within(FAREWELL_MS, pool.exchanger.idle());
+  const leave = async () => {
+    await pool.exchanger.idle();
+    await engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
+  };
+  await within(Math.min(FAREWELL_MS, end - performance.now()), leave());
   pool.exchanger.stop();
-  const leave = engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
-  await within(FAREWELL_MS, leave);
   return { finished: before - released.length, released };
 }
 

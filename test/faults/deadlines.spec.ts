@@ -4,7 +4,7 @@ import { startCut } from '../support/cut.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const server = useServer();
 const redis = useRedis({ server });
@@ -60,6 +60,26 @@ describe('while Redis stands still', () => {
     await app.queue.add('job', null);
     expect(await command()).toBe(before);
   });
+});
+
+it('a stop ends in time while Redis stands still, also with a handler that never ends', async () => {
+  const started = latch('the handler');
+  const app = await bootQueue(redis, {
+    root: { shutdown: { timeout: '700ms', grace: '100ms' } },
+    handlers: {
+      '*': () => {
+        started.open();
+        return new Promise(() => undefined);
+      },
+    },
+    watch: false,
+  });
+  await app.queue.add('job', null);
+  await started.promise;
+  stall();
+  const since = performance.now();
+  await app.close();
+  expect(performance.now() - since).toBeLessThan(800 + 2 * LATE_MS);
 });
 
 it('an add under way while the application closes is never said to have changed nothing', async () => {
