@@ -4,6 +4,8 @@ export interface QueueLimits {
   readonly maxEvents: number;
   /** Null: of any age. */
   readonly eventsAgeMs: number | null;
+  /** About how many bytes events with large values may take. */
+  readonly eventsMaxBytes: number;
   readonly deadMax: number;
   readonly deadAgeMs: number;
   /** Completed jobs kept, however long their retention. */

@@ -56,6 +56,8 @@ const KEYS_OF_QUEUE = {
   cancelled: { type: 'hash', suffix: 'cancelled' },
   /** One entry per script call that changed something; ids are event numbers. */
   events: { type: 'stream', suffix: 'events' },
+  /** Number of an event with a large value -> bytes of all such events up to it. */
+  large: { type: 'zset', suffix: 'large' },
   /** Since when it is paused, number of the last event, sequence of the priorities. */
   meta: { type: 'hash', suffix: 'meta' },
   /**

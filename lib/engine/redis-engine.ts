@@ -46,7 +46,6 @@ import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
 
 const RECOVER_LIMIT = 500;
-const LOG_LINES = 100;
 /**
  * A worker's record outlives its lease: until then a late packet of it is recognised. Redis counts it by its wall clock, and a
  * step of that by a minute or two must not make everybody unknown who lives.
@@ -195,14 +194,15 @@ export class RedisEngine implements QueueEngine {
   }
 
   note(queue: string, call: NoteCall): Promise<boolean> {
+    const { maxEvents, eventsMaxBytes } = this.settings.limitsOf(queue);
     return this.store.run(note, this.store.keysOfWorker(queue, call.worker), {
       id: call.id,
       name: call.name,
       attempt: call.attempt,
       progress: call.progress ?? '',
       log: call.log ?? '',
-      maxLines: LOG_LINES,
-      maxEvents: this.settings.limitsOf(queue).maxEvents,
+      maxEvents,
+      eventsMaxBytes,
     });
   }
 

@@ -11,6 +11,25 @@ export function checkJobId(value: unknown): string {
   return value as string;
 }
 
+/** The id of the job that a schedule makes for the occurrence at this time. */
+export function scheduledJobId(scheduleId: string, at: number): string {
+  return `${scheduleId}@${new Date(at).toISOString()}`;
+}
+
+const SCHEDULED = /@[+-]?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/**
+ * Ids of the jobs of schedules are not for others: a job that is there under such an id takes the place of the occurrence.
+ *
+ * @throws {InvalidJobIdError} as `checkJobId`, and for an id such as schedules make.
+ */
+export function checkNewJobId(value: unknown): string {
+  const id = checkJobId(value);
+  if (SCHEDULED.test(id))
+    throw new InvalidJobIdError(value, 'ends like the id of a job that a schedule makes');
+  return id;
+}
+
 /** Mostly the next job has the same. */
 let lastName: unknown;
 

@@ -26,7 +26,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     else {
       const dueAt = job.dueAt ?? queue.now + (job.delayMs ?? 0);
       queue.delay(created, dueAt, priority);
-      sooner ||= dueAt < earliest;
+      sooner ||= created.score < earliest;
     }
   }
   if (sooner) queue.ringSooner();

@@ -5,6 +5,8 @@ export type Saying = Pick<RawEvent, 'type' | 'id'> & Partial<Omit<RawEvent, 'num
 
 /** Entries that one read answers; an entry holds the events of one call. */
 const ENTRIES = 100;
+/** Only progress has such values; smaller ones are bounded by number. */
+const LARGE = 1_024;
 
 /**
  * The events of one queue, numbered one by one, with those of the last calls kept for readers that resume. A call may leave numbers
@@ -15,6 +17,9 @@ export class EventLog {
   private entries: QueueEventBatch[] = [];
   private from = 0;
   private number = 0;
+  /** Events with large values that are kept, and how many bytes those have. */
+  private large: { readonly number: number; readonly bytes: number }[] = [];
+  private largeBytes = 0;
 
   constructor(private readonly queue: string) {}
 
@@ -32,8 +37,9 @@ export class EventLog {
    * Writes one entry; `null` among the sayings is a number left out.
    *
    * @param max how many events are kept.
+   * @param maxBytes about how many bytes those with large values may take.
    */
-  say(at: number, sayings: readonly (Saying | null)[], max: number): void {
+  say(at: number, sayings: readonly (Saying | null)[], max: number, maxBytes: number): void {
     const first = this.number + 1;
     const events: RawEvent[] = [];
     for (const saying of sayings) {
@@ -42,6 +48,7 @@ export class EventLog {
     }
     this.entries.push({ queue: this.queue, first, last: this.number, at, events });
     while (this.entries[this.from]!.last < this.number - max) this.drop();
+    for (const { progress } of events) this.addLarge(Buffer.byteLength(progress ?? ''), maxBytes);
   }
 
   /** Takes away the entries written before; answers how many those were. */
@@ -67,9 +74,20 @@ export class EventLog {
   clear(): void {
     this.entries = [];
     this.from = 0;
+    this.large = [];
+    this.largeBytes = 0;
+  }
+
+  private addLarge(bytes: number, maxBytes: number): void {
+    if (bytes <= LARGE) return;
+    this.large.push({ number: this.number, bytes });
+    this.largeBytes += bytes;
+    while (this.large[0] && this.largeBytes - this.large[0].bytes >= maxBytes) this.drop();
   }
 
   private drop(): void {
+    const { last } = this.entries[this.from]!;
+    while (this.large[0] && this.large[0].number <= last) this.largeBytes -= this.large.shift()!.bytes;
     this.from += 1;
     if (this.from < 1_024 || this.from * 2 < this.entries.length) return;
     this.entries = this.entries.slice(this.from);

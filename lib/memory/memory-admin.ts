@@ -172,7 +172,7 @@ function storedJob(job: MemoryJob): StoredJob {
     stalls: end?.stalls ?? stalls,
     failure: job.failureRecord,
     failedAt: failure?.at ?? null,
-    dueAt: state === 'delayed' ? Math.round(job.score) : null,
+    dueAt: state === 'delayed' ? Math.floor(job.score) : null,
     endedAt: state === 'dead' ? job.score : (end?.at ?? null),
     progress,
     logs: [...logs],

@@ -1,5 +1,6 @@
 import type { QueueLook } from '../contract/engine.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
+import { letterOf } from '../job/id-letter.js';
 import { DayCounters } from './day-counters.js';
 import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';
@@ -62,6 +63,8 @@ export class MemoryQueue {
   cancelled = new Map<string, { readonly at: number; readonly reason: string }>();
   cancelledUntil = 0;
   private ranks = 0;
+  /** The last score of a job due at this ms. */
+  private readonly lastDue = new Map<number, number>();
 
   constructor(
     readonly name: string,
@@ -81,16 +84,17 @@ export class MemoryQueue {
   }
 
   /** Says what a verb has done, in one entry. `null` is a number left out. */
-  say(sayings: readonly (Saying | null)[], { maxEvents }: QueueLimits): void {
+  say(sayings: readonly (Saying | null)[], { maxEvents, eventsMaxBytes }: QueueLimits): void {
     if (maxEvents === 0 || sayings.length === 0) return;
-    this.events.say(this.now, sayings, maxEvents);
+    this.events.say(this.now, sayings, maxEvents, eventsMaxBytes);
     this.around.said();
   }
 
   // ------------------------------------------------------------------------------------------------------------- times
 
   get dueInMs(): number | null {
-    return this.inMs(this.delayed.first?.score ?? null);
+    const { first } = this.delayed;
+    return this.inMs(first && Math.floor(first.score));
   }
 
   get scheduleInMs(): number | null {
@@ -157,7 +161,18 @@ export class MemoryQueue {
 
   delay(job: MemoryJob, dueAt: number, priority: number): void {
     job.priority = priority;
-    this.delayed.add(job, dueAt);
+    this.delayed.add(job, this.placeAt(dueAt, letterOf(job.id) === ''));
+  }
+
+  /** Jobs that are due at the same ms run first in first out: made ids sort by age, one of its own goes behind all that are there. */
+  private placeAt(dueAt: number, isOwn: boolean): number {
+    const { lastDue } = this;
+    const first = Math.floor(this.delayed.first?.score ?? Infinity);
+    if (lastDue.size > 1_000) for (const at of lastDue.keys()) if (at < first) lastDue.delete(at);
+    const last = dueAt < first ? undefined : lastDue.get(dueAt);
+    const place = isOwn && last !== undefined ? last + 1 / 2048 : dueAt;
+    lastDue.set(dueAt, Math.max(place, last ?? place));
+    return place;
   }
 
   /** Back to the head of the line, in the order given; what has stalled twice or more goes to the line of the suspects. */
@@ -174,7 +189,7 @@ export class MemoryQueue {
   /** Delayed jobs whose time has come go to the line; a job with a priority keeps it. */
   promoteDue(limit: number): number {
     let promoted = 0;
-    for (; promoted < limit && (this.delayed.first?.score ?? Infinity) <= this.now; promoted++)
+    for (; promoted < limit && (this.delayed.first?.score ?? Infinity) < this.now + 1; promoted++)
       this.promote(this.delayed.first!);
     return promoted;
   }
@@ -319,6 +334,7 @@ export class MemoryQueue {
     this.jobs.clear();
     for (const place of [this.wait, this.suspects, this.prioritized, this.delayed, this.completed, this.dead])
       place.clear();
+    this.lastDue.clear();
     this.cancelled.clear();
     this.counters.clear();
     this.schedules.clear();

@@ -151,6 +151,7 @@ function limitsOf({ events, dead, completed }: ResolvedQueueOptions): QueueLimit
   return {
     maxEvents: events.max,
     eventsAgeMs: events.ageMs,
+    eventsMaxBytes: events.maxBytes,
     deadMax: dead.max,
     deadAgeMs: dead.ageMs,
     completedMax: completed.max,

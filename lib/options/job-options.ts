@@ -7,7 +7,7 @@ import {
   type StoredBackoff,
 } from '../job/backoff.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
-import { checkJobId } from '../job/job-id.js';
+import { checkNewJobId } from '../job/job-id.js';
 import { duration, field, integer, refuse, rule, shape } from './check.js';
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
 
@@ -27,7 +27,10 @@ export interface JobDefaults {
 
 /** Options of `add`. */
 export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
-  /** A second `add` with an id that is still in the queue adds nothing and returns `duplicate: true`. @default generated */
+  /**
+   * A second `add` with an id that is still in the queue adds nothing and returns `duplicate: true`. Ids like those of the jobs of
+   * schedules, which end in `@` and a time, are refused. @default generated
+   */
   readonly id?: string;
   /** Run it after this time. @default 0 */
   readonly delay?: Duration;
@@ -72,7 +75,7 @@ export const POLICY_FIELDS = {
 
 const JOB_FIELDS = {
   ...POLICY_FIELDS,
-  id: field('id', checkJobId),
+  id: field('id', checkNewJobId),
   delay: field('delayMs', duration()),
   runAt: field('dueAt', rule(checkMoment)),
   priority: field('priority', integer(0, MAX_PRIORITY)),

@@ -123,6 +123,8 @@ export type EventsOption =
       readonly max?: number;
       /** How long they are kept. @default no limit */
       readonly age?: Duration;
+      /** About how many bytes those of them may take that carry more than 1 KiB of progress; the oldest go first. @default 67108864 */
+      readonly maxBytes?: number;
     };
 
 /** How many dead jobs a queue keeps, and how long. */
@@ -209,6 +211,7 @@ export interface ResolvedModuleOptions {
 export interface ResolvedEvents {
   readonly max: number;
   readonly ageMs: number | null;
+  readonly maxBytes: number;
 }
 
 /** What holds for one queue: its own options over those of the module. */
@@ -230,16 +233,19 @@ export interface ResolvedProcessorOptions {
 
 const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 const DEFAULT_EVENTS = 10_000;
+const DEFAULT_EVENT_BYTES = 67_108_864;
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
 
 /** What was said of events, in ms; booleans stay as they are: what `true` means depends on where it is said. */
-type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number };
+type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number; readonly maxBytes?: number };
 
-const readKept = shape({ max: field('max', integer(0, MANY)), age: field('ageMs', duration()) });
+const KEPT = { max: field('max', integer(0, MANY)), age: field('ageMs', duration()) } as const;
+const readKept = shape(KEPT);
+const readKeptEvents = shape({ ...KEPT, maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)) });
 
 const readEvents: Rule<GivenEvents> = (value, path, report) =>
-  typeof value === 'boolean' ? value : readKept(value, path, report);
+  typeof value === 'boolean' ? value : readKeptEvents(value, path, report);
 
 /** The fields that a queue may set for itself. */
 const QUEUE_FIELDS = {
@@ -330,7 +336,11 @@ export function resolveModuleOptions(
     wrap: given.wrap ?? [],
     defaults: given.defaults ?? {},
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
-    events: eventsOf(given.events, { max: DEFAULT_EVENTS, ageMs: null }),
+    events: eventsOf(given.events, {
+      max: DEFAULT_EVENTS,
+      ageMs: null,
+      maxBytes: DEFAULT_EVENT_BYTES,
+    }),
     dead: { max: given.dead?.max ?? 10_000, ageMs: given.dead?.ageMs ?? 7_776_000_000 },
     completed: { max: given.completed?.max ?? 100_000 },
     durability: given.durability ?? null,
@@ -383,8 +393,8 @@ export function checkProcessorOptions(
 function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): ResolvedEvents {
   if (given === undefined) return inherited;
   if (given === false) return { ...inherited, max: 0 };
-  const { max = inherited.max || DEFAULT_EVENTS, ageMs = inherited.ageMs } = given === true ? {} : given;
-  return { max, ageMs };
+  const own = given === true ? {} : given;
+  return { ...inherited, max: inherited.max || DEFAULT_EVENTS, ...own };
 }
 
 function queuePath(options: Partial<QueueOptions> | null | undefined): string {

@@ -5,6 +5,7 @@ import type { FireAnswer, FireSchedule, StoredSchedule } from '../contract/sched
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { RedisUnavailableError } from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
+import { scheduledJobId } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
 import { readRecord, type Schedule } from './record.js';
 import { encodeBody } from '../job/job-record.js';
@@ -196,7 +197,7 @@ export interface Occurrence {
 
 /** Builds the job of an occurrence. Every process builds the same one, so that the engine can recognise duplicates. */
 export function occurrence(scheduleId: string, schedule: Schedule, at: number, now: number): Occurrence {
-  const id = `${scheduleId}@${new Date(at).toISOString()}`;
+  const id = scheduledJobId(scheduleId, at);
   const dueAt = at + Math.floor(share(id) * schedule.rule.jitterMs);
   const { options, template } = schedule;
   const body = encodeBody(template.name, now, { ...options, dueAt }, JSON.stringify(template.data));

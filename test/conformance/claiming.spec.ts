@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completed, job, LEASE_MS, QUEUE, snoozed, WORKER } from '../scripts/support.js';
+import { completed, job, LEASE_MS, QUEUE, retried, snoozed, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 describe.each(ENGINES)('claiming on %s', (kind) => {
@@ -76,12 +76,35 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.claim()).toEqual(['plain', 'first', 'second', 'ranked']);
   });
 
-  it('orders what is due at the same time by the bytes of the ids', async () => {
+  it('takes what is due at the same ms first in first out, of several calls, and by priority', async () => {
     const ids = ['\u{1F600}', '\uFFFD', 'é', 'z', 'a', '0', 'ab', '\uD7FF', '__proto__'];
     await t.add(...ids.map((id) => job(id, { delayMs: 10 })));
+    await t.add(job('y', { dueAt: t.now + 10 }), job('ranked', { dueAt: t.now + 10, priority: 2 }));
+    await t.add(job('first', { delayMs: 10, priority: 2 }), job('x', { delayMs: 10 }));
+    await t.add(job('before', { delayMs: 9 }), job('behind', { delayMs: 11 }));
+    expect((await t.engine.admin.get(QUEUE, 'x'))!.dueAt).toBe(t.now + 10);
+    expect((await t.exchanged()).dueInMs).toBe(9);
     await t.advance(10);
-    const byBytes = ids.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-    expect(await t.claim()).toEqual(byBytes);
+    expect(await t.claim()).toEqual(['before', ...ids, 'y', 'x', 'ranked', 'first']);
+    expect((await t.exchanged()).dueInMs).toBe(1);
+  });
+
+  it('takes retried jobs that are due at the same ms in the order in which they were settled', async () => {
+    await t.hold('c', 'b', 'a');
+    await t.settle(...['b', 'c', 'a'].map((id) => retried(id, { delayMs: 5 })));
+    await t.advance(5);
+    expect(await t.claim()).toEqual(['b', 'c', 'a']);
+  });
+
+  it('orders more than fit one ms first in first out too', async () => {
+    const ids = Array.from({ length: 5_000 }, (_, i) => `j${(i * 7_919) % 5_000}`);
+    for (let at = 0; at < ids.length; at += 1_000)
+      await t.add(...ids.slice(at, at + 1_000).map((id) => job(id, { dueAt: t.now + 10 })));
+    await t.advance(20);
+    await t.engine.promote(QUEUE, 1_000);
+    const claimed: string[] = [];
+    while (claimed.length < ids.length) claimed.push(...(await t.claim(1_000)));
+    expect(claimed).toEqual(ids);
   });
 
   it('promotes 250 at most in one call, and comes to the others with the next', async () => {

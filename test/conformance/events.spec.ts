@@ -277,4 +277,20 @@ describe.each(ENGINES)('events on %s', (kind) => {
     expect(kept[0]!.number).toBeLessThanOrEqual(290);
     expect(kept[0]!.number).toBeGreaterThan(100);
   });
+
+  it('with large values are kept up to a number of bytes, small ones by their number alone', async () => {
+    const bounded = t.engineWith({ eventsMaxBytes: 10_000 });
+    await t.hold('a');
+    const noting = (progress: string) =>
+      bounded.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress });
+    const values = () => t.events().then((all) => all.map(({ progress }) => progress?.length ?? 0));
+    for (let i = 0; i < 50; i++) await noting(JSON.stringify('x'.repeat(i % 2 ? 500 : 998)));
+    expect((await values()).filter((length) => length > 0)).toHaveLength(50);
+    for (let i = 0; i < 20; i++) await noting(JSON.stringify('x'.repeat(3_998)));
+    expect(await values()).toEqual([4_000, 4_000, 4_000]);
+    await noting('1');
+    await noting(JSON.stringify('x'.repeat(19_998)));
+    expect(await values()).toEqual([1, 20_000]);
+    expect(await t.engine.lastEvent(QUEUE)).toBe(74);
+  });
 });

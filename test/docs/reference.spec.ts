@@ -34,7 +34,7 @@ describe('the reference of options', () => {
     const isRoot = name === 'QueueModuleOptions';
     const expected = membersOf(name).flatMap((member) => {
       const group = isRoot ? GROUPS[member] : undefined;
-      if (isRoot && member === 'events') return ['events', 'events.max', 'events.age'];
+      if (isRoot && member === 'events') return ['events', 'events.max', 'events.age', 'events.maxBytes'];
       return group === undefined ? [member] : membersOf(group).map((field) => `${member}.${field}`);
     });
     expect(rowsUnder(page, `: \`${name}\``).toSorted()).toEqual(expected.toSorted());

@@ -24,7 +24,14 @@ async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
   await admin.flushall();
   await admin.call('ACL', 'SETUSER', 'half', 'reset', 'on', '>pass', '~*', '+@all', ...missing);
   const connection = { port: server.port, username: 'half', password: 'pass' };
-  const limitsOf = () => ({ maxEvents: 0, deadMax: 1, deadAgeMs: 1, eventsAgeMs: null, completedMax: 1 });
+  const limitsOf = () => ({
+    maxEvents: 0,
+    deadMax: 1,
+    deadAgeMs: 1,
+    eventsAgeMs: null,
+    eventsMaxBytes: 67_108_864,
+    completedMax: 1,
+  });
   const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 10_000, limitsOf });
   const jobs = [{ id: 'a', name: 'job', body: `job\n0\n\n"${SECRET}"` }];
   const call = { lane: 'lane', seq: 1, rememberMs: 1_000, withinMs: 10_000, jobs };

@@ -39,6 +39,7 @@ const engine = new RedisEngine({
     deadMax: 10_000,
     deadAgeMs: 90 * 86_400_000,
     eventsAgeMs: null,
+    eventsMaxBytes: 67_108_864,
     completedMax: 100_000,
   }),
 });

@@ -33,6 +33,7 @@ const admin = new Redis(server.url);
 const limits = {
   maxEvents: 10_000,
   eventsAgeMs: null as number | null,
+  eventsMaxBytes: 67_108_864,
   deadMax: 10_000_000,
   deadAgeMs: 900 * DAY,
   completedMax: 10_000_000,

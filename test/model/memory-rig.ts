@@ -9,7 +9,14 @@ import { LIMITS, QUEUE, type AnyRig, type Fate } from './rig.js';
 import { byFirst, type Snapshot, type State } from './state.js';
 
 const { leaseMs, deadMax, deadAgeMs, completedMax } = LIMITS;
-const limitsOf = () => ({ maxEvents: 10_000, deadMax, deadAgeMs, completedMax, eventsAgeMs: null });
+const limitsOf = () => ({
+  maxEvents: 10_000,
+  deadMax,
+  deadAgeMs,
+  completedMax,
+  eventsAgeMs: null,
+  eventsMaxBytes: 67_108_864,
+});
 
 /** An engine in memory, whose calls and answers can be lost, and a look at its store in the shape that Redis has it. */
 export class MemoryRig implements AnyRig {
@@ -51,7 +58,10 @@ export class MemoryRig implements AnyRig {
   /** How long keys have yet to live is not kept as such: it shows when they go. */
   visible(state: State): State {
     return Object.fromEntries(
-      Object.entries(state).map(([key, { until: _, ...value }]: [string, any]) => [key, value]),
+      Object.entries(state).map(([key, { until: _, ...value }]: [string, any]) => [
+        key,
+        key === 'delayed' ? { zset: value.zset.map(floored) } : value,
+      ]),
     );
   }
 
@@ -82,6 +92,11 @@ export class MemoryRig implements AnyRig {
     if (fate === 'reply lost') throw lost;
     return answer;
   }
+}
+
+/** Where a job stands within its ms is seen by the order alone. */
+function floored([id, score]: [string, string]): [string, string] {
+  return [id, String(Math.floor(Number(score)))];
 }
 
 type Pairs = readonly (readonly [string, string | number])[];
@@ -150,7 +165,7 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
     put(
       place,
       'zset',
-      queue[place].sorted().map(({ id, score }) => [id, score]),
+      queue[place].sorted().map(({ id, score }) => [id, place === 'delayed' ? Math.floor(score) : score]),
     );
   for (const line of ['wait', 'suspects'] as const)
     if (queue[line].size > 0) out[line] = { list: Array.from(queue[line], ({ id }) => id) };

@@ -172,7 +172,7 @@ function retry(model: QueueModel, { id, name, outcome }: SettledRun): number {
   else model.attempts.set(id, model.attempts.get(id) ?? 0);
   if (failure) model.failures.set(id, `${model.now}\n${JSON.stringify(failure)}`);
   if (delayMs > 0) {
-    model.delayed.set(id, model.now + delayMs);
+    model.delay(id, model.now + delayMs);
     if (priority > 0) model.priorities.set(id, priority);
     return model.now + delayMs;
   }

@@ -55,9 +55,9 @@ export function enqueue(model: QueueModel, call: EnqueueCall): EnqueueAnswer {
       if (job.priority) model.prioritized.set(job.id, model.nextRank(job.priority));
       else model.wait.push(job.id);
     } else {
-      model.delayed.set(job.id, due);
+      model.delay(job.id, due);
       if (job.priority) model.priorities.set(job.id, job.priority);
-      if (due < earliest) model.ringSooner();
+      if (model.delayed.get(job.id)! < earliest) model.ringSooner();
     }
   }
   const { lane, seq, rememberMs } = call;
@@ -203,7 +203,8 @@ export function get(model: QueueModel, id: string): BriefJob | null {
   const body = model.jobs.get(id);
   const keptUntil = model.completed.get(id);
   if (body === undefined || (keptUntil !== undefined && keptUntil <= model.now)) return null;
-  const dueAt = model.delayed.get(id) ?? null;
+  const at = model.delayed.get(id);
+  const dueAt = at === undefined ? null : Math.floor(at);
   const common = {
     body,
     failed: model.attempts.get(id) ?? 0,

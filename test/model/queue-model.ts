@@ -109,12 +109,21 @@ export class QueueModel {
 
   dueInMs(): number | null {
     const first = this.firstOf(this.delayed);
-    return first ? Math.max(0, Math.ceil(first[1] - this.now)) : null;
+    return first ? Math.max(0, Math.floor(first[1]) - this.now) : null;
+  }
+
+  /** Of a job that has an id of its own, behind all that are due at the same ms. */
+  delay(id: string, dueAt: number): void {
+    const ofThen = [...this.delayed.values()].filter((at) => Math.floor(at) === dueAt);
+    this.delayed.set(
+      id,
+      /^.{18}[A-Z]$/.test(id) || ofThen.length === 0 ? dueAt : Math.max(...ofThen) + 1 / 2048,
+    );
   }
 
   promoteDue(limit: number): number {
     const due = sorted(this.delayed)
-      .filter(([, at]) => at <= this.now)
+      .filter(([, at]) => at < this.now + 1)
       .slice(0, limit);
     for (const [id] of due) {
       this.delayed.delete(id);

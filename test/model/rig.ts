@@ -77,7 +77,14 @@ export class Rig implements AnyRig {
       commands: more.commands ?? [],
     }) as EngineSettings['connection'];
     const { leaseMs, deadMax, deadAgeMs, completedMax } = LIMITS;
-    const limitsOf = () => ({ maxEvents: 10_000, deadMax, deadAgeMs, completedMax, eventsAgeMs: null });
+    const limitsOf = () => ({
+      maxEvents: 10_000,
+      deadMax,
+      deadAgeMs,
+      completedMax,
+      eventsAgeMs: null,
+      eventsMaxBytes: 67_108_864,
+    });
     for (let i = 0; i < (more.engines ?? 1); i++) {
       const engine = new RedisEngine({
         connection,

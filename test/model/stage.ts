@@ -162,7 +162,7 @@ export class Stage {
     if (from?.worker !== undefined) assert.equal(from.worker, worker, what);
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
     if (from?.state === 'delayed' && !['promote-now', 'remove', 'cancel', 'clean'].includes(name))
-      assert(from.at! <= this.now, `${what}, too early`);
+      assert(Math.floor(from.at!) <= this.now, `${what}, too early`);
     if (name === 'recover' && worker) assert(this.leases.get(worker)! <= this.now, `${what}, too early`);
     const isRetired = from?.state === 'completed' && !['remove', 'clean'].includes(name) && !this.isFull;
     if (isRetired) assert(from.at! <= this.now, `${what}, too early`);

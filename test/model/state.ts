@@ -53,7 +53,7 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
       ...(ttl >= 0 ? { until: roundUp(ttl) } : {}),
     };
   }
-  return { state: withOneDay(withAllBodies(state)), events };
+  return { state: withOneDay(withWholeLogs(withAllBodies(state))), events };
 }
 
 /** The bodies of all hashes as those of one, each of which must be in that of its letter. */
@@ -69,6 +69,24 @@ function withAllBodies({ jobs, ...state }: Record<string, unknown>): Record<stri
   return bodies.length === 0 ? state : { ...state, jobs: { hash: bodies.toSorted(byFirst) } };
 }
 
+/** A log as one text, as if its lines stood in one field. */
+function withWholeLogs(state: Record<string, unknown>): Record<string, unknown> {
+  const fields = new Map((state['logs'] as Hash | undefined)?.hash ?? []);
+  const logs: [string, string][] = [];
+  for (const [id, head] of fields) {
+    if (id.includes('\n')) {
+      assert(fields.has(id.slice(0, id.indexOf('\n'))), `${JSON.stringify(id)} is a line of no log`);
+      continue;
+    }
+    const written = Number(head);
+    const lines = Array.from({ length: Math.min(written, 100) }, (_, i) =>
+      fields.get(`${id}\n${(Math.max(0, written - 100) + i) % 100}`),
+    );
+    logs.push([id, lines.join('\n')]);
+  }
+  return logs.length === 0 ? state : { ...state, logs: { hash: logs.toSorted(byFirst) } };
+}
+
 type Hash = { readonly hash: [string, string][] };
 
 export function roundUp(ms: number): number {
@@ -80,7 +98,7 @@ function shaped(kind: string, value: readonly string[]): object {
     case 'hash':
       return { hash: pairs(value).toSorted(byFirst) };
     case 'zset':
-      return { zset: pairs(value) };
+      return { zset: pairs(value).map(([member, score]) => [member, String(Number(score))]) };
     case 'set':
       return { set: value.toSorted() };
     default:

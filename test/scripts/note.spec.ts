@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { NoteCall } from '#lib/contract/engine.js';
 import { note } from '#lib/engine/scripts/note.js';
-import { QUEUE, useQueue, WORKER } from './support.js';
+import { completed, dead, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -9,7 +9,7 @@ const q = useQueue();
 const noting = (more: Partial<NoteCall>) =>
   q.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 2, ...more });
 const heard = () => changingNothing(q, () => noting({ progress: '1', log: 'x' }));
-const logs = async () => (await q.admin.hget(q.key('logs'), 'a'))!.split('\n');
+const logs = async () => (await q.engine.admin.get(QUEUE, 'a'))!.logs;
 
 it('keeps the last progress and says each', async () => {
   await q.hold('a');
@@ -50,7 +50,100 @@ it('keeps the lines of each job apart', async () => {
   await q.hold('a', 'b');
   await noting({ log: 'of a', progress: '1' });
   await noting({ id: 'b', log: 'of b' });
-  expect(await q.hash('logs')).toEqual({ a: 'of a', b: 'of b' });
+  expect(await logs()).toEqual(['of a']);
+  expect((await q.engine.admin.get(QUEUE, 'b'))!.logs).toEqual(['of b']);
+});
+
+it('leaves nothing of the lines when the job ends, however it ends, and nothing of them to a job of the same id', async () => {
+  const ends: Record<string, () => Promise<unknown>> = {
+    completed: () => q.settle(completed('a')),
+    removed: async () => {
+      await q.settle(retried('a'));
+      await q.engine.admin.remove(QUEUE, 'a');
+    },
+    cancelled: async () => {
+      await q.engine.admin.cancel(QUEUE, 'a', 'why');
+      await q.settle(released('a'));
+    },
+    'completed, kept': async () => {
+      await q.settle(kept('a', 1e6));
+      await q.engine.upkeep.clean(QUEUE, { state: 'completed', olderThanMs: 0, limit: 9 });
+    },
+    'completed, its retention over': async () => {
+      await q.settle(kept('a', 1e6));
+      await q.admin.zadd(q.key('completed'), 1, 'a');
+      await q.engine.upkeep.trim(QUEUE);
+    },
+    dead: async () => {
+      await q.settle(dead('a'));
+      await q.admin.zadd(q.key('dead'), 1, 'a');
+      await q.engine.upkeep.trim(QUEUE);
+    },
+    retried: async () => {
+      await q.settle(dead('a'));
+      await q.engine.upkeep.retryDead(QUEUE, { ids: ['a'] });
+      await q.engine.admin.remove(QUEUE, 'a');
+    },
+    'under an id that is added anew': async () => {
+      await q.settle(kept('a', 1e6));
+      await q.admin.zadd(q.key('completed'), 1, 'a');
+      await q.add('a');
+    },
+  };
+  for (const [how, end] of Object.entries(ends)) {
+    await q.hold('a');
+    for (const lines of [1, 130]) await noting({ log: 'x\n'.repeat(lines) });
+    await end();
+    expect(await q.admin.exists(q.key('logs')), how).toBe(0);
+    await q.engine.admin.remove(QUEUE, 'a');
+  }
+});
+
+it('reads the lines as versions before kept them, and goes on behind them', async () => {
+  await q.hold('a');
+  await q.admin.hset(q.key('logs'), 'a', 'one\ntwo');
+  expect(await logs()).toEqual(['one', 'two']);
+  await noting({ log: 'three' });
+  expect(await logs()).toEqual(['one', 'two', 'three']);
+});
+
+it('is mended where lines are left of no log', async () => {
+  await q.hold('a', 'b');
+  await noting({ log: 'one\ntwo' });
+  await q.admin.hset(q.key('logs'), 'gone\n0', 'x', 'gone\n7', 'x');
+  const { violations } = await q.engine.admin.audit(QUEUE);
+  expect(violations).toMatchObject([{ kind: 'stray', id: 'gone', where: ['logs'] }]);
+  await q.engine.admin.repair(QUEUE, 5);
+  expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
+  expect(Object.keys(await q.hash('logs')).toSorted()).toEqual(['a', 'a\n0', 'a\n1']);
+});
+
+it('forgets large events that were trimmed by their number', async () => {
+  const few = q.engineWith({ maxEvents: 5 });
+  await q.hold('a');
+  const call = {
+    worker: WORKER,
+    id: 'a',
+    name: 'work',
+    attempt: 1,
+    progress: JSON.stringify('x'.repeat(2_000)),
+  };
+  for (let i = 0; i < 40; i++) await few.note(QUEUE, call);
+  expect(await q.zset('large')).toHaveLength(5);
+});
+
+it('writes two fields for a line, however many there are', async () => {
+  await q.hold('a');
+  const writtenBy = async (line: string) => {
+    const before = await q.hash('logs');
+    await noting({ log: line });
+    return Object.entries(await q.hash('logs')).filter(([field, value]) => before[field] !== value);
+  };
+  expect(await writtenBy('first')).toHaveLength(2);
+  for (let i = 0; i < 15; i++)
+    await noting({ log: Array.from({ length: 10 }, (_, n) => `${i} ${n}`).join('\n') });
+  expect(await writtenBy('last')).toHaveLength(2);
+  expect(await q.admin.hlen(q.key('logs'))).toBe(101);
 });
 
 describe('of a run that lost its job is not heard', () => {
@@ -78,7 +171,7 @@ describe('refused', () => {
     except: ['events'],
     async prepare() {
       await q.hold('a');
-      return () => noting({ progress: '1', log: 'x' });
+      return () => noting({ progress: JSON.stringify('x'.repeat(2_000)), log: 'x' });
     },
   });
 });

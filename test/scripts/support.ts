@@ -66,6 +66,7 @@ export const LIMITS: Limits = {
   deadMax: 1_000,
   deadAgeMs: 90 * 86_400_000,
   eventsAgeMs: null,
+  eventsMaxBytes: 67_108_864,
   completedMax: 1_000,
 };
 

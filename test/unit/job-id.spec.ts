@@ -1,5 +1,12 @@
 import { InvalidJobIdError, InvalidJobNameError, InvalidQueueNameError } from '#lib/errors.js';
-import { checkJobId, checkJobName, checkQueueName, isPlainName } from '#lib/job/job-id.js';
+import {
+  checkJobId,
+  checkJobName,
+  checkNewJobId,
+  checkQueueName,
+  isPlainName,
+  scheduledJobId,
+} from '#lib/job/job-id.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
@@ -113,6 +120,23 @@ describe.each([
       { numRuns: 2_000 },
     );
   });
+});
+
+describe('the id of a new job', () => {
+  it.each([0, 1_767_225_600_000, 8_640_000_000_000_000, -1])('is none that a schedule makes, at %i', (at) => {
+    const id = scheduledJobId('bill', at);
+    expect(checkJobId(id)).toBe(id);
+    expect(() => checkNewJobId(id)).toThrow(InvalidJobIdError);
+    expect(() => checkNewJobId(id)).toThrow('ends like the id of a job that a schedule makes');
+  });
+
+  it.each([
+    'bill',
+    'bill@shop.org',
+    'bill@2026-01-01',
+    'bill@2026-01-01T00:00:00Z',
+    '2026-01-01T00:00:00.000Z',
+  ])('may be %j', (id) => expect(checkNewJobId(id)).toBe(id));
 });
 
 describe('checkQueueName', () => {

@@ -21,7 +21,7 @@ end
 local read = ({ attempts = is_count, stalls = is_count, priorities = is_priority })[arg_kind]
 local ids, unreadable = {}, {}
 for i = 1, #page[2], stride do
-  ids[#ids + 1] = page[2][i]
+  ids[#ids + 1] = arg_kind == 'logs' and string.match(page[2][i], '^[^\n]*') or page[2][i]
   if read and not read(page[2][i + 1]) then unreadable[#unreadable + 1] = page[2][i] end
 end
 return { page[1], ids, unreadable }

@@ -56,6 +56,21 @@ local function hashed(key)
   return found
 end
 
+-- A log has many fields, each of which begins with the id.
+local function logged()
+  local found, is_found = {}, {}
+  for _, field in ipairs(asked and {} or redis.call('HKEYS', key_logs)) do
+    local id = string.match(field, '^[^\n]*')
+    if not is_found[id] then found[#found + 1] = id end
+    is_found[id] = true
+  end
+  for i = ids_first, ids_last do
+    local id = ARGV[i]
+    if redis.call('HEXISTS', key_logs, id) + redis.call('HEXISTS', key_logs, id .. '\n0') > 0 then found[#found + 1] = id end
+  end
+  return found
+end
+
 local function held(key)
   if not asked then return redis.call('SMEMBERS', key) end
   local found = {}
@@ -88,4 +103,4 @@ for i = more_first, more_last, 2 do
 end
 return { 'facts', now, holders, kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
   ranked(key_delayed), ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls),
-  hashed(key_failures), hashed(key_results), hashed(key_progress), hashed(key_logs), hashed(key_priorities), hashed(key_cancels), unreadable }
+  hashed(key_failures), hashed(key_results), hashed(key_progress), logged(), hashed(key_priorities), hashed(key_cancels), unreadable }

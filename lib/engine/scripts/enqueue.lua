@@ -1,4 +1,4 @@
---@needs types, clock, bodies, ring, sooner, rank, retired, say, count
+--@needs types, clock, bodies, ring, sooner, rank, retired, say, count, due-score
 -- All or none. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer.
 local now = clock()
 local seen = redis.call('GET', key_lane)
@@ -113,7 +113,7 @@ end
 later, places = store(later, later_there, later_first, later_last, 2)
 local sooner = false
 -- Times stay text as they came: a number would be written anew for every job.
-local scores, from_now = {}, {}
+local scores, from_now, seen_due = {}, {}, { own = {}, made = {} }
 for i = 1, #later do
   local nth = places and (places[i] - later_first) / 2 or i - 1
   local due = ARGV[times_first + nth]
@@ -122,6 +122,7 @@ for i = 1, #later do
     from_now[due] = sum
     due = sum
   end
+  due = due_score(later[i], due, seen_due)
   scores[2 * i - 1] = due
   scores[2 * i] = later[i]
   if not sooner and tonumber(due) < earliest then sooner = true end

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, ring, rank, retired, schedule-state, next-time, next-schedule, say
+--@needs types, clock, bodies, names, traces, ring, rank, retired, schedule-state, next-time, next-schedule, say, due-score
 -- Makes the jobs of occurrences and sets the next times. Whoever comes second finds another revision and does nothing, so
 -- that each occurrence is one job however many processes see that it is due. Every type is read before the first write.
 check_bodies()
@@ -41,7 +41,7 @@ local function make(id, body, due, priority)
   if redis.call('HEXISTS', hash_of(id), id) == 1 and not retired(id, now) then return end
   redis.call('HSET', hash_of(id), id, body)
   if due > now then
-    redis.call('ZADD', key_delayed, due, id)
+    redis.call('ZADD', key_delayed, due_score(id, due, { own = {}, made = {} }), id)
     if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
     if due < earliest then earliest, wakes = due, true end
     delayed[#delayed + 1] = id

@@ -1,4 +1,4 @@
---@needs clock
+--@needs clock, logs
 -- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
 -- the caller asks again.
 local now = clock()
@@ -14,7 +14,7 @@ if kept_until and tonumber(kept_until) <= now then return { 'none' } end
 local due = redis.call('ZSCORE', key_delayed, arg_id)
 local died = redis.call('ZSCORE', key_dead, arg_id)
 if due then
-  state, at = 'delayed', string.format('%.0f', tonumber(due))
+  state, at = 'delayed', string.format('%.0f', math.floor(tonumber(due)))
 elseif died then
   state, at = 'dead', string.format('%.0f', tonumber(died))
 elseif kept_until then
@@ -29,4 +29,4 @@ end
 return { 'job', body, state, at, worker,
   redis.call('HGET', key_attempts, arg_id) or '', redis.call('HGET', key_stalls, arg_id) or '',
   redis.call('HGET', key_failures, arg_id) or '', redis.call('HGET', key_results, arg_id) or '',
-  redis.call('HGET', key_progress, arg_id) or '', redis.call('HGET', key_logs, arg_id) or '' }
+  redis.call('HGET', key_progress, arg_id) or '', read_log(arg_id) }

@@ -11,7 +11,7 @@ local function first_two(key)
 end
 
 local function in_ms(score)
-  return score and math.max(0, math.ceil(tonumber(score) - now)) or -1
+  return score and math.max(0, math.floor(tonumber(score)) - now) or -1
 end
 
 local function tell(i, number)

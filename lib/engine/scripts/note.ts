@@ -3,15 +3,15 @@ import { defineScript } from '../script.js';
 export const note = defineScript({
   name: 'note',
   memory: 'refuse',
-  keys: ['meta', 'active', 'progress', 'logs', 'events'],
+  keys: ['meta', 'active', 'progress', 'logs', 'large', 'events'],
   args: {
     id: 'text',
     name: 'text',
     attempt: 'int',
     progress: 'text',
     log: 'text',
-    maxLines: 'int',
     maxEvents: 'int',
+    eventsMaxBytes: 'int',
   },
   reply: (raw: number) => raw === 1,
 });

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, named, ring, head, bury, by-name, say, count, lease-of
+--@needs types, clock, bodies, names, named, ring, head, bury, by-name, say, count, lease-of, logs
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
 check_bodies()
@@ -72,7 +72,8 @@ local function sweep(place, id)
     for _, key in ipairs({ key_attempts, key_stalls }) do gone = gone + redis.call('HDEL', key, id) end
   end
   if place == nil then
-    for _, key in ipairs({ key_failures, key_progress, key_logs }) do gone = gone + redis.call('HDEL', key, id) end
+    gone = gone + drop_log(id, 100)
+    for _, key in ipairs({ key_failures, key_progress }) do gone = gone + redis.call('HDEL', key, id) end
   end
   if gone > 0 then tell('swept', id) end
 end

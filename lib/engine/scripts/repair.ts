@@ -11,6 +11,7 @@ const OF_NO_JOB: readonly QueueKeyName[] = [
   'scheduled',
   'declarations',
   'declared',
+  'large',
 ];
 
 export const repair = defineScript({

@@ -1,4 +1,4 @@
---@needs bodies, names
+--@needs bodies, names, logs
 -- Dead jobs are kept for a person, up to a number and an age; those beyond go now, with an event.
 local function bury(id, record, now)
   redis.call('ZADD', key_dead, now, id)
@@ -23,8 +23,7 @@ local function trim_dead(events, now)
   events[#events + 1] = 'retention'
   redis.call('ZREM', key_dead, unpack(gone))
   drop_bodies(unpack(gone))
-  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs }) do
-    redis.call('HDEL', key, unpack(gone))
-  end
+  drop_logs(gone)
+  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress }) do redis.call('HDEL', key, unpack(gone)) end
   return #gone
 end

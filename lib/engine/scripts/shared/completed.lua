@@ -1,4 +1,4 @@
---@needs bodies
+--@needs bodies, logs
 -- Completed jobs whose retention is over go, and then those beyond the number that is kept, first whose retention ends first.
 local function trim_completed(now)
   local over = redis.call('ZRANGE', key_completed, '-inf', now, 'BYSCORE', 'LIMIT', 0, 500)
@@ -9,6 +9,7 @@ local function trim_completed(now)
   end
   redis.call('ZREM', key_completed, unpack(over))
   drop_bodies(unpack(over))
-  for _, key in ipairs({ key_results, key_failures, key_progress, key_logs }) do redis.call('HDEL', key, unpack(over)) end
+  drop_logs(over)
+  for _, key in ipairs({ key_results, key_failures, key_progress }) do redis.call('HDEL', key, unpack(over)) end
   return #over
 end

@@ -1,7 +1,7 @@
 --@needs rank, count
 -- Delayed jobs whose time has come go to the line, at most `limit`; a job with a priority keeps it.
 local function promote_due(limit, now)
-  local due = redis.call('ZRANGE', key_delayed, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+  local due = redis.call('ZRANGE', key_delayed, '-inf', '(' .. now + 1, 'BYSCORE', 'LIMIT', 0, limit)
   if #due == 0 then return 0 end
   redis.call('ZREMRANGEBYRANK', key_delayed, 0, #due - 1)
   if redis.call('HLEN', key_priorities) == 0 then

@@ -1,4 +1,4 @@
---@needs hold, traces, rank, head, bury, completed, cancelled, settled-names, count
+--@needs hold, traces, rank, head, bury, completed, cancelled, settled-names, count, due-score
 -- A batch with outcomes of all kinds, some of which may not be accepted. `batch` says what has become of it: how many jobs are
 -- `done`, `failed` and `died`, which are `lost` or `cancelled`, how many events it has `said`, and when the first of those that
 -- were retried is due. `places` counts the jobs of each place, as the caller does.
@@ -68,13 +68,14 @@ local function count_attempt(id, failed, batch)
 end
 
 local function settle_retried(batch, places, traces, now)
+  local seen = { own = {}, made = {} }
   for i = retried_first, retried_last, 5 do
     local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
     if goes_on(id, batch, traces) then
       count_attempt(id, ARGV[i + 3], batch)
       if ARGV[i + 2] ~= '' then redis.call('HSET', key_failures, id, now .. '\n' .. ARGV[i + 2]) end
       if delay > 0 then
-        redis.call('ZADD', key_delayed, now + delay, id)
+        redis.call('ZADD', key_delayed, due_score(id, now + delay, seen), id)
         batch.soonest = math.min(batch.soonest, now + delay)
         if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
         places.delayed = places.delayed + 1

@@ -1,4 +1,4 @@
---@needs steps, bodies
+--@needs steps, bodies, logs
 -- What jobs may have left beside their bodies: the keys that have anything of it, which spares the deletes where nothing is
 -- there, and `has_cancels`. It checks the types, so it is read before anything is written. One command mostly tells.
 local function read_traces()
@@ -16,7 +16,9 @@ end
 local function forget_traces(ids, traces)
   if #traces == 0 then return end
   in_steps(ids, function(...)
-    for i = 1, #traces do redis.call('HDEL', traces[i], ...) end
+    for i = 1, #traces do
+      if traces[i] == key_logs then drop_logs({ ... }) else redis.call('HDEL', traces[i], ...) end
+    end
   end)
 end
 

@@ -1,0 +1,24 @@
+--@needs bodies
+-- The score of a delayed job. Those due at the same ms run first in first out: made ids sort by age, and equal scores by id; a job
+-- with an id of its own gets a score behind all of its ms. One ms has room for 2,048, what is beyond goes behind the next.
+-- `seen` is what one call has given by due time: `own` the last score, `made` whether there was one with a made id.
+local function due_score(id, due, seen)
+  if hash_of(id) ~= key_jobs then
+    seen.made[due] = true
+    return due
+  end
+  local ms, score = tonumber(due), seen.own[due]
+  if score then
+    score = score + 1 / 2048
+  else
+    score = seen.made[due] and ms + 1 / 2048 or ms
+    repeat
+      local first, behind = string.format('%.0f', ms), string.format('(%.0f', ms + 1)
+      local top = redis.call('ZRANGE', key_delayed, behind, first, 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2]
+      if top then score = math.max(score, tonumber(top) + 1 / 2048) end
+      ms = ms + 1
+    until not top or score < ms
+  end
+  seen.own[due] = score
+  return string.format('%.17g', score)
+end
