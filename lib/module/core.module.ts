@@ -10,7 +10,13 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { Log } from '../contract/log.js';
-import { DiscoveryService, ExternalContextCreator, ModulesContainer, ApplicationConfig } from '@nestjs/core';
+import {
+  ApplicationConfig,
+  DiscoveryService,
+  ExternalContextCreator,
+  LazyModuleLoader,
+  ModulesContainer,
+} from '@nestjs/core';
 import {
   QUEUE_ENGINE,
   QUEUE_HANDLES,
@@ -21,11 +27,11 @@ import {
   namedRootToken,
 } from '../decorators/metadata.js';
 import { drainBeforeDestroy } from '../handlers/discovery/drain-hook.js';
-import { faults } from '../handlers/discovery/faults.js';
+import { faults, warnings } from '../handlers/discovery/faults.js';
 import { planPools, type MakeHandler } from '../handlers/discovery/handler.registry.js';
 import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
 import { discoveryProviders } from '../handlers/discovery/nest-copy.js';
-import { ProcessorExplorer } from '../handlers/discovery/processor.explorer.js';
+import { ProcessorExplorer, type FoundProcessor } from '../handlers/discovery/processor.explorer.js';
 import { planSchedules } from '../handlers/discovery/schedule-plan.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { BootstrapError, MissingRootError } from '../errors.js';
@@ -125,6 +131,10 @@ export class QueueCoreModule
     OnApplicationShutdown
 {
   private readonly logger = new Log('QueueModule');
+  /** Processors that have been found so far. */
+  private readonly explored = new Set<unknown>();
+  /** Classes of listeners that have been found so far. */
+  private readonly heard = new Set<string>();
   private readonly embedded: EmbeddedQueues;
   private stopLogging = () => {};
 
@@ -141,6 +151,7 @@ export class QueueCoreModule
     // There are none under another copy of Nest, which `discoveryProviders` says in words.
     @Optional() private readonly modules: ModulesContainer,
     @Optional() private readonly application: ExternalContextCreator,
+    @Optional() private readonly lazyLoader?: LazyModuleLoader,
     @Optional() @Inject(SUBSTITUTE) private readonly substitute?: Substitute,
   ) {
     this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
@@ -152,6 +163,7 @@ export class QueueCoreModule
    */
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
+    this.followLazyModules();
     this.stopLogging = logLinks(this.engine, this.logger);
     if (!this.substitute) this.logAddresses();
     for (const notice of this.embedded.notices()) this.logger.warn(notice);
@@ -198,23 +210,74 @@ export class QueueCoreModule
     await this.listeners.finish();
   }
 
-  private async checkAndPrepare(): Promise<void> {
+  /** Nest calls no hooks in modules that are loaded lazily, so behind each load their processors are looked for here. */
+  private followLazyModules(): void {
+    const { lazyLoader } = this;
+    if (!lazyLoader) return;
+    const load = lazyLoader.load.bind(lazyLoader);
+    lazyLoader.load = async (...args) => {
+      const loaded = await load(...args);
+      await this.startLazyProcessors();
+      return loaded;
+    };
+  }
+
+  /** @throws {BootstrapError} where a processor does not fit those that are there. */
+  private async startLazyProcessors(): Promise<void> {
+    for (const { className } of this.listenerExplorer
+      .explore()
+      .listeners.filter((one) => !this.heard.has(one.className))) {
+      this.heard.add(className);
+      this.logger.warn(warnings.lazyListeners(className));
+    }
     const found = this.explorer.explore();
+    const added = found.processors.filter(({ wrapper }) => !this.explored.has(wrapper));
+    if (added.length === 0) return;
+    const { plans, schedules, faults: misfits } = await this.planWork(found.processors);
+    const all = [...this.registry.faults, ...found.faults, ...misfits];
+    if (all.length > 0) throw new BootstrapError(all);
+    for (const { wrapper } of added) this.explored.add(wrapper);
+    const { prepared } = this.core.runtime;
+    const running = new Set(prepared?.plans.flatMap(({ queues }) => queues.map(({ queue }) => queue)));
+    const late = schedules.filter(({ queue }) => running.has(queue)).flatMap((one) => one.schedules);
+    for (const { className } of added) {
+      if (late.some(({ label }) => label.includes(` of ${className}.`)))
+        this.logger.warn(warnings.lazySchedules(className));
+    }
+    drainBeforeDestroy(added, () => this.drain(), this.logger);
+    await this.core.runtime.extend(plans, schedules);
+  }
+
+  /** Pools and schedules of these processors, and what does not fit. */
+  private async planWork(processors: readonly FoundProcessor[]) {
     const maker = this.handlerMaker();
     const makeHandler: MakeHandler = (processor, method, label) => {
       const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
       const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
       return wrappedHandler(this.settings.value.wrap, handler);
     };
-    const { plans, faults: misfits } = planPools(found.processors, this.registry.names(), makeHandler);
-    const optionsOf = (queue: string) =>
-      this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
+    const pools = planPools(processors, this.registry.names(), makeHandler);
+    const schedules = await planSchedules(processors, this.registry.names(), this.optionsOf);
+    return {
+      plans: pools.plans,
+      schedules: schedules.queues,
+      faults: [...pools.faults, ...maker.faults, ...schedules.faults],
+    };
+  }
+
+  private readonly optionsOf = (queue: string) =>
+    this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
+
+  private async checkAndPrepare(): Promise<void> {
+    const found = this.explorer.explore();
+    for (const { wrapper } of found.processors) this.explored.add(wrapper);
+    const { plans, schedules, faults: misfits } = await this.planWork(found.processors);
     const heard = this.listenerExplorer.explore();
+    for (const { className } of heard.listeners) this.heard.add(className);
     const listeners = planListeners(heard.listeners, this.registry.names(), (queue) => {
-      const options = optionsOf(queue);
+      const options = this.optionsOf(queue);
       return options && options.events.max > 0;
     });
-    const schedules = await planSchedules(found.processors, this.registry.names(), optionsOf);
     const all = [
       ...this.settings.faults,
       ...this.rootFaults(),
@@ -223,8 +286,6 @@ export class QueueCoreModule
       ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
-      ...maker.faults,
-      ...schedules.faults,
       ...heard.faults,
       ...listeners.faults,
     ];
@@ -232,7 +293,7 @@ export class QueueCoreModule
     for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
     this.listeners.prepare(listeners.plans);
     drainBeforeDestroy([...found.processors, ...heard.providers], () => this.drain(), this.logger);
-    this.core.runtime.prepare(plans, schedules.queues);
+    this.core.runtime.prepare(plans, schedules);
   }
 
   /** Never rejects. */

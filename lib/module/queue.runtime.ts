@@ -160,6 +160,24 @@ export class QueueRuntime {
     this.schedules = schedules;
   }
 
+  /**
+   * @internal Takes what a lazily loaded module has added: handlers of queues that have a pool join it, pools of other queues start
+   * where the workers run. Schedules are registered for the new pools.
+   */
+  async extend(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): Promise<void> {
+    const known = new Map((this.plans ?? []).flatMap(({ queues }) => queues.map((one) => [one.queue, one])));
+    for (const { queue, handlers } of plans.flatMap(({ queues }) => queues)) known.get(queue)?.add(handlers);
+    const fresh = plans.filter(({ queues }) => queues.every(({ queue }) => !known.has(queue)));
+    const ofFresh = new Set(fresh.flatMap(({ queues }) => queues.map(({ queue }) => queue)));
+    const declared = schedules.filter(({ queue }) => ofFresh.has(queue));
+    this.plans = [...(this.plans ?? []), ...fresh];
+    this.schedules = [...this.schedules, ...declared];
+    if (this.current !== 'running' || this.options.role === 'producer' || fresh.length === 0) return;
+    await this.workforce!.declare(declared);
+    this.startPools(fresh);
+    this.sayWhatRuns(fresh);
+  }
+
   /** @internal What discovery found; null before the application is initialised. */
   get prepared(): {
     readonly plans: readonly PoolPlan[];
@@ -212,14 +230,16 @@ export class QueueRuntime {
     const declaring = this.workforce.declare(this.schedules);
     // Where Redis is away they are registered when it comes.
     if (this.isThere) await declaring;
-    for (const plan of plans) {
-      for (const pool of this.workforce.createPools(plan)) {
-        this.pools.set(pool.queue, pool);
-        if (!this.paused.has(pool.queue)) pool.start();
-      }
+    this.startPools(plans);
+    this.sayWhatRuns(plans);
+  }
+
+  private startPools(plans: readonly PoolPlan[]): void {
+    for (const pool of plans.flatMap((plan) => this.workforce!.createPools(plan))) {
+      this.pools.set(pool.queue, pool);
+      if (!this.paused.has(pool.queue)) pool.start();
     }
     this.say();
-    this.sayWhatRuns(plans);
   }
 
   private async bringDown(): Promise<void> {

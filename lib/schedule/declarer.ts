@@ -51,10 +51,11 @@ export class Declarer {
     private readonly options: DeclarerOptions,
   ) {}
 
-  /** Resolves once each queue was tried; failures are retried in the background. Never rejects. */
+  /** Resolves once each of these queues was tried; failures are retried in the background. Never rejects. */
   async start(queues: readonly QueueSchedules[]): Promise<void> {
-    this.declarations = queues.map((queue) => new QueueDeclaration(this.engine, queue, this.options));
-    await Promise.all(this.declarations.map((one) => one.start()));
+    const declarations = queues.map((queue) => new QueueDeclaration(this.engine, queue, this.options));
+    this.declarations = [...this.declarations, ...declarations];
+    await Promise.all(declarations.map((one) => one.start()));
   }
 
   /** Never rejects: a declaration that could not be withdrawn expires. */

@@ -1,5 +1,4 @@
 import type { Log } from '../../contract/log.js';
-import { Injector } from '@nestjs/core/injector/injector.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { Wrapper } from './classes.js';
 import type { FoundProcessor } from './processor.explorer.js';
@@ -26,8 +25,8 @@ export function drainBeforeDestroy(
     addHook(instance as Hooked, name, drain, logger);
   };
   for (const { wrapper, className, instance, isScoped } of targets) {
-    for (const injected of injectedOfSameModule(wrapper).filter(hasHook)) {
-      hook(injected.instance, String(injected.name));
+    for (const single of singlesOfSameModule(wrapper).filter(hasHook)) {
+      hook(single.instance, String(single.name));
     }
     // Nest calls no hooks of instances created for a job, so their module gets the hook.
     if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
@@ -64,38 +63,11 @@ function hasHook({ instance }: Wrapper): boolean {
   return typeof (instance as Hooked | null | undefined)?.onModuleDestroy === 'function';
 }
 
-const reader = new Injector();
-
 /**
- * The singleton dependencies of a provider within its own module, direct and indirect. They are destroyed in the same step of the
- * shutdown, in which Nest 11 keeps no order.
+ * Providers of the same module that exist once, injected or fetched with `ModuleRef.get`: they are destroyed in the same step of
+ * the shutdown, where Nest 11 keeps no order and Nest 12 knows only what is injected.
  */
-function injectedOfSameModule(wrapper: Wrapper, seen = new Set<Wrapper>()): Wrapper[] {
-  seen.add(wrapper);
-  return injectedBy(wrapper)
-    .filter((one) => one !== undefined && one.host === wrapper.host && !seen.has(one))
-    .flatMap((one) => {
-      const isSingle = !one!.isTransient && one!.isDependencyTreeStatic();
-      return [...(isSingle ? [one!] : []), ...injectedOfSameModule(one!, seen)];
-    });
-}
-
-function injectedBy(wrapper: Wrapper): (Wrapper | undefined)[] {
-  // Nest 11 resolves request-scoped providers only at the first request.
-  const constructed = wrapper.getCtorMetadata() ?? tokensOf(wrapper).map((token) => lookUp(wrapper, token));
-  const properties = (wrapper.getPropertiesMetadata() ?? []).map((property) => property.wrapper);
-  // There may be holes in it.
-  return [...constructed, ...properties, ...(wrapper.getEnhancersMetadata() ?? [])];
-}
-
-function tokensOf({ inject, metatype }: Wrapper): readonly unknown[] {
-  if (inject) return inject;
-  if (typeof metatype !== 'function') return [];
-  const properties = reader.reflectProperties(metatype as never).map(({ name }) => name);
-  return [...reader.reflectConstructorParams(metatype as never), ...properties];
-}
-
-function lookUp({ host }: Wrapper, token: unknown): Wrapper | undefined {
-  const { forwardRef, token: named } = (token ?? {}) as { forwardRef?: () => unknown; token?: unknown };
-  return host?.providers.get((forwardRef?.() ?? named ?? token) as never);
+function singlesOfSameModule({ host }: Wrapper): Wrapper[] {
+  const providers = [...(host?.providers.values() ?? [])] as Wrapper[];
+  return providers.filter((one) => !one.isTransient && one.isDependencyTreeStatic());
 }

@@ -112,6 +112,13 @@ export const faults = {
 
 /** Valid, but perhaps not intended. */
 export const warnings = {
+  lazySchedules: (className: string) =>
+    `${className} was loaded lazily and has @Schedule for a queue that has workers already: these schedules are not registered; ` +
+    `import its module eagerly, or use queue.schedules.upsert()`,
+
+  lazyListeners: (className: string) =>
+    `${className} was loaded lazily and listens to events: it hears nothing; import its module eagerly, or subscribe with QueueEvents`,
+
   listenerTwice: (className: string, modules: readonly string[]) =>
     `${className} listens to events and is provided ${count(modules.length)} (${listed(modules)}), ` +
     `so that as many instances of it hear each event; provide it in one module and export it from there`,

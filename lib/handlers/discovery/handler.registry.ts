@@ -34,6 +34,8 @@ export interface QueuePlan {
   /** Its weight; 1 if the order decides. */
   readonly weight: number;
   readonly handlers: readonly PlannedHandler[];
+  /** Takes further handlers in, of a module that was loaded while its pool runs. */
+  readonly add: (handlers: readonly PlannedHandler[]) => void;
   /** The handler of that name, else the catch-all, else undefined. */
   readonly find: FindHandler;
 }
@@ -170,7 +172,13 @@ function queuePlan(
     );
   }
   const named = new Map(handlers.map((entry) => [entry.jobName, entry]));
-  return { queue, weight, handlers, find: (jobName) => named.get(jobName) ?? named.get(null) };
+  return {
+    queue,
+    weight,
+    handlers,
+    add: (more) => more.forEach((entry) => named.set(entry.jobName, entry)),
+    find: (jobName) => named.get(jobName) ?? named.get(null),
+  };
 }
 
 /** The result of a check; or undefined, with its mistakes added to the faults. */

@@ -1,0 +1,111 @@
+import { Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
+import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
+import { expect, it } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { Schedule } from '#lib/decorators/schedule.decorator.js';
+import { BootstrapError } from '#lib/errors.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+
+it('runs the jobs of a processor whose module was loaded lazily', async () => {
+  const runs: string[] = [];
+  @Processor('late')
+  class Late {
+    @Handle()
+    one() {
+      runs.push('one');
+    }
+  }
+  @Module({ providers: [Late] })
+  class LateModule {}
+  const app = await bootQueue(redis, { queues: [{ name: 'late' }], watch: false });
+  await app.queueOf('late').add('one', null);
+  await app.get(LazyModuleLoader).load(() => LateModule);
+  await until(() => runs.length === 1, PATIENT);
+  // Once, however often it is loaded.
+  await app.get(LazyModuleLoader).load(() => LateModule);
+  await app.queueOf('late').add('one', null);
+  await until(() => runs.length === 2, PATIENT);
+  expect(app.runtime.workers).toEqual([{ queue: 'late', state: 'running' }]);
+});
+
+it('gives handlers of a lazily loaded module to the pool that is there, and says what does not come with them', async () => {
+  const runs: string[] = [];
+  @Processor('work')
+  class Late {
+    @Handle('two')
+    two() {
+      runs.push('two');
+    }
+    @Schedule({ cron: '0 3 * * *', tz: 'UTC' })
+    @Handle('nightly')
+    nightly() {}
+    @OnQueueEvent('completed')
+    heard() {}
+  }
+  @Module({ providers: [Late] })
+  class LateModule {}
+  const app = await bootQueue(redis, { handlers: { one: () => void runs.push('one') }, watch: false });
+  await app.get(LazyModuleLoader).load(() => LateModule);
+  await app.queue.addBulk([
+    { name: 'two', data: null },
+    { name: 'one', data: null },
+  ]);
+  await until(() => runs.length === 2, PATIENT);
+  expect(runs.toSorted()).toEqual(['one', 'two']);
+  const said = app.logs.complaints.filter((text) => text.includes('loaded lazily'));
+  expect(said).toEqual([
+    expect.stringMatching(/^Late was loaded lazily and listens/),
+    expect.stringMatching(/^Late was loaded lazily and has @Schedule/),
+  ]);
+});
+
+it('refuses a lazily loaded processor that does not fit, in the load', async () => {
+  @Processor('work')
+  class Again {
+    @Handle('one')
+    one() {}
+  }
+  @Module({ providers: [Again] })
+  class AgainModule {}
+  const app = await bootQueue(redis, { handlers: { one: () => undefined }, watch: false });
+  await expect(app.get(LazyModuleLoader).load(() => AgainModule)).rejects.toThrow(BootstrapError);
+});
+
+it('ends its runs before a provider of its module is destroyed that it fetched with ModuleRef.get', async () => {
+  const order: string[] = [];
+  const started = latch();
+  const gate = latch();
+  @Injectable()
+  class Database implements OnModuleDestroy {
+    onModuleDestroy() {
+      order.push('database closed');
+    }
+  }
+  @Processor('work')
+  class Fetching {
+    constructor(private readonly modules: ModuleRef) {}
+    @Handle()
+    async one() {
+      started.open();
+      await gate.promise;
+      this.modules.get(Database);
+      order.push('job ended');
+    }
+  }
+  @Module({ providers: [Database, Fetching] })
+  class FetchingModule {}
+  const app = await bootQueue(redis, { imports: [FetchingModule], watch: false });
+  await app.queue.add('one', null);
+  await started.promise;
+  const closing = app.close();
+  await until(() => app.runtime.state === 'draining', PATIENT);
+  gate.open();
+  await closing;
+  expect(order).toEqual(['job ended', 'database closed']);
+});
