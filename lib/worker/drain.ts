@@ -56,6 +56,13 @@ export async function drainPool(
     await engine.release(pool.queue, { worker: pool.worker, ids: [], leave: true });
   };
   await within(Math.min(FAREWELL_MS, end - performance.now()), leave());
+  const unsettled = pool.exchanger.unconfirmed();
+  if (unsettled > 0) {
+    pool.logger.warn(
+      `queue '${pool.queue}': Redis did not confirm what became of ${counted(unsettled, 'job')}; ` +
+        'where it has not heard, another worker runs them again once the lease is over',
+    );
+  }
   pool.exchanger.stop();
   return { finished: before - released.length, released };
 }
