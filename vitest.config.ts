@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig, type ViteUserConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Folders with specs that take a minute or two. */
@@ -14,14 +14,17 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
+/** Specs that start no process and no application: files that share a process load Nest and lib once, which takes half of their time. */
+export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
+
+/** For every run of specs in this repository. */
+export const base = {
   // Nest reads the types of constructor parameters, so the specs need the decorator metadata that tsc writes.
   oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } },
   test: {
-    include: ['test/**/*.spec.ts', 'sample/*/e2e/**/*.e2e-spec.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/setup.ts'],
-    // One process per file: what a spec leaves behind can then be told from what its neighbours use.
+    // One process per file, so that a spec cannot disturb the next; those of `quick` share one.
     pool: 'forks',
     // Most specs wait for something: on two cores, three at a time take three quarters of the time of two.
     maxWorkers: 3,
@@ -30,5 +33,23 @@ export default defineConfig({
     hookTimeout: 60_000,
     // dist is loaded by Node itself and not transformed: what is tested is what is published.
     server: { deps: { external: [/\/dist\//] } },
+  },
+} satisfies ViteUserConfig;
+
+export default defineConfig({
+  ...base,
+  test: {
+    ...base.test,
+    projects: [
+      { extends: true, test: { name: 'quick', include: QUICK, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'rest',
+          include: ['test/**/*.spec.ts', 'sample/*/e2e/**/*.e2e-spec.ts'],
+          exclude: [...configDefaults.exclude, ...QUICK],
+        },
+      },
+    ],
   },
 });
