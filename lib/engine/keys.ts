@@ -1,4 +1,5 @@
 import { letterOf, LETTERS, type Letter } from '../job/id-letter.js';
+import { RULES } from '../job/rules.js';
 
 /** What `TYPE` answers of a key that is there. */
 export type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
@@ -141,8 +142,6 @@ export function typeOfKey(name: KeyName | TaskKeyName): KeyType {
   return { ...KEYS_OF_QUEUE, ...KEYS_OF_PROCESSES }[name as keyof typeof KEYS_OF_QUEUE | ProcessKeyName].type;
 }
 
-/** Counters are kept so long, from the first of a day. */
-const STATS_DAYS = 90;
 const DAY_MS = 86_400_000;
 
 export type KeysOfWorker = Readonly<Record<QueueKeyName | 'worker' | 'active' | 'stats', string>>;
@@ -223,7 +222,7 @@ export class QueueKeys {
 
   /** All there can be, with that of tomorrow: another process may be there already. */
   everyStats(now: number): string[] {
-    return this.statsUntil(now + DAY_MS, STATS_DAYS + 2).map(({ key }) => key);
+    return this.statsUntil(now + DAY_MS, RULES.statsDays + 2).map(({ key }) => key);
   }
 
   /** Those of the day of this moment and of the days before, the newest first, `days` in all. */

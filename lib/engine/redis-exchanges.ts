@@ -13,8 +13,6 @@ import { isForgotten } from '../contract/retry.js';
 
 /** More bytes than there are. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
-/** Due jobs that one exchange moves at most, so that none holds Redis for long. */
-const PROMOTE_LIMIT = 250;
 
 /** What workers say and ask: at once, or left at the bell. */
 export class RedisExchanges {
@@ -44,7 +42,6 @@ export class RedisExchanges {
         want,
         maxBytes: call.maxBytes ?? NO_LIMIT,
         maySuspect: call.maySuspect ? 1 : 0,
-        promote: PROMOTE_LIMIT,
         settledEvents: settled.length,
         whose,
         completed,

@@ -1,11 +1,8 @@
 import type { QueueStats } from '../job/queue-stats.js';
 import { readStats } from '../contract/stats.js';
+import { RULES } from '../job/rules.js';
 
 const DAY_MS = 86_400_000;
-/** Counters are kept so long. */
-const DAYS = 90;
-/** Names may be made by users: beyond so many of a day all others stand together under the empty name. */
-const NAMES = 200;
 
 export type CountedKind = 'processed' | 'failed' | 'dead';
 
@@ -21,7 +18,7 @@ export class DayCounters {
   count(now: number, kind: CountedKind, name: string, count: number): void {
     if (count === 0) return;
     const { names } = this.dayOf(now);
-    const isListed = name === '' || names.has(name) || names.size < NAMES;
+    const isListed = name === '' || names.has(name) || names.size < RULES.namesPerDay;
     if (isListed && name !== '') names.add(name);
     this.add(now, `${kind}:${isListed ? name : ''}`, count);
   }
@@ -51,7 +48,7 @@ export class DayCounters {
     let day = this.days.get(number);
     if (!day) {
       this.days.set(number, (day = { counts: new Map(), names: new Set() }));
-      for (const old of this.days.keys()) if (old <= number - DAYS) this.days.delete(old);
+      for (const old of this.days.keys()) if (old <= number - RULES.statsDays) this.days.delete(old);
     }
     return day;
   }

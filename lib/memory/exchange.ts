@@ -5,11 +5,7 @@ import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { settle } from './settle.js';
-
-/** Due delayed jobs that one call moves at most. */
-const PROMOTE = 250;
-/** Jobs that one call claims at most. */
-const CLAIM = 1_000;
+import { RULES } from '../job/rules.js';
 
 /** Settles, promotes, claims. A repetition of the last exchange of a worker answers the same and changes nothing. */
 export function exchange(
@@ -33,7 +29,7 @@ export function exchange(
 
   const heldBefore = worker.held.size;
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
-  queue.promoteDue(PROMOTE);
+  queue.promoteDue(RULES.promoteMax);
   const { claimed, isCut } = claim(queue, worker, call);
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
@@ -55,7 +51,7 @@ function claim(
   const claimed: MemoryJob[] = [];
   let isCut = false;
   if (queue.pausedAt !== null) return { claimed, isCut };
-  const most = Math.min(want, CLAIM);
+  const most = Math.min(want, RULES.claimMax);
   let bytes = 0;
   const take = (line: typeof wait | typeof prioritized) => {
     const job = line.first;

@@ -6,6 +6,7 @@ import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
+import { RULES } from '../job/rules.js';
 
 /** Jobs that one call takes back at most. */
 const RECOVER = 500;
@@ -97,7 +98,7 @@ function takeFrom(
   const dead: MemoryJob[] = [];
   for (const job of jobs) {
     job.stalls += 1;
-    (job.stalls > maxStalls ? dead : job.stalls >= 2 ? suspects : waiting).push(job);
+    (job.stalls > maxStalls ? dead : job.stalls >= RULES.suspectAfter ? suspects : waiting).push(job);
   }
   for (const job of waiting.toReversed()) queue.wait.unshift(job);
   for (const job of suspects) queue.suspects.push(job);

@@ -6,8 +6,9 @@ import type { JobCounts, JobState } from '../job/job-state.js';
 import type { QueueStats } from '../job/queue-stats.js';
 import { audit, repair } from './auditor.js';
 import type { MemoryJob, Place } from './memory-job.js';
-import { RANKS, type MemoryQueue } from './memory-queue.js';
+import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
+import { RULES } from '../job/rules.js';
 
 /** How far into a line one looks for a job that has not failed before. */
 const LOOK = 100;
@@ -190,7 +191,7 @@ function storedJob(job: MemoryJob): StoredJob {
 function* heads({ wait, suspects, prioritized }: MemoryQueue): Generator<MemoryJob> {
   const ranked = prioritized.sorted();
   // The lowest priority is where jobs starve.
-  const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RANKS) * RANKS;
+  const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RULES.ranks) * RULES.ranks;
   const starving = ranked.slice(ranked.findIndex(({ score }) => score >= lowest));
   for (const line of [wait, suspects, ranked, starving]) {
     let seen = 0;

@@ -36,9 +36,7 @@ import { note } from './note.js';
 import { nextTurn } from './turn.js';
 import { Verbs, type MemorySettings } from './verbs.js';
 import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
-
-/** Due jobs that one call moves at most. */
-const PROMOTE_MAX = 1_000;
+import { RULES } from '../job/rules.js';
 
 export interface MemoryEngineOptions extends MemorySettings {
   /** Where the queues are; engines that share one see the same. @default one of its own, on the clock of the machine */
@@ -167,7 +165,7 @@ export class MemoryEngine implements QueueEngine {
 
   promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }> {
     return this.verbs.on('promote', queue, (q) => {
-      const promoted = q.promoteDue(Math.min(limit, PROMOTE_MAX));
+      const promoted = q.promoteDue(Math.min(limit, RULES.claimMax));
       if (promoted > 0) q.ring();
       return { promoted, dueInMs: q.dueInMs };
     });

@@ -9,13 +9,7 @@ import { MemoryJob, type EndRecord } from './memory-job.js';
 import { MemoryWorker } from './memory-worker.js';
 import { Ranking } from './ranking.js';
 import { ScheduleBook } from './schedule-book.js';
-
-/** Room for a sequence below each priority, so that ranks are first in first out inside one. */
-export const RANKS = 4_294_967_296;
-/** What one call takes away at most of what is beyond its age or number. */
-const TRIM = 500;
-const CANCELLED_MS = 60_000;
-const CANCELLED_MAX = 1_000;
+import { RULES } from '../job/rules.js';
 
 /** Where a queue tells that something is to be seen or heard. */
 export interface Surroundings {
@@ -177,7 +171,8 @@ export class MemoryQueue {
 
   /** Back to the head of the line, in the order given; what has stalled twice or more goes to the line of the suspects. */
   toHead(jobs: readonly MemoryJob[]): void {
-    for (const job of jobs.toReversed()) (job.stalls >= 2 ? this.suspects : this.wait).unshift(job);
+    for (const job of jobs.toReversed())
+      (job.stalls >= RULES.suspectAfter ? this.suspects : this.wait).unshift(job);
   }
 
   hold(job: MemoryJob, worker: MemoryWorker): void {
@@ -265,9 +260,9 @@ export class MemoryQueue {
       this.cancelled.set(job.id, { at: this.now, reason });
       return { type: 'cancelled', id: job.id, name: job.name, attempt: job.failed + begun, reason };
     });
-    this.cancelledUntil = this.now + CANCELLED_MS;
+    this.cancelledUntil = this.now + RULES.cancelledMs;
     for (const id of this.cancelled.keys()) {
-      if (this.cancelled.size <= CANCELLED_MAX) break;
+      if (this.cancelled.size <= RULES.cancelledMax) break;
       this.cancelled.delete(id);
     }
     this.counters.cancelled(this.now, ended.length);
@@ -301,7 +296,10 @@ export class MemoryQueue {
   private trim(ranking: Ranking, oldAt: number, max: number): MemoryJob[] {
     const isOld = (ranking.first?.score ?? Infinity) <= oldAt;
     const gone: MemoryJob[] = [];
-    while (gone.length < TRIM && (isOld ? (ranking.first?.score ?? Infinity) <= oldAt : ranking.size > max)) {
+    while (
+      gone.length < RULES.trimStep &&
+      (isOld ? (ranking.first?.score ?? Infinity) <= oldAt : ranking.size > max)
+    ) {
       const job = ranking.first!;
       this.forget(job);
       gone.push(job);
@@ -348,6 +346,6 @@ export class MemoryQueue {
 
   private rank(priority: number): number {
     this.ranks += 1;
-    return priority * RANKS + (this.ranks % RANKS);
+    return priority * RULES.ranks + (this.ranks % RULES.ranks);
   }
 }

@@ -10,6 +10,7 @@ import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { checkNewJobId } from '../job/job-id.js';
 import { duration, field, integer, refuse, rule, shape } from './check.js';
 import { readDurability, type DurabilityOption, type Replication } from './durability.js';
+import { RULES } from '../job/rules.js';
 
 /** Options of jobs that a queue or the module can set for all jobs. */
 export interface JobDefaults {
@@ -60,7 +61,6 @@ export interface CheckedJobOptions {
 }
 
 const MAX_ATTEMPTS = 1_000_000;
-const MAX_PRIORITY = 2_097_151;
 /** The last moment a `Date` can hold. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 
@@ -78,7 +78,7 @@ const JOB_FIELDS = {
   id: field('id', checkNewJobId),
   delay: field('delayMs', duration()),
   runAt: field('dueAt', rule(checkMoment)),
-  priority: field('priority', integer(0, MAX_PRIORITY)),
+  priority: field('priority', integer(0, RULES.priorityMax)),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
 } as const;

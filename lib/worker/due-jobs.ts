@@ -1,8 +1,7 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { DueTimer } from './due-timer.js';
+import { RULES } from '../job/rules.js';
 
-/** Jobs moved at once by a worker that cannot run them. */
-const PROMOTE = 250;
 const PROMOTE_AGAIN_MS = 1000;
 
 /** A pool as its delayed jobs see it. */
@@ -36,7 +35,7 @@ export class DueJobs {
   /** An exchange moves them too, and takes some. Where there is no slot, the bell wakes another worker for what is moved. */
   private due(): void {
     if (this.side.want() > 0) return this.side.exchanger.kick();
-    this.engine.promote(this.side.queue, PROMOTE).then(
+    this.engine.promote(this.side.queue, RULES.promoteMax).then(
       ({ dueInMs }) => this.plan(dueInMs),
       // The link tells; whoever is there again first moves what is due.
       () => this.plan(PROMOTE_AGAIN_MS),

@@ -6,6 +6,7 @@ import { mergeJobPolicy, type JobPolicy } from '../options/job-policy.js';
 import type { FindHandler, HandlerEntry } from './handler.js';
 import { Run, type RunVoice } from './run.js';
 import { unrunnable } from './verdict.js';
+import { RULES } from '../job/rules.js';
 
 /** What a queue runs its jobs with. */
 export interface Opening {
@@ -49,5 +50,5 @@ function isNew({ failed, stalls, started }: ClaimedJob): boolean {
 
 /** Jobs that have stalled this often come one at a time. */
 export function isSuspect(job: { readonly stalls: number }): boolean {
-  return job.stalls >= 2;
+  return job.stalls >= RULES.suspectAfter;
 }

@@ -79,7 +79,7 @@ it('leases are kept', async () => {
   await fillMemory();
   expect(await q.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({ kind: 'alive', held: 2 });
   expect(await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false })).toEqual({ lost: [] });
-  expect(await q.engine.adopt(QUEUE, WORKER, ['b'])).toEqual({ unknown: [], lost: [] });
+  expect(await q.engine.adopt(QUEUE, WORKER, ['b'])).toEqual({ buried: [], unknown: [], lost: [] });
   expect(await q.engine.overdue(QUEUE, LEASE_MS)).toMatchObject([{ worker: WORKER }]);
 });
 

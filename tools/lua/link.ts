@@ -125,11 +125,18 @@ class Linker {
       const { line } = block[index]!.loc!.start;
       inFrontOf.set(line, [...(inFrontOf.get(line) ?? []), each]);
     }
-    const lines: LinkedLine[] = this.prologue.lines.map((text) => ({ text, file: '', line: 0 }));
+    const lines: { -readonly [N in keyof LinkedLine]: LinkedLine[N] }[] = this.prologue.lines.map((text) => ({
+      text,
+      file: '',
+      line: 0,
+    }));
     const add = (file: LuaFile, first: number, last: number) => {
       for (let line = first; line <= last; line++) {
         const text = file.lines[line - 1]!;
-        if (text !== '') lines.push({ text, file: file.name, line });
+        if (text === '') continue;
+        const before = lines.at(-1)!;
+        if (before.file === file.name && closes(text)) before.text += ` ${text}`;
+        else lines.push({ text, file: file.name, line });
       }
     };
     for (let line = 1; line <= this.main.lines.length; line++) {
@@ -141,7 +148,7 @@ class Linker {
 
   private inSlots({ text, file, line }: LinkedLine): string {
     const { names, types } = this.prologue;
-    const typed = text.replace(/^check_types\((.*)\)$/, (_, keys: string) => {
+    const typed = text.replaceAll(/\bcheck_types\((key_[^()]*)\)/g, (_, keys: string) => {
       const pairs = keys.split(', ').map((key) => {
         const type = types.get(key);
         if (!type) throw new LuaError(`${file}.lua:${line}: ${key} is no key of ${this.shape.name}`);
@@ -151,6 +158,11 @@ class Linker {
     });
     return typed.replaceAll(/\b[a-z]+_\w+\b/g, (name) => names.get(name) ?? name);
   }
+}
+
+/** What only closes a block is sent in the line before it: Redis never tells that line. */
+function closes(text: string): boolean {
+  return /^end\b/.test(text);
 }
 
 /** The last statement that comes in front of both and contains them, or is one of them. */

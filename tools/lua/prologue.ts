@@ -1,4 +1,5 @@
 import { LETTERS } from '../../lib/job/id-letter.js';
+import { RULES } from '../../lib/job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey } from '../../lib/engine/keys.js';
 import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';
 
@@ -15,7 +16,7 @@ export interface Prologue {
 }
 
 export function prologueOf(shape: SomeShape): Prologue {
-  const names = new Map<string, string>();
+  const names = new Map(Object.entries(RULES).map(([name, value]) => [`rule_${name}`, String(value)]));
   const locals = new Set<string>();
   const lines: string[] = [FLAGS[shape.memory]];
   const types = new Map<string, string>();
@@ -45,10 +46,7 @@ export function prologueOf(shape: SomeShape): Prologue {
   let start = String(at + lists.length + 1);
   for (const name of lists) {
     at += 1;
-    lines.push(
-      `local ${name}_first = ${start}`,
-      `local ${name}_last = ${name}_first + tonumber(ARGV[${at}]) - 1`,
-    );
+    lines.push(`local ${name}_first, ${name}_last = ${start}, ${start} + tonumber(ARGV[${at}]) - 1`);
     locals.add(`${name}_first`).add(`${name}_last`);
     start = `${name}_last + 1`;
   }

@@ -13,6 +13,7 @@ export const adopt = defineScript({
     'attempts',
     'stalls',
     'failures',
+    'logs',
     'dead',
     'events',
     'stats',

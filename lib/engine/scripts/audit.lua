@@ -42,7 +42,7 @@ local function kept()
     return found
   end
   for i = ids_first, ids_last do
-    if redis.call('HEXISTS', hash_of(ARGV[i]), ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
+    if has_body(ARGV[i]) then found[#found + 1] = ARGV[i] end
   end
   return found
 end

@@ -1,13 +1,13 @@
---@needs clock, count
+--@needs clock, count, hold
 -- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. It is told which of them were
 -- cancelled; where those are many, some with each beat.
 local now = clock()
 local record = redis.call('HMGET', key_worker, 'seq', 'seq2', 'pause')
 local exchanges = count_in(record[1]) + count_in(record[2])
-local held = redis.call('SCARD', key_active)
+local held_now = held()
 local marks = redis.call('HLEN', key_cancels)
 if not record[1] then return { 'unknown-worker' } end
-if held > 0 then redis.call('ZADD', key_workers, now + arg_leaseMs, arg_worker) end
+if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) end
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 local pause = record[3] or ''
 if pause ~= '' and pause == arg_heard then
@@ -15,7 +15,7 @@ if pause ~= '' and pause == arg_heard then
   pause = ''
 end
 local cancels = {}
-if marks > 0 and held > 0 then
+if marks > 0 and held_now > 0 then
   local ids = marks <= 1000 and redis.call('HKEYS', key_cancels) or redis.call('SRANDMEMBER', key_active, 1000)
   local is_mine = redis.call('SMISMEMBER', key_active, unpack(ids))
   local reasons = redis.call('HMGET', key_cancels, unpack(ids))
@@ -26,4 +26,4 @@ if marks > 0 and held > 0 then
     end
   end
 end
-return { 'alive', held, exchanges, cancels, pause }
+return { 'alive', held_now, exchanges, cancels, pause }

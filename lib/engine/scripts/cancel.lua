@@ -1,4 +1,4 @@
---@needs types, clock, bodies, traces, cancel, say
+--@needs types, clock, bodies, traces, line, ending, event
 -- Ends a job as cancelled, now or when its run ends. One that has ended already is left as it is.
 check_bodies()
 local now = clock()
@@ -6,7 +6,15 @@ local traces = read_traces()
 check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_stats)
 local workers = redis.call('ZRANGE', key_workers, 0, -1)
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local events = {}
-local answer = cancel_job(arg_id, arg_reason, events, traces, now)
-if #events > 0 then say(1, events, now) end
-return answer
+if not has_body(arg_id) then return 'not-found' end
+for i = more_first, more_last do
+  if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then
+    mark_cancelled(arg_id, arg_reason)
+    return 'signalled'
+  end
+end
+if not leave(arg_id, 1) then return 'not-found' end
+local events = { count = 0 }
+finish_cancelled({ ids = { arg_id }, reasons = { arg_reason } }, 0, events, traces, now)
+write_events(events, now)
+return 'cancelled'

@@ -1,10 +1,10 @@
---@needs clock, bodies, claimed, ring, say
+--@needs clock, bodies, gate, claimed, bell, event
 -- What an idle worker leaves at the bell: an exchange that settles and promotes nothing, with the few keys and arguments that
 -- takes, since a call of one job costs by those. Where there is more to it, it changes nothing, and the worker exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
 if not last_seq or last_seq >= tonumber(arg_seq) then return 0 end
-local want = math.min(arg_want, 1000)
-if want < 1 or redis.call('HGET', key_meta, 'paused') then return 0 end
+local want = open_gate(math.min(arg_want, rule_claimMax))
+if want < 1 then return 0 end
 
 local prioritized, has_traces = 0, false
 if redis.call('EXISTS', key_suspects, key_prioritized, key_attempts, key_stalls) > 0 then
@@ -25,7 +25,7 @@ if #ids == 0 then
   redis.call('PEXPIRE', key_worker, arg_recordMs)
   return { now, '', '', held, {}, {}, 0 }
 end
-local bodies, name, missing = read_claimed(ids, arg_maxBytes)
+local bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
 local is_cut = not bodies.err and #bodies < #ids
 local is_more = is_cut or #ids == want
 if is_cut then
@@ -59,8 +59,8 @@ if has_traces then
   stalled = redis.call('HMGET', key_stalls, unpack(ids))
 end
 if arg_maxEvents > 0 then
-  local events = {}
-  add_active(events, gave, name, bodies, failed)
-  say(#ids, events, now)
+  local events = { count = 0 }
+  say_active(events, ids, gave, name, bodies, failed)
+  write_events(events, now)
 end
 return { now, gave, bodies_in(bodies), -1, failed, stalled, is_cut and 1 or 0 }

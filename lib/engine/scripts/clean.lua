@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, walk, dead, say
+--@needs types, clock, bodies, names, traces, line, ending, walk, dead, event
 -- Removes jobs of one place that are old enough, the next ones from behind a place on, or dead ones that are named.
 check_bodies()
 local now = clock()
@@ -11,24 +11,20 @@ local function named(fit, body)
   return fit
 end
 
-local function body_of(id)
-  return redis.call('HGET', hash_of(id), id) or ''
-end
-
 local function is_old(since)
   return arg_olderThan == 0 or (since ~= nil and since <= now - arg_olderThan)
 end
 
 -- The second line of a body is when the job was added, in base 36.
 local function take_by_adding(id)
-  local body = body_of(id)
+  local body = body_of(id) or ''
   return named(is_old(tonumber(string.match(body, '^[^\n]*\n([0-9a-z]+)\n') or '', 36)), body), #body
 end
 
 local function take_by_end(id)
   local record = redis.call('HGET', key_results, id) or ''
   if not is_old(tonumber(string.match(record, '^(%d+)\n'))) then return false, #record end
-  local body = body_of(id)
+  local body = body_of(id) or ''
   return named(true, body), #body + #record
 end
 
@@ -48,12 +44,7 @@ local function take_from_line(key)
     side[#side + 1] = head[seen]
     spent = spent + bytes
   end
-  if #found > 0 then
-    redis.call('LPOP', key, seen)
-    local back = {}
-    for i = #left, 1, -1 do back[#back + 1] = left[i] end
-    if #back > 0 then redis.call('LPUSH', key, unpack(back)) end
-  end
+  if #found > 0 then leave_head(key, seen, left) end
   return found
 end
 
@@ -83,9 +74,15 @@ else
 end
 
 if #found > 0 then
-  if key then redis.call('ZREM', key, unpack(found)) end
-  if arg_kind == 'completed' then redis.call('HDEL', key_results, unpack(found)) end
-  forget(found, traces)
-  say(#found, { 'removed', table.concat(found, '\n'), 'removed.name', table.concat(names, '\n'), 'removed.reason', arg_why }, now)
+  if arg_kind == 'dead' then
+    leave_dead(found)
+  elseif arg_kind == 'completed' then
+    leave_completed(found)
+  elseif key then
+    leave_ranked(key, found)
+  end
+  local events = { count = 0 }
+  finish_removed(found, names, arg_why, events, traces)
+  write_events(events, now)
 end
 return { now, at, id, found }

@@ -1,4 +1,4 @@
---@needs clock, entry
+--@needs clock, lane, event
 -- All or none, as `enqueue`, with the few keys and arguments that plain new jobs need: a call of one job costs by those.
 -- Whatever is not as plain as it looks, a repetition or an id that is there already, is left to `enqueue`.
 -- To look first costs as much as to write: what turns out not to be possible is taken back.
@@ -31,7 +31,7 @@ if is_new and arg_maxEvents > 0 then
 end
 local seen = is_new and redis.pcall('SET', key_lane, arg_seq .. '\n', 'PX', arg_rememberMs, 'GET')
 if is_new and seen then
-  is_new = type(seen) == 'string' and (tonumber(seen) or tonumber(string.match(seen, '^%d+')) or math.huge) < tonumber(arg_seq)
+  is_new = type(seen) == 'string' and is_newer(tonumber(arg_seq), seen)
 end
 if not is_new then
   if type(seen) == 'string' then redis.call('SET', key_lane, seen, 'PX', arg_rememberMs) end

@@ -1,17 +1,9 @@
---@needs types, clock, bodies, ring, sooner, rank, retired, say, count, due-score
+--@needs types, clock, bodies, line, due-score, lane, ending, bell, event
 -- All or none. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer.
 local now = clock()
-local seen = redis.call('GET', key_lane)
-if seen then
-  local seq, duplicates = string.match(seen, '^(%d+)\n(.*)$')
-  seq = count_in(seq)
-  if seq > arg_seq then return { 'stale' } end
-  if seq == arg_seq then
-    -- Changes nothing, but is a write: WAIT on a new connection speaks only of what that connection has written.
-    redis.call('SET', key_lane, seen, 'KEEPTTL')
-    return { 'stored', duplicates }
-  end
-end
+local last_seq, last_duplicates = recall(arg_seq)
+if last_seq > arg_seq then return { 'stale' } end
+if last_seq == arg_seq then return { 'stored', last_duplicates } end
 local duplicates = {}
 local added = 0
 
@@ -29,11 +21,7 @@ if priorities_first <= priorities_last then
   check_types(key_priorities)
 end
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
-local earliest = math.huge
-if later_first <= later_last then
-  local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
-  if head[2] then earliest = tonumber(head[2]) end
-end
+local earliest = later_first <= later_last and first_due() or math.huge
 
 -- The ids of one list, and whether a job of that id is there, for each; `stride` values make one job, id and body first.
 local any_there, refusal = false, nil
@@ -63,27 +51,17 @@ if any_there then
   check_types(key_completed, key_results, key_failures, key_progress, key_logs)
 end
 
--- The hash that all of them have.
-local function one_hash_of(ids)
-  local hash = #ids > 0 and hash_of(ids[1])
-  for i = 2, #ids do
-    if hash_of(ids[i]) ~= hash then return nil end
-  end
-  return hash
-end
-
 -- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
 local function store(ids, there, first, last, stride)
-  local hash = one_hash_of(ids)
-  if not any_there and stride == 2 and hash then
-    redis.call('HSET', hash, unpack(ARGV, first, last))
+  if not any_there and stride == 2 then
+    if #ids > 0 then put_bodies(ids, ARGV, first, last) end
     added = added + #ids
     return ids
   end
   local new, places, fields = {}, {}, {}
   for i = 1, #ids do
     local at = first + (i - 1) * stride
-    if there[i] and not retired(ids[i], now) then
+    if there[i] and not retire(ids[i], now) then
       duplicates[#duplicates + 1] = ids[i]
     else
       new[#new + 1] = ids[i]
@@ -92,22 +70,18 @@ local function store(ids, there, first, last, stride)
       fields[#fields + 1] = ARGV[at + 1]
     end
   end
-  if hash and #new > 0 then
-    redis.call('HSET', hash, unpack(fields))
-  else
-    for i = 1, #fields, 2 do redis.call('HSET', hash_of(fields[i]), fields[i], fields[i + 1]) end
-  end
+  if #new > 0 then put_bodies(new, fields, 1, #fields) end
   added = added + #new
   return new, places
 end
 
 plain = store(plain, plain_there, plain_first, plain_last, 2)
-if #plain > 0 then redis.call('RPUSH', key_wait, unpack(plain)) end
+to_tail(plain)
 
 local places
 ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
 for i = 1, #ranked do
-  redis.call('ZADD', key_prioritized, rank(tonumber(ARGV[places[i] + 2])), ranked[i])
+  to_tail_by(tonumber(ARGV[places[i] + 2]), ranked[i])
 end
 
 later, places = store(later, later_there, later_first, later_last, 2)
@@ -131,11 +105,11 @@ if priorities_first <= priorities_last then
   local is_new = {}
   for i = 1, #later do is_new[later[i]] = true end
   for i = priorities_first, priorities_last, 2 do
-    if is_new[ARGV[i]] then redis.call('HSET', key_priorities, ARGV[i], ARGV[i + 1]) end
+    if is_new[ARGV[i]] then keep_priority(ARGV[i], ARGV[i + 1]) end
   end
 end
 
-if #scores > 0 then redis.call('ZADD', key_delayed, unpack(scores)) end
+if #scores > 0 then delay_all(scores) end
 
 if sooner then
   ring_sooner()
@@ -144,15 +118,12 @@ elseif not rung and (#plain > 0 or #ranked > 0) then
 end
 
 local repeated = table.concat(duplicates, '\n')
-redis.call('SET', key_lane, arg_seq .. '\n' .. repeated, 'PX', math.max(arg_rememberMs, 1))
+remember(arg_seq, repeated)
 
 if added > 0 then
-  local fields = {}
-  for i = said_first, said_last do fields[#fields + 1] = ARGV[i] end
-  if #duplicates > 0 then
-    fields[#fields + 1] = 'skip'
-    fields[#fields + 1] = repeated
-  end
-  say(arg_jobs, fields, now)
+  local events = { count = arg_jobs }
+  for i = said_first, said_last do events[#events + 1] = ARGV[i] end
+  if #duplicates > 0 then say(events, 'skip', 0, repeated) end
+  write_events(events, now)
 end
 return { 'stored', repeated }

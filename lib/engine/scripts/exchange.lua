@@ -1,4 +1,4 @@
---@needs types, clock, bodies, traces, by-name, hold, settle, due, claimed, give-back, bury, next-due, ring, sooner, say, count
+--@needs types, clock, count, bodies, traces, by-name, gate, hold, line, settle, ending, claimed, bell, event
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
 -- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
@@ -14,8 +14,9 @@ if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end
 if arg_beside == 1 and not record[4] then return { 'unknown-worker', now } end
 if last_seq and seq < last_seq then return { 'stale', now } end
 
-local paused = redis.call('HGET', key_meta, 'paused')
-local held = redis.call('SCARD', key_active)
+-- Bounded, so that one call never takes long and fits what Lua can unpack.
+local want, opens_in, pause_mark = open_gate(math.min(arg_want, rule_claimMax))
+local held_now = held()
 local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }
 local scheduled
@@ -55,8 +56,8 @@ local function answer(lost, gave, ids, bodies, is_cut)
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
-  return { 'exchanged', now, is_cut and 1 or 0, paused or '', due_in, lease_of_another,
-    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held, lost,
+  return { 'exchanged', now, is_cut and 1 or 0, opens_in, pause_mark, due_in, lease_of_another,
+    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
 
@@ -64,7 +65,7 @@ if last_seq == seq then
   local ids, bodies, seen = {}, {}, {}
   for _, id in ipairs(split(record[2])) do
     -- Parts of an id with a line break may read like ids of others.
-    local body = not seen[id] and redis.call('SISMEMBER', key_active, id) == 1 and redis.call('HGET', hash_of(id), id)
+    local body = not seen[id] and redis.call('SISMEMBER', key_active, id) == 1 and body_of(id)
     seen[id] = true
     if body then
       ids[#ids + 1] = id
@@ -74,52 +75,45 @@ if last_seq == seq then
   return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, false)
 end
 
-local held_before = held
-local events, said = {}, 0
+local held_before = held_now
+local events = { count = 0 }
 local lost = {}
 local soonest = math.huge
 local completed_ids = split(arg_completed)
--- Mostly the only one that is written.
-check_type(#completed_ids > 0 and hash_of(completed_ids[1]) or key_jobs, 'hash')
+check_bodies_of(completed_ids)
 
 -- ------------------------------------------------------------------------------------------------------------ settle
 -- Mostly there is nothing but jobs of one name that have completed, and all are held.
 local is_plain = kept_last < kept_first and retried_last < retried_first and dead_last < dead_first
-  and released_last < released_first and places.completed == 0 and names_last - names_first <= 3 and day.names < 200
+  and released_last < released_first and places.completed == 0 and names_last - names_first <= 3 and day.names < rule_namesPerDay
 -- What is said twice of one job counts once.
 local done = 0
-if is_plain and #completed_ids == 1 then
-  done = redis.call('SREM', key_active, arg_completed)
-  is_plain = done == 1
-elseif is_plain and #completed_ids > 0 then
-  is_plain = are_held(completed_ids)
-  if is_plain then done = redis.call('SREM', key_active, unpack(completed_ids)) end
+if is_plain and #completed_ids > 0 then
+  if #completed_ids == 1 or are_held(completed_ids) then done = let_go(completed_ids) end
+  is_plain = done > 0
 end
 
 if is_plain then
   if done > 0 then
-    held = held - done
-    forget(completed_ids, traces)
-    local name = ARGV[names_first]
-    if add_to(key_stats, 'processed:' .. name, string.format('%d', done)) == done then
-      first_today(name, day)
-    end
+    held_now = held_now - done
+    finish_completed(completed_ids, traces)
+    tally_name('processed', ARGV[names_first], done, day)
     if arg_settledEvents > 0 then
       for i = said_first, said_last do events[#events + 1] = ARGV[i] end
       events[2] = arg_completed
-      said = arg_settledEvents
+      events.count = arg_settledEvents
     end
   end
 else
   has_traces = true
   local batch = settle(completed_ids, places, traces, day, events, now)
-  lost, said, soonest = batch.lost, batch.said, batch.soonest
-  held = redis.call('SCARD', key_active)
+  lost, soonest = batch.lost, batch.soonest
+  held_now = held()
 end
 
 -- ----------------------------------------------------------------------------------------------------------- promote
 if places.delayed > 0 then
-  if promote_due(arg_promote, now) > 0 then
+  if promote_due(rule_promoteMax, now) > 0 then
     places.delayed = redis.call('ZCARD', key_delayed)
     places.waiting = redis.call('LLEN', key_wait)
     places.prioritized = redis.call('ZCARD', key_prioritized)
@@ -127,97 +121,71 @@ if places.delayed > 0 then
 end
 
 -- ------------------------------------------------------------------------------------------------------------- claim
-local ids, bodies, ranked, suspect = {}, {}, {}, nil
--- Bounded, so that one call never takes long and fits what Lua can unpack.
-local want = math.min(arg_want, 1000)
+local ids, from, bodies = {}, nil, {}
 -- Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
 local left = places.waiting + places.prioritized + (arg_maySuspect == 1 and places.suspects or 0)
-if want > 0 and left > 0 and not paused then
-  if places.suspects > 0 and arg_maySuspect == 1 then
-    ids = redis.call('LPOP', key_suspects, 1)
-    suspect = ids[1]
-  end
-  if places.waiting > 0 and #ids < want then
-    local taken = redis.call('LPOP', key_wait, want - #ids)
-    if #ids == 0 then
-      ids = taken
-    else
-      for i = 1, #taken do ids[#ids + 1] = taken[i] end
-    end
-  end
-  if places.prioritized > 0 and #ids < want then
-    ranked = redis.call('ZPOPMIN', key_prioritized, want - #ids)
-    for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
-  end
+if want > 0 and left > 0 then
+  ids, from = take(want, arg_maySuspect == 1, places)
   left = left - #ids
 end
 
 local gave, refusal, is_cut = '', nil, false
 if #ids > 0 then
   local name, missing
-  bodies, name, missing = read_claimed(ids, arg_maxBytes)
+  bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
   -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
   if bodies.err then refusal, bodies = bodies, {} end
   if #bodies < #ids then
     is_cut = not refusal
     left = left + #ids - #bodies
-    give_back(ids, #bodies + 1, ranked, suspect)
+    put_back(ids, #bodies + 1, from)
   end
   if missing then
-    -- Somebody removed bodies by hand. A job without one can never run: it is dead, and does not stop its batch.
+    -- Somebody removed bodies by hand. Such a job does not stop its batch.
     local whole, whole_bodies, broken = {}, {}, {}
     for i = 1, #ids do
       if bodies[i] then
         whole[#whole + 1] = ids[i]
         whole_bodies[#whole] = bodies[i]
       else
-        -- An id with a line break would read like two wherever it is listed.
-        local id = string.find(ids[i], '\n', 1, true) and 'unreadable-' .. redis.sha1hex(ids[i]) or ids[i]
-        broken[#broken + 1] = id
-        redis.call('HSET', hash_of(id), id, '')
-        bury(id, arg_corrupt, now)
+        broken[#broken + 1] = finish_corrupt(ids[i], '', arg_corrupt, now)
       end
     end
     tally_name('dead', '', #broken, day)
-    events[#events + 1] = 'dead'
-    events[#events + 1] = table.concat(broken, '\n')
-    events[#events + 1] = 'dead.reason'
-    events[#events + 1] = 'corrupt'
-    said = said + #broken
+    say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
     ids, bodies, name = whole, whole_bodies, nil
   end
   if #ids > 0 then
-    held = held + redis.call('SADD', key_active, unpack(ids))
+    held_now = held_now + hold(ids)
     gave = table.concat(ids, '\n')
     if arg_maxEvents > 0 then
       local failed = has_traces and redis.call('HLEN', key_attempts) > 0
         and redis.call('HMGET', key_attempts, unpack(ids)) or {}
-      add_active(events, gave, name, bodies, failed)
-      said = said + #ids
+      say_active(events, ids, gave, name, bodies, failed)
     end
   end
 end
 
--- Whoever claimed may have been woken by the only bell: if work remains, the next idle worker is woken.
-if left > 0 and not paused then
+-- Whoever claimed may have been woken by the only bell: if work remains that may start, the next idle worker is woken.
+if left > 0 and opens_in == 0 then
   ring()
 end
-if soonest < math.huge and not paused then
-  if next_due(now) >= soonest - now then ring_sooner() end
+if soonest < math.huge and opens_in == 0 and next_due(now) >= soonest - now then
+  ring_sooner()
 end
 
 if #ids > 0 or held_before > 0 then
-  if held > 0 then
-    redis.call('ZADD', key_workers, string.format('%d', now + arg_leaseMs), arg_worker)
+  if held_now > 0 then
+    lease_until(now + arg_leaseMs, arg_worker)
   elseif #leases > 0 then
-    redis.call('ZREM', key_workers, arg_worker)
+    end_lease(arg_worker)
   end
 end
 redis.call('HSET', key_worker, 'seq' .. beside, arg_seq, 'gave' .. beside, gave, 'lost' .. beside, table.concat(lost, '\n'),
   'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
-if said > 0 then
-  say(said, events, now)
+if events.count > 0 then
+  write_events(events, now)
 end
 return refusal or answer(lost, gave, ids, bodies, is_cut)

@@ -8,6 +8,7 @@ type Raw =
       'exchanged',
       number,
       number,
+      number,
       string,
       number,
       number,
@@ -55,7 +56,6 @@ export const exchange = defineScript({
     want: 'int',
     maxBytes: 'int',
     maySuspect: 'int',
-    promote: 'int',
     settledEvents: 'int',
     whose: 'text',
     /** Ids, one per line: most settlements are no more than that. */
@@ -75,12 +75,13 @@ export const exchange = defineScript({
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, isCut, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
+    const [, now, isCut, opensIn, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] =
+      raw;
     const answer = {
       kind: 'exchanged' as const,
       now,
       isCut: isCut === 1,
-      paused: paused !== '',
+      paused: opensIn === -1,
       dueInMs: ms(due),
       leaseInMs: ms(lease),
       scheduleInMs: ms(schedule),

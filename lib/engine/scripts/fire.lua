@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, ring, rank, retired, schedule-state, next-time, next-schedule, say, due-score
+--@needs types, clock, bodies, names, traces, line, ending, bell, schedule-state, next-time, next-schedule, event
 -- Makes the jobs of occurrences and sets the next times. Whoever comes second finds another revision and does nothing, so
 -- that each occurrence is one job however many processes see that it is due. Every type is read before the first write.
 check_bodies()
@@ -10,50 +10,37 @@ check_types(key_schedules, key_doorbell, key_results, key_firings)
 local added, delayed, removed = {}, {}, {}
 local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}
 local wakes = false
-local head = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
-local earliest = head[2] and tonumber(head[2]) or math.huge
+local earliest = first_due()
 
 -- Waiting, delayed or active.
 local function is_open(id)
-  return redis.call('HEXISTS', hash_of(id), id) == 1 and not redis.call('ZSCORE', key_dead, id)
+  return has_body(id) and not redis.call('ZSCORE', key_dead, id)
     and not redis.call('ZSCORE', key_completed, id)
 end
 
 -- What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. The last job of a
 -- schedule stands near the end of its line.
 local function replace(id)
-  local body = redis.call('HGET', hash_of(id), id)
-  local found = redis.call('ZREM', key_delayed, id)
-  if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
-  if found == 0 then found = redis.call('LREM', key_suspects, -1, id) end
-  if found == 0 then found = redis.call('LREM', key_wait, -1, id) end
-  if found == 0 then
-    redis.call('HSETNX', key_cancels, id, 'replaced')
-    return
-  end
-  forget({ id }, traces)
+  local name = name_of(body_of(id))
+  if not leave(id, -1) then return mark_cancelled(id, 'replaced') end
+  finish_completed({ id }, traces)
   removed[#removed + 1] = id
-  removed_names[#removed_names + 1] = name_of(body)
+  removed_names[#removed_names + 1] = name
 end
 
 local function make(id, body, due, priority)
   -- Made before, by a schedule of this name: one occurrence is one job.
-  if redis.call('HEXISTS', hash_of(id), id) == 1 and not retired(id, now) then return end
-  redis.call('HSET', hash_of(id), id, body)
+  if has_body(id) and not retire(id, now) then return end
+  put_body(id, body)
   if due > now then
-    redis.call('ZADD', key_delayed, due_score(id, due, { own = {}, made = {} }), id)
-    if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
+    delay_until(due, id, priority, { own = {}, made = {} })
     if due < earliest then earliest, wakes = due, true end
     delayed[#delayed + 1] = id
     delayed_names[#delayed] = name_of(body)
     delays[#delayed] = string.format('%.0f', due - now)
     return
   end
-  if priority > 0 then
-    redis.call('ZADD', key_prioritized, rank(priority), id)
-  else
-    redis.call('RPUSH', key_wait, id)
-  end
+  to_tail_by(priority, id)
   wakes = true
   added[#added + 1] = id
   added_names[#added] = name_of(body)
@@ -94,24 +81,12 @@ for i = schedules_first, schedules_last, 7 do
 end
 
 if wakes then ring() end
-local fields = {}
-local function group(kind, ids, names)
-  if #ids == 0 then return end
-  fields[#fields + 1] = kind
-  fields[#fields + 1] = table.concat(ids, '\n')
-  fields[#fields + 1] = kind .. '.name'
-  fields[#fields + 1] = table.concat(names, '\n')
+local events = { count = 0 }
+local function say_jobs(kind, ids, names, ...)
+  if #ids > 0 then say(events, kind, #ids, table.concat(ids, '\n'), 'name', table.concat(names, '\n'), ...) end
 end
-group('removed', removed, removed_names)
-if #removed > 0 then
-  fields[#fields + 1] = 'removed.reason'
-  fields[#fields + 1] = 'replaced'
-end
-group('added', added, added_names)
-group('delayed', delayed, delayed_names)
-if #delayed > 0 then
-  fields[#fields + 1] = 'delayed.delay'
-  fields[#fields + 1] = table.concat(delays, '\n')
-end
-say(#removed + #added + #delayed, fields, now)
+say_jobs('removed', removed, removed_names, 'reason', 'replaced')
+say_jobs('added', added, added_names)
+say_jobs('delayed', delayed, delayed_names, 'delay', table.concat(delays, '\n'))
+write_events(events, now)
 return { redis.call('ZCOUNT', key_schedules, '-inf', now), next_schedule(now), answer }

@@ -1,4 +1,4 @@
---@needs types, clock, logs, say, large-events
+--@needs types, clock, logs, event, large-events
 -- What a run says while it runs; a run that lost its job is not heard any more.
 check_types(key_meta, key_progress, key_logs)
 if #arg_progress > 1024 then
@@ -9,7 +9,9 @@ if redis.call('SISMEMBER', key_active, arg_id) == 0 then return 0 end
 if arg_log ~= '' then add_to_log(arg_id, arg_log) end
 if arg_progress ~= '' then
   redis.call('HSET', key_progress, arg_id, arg_progress)
-  say(1, { 'progress', arg_id, 'progress.name', arg_name, 'progress.attempt', arg_attempt, 'progress.progress', arg_progress }, now)
+  local events = { count = 0 }
+  say(events, 'progress', 1, arg_id, 'name', arg_name, 'attempt', arg_attempt, 'progress', arg_progress)
+  write_events(events, now)
   if arg_maxEvents > 0 then trim_large(#arg_progress) end
 end
 return 1

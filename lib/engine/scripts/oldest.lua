@@ -6,7 +6,7 @@ local heads = {}
 local function look(ids)
   if #ids == 0 then return end
   for i, failed in ipairs(redis.call('HMGET', key_attempts, unpack(ids))) do
-    local body = not failed and redis.call('HGET', hash_of(ids[i]), ids[i])
+    local body = not failed and body_of(ids[i])
     if body then
       heads[#heads + 1] = string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n')
       return
@@ -20,7 +20,7 @@ local last = redis.call('ZRANGE', key_prioritized, -1, -1, 'WITHSCORES')
 if #last > 0 then
   look(redis.call('ZRANGE', key_prioritized, 0, arg_look - 1))
   -- The lowest priority is where jobs starve.
-  local lowest = math.floor(tonumber(last[2]) / 4294967296) * 4294967296
+  local lowest = math.floor(tonumber(last[2]) / rule_ranks) * rule_ranks
   look(redis.call('ZRANGE', key_prioritized, lowest, '+inf', 'BYSCORE', 'LIMIT', 0, arg_look))
 end
 return { now, heads }

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, ring, bury, by-name, cancelled, say, count, lease-of
+--@needs types, clock, bodies, names, traces, by-name, hold, line, ending, bell, event
 -- Takes the jobs of a worker whose lease is over back to the line, a bounded number per call. A stall is counted for each,
 -- apart from attempts: a crash cannot say which of them was guilty.
 check_bodies()
@@ -14,7 +14,7 @@ if lease == nil then return { 'alive' } end
 -- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
 local longest = lease_of(record[2])
 if lease > now + longest then
-  redis.call('ZADD', key_workers, now + longest, arg_worker)
+  lease_until(now + longest, arg_worker)
   return { 'alive' }
 end
 if lease > now + arg_beatMs then return { 'alive' } end
@@ -33,12 +33,12 @@ end
 local wait_ms = math.max(lease - now, since + arg_beatMs - now)
 if wait_ms > 0 then return { 'doubted', wait_ms } end
 
-local taken = redis.call('SPOP', key_active, arg_limit)
+local taken = let_go_some(arg_limit)
 -- Without its number the worker is unknown from now on: it must not settle or claim under this name again.
 redis.call('HDEL', key_worker, 'seq', 'gave', 'lost', 'seq2', 'gave2', 'lost2')
-local more = redis.call('SCARD', key_active) > 0
+local more = held() > 0
 if not more then
-  redis.call('ZREM', key_workers, arg_worker)
+  end_lease(arg_worker)
   redis.call('DEL', key_worker)
 end
 if #taken == 0 then return { 'recovered', {}, {}, {}, {}, 0 } end
@@ -50,33 +50,24 @@ local cancelled = { ids = {}, reasons = {} }
 for i = 1, #taken do
   if not is_cancelled(taken[i], traces, cancelled) then ids[#ids + 1] = taken[i] end
 end
-local events, said = {}, 0
-if #cancelled.ids > 0 then said = end_cancelled(cancelled, 1, events, traces, now) end
+local events = { count = 0 }
+finish_cancelled(cancelled, 1, events, traces, now)
 if #ids > 0 then
-  events[#events + 1] = 'stalled'
-  events[#events + 1] = table.concat(ids, '\n')
-  events[#events + 1] = 'stalled.name'
-  events[#events + 1] = names_of(ids)
-  said = said + #ids
+  say(events, 'stalled', #ids, table.concat(ids, '\n'), 'name', names_of(ids))
 end
 for i = 1, #ids do
-  local stalls = add_to(key_stalls, ids[i], 1)
-  local line = stalls > arg_maxStalls and dead or stalls >= 2 and suspects or waiting
+  local stalls = add_stall(ids[i])
+  local line = stalls > arg_maxStalls and dead or stalls >= rule_suspectAfter and suspects or waiting
   line[#line + 1] = ids[i]
 end
-for i = #waiting, 1, -1 do redis.call('LPUSH', key_wait, waiting[i]) end
-if #suspects > 0 then redis.call('RPUSH', key_suspects, unpack(suspects)) end
-for i = 1, #dead do bury(dead[i], arg_record, now) end
+push_to_head(waiting)
+to_suspects(suspects)
+for i = 1, #dead do finish_dead(dead[i], arg_record, now) end
 if #dead > 0 then
   tally_names_of('dead', dead, day)
-  events[#events + 1] = 'dead'
-  events[#events + 1] = table.concat(dead, '\n')
-  events[#events + 1] = 'dead.name'
-  events[#events + 1] = names_of(dead)
-  events[#events + 1] = 'dead.reason'
-  events[#events + 1] = 'stalled'
-  said = said + #dead + trim_dead(events, now)
+  say(events, 'dead', #dead, table.concat(dead, '\n'), 'name', names_of(dead), 'reason', 'stalled')
+  trim_dead(events, now)
 end
 if #waiting + #suspects > 0 then ring() end
-say(said, events, now)
+write_events(events, now)
 return { 'recovered', waiting, suspects, dead, cancelled.ids, more and 1 or 0 }

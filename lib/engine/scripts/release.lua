@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, ring, head, cancelled, say
+--@needs types, clock, bodies, names, traces, hold, line, ending, bell, event
 -- Gives held jobs back to the head of the line; no attempt is counted. Those that were cancelled end.
 check_bodies()
 local now = clock()
@@ -6,25 +6,18 @@ local traces = read_traces()
 check_types(key_meta, key_worker, key_wait, key_suspects, key_workers, key_doorbell, key_stats)
 local lost, released, cancelled = {}, {}, { ids = {}, reasons = {} }
 for i = ids_first, ids_last do
-  if redis.call('SREM', key_active, ARGV[i]) == 1 then
-    if not is_cancelled(ARGV[i], traces, cancelled) then released[#released + 1] = ARGV[i] end
-  else
-    lost[#lost + 1] = ARGV[i]
-  end
+  if let_go_or_lost(ARGV[i], lost) and not is_cancelled(ARGV[i], traces, cancelled) then released[#released + 1] = ARGV[i] end
 end
-local events = {}
-if #cancelled.ids > 0 then end_cancelled(cancelled, 1, events, traces, now) end
+local events = { count = 0 }
+finish_cancelled(cancelled, 1, events, traces, now)
 if #released > 0 then
   to_head(released)
   ring()
-  events[#events + 1] = 'released'
-  events[#events + 1] = table.concat(released, '\n')
-  events[#events + 1] = 'released.name'
-  events[#events + 1] = names_of(released)
+  say(events, 'released', #released, table.concat(released, '\n'), 'name', names_of(released))
 end
-say(#cancelled.ids + #released, events, now)
-if redis.call('SCARD', key_active) == 0 then
-  redis.call('ZREM', key_workers, arg_worker)
+write_events(events, now)
+if held() == 0 then
+  end_lease(arg_worker)
   if arg_leave == 1 then redis.call('DEL', key_worker) end
 end
 return lost

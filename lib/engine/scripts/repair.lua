@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, named, ring, head, bury, by-name, say, count, lease-of, logs
+--@needs types, clock, count, bodies, names, named, by-name, hold, line, ending, bell, event, logs
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
 check_bodies()
@@ -104,7 +104,7 @@ local function place_again(id, body)
     tell('kept-ended', id, 'dead')
     return 'dead'
   elseif body == '' then
-    bury(id, arg_corrupt, now)
+    finish_dead(id, arg_corrupt, now)
     buried[#buried + 1] = id
     tell('buried', id)
     return 'dead'
@@ -116,19 +116,18 @@ end
 
 for i = ids_first, ids_last do
   local id = ARGV[i]
-  local body = redis.call('HGET', hash_of(id), id)
+  local body = body_of(id)
   local places, holder = places_of(id)
   local place = places[1]
   if body and not place then
     place = place_again(id, body)
   elseif not body and (place == 'completed' or place == 'dead') then
     keep_only(place, id)
-    redis.call('HSET', hash_of(id), id, '')
+    put_body(id, '')
     tell('emptied', id, place)
   elseif not body and place then
     keep_only(nil, id)
-    redis.call('HSET', hash_of(id), id, '')
-    bury(id, arg_corrupt, now)
+    finish_corrupt(id, '', arg_corrupt, now)
     buried[#buried + 1] = id
     tell('buried', id)
     place = 'dead'
@@ -150,29 +149,25 @@ for i = more_first, more_last, 2 do
   -- As long as its worker takes them: another process may be set up otherwise.
   local longest = lease_of(redis.call('HGET', KEYS[i + 1], 'lease'))
   if redis.call('SCARD', KEYS[i]) > 0 and not is_known and (lease == nil or lease > now) then
-    redis.call('ZADD', key_workers, now, worker)
+    lease_until(now, worker)
     redis.call('HSET', KEYS[i + 1], 'doubt', string.format('%.0f %.0f', now, now - arg_beatMs))
     orphans[#orphans + 1] = worker
   elseif (lease == nil and redis.call('SCARD', KEYS[i]) > 0) or (lease and lease > now + longest) then
-    redis.call('ZADD', key_workers, now + longest, worker)
+    lease_until(now + longest, worker)
     tell('leased', worker)
   end
 end
 
-local events, said = {}, 0
+local events = { count = 0 }
 if #lined > 0 then
   to_head(lined)
   ring()
-  events = { 'added', table.concat(lined, '\n'), 'added.name', names_of(lined) }
-  said = #lined
+  say(events, 'added', #lined, table.concat(lined, '\n'), 'name', names_of(lined))
 end
 if #buried > 0 then
   tally_names_of('dead', buried, day)
-  events[#events + 1] = 'dead'
-  events[#events + 1] = table.concat(buried, '\n')
-  events[#events + 1] = 'dead.reason'
-  events[#events + 1] = 'corrupt'
-  said = said + #buried + trim_dead(events, now)
+  say(events, 'dead', #buried, table.concat(buried, '\n'), 'reason', 'corrupt')
+  trim_dead(events, now)
 end
-say(said, events, now)
+write_events(events, now)
 return { did, orphans }

@@ -1,4 +1,4 @@
---@needs types, clock, steps, bodies, names, traces, ring, rank, walk, dead, say, count
+--@needs types, clock, count, bodies, names, traces, line, ending, walk, dead, bell, event
 -- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
 -- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
 check_bodies()
@@ -14,7 +14,7 @@ local function priority_of(body)
 end
 
 local retried, names, priorities = {}, {}, {}
-local function take(id)
+local function choose(id)
   local fit, bytes, body = is_asked(id)
   fit = fit and body ~= ''
   if fit then
@@ -28,28 +28,29 @@ local at, id = '', ''
 if ids_last >= ids_first then
   local met = {}
   for i = ids_first, ids_last do
-    if not met[ARGV[i]] and redis.call('ZSCORE', key_dead, ARGV[i]) and take(ARGV[i]) then retried[#retried + 1] = ARGV[i] end
+    if not met[ARGV[i]] and redis.call('ZSCORE', key_dead, ARGV[i]) and choose(ARGV[i]) then retried[#retried + 1] = ARGV[i] end
     met[ARGV[i]] = true
   end
 elseif arg_limit > 0 then
   local first, last = dead_range(now)
-  retried, at, id = walk(key_dead, first, last, take)
+  retried, at, id = walk(key_dead, first, last, choose)
 end
 if #retried > 0 then
-  in_steps(retried, function(...) redis.call('ZREM', key_dead, ...) end)
+  leave_dead(retried)
   forget_traces(retried, traces)
-  local plain, started = {}, {}
+  mark_started(retried)
+  local plain = {}
   for i, one in ipairs(retried) do
-    started[2 * i - 1], started[2 * i] = one, '0'
     if priorities[i] > 0 then
-      redis.call('ZADD', key_prioritized, rank(priorities[i]), one)
+      to_tail_by(priorities[i], one)
     else
       plain[#plain + 1] = one
     end
   end
-  in_steps(started, function(...) redis.call('HSET', key_attempts, ...) end)
-  in_steps(plain, function(...) redis.call('RPUSH', key_wait, ...) end)
+  to_tail(plain)
   ring()
-  say(#retried, { 'added', table.concat(retried, '\n'), 'added.name', table.concat(names, '\n') }, now)
+  local events = { count = 0 }
+  say(events, 'added', #retried, table.concat(retried, '\n'), 'name', table.concat(names, '\n'))
+  write_events(events, now)
 end
 return { now, at, id, retried }

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, bury, completed, entries, say
+--@needs types, clock, bodies, ending, entries, event
 -- What is kept beyond its number or age goes, a bounded part of it per call. Answers how much that was: none, then all is well.
 check_bodies()
 local now = clock()
@@ -29,7 +29,7 @@ local function trim_events()
 end
 
 local trimmed = trim_completed(now)
-local events = {}
+local events = { count = 0 }
 local dead = trimmed == 0 and trim_dead(events, now) or 0
-say(dead, events, now)
+write_events(events, now)
 return trimmed + dead + trim_events()

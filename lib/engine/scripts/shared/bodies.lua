@@ -49,6 +49,72 @@ local function drop_bodies(...)
   for hash, its in pairs(in_other_hashes({ ... }, function() return true end)) do redis.pcall('HDEL', hash, unpack(its)) end
 end
 
+local function body_of(id)
+  return redis.call('HGET', hash_of(id), id)
+end
+
+local function has_body(id)
+  return redis.call('HEXISTS', hash_of(id), id) == 1
+end
+
+local function put_body(id, body)
+  redis.call('HSET', hash_of(id), id, body)
+end
+
+-- Ids and bodies in turn, in `fields` from `first` to `last`; `ids` are the same ids.
+local function put_bodies(ids, fields, first, last)
+  local hash = hash_of(ids[1])
+  for i = 2, #ids do
+    if hash_of(ids[i]) ~= hash then
+      for at = first, last, 2 do put_body(fields[at], fields[at + 1]) end
+      return
+    end
+  end
+  redis.call('HSET', hash, unpack(fields, first, last))
+end
+
+-- The name that all of these jobs have, nil where they differ, and whether a body is missing. The first line of a body is the
+-- job's name; mostly all have the same.
+local function look_through(bodies, count)
+  local stop = bodies[1] and string.find(bodies[1], '\n', 1, true)
+  local same, missing = stop and string.sub(bodies[1], 1, stop), false
+  for i = 1, count do
+    if not bodies[i] then
+      missing = true
+    elseif same and string.find(bodies[i], same, 1, true) ~= 1 then
+      same = nil
+    end
+  end
+  return same and string.sub(same, 1, -2), missing
+end
+
+-- The bodies of the first of these jobs, of as many as `max_bytes` have room for and at least of one, and what `look_through` answers
+-- of them; an error if one cannot be read. Most claims are one step. The first shows how large bodies are, so that the next reads
+-- no more of them than may be given out.
+local function bodies_and_name(ids, max_bytes)
+  local bodies, bytes = {}, 0
+  while #bodies < #ids do
+    local count = #bodies
+    local more = count == 0 and 50 or math.max(1, math.ceil(2 * (max_bytes - bytes) * count / bytes))
+    local last = math.min(#ids, count + more)
+    local some = last - count == #ids and ids or { unpack(ids, count + 1, last) }
+    local found = redis.pcall('HMGET', hash_of(some[1]), unpack(some))
+    for i = 1, #found do
+      if not found[i] then
+        found = add_other_bodies(some, found)
+        break
+      end
+    end
+    if found.err then return found end
+    for i = 1, #some do
+      bytes = bytes + (found[i] and #found[i] or 0)
+      if bytes > max_bytes and count + i > 1 then return bodies, look_through(bodies, #bodies) end
+      bodies[count + i] = found[i]
+    end
+  end
+  return bodies, look_through(bodies, #bodies)
+end
+
 -- All that may keep bodies.
 local function body_hashes()
   local hashes = { key_jobs }
@@ -59,4 +125,9 @@ end
 -- For scripts that learn only on their way which of them they write.
 local function check_bodies()
   for _, hash in ipairs(body_hashes()) do check_type(hash, 'hash') end
+end
+
+-- For one that writes only those of these jobs, mostly all in one hash.
+local function check_bodies_of(ids)
+  check_type(#ids > 0 and hash_of(ids[1]) or key_jobs, 'hash')
 end

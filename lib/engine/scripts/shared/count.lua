@@ -7,7 +7,7 @@ end
 -- A priority; 0 is none, and so is whatever is no priority.
 local function priority_in(value)
   local number = tonumber(value)
-  return number and number >= 1 and number <= 2097151 and number % 1 == 0 and number or 0
+  return number and number >= 1 and number <= rule_priorityMax and number % 1 == 0 and number or 0
 end
 
 local function is_count(text) return count_in(text, -1) >= 0 end

@@ -20,6 +20,6 @@ local function is_asked(id)
     bytes = #record
     if string.sub(record, -#arg_reason) ~= arg_reason then return false, bytes end
   end
-  local body = redis.call('HGET', hash_of(id), id) or ''
+  local body = body_of(id) or ''
   return arg_name == '' or name_of(body) == arg_name, bytes + #body, body
 end

@@ -1,3 +1,24 @@
+--@needs count
+-- The jobs that a worker holds: membership in its set is the lease on the job, and the lease of the worker is that on all of them.
+
+local function hold(ids)
+  return redis.call('SADD', key_active, unpack(ids))
+end
+
+-- Lets go of jobs; answers how many of them it held.
+local function let_go(ids)
+  return redis.call('SREM', key_active, unpack(ids))
+end
+
+-- Lets go of some jobs, at most `limit`; answers which.
+local function let_go_some(limit)
+  return redis.call('SPOP', key_active, limit)
+end
+
+local function held()
+  return redis.call('SCARD', key_active)
+end
+
 -- Whether this worker holds all of them: then one command does for all what else is done one by one.
 local function are_held(ids)
   if #ids == 0 then return false end
@@ -9,8 +30,22 @@ local function are_held(ids)
 end
 
 -- Fence: only what this worker holds may be settled by it.
-local function is_held(id, lost)
+local function let_go_or_lost(id, lost)
   if redis.call('SREM', key_active, id) == 1 then return true end
   lost[#lost + 1] = id
   return false
+end
+
+local function lease_until(ends, worker)
+  redis.call('ZADD', key_workers, string.format('%.0f', ends), worker)
+end
+
+local function end_lease(worker)
+  redis.call('ZREM', key_workers, worker)
+end
+
+-- How long the leases of a worker are, by its record; where that says nothing that can be, as long as those of the caller.
+local function lease_of(text)
+  local ms = count_in(text)
+  return ms >= 100 and ms <= 3600000 and ms or arg_leaseMs
 end

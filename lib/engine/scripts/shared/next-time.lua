@@ -1,3 +1,4 @@
+--@needs bell
 -- Sets the next time of a schedule, or that there is none. An idle worker sleeps until the first one it knows of, so a new
 -- first one wakes somebody, and is told as a time: what is claimed at the bell brings no times with it.
 local function set_next(id, state, at)
@@ -9,5 +10,5 @@ local function set_next(id, state, at)
   local first = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')
   state.mode = ''
   redis.call('ZADD', key_schedules, at, id)
-  if not first[2] or at < tonumber(first[2]) then redis.call('ZADD', key_doorbell, 0, 'due') end
+  if not first[2] or at < tonumber(first[2]) then ring_due() end
 end

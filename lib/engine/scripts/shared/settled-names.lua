@@ -36,11 +36,8 @@ local function tally_settled_names(completed_ids, batch, day)
   elseif #batch.lost + #batch.cancelled.ids > 0 or batch.done < completions then
     recount(rows, completed_ids, batch.lost, batch.cancelled.ids)
   end
-  local tallies = {}
   for i = 1, #rows do
-    for k, kind in ipairs({ 'processed', 'failed', 'dead' }) do
-      if rows[i][k] > 0 then tallies[#tallies + 1] = { kind, ARGV[names_first + 4 * (i - 1)], rows[i][k] } end
-    end
+    local name = ARGV[names_first + 4 * (i - 1)]
+    for k, kind in ipairs({ 'processed', 'failed', 'dead' }) do tally_name(kind, name, rows[i][k], day) end
   end
-  tally_names(tallies, day)
 end

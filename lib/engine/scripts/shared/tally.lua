@@ -3,6 +3,6 @@
 local function tally(field, count)
   if count == 0 then return end
   if add_to(key_stats, field, count) == count then
-    redis.call('EXPIRE', key_stats, 7776000)
+    redis.call('EXPIRE', key_stats, rule_statsDays * 86400)
   end
 end

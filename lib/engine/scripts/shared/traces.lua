@@ -1,6 +1,9 @@
---@needs steps, bodies, logs
--- What jobs may have left beside their bodies: the keys that have anything of it, which spares the deletes where nothing is
--- there, and `has_cancels`. It checks the types, so it is read before anything is written. One command mostly tells.
+--@needs steps, count, logs
+-- What jobs leave beside their bodies: how often they failed and stalled, the last failure, progress, log, the priority of one that
+-- is delayed, and whether one that runs was cancelled.
+
+-- The keys that have anything of it, which spares the deletes where nothing is there, and `has_cancels`. It checks the types, so
+-- it is read before anything is written. One command mostly tells.
 local function read_traces()
   local traces = { has_cancels = false }
   if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels) == 0 then
@@ -22,7 +25,45 @@ local function forget_traces(ids, traces)
   end)
 end
 
-local function forget(ids, traces)
-  in_steps(ids, drop_bodies)
-  forget_traces(ids, traces)
+-- Of jobs that are kept as completed: what went wrong before is of no use any more.
+local function forget_runs(ids, traces)
+  if #traces == 0 then return end
+  redis.call('HDEL', key_attempts, unpack(ids))
+  redis.call('HDEL', key_stalls, unpack(ids))
+  if traces.has_cancels then redis.call('HDEL', key_cancels, unpack(ids)) end
+end
+
+local function note_failure(id, record, now)
+  redis.call('HSET', key_failures, id, now .. '\n' .. record)
+end
+
+-- Where nothing failed, 0 still says that the job has started: such a job never expires.
+local function add_attempts(id, failed)
+  add_to(key_attempts, id, failed)
+end
+
+local function mark_started(ids)
+  local fields = {}
+  for i, id in ipairs(ids) do fields[2 * i - 1], fields[2 * i] = id, '0' end
+  in_steps(fields, function(...) redis.call('HSET', key_attempts, ...) end)
+end
+
+local function add_stall(id)
+  return add_to(key_stalls, id, 1)
+end
+
+-- A job that runs is cancelled: its worker hears of it, and whatever it says but that it completed, the job ends. The first
+-- reason stays.
+local function mark_cancelled(id, reason)
+  redis.call('HSETNX', key_cancels, id, reason)
+end
+
+-- Of jobs that leave their worker without having completed, those that were cancelled meanwhile: they go no further.
+-- `cancelled` has their ids and reasons.
+local function is_cancelled(id, traces, cancelled)
+  local reason = traces.has_cancels and redis.call('HGET', key_cancels, id)
+  if not reason then return false end
+  cancelled.ids[#cancelled.ids + 1] = id
+  cancelled.reasons[#cancelled.reasons + 1] = reason
+  return true
 end

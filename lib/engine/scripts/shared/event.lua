@@ -1,3 +1,18 @@
+-- The events that a script tells. It collects them, `{ count = 0 }` to begin with, and writes them in one entry of the stream.
+
+-- Adds a group: how many events of what kind, the ids of their jobs a line each, and columns, each its name and its lines, or one
+-- line for all.
+local function say(events, kind, count, ids, ...)
+  events.count = events.count + count
+  events[#events + 1] = kind
+  events[#events + 1] = ids
+  local columns = { ... }
+  for i = 1, #columns, 2 do
+    events[#events + 1] = kind .. '.' .. columns[i]
+    events[#events + 1] = columns[i + 1]
+  end
+end
+
 -- Events are numbered one by one, and the id of a stream entry is the number of its last event: so a reader can resume
 -- inside an entry, see what was trimmed, and MINID trims by events however large the entries are.
 -- A failing stream must never fail the move it reports, hence pcall.
@@ -25,4 +40,16 @@ local function write_entry(last, count, fields, now)
       end
     end
   end
+end
+
+local function write_events(events, now)
+  local count = events.count
+  if arg_maxEvents == 0 or count == 0 then return end
+  local last = redis.pcall('HINCRBY', key_meta, 'events', string.format('%d', count))
+  if type(last) ~= 'number' or last < count or last > 9007199254740991 then
+    -- Somebody wrote into it what is no such number: as if it had been deleted.
+    last = count
+    redis.call('HSET', key_meta, 'events', string.format('%d', last))
+  end
+  write_entry(last, count, events, now)
 end

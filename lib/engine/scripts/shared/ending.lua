@@ -1,0 +1,120 @@
+--@needs steps, count, bodies, names, traces, tally, event, unreadable, logs
+-- Every end of a job. A job that has ended is gone, or kept in `completed` or `dead` with what is left of it.
+
+local function finish_completed(ids, traces)
+  in_steps(ids, drop_bodies)
+  forget_traces(ids, traces)
+end
+
+-- Completed and kept: `until_when` has times and ids in turn, `results` ids and records.
+local function finish_kept(ids, until_when, results, traces)
+  redis.call('ZADD', key_completed, unpack(until_when))
+  redis.call('HSET', key_results, unpack(results))
+  forget_runs(ids, traces)
+end
+
+-- Kept for a person.
+local function finish_dead(id, record, now)
+  redis.call('ZADD', key_dead, now, id)
+  note_failure(id, record, now)
+end
+
+-- What somebody wrote by hand, a job without a body or with an id that no client can name, can never run. Answers the id under
+-- which it is kept.
+local function finish_corrupt(id, body, record, now)
+  local name = readable_id(id)
+  put_body(name, body)
+  finish_dead(name, record, now)
+  return name
+end
+
+-- Nothing stays but, for a minute, when and why, for those who missed the event; that must never fail the move, hence pcall.
+-- `begun` is 1 where they ran: their last attempt is one more than have failed.
+local function finish_cancelled(cancelled, begun, events, traces, now)
+  local ids, reasons = cancelled.ids, cancelled.reasons
+  if #ids == 0 then return end
+  local attempts, records = {}, {}
+  in_steps(ids, function(...)
+    for _, failed in ipairs(redis.call('HMGET', key_attempts, ...)) do attempts[#attempts + 1] = count_in(failed) + begun end
+  end)
+  say(events, 'cancelled', #ids, table.concat(ids, '\n'), 'name', names_of(ids), 'attempt', table.concat(attempts, '\n'),
+    'reason', table.concat(reasons, '\n'))
+  finish_completed(ids, traces)
+  tally('cancelled', #ids)
+  for i = 1, math.min(#ids, rule_cancelledMax) do
+    records[#records + 1] = ids[i]
+    records[#records + 1] = now .. '\n' .. reasons[i]
+  end
+  if type(redis.pcall('HSET', key_cancelled, unpack(records))) == 'number' then
+    redis.call('PEXPIRE', key_cancelled, rule_cancelledMs)
+    local over = redis.call('HLEN', key_cancelled) - rule_cancelledMax
+    if over > 0 then redis.call('HDEL', key_cancelled, unpack(redis.call('HRANDFIELD', key_cancelled, over))) end
+  end
+end
+
+-- Removed, with an event that says why. They have left their places.
+local function finish_removed(ids, names, reason, events, traces)
+  say(events, 'removed', #ids, table.concat(ids, '\n'), 'name', table.concat(names, '\n'), 'reason', reason)
+  finish_completed(ids, traces)
+end
+
+-- Jobs that were kept leave: to be removed, or to run again. Answers how many were kept so.
+local function leave_dead(ids)
+  local left = 0
+  in_steps(ids, function(...) left = left + redis.call('ZREM', key_dead, ...) end)
+  return left
+end
+
+local function leave_completed(ids)
+  local left = 0
+  in_steps(ids, function(...)
+    left = left + redis.call('ZREM', key_completed, ...)
+    redis.call('HDEL', key_results, ...)
+  end)
+  return left
+end
+
+-- A completed job whose retention is over is not in the queue any more, although nothing has taken it away yet.
+local function is_retired(id, now)
+  local kept_until = redis.call('ZSCORE', key_completed, id)
+  return kept_until and tonumber(kept_until) <= now
+end
+
+-- What such jobs leave; their bodies the caller drops, or puts others in their place.
+local function forget_kept(ids)
+  leave_completed(ids)
+  drop_logs(ids)
+  for _, key in ipairs({ key_failures, key_progress }) do redis.call('HDEL', key, unpack(ids)) end
+end
+
+local function retire(id, now)
+  if not is_retired(id, now) then return false end
+  forget_kept({ id })
+  return true
+end
+
+-- The first of those that are kept for too long or, if there are none, of too many.
+local function beyond(key, oldest, most)
+  local over = redis.call('ZRANGE', key, '-inf', oldest, 'BYSCORE', 'LIMIT', 0, rule_trimStep)
+  if #over > 0 then return over end
+  local count = math.min(redis.call('ZCARD', key) - most, rule_trimStep)
+  return count > 0 and redis.call('ZRANGE', key, 0, count - 1) or {}
+end
+
+local function trim_completed(now)
+  local over = beyond(key_completed, now, arg_completedMax)
+  if #over == 0 then return 0 end
+  forget_kept(over)
+  drop_bodies(unpack(over))
+  return #over
+end
+
+-- Where bodies cannot be read, their jobs stay: this comes behind other writes.
+local function trim_dead(events, now)
+  local over = beyond(key_dead, now - arg_deadAge, arg_deadMax)
+  local bodies = #over > 0 and bodies_of(over)
+  if not bodies or bodies.err then return 0 end
+  leave_dead(over)
+  finish_removed(over, add_names({}, bodies), 'retention', events, { key_attempts, key_stalls, key_failures, key_progress, key_logs })
+  return #over
+end

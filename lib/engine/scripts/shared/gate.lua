@@ -1,0 +1,21 @@
+-- Whether jobs may start.
+
+-- How many of so many jobs may start now, in how many ms more may (0: nothing holds them up, -1: nobody knows, as the queue is
+-- paused), and the mark of the pause.
+local function open_gate(want)
+  local paused = redis.call('HGET', key_meta, 'paused')
+  if paused then return 0, -1, paused end
+  return want, 0, ''
+end
+
+local function is_paused()
+  return redis.call('HEXISTS', key_meta, 'paused') == 1
+end
+
+local function close_gate(now)
+  redis.call('HSET', key_meta, 'paused', now)
+end
+
+local function reopen_gate()
+  redis.call('HDEL', key_meta, 'paused')
+end

@@ -1,0 +1,22 @@
+--@needs count
+-- What is remembered of a producer: the number of its last call, and the ids that were there before.
+
+-- Whether a call with this number is newer than what the lane remembers, in the words that GET answers.
+local function is_newer(seq, remembered)
+  return not remembered or (tonumber(string.match(remembered, '^%d+')) or math.huge) < seq
+end
+
+local function remember(seq, duplicates)
+  redis.call('SET', key_lane, seq .. '\n' .. duplicates, 'PX', math.max(arg_rememberMs, 1))
+end
+
+-- The number of the last call and its duplicates: 0 where there was none, infinity where nobody can tell. A repetition changes nothing but is a write: WAIT on a
+-- new connection speaks only of what that connection has written.
+local function recall(seq)
+  local remembered = redis.call('GET', key_lane)
+  if not remembered then return 0 end
+  local last, duplicates = string.match(remembered, '^(%d+)\n(.*)$')
+  last = count_in(last, math.huge)
+  if last == seq then redis.call('SET', key_lane, remembered, 'KEEPTTL') end
+  return last, duplicates
+end

@@ -1,0 +1,164 @@
+--@needs steps, count, due-score
+-- Where jobs wait: `wait`, first in first out, which those with a priority follow (`prioritized`); `suspects`, which have stalled
+-- twice or more and go one at a time; and `delayed` until their time has come.
+
+-- First in first out inside one priority: 21 bits of priority above 32 bits of sequence are exact in a double.
+local function rank(priority)
+  return priority * rule_ranks + add_to(key_meta, 'ranks', 1) % rule_ranks
+end
+
+local function to_tail(ids)
+  in_steps(ids, function(...) redis.call('RPUSH', key_wait, ...) end)
+end
+
+local function to_tail_by(priority, id)
+  if priority > 0 then
+    redis.call('ZADD', key_prioritized, rank(priority), id)
+  else
+    redis.call('RPUSH', key_wait, id)
+  end
+end
+
+-- To the line at a time of its own, with the priority that it will have there. `seen` is for `due_score`.
+local function delay_until(due, id, priority, seen)
+  redis.call('ZADD', key_delayed, due_score(id, due, seen), id)
+  if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
+end
+
+-- Many at once, `scores` and ids in turn, and the priority that one of them keeps.
+local function delay_all(scores)
+  redis.call('ZADD', key_delayed, unpack(scores))
+end
+
+local function keep_priority(id, priority)
+  redis.call('HSET', key_priorities, id, priority)
+end
+
+-- Back to the head of the line, in the order given.
+local function push_to_head(ids)
+  local reversed = {}
+  for i = #ids, 1, -1 do reversed[#reversed + 1] = ids[i] end
+  in_steps(reversed, function(...) redis.call('LPUSH', key_wait, ...) end)
+end
+
+-- The same for jobs of which some may have stalled so often that they go back to the suspects.
+local function to_head(ids)
+  local stalls = {}
+  in_steps(ids, function(...)
+    for _, count in ipairs(redis.call('HMGET', key_stalls, ...)) do stalls[#stalls + 1] = count_in(count) end
+  end)
+  local suspects, others = {}, {}
+  for i, id in ipairs(ids) do
+    local line = stalls[i] >= rule_suspectAfter and suspects or others
+    line[#line + 1] = id
+  end
+  push_to_head(others)
+  for i = #suspects, 1, -1 do redis.call('LPUSH', key_suspects, suspects[i]) end
+end
+
+local function to_suspects(ids)
+  in_steps(ids, function(...) redis.call('RPUSH', key_suspects, ...) end)
+end
+
+-- Counts anew what a move has changed.
+local function count_lists(places)
+  places.waiting = redis.call('LLEN', key_wait)
+  places.suspects = redis.call('LLEN', key_suspects)
+end
+
+-- Takes at most `want` jobs to run now, of as many as the caller has counted in `places`: a suspect, if one may be among them, then
+-- the line, then those with a priority. Answers the ids, and what `put_back` needs.
+local function take(want, may_suspect, places)
+  local ids, from = {}, { ranked = {} }
+  if places.suspects > 0 and may_suspect then
+    ids = redis.call('LPOP', key_suspects, 1)
+    from.suspect = ids[1]
+  end
+  if places.waiting > 0 and #ids < want then
+    local waiting = redis.call('LPOP', key_wait, want - #ids)
+    if #ids == 0 then
+      ids = waiting
+    else
+      for i = 1, #waiting do ids[#ids + 1] = waiting[i] end
+    end
+  end
+  if places.prioritized > 0 and #ids < want then
+    from.ranked = redis.call('ZPOPMIN', key_prioritized, want - #ids)
+    for i = 1, #from.ranked, 2 do ids[#ids + 1] = from.ranked[i] end
+  end
+  return ids, from
+end
+
+-- Taken jobs, from the `first` on, go back to where they came from.
+local function put_back(ids, first, from)
+  local plain = #ids - #from.ranked / 2
+  for i = #ids, first, -1 do
+    if i > plain then
+      redis.call('ZADD', key_prioritized, from.ranked[2 * (i - plain)], ids[i])
+    elseif i == 1 and from.suspect then
+      redis.call('LPUSH', key_suspects, from.suspect)
+    else
+      redis.call('LPUSH', key_wait, ids[i])
+    end
+    ids[i] = nil
+  end
+end
+
+-- Takes a job out, wherever it waits; answers whether it did. Only a list must be searched, from the side that `direction` says (1
+-- or -1), and a long line takes long: last.
+local function leave(id, direction)
+  local found = redis.call('ZREM', key_delayed, id)
+  if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
+  if found == 0 then found = redis.call('LREM', key_suspects, direction, id) end
+  if found == 0 then found = redis.call('LREM', key_wait, direction, id) end
+  return found > 0
+end
+
+-- Many at once out of one that is sorted, or out of the first `seen` of a list, of which some stay.
+local function leave_ranked(key, ids)
+  redis.call('ZREM', key, unpack(ids))
+end
+
+local function leave_head(key, seen, stay)
+  redis.call('LPOP', key, seen)
+  for i = #stay, 1, -1 do redis.call('LPUSH', key, stay[i]) end
+end
+
+-- Delayed jobs whose time has come go to the line, at most `limit`; a job with a priority keeps it.
+local function promote_due(limit, now)
+  local due = redis.call('ZRANGE', key_delayed, '-inf', '(' .. now + 1, 'BYSCORE', 'LIMIT', 0, limit)
+  if #due == 0 then return 0 end
+  redis.call('ZREMRANGEBYRANK', key_delayed, 0, #due - 1)
+  local plain = due
+  if redis.call('HLEN', key_priorities) > 0 then
+    plain = {}
+    for i, text in ipairs(redis.call('HMGET', key_priorities, unpack(due))) do
+      local priority = priority_in(text)
+      if priority > 0 then to_tail_by(priority, due[i]) else plain[#plain + 1] = due[i] end
+    end
+    redis.call('HDEL', key_priorities, unpack(due))
+  end
+  to_tail(plain)
+  return #due
+end
+
+-- One delayed job goes to the line now; answers whether it was delayed.
+local function promote(id)
+  local priority = priority_in(redis.call('HGET', key_priorities, id))
+  if redis.call('ZREM', key_delayed, id) == 0 then return false end
+  redis.call('HDEL', key_priorities, id)
+  to_tail_by(priority, id)
+  return true
+end
+
+-- When the first delayed job is due, infinity where there is none.
+local function first_due()
+  local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
+  return tonumber(first[2]) or math.huge
+end
+
+-- Ms until then, -1 where there is none.
+local function next_due(now)
+  local due = first_due()
+  return due < math.huge and math.max(0, math.floor(due) - now) or -1
+end
