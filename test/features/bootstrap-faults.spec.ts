@@ -6,19 +6,11 @@ import { BootstrapError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
 import { processorOf } from '../support/queue-app.js';
-import { compileApp, withQueues } from './fakes.js';
+import { bootFaults, compileApp, withQueues } from './fakes.js';
 
 /** The faults an application with the queues `email` and `sms` is refused for. */
-async function faultsOf(metadata: ModuleMetadata, queues = ['email', 'sms']): Promise<readonly string[]> {
-  const { init, engine } = await compileApp(withQueues(queues, metadata));
-  const error = await init().then(
-    () => expect.fail('the application started'),
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(BootstrapError);
-  expect(engine.state).toBe('new');
-  return (error as BootstrapError).faults;
-}
+const faultsOf = (metadata: ModuleMetadata, queues = ['email', 'sms']) =>
+  bootFaults(withQueues(queues, metadata));
 
 @Processor('email')
 class EmailProcessor {

@@ -1,10 +1,10 @@
 import type { DynamicModule, INestApplicationContext, LoggerService, ModuleMetadata } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
 import type { PoolPlan, QueuePlan } from '#lib/handlers/discovery/handler.registry.js';
 import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/contract/engine.js';
-import { NotRunningError } from '#lib/errors.js';
+import { BootstrapError, NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { Workforce } from '#lib/module/queue.runtime.js';
@@ -194,6 +194,18 @@ export async function startApp(
   const fakes = await compileApp(withQueues(queues, metadata, options.root), options);
   await fakes.init();
   return fakes;
+}
+
+/** The faults for which an application with this metadata does not start; its engine has not been opened. */
+export async function bootFaults(metadata: ModuleMetadata): Promise<readonly string[]> {
+  const { init, engine } = await compileApp(metadata);
+  const error = await init().then(
+    () => expect.fail('the application started'),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(BootstrapError);
+  expect(engine.state).toBe('new');
+  return (error as BootstrapError).faults;
 }
 
 export function withQueues(

@@ -4,23 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { compileApp, withQueues } from './fakes.js';
+import { bootFaults, withQueues } from './fakes.js';
 
 const TYPES =
   'one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, paused, resumed';
 
 const any = OnQueueEvent as (...given: unknown[]) => MethodDecorator;
 
-async function faultsOf(metadata: ModuleMetadata): Promise<readonly string[]> {
-  const { init, engine } = await compileApp(withQueues(['email', 'sms'], metadata));
-  const error = await init().then(
-    () => expect.fail('the application started'),
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(BootstrapError);
-  expect(engine.state).toBe('new');
-  return (error as BootstrapError).faults;
-}
+const faultsOf = (metadata: ModuleMetadata) => bootFaults(withQueues(['email', 'sms'], metadata));
 
 const refusalOf = (read: () => unknown): string => {
   try {

@@ -1,11 +1,10 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
-import type { ModuleMetadata } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
 import { QUEUE_ENGINE, SETTINGS, getQueueToken } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import { BootstrapError, InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib/errors.js';
+import { InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
@@ -14,7 +13,7 @@ import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule, type QueueModuleOptionsFactory } from '#lib/module/queue.module.js';
 import { QueueRegistry } from '#lib/module/queue.registry.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
-import { compileApp } from './fakes.js';
+import { bootFaults, compileApp } from './fakes.js';
 
 async function settingsOf(root: ReturnType<typeof QueueModule.forRoot>): Promise<ResolvedModuleOptions> {
   const { app, init } = await compileApp({ imports: [root] });
@@ -23,15 +22,6 @@ async function settingsOf(root: ReturnType<typeof QueueModule.forRoot>): Promise
 }
 
 /** The faults an application is refused for. */
-async function faultsOf(metadata: ModuleMetadata): Promise<readonly string[]> {
-  const { init } = await compileApp(metadata);
-  const error = await init().then(
-    () => expect.fail('the application started'),
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(BootstrapError);
-  return (error as BootstrapError).faults;
-}
 
 @Injectable()
 class Config {
@@ -81,7 +71,7 @@ describe('forRoot and forRootAsync', () => {
     class Empty {}
     const root = QueueModule.forRoot({ prefix: '', role: 'boss' as never, shutdown: { timeout: 'soon' } });
     const queues = QueueModule.registerQueue({ name: 'email' }, { name: 'e mail', maxPayloadBytes: -1 });
-    expect(await faultsOf({ imports: [root, queues], providers: [Empty] })).toEqual([
+    expect(await bootFaults({ imports: [root, queues], providers: [Empty] })).toEqual([
       'forRoot().prefix must be 1 to 64 characters out of A-Z a-z 0-9 . _ -, got "" (string)',
       "forRoot().role must be one of 'producer', 'worker', 'both', got \"boss\" (string)",
       expect.stringMatching(/^forRoot\(\)\.shutdown\.timeout must be .*got "soon" \(string\)$/),
@@ -93,12 +83,12 @@ describe('forRoot and forRootAsync', () => {
 
   it('say that a factory forgot to return its options', async () => {
     const root = QueueModule.forRootAsync({ useFactory: () => undefined as never });
-    expect(await faultsOf({ imports: [root] })).toEqual(['forRoot() must be an object, got null (null)']);
+    expect(await bootFaults({ imports: [root] })).toEqual(['forRoot() must be an object, got null (null)']);
   });
 
   it('are refused when they come twice', async () => {
     const imports = [QueueModule.forRoot(), QueueModule.forRoot()];
-    expect(await faultsOf({ imports })).toEqual([
+    expect(await bootFaults({ imports })).toEqual([
       'QueueModule.forRoot() or forRootAsync() is imported twice; import it once, in the root module',
     ]);
     const root = QueueModule.forRoot();
@@ -209,7 +199,7 @@ describe('registerQueue and registerQueueAsync', () => {
   ])('refuse a factory that returns %j', async (returned, message) => {
     const useFactory = () => returned as object;
     const queue = QueueModule.registerQueueAsync({ name: 'email', useFactory });
-    expect(await faultsOf({ imports: [QueueModule.forRoot(), queue] })).toEqual([
+    expect(await bootFaults({ imports: [QueueModule.forRoot(), queue] })).toEqual([
       expect.stringContaining(message),
     ]);
   });
@@ -257,7 +247,7 @@ describe('registerQueue and registerQueueAsync', () => {
       name: 'email',
       useFactory: () => ({ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } as const } }),
     });
-    expect(await faultsOf({ imports: [root, first, second] })).toEqual([
+    expect(await bootFaults({ imports: [root, first, second] })).toEqual([
       "queue 'email' is registered twice with different options: {} and " +
         "{ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } } }; keep one",
     ]);
@@ -265,7 +255,7 @@ describe('registerQueue and registerQueueAsync', () => {
 
   it('refuse it also within one call', async () => {
     const queues = QueueModule.registerQueue({ name: 'email' }, { name: 'email', maxPayloadBytes: 9 });
-    expect(await faultsOf({ imports: [QueueModule.forRoot(), queues] })).toEqual([
+    expect(await bootFaults({ imports: [QueueModule.forRoot(), queues] })).toEqual([
       "queue 'email' is registered twice with different options: {} and { maxPayloadBytes: 9 }; keep one",
     ]);
   });
@@ -283,7 +273,9 @@ describe('registerQueue and registerQueueAsync', () => {
       QueueModule.registerQueue({ name: 'email', defaults: { backoff: fn } });
     const same = await compileApp({ imports: [QueueModule.forRoot(), register(backoff), register(backoff)] });
     await expect(same.init()).resolves.toBeUndefined();
-    const faults = await faultsOf({ imports: [QueueModule.forRoot(), register(backoff), register(() => 1)] });
+    const faults = await bootFaults({
+      imports: [QueueModule.forRoot(), register(backoff), register(() => 1)],
+    });
     expect(faults).toHaveLength(1);
     expect(faults[0]).toContain('[Function: backoff]');
   });
@@ -296,7 +288,7 @@ describe('registerQueue and registerQueueAsync', () => {
     }
     const queue = QueueModule.registerQueue({ name: 'email', maxPayloadBytes: 0 });
     expect(
-      await faultsOf({ imports: [QueueModule.forRoot(), queue], providers: [EmailProcessor, Sender] }),
+      await bootFaults({ imports: [QueueModule.forRoot(), queue], providers: [EmailProcessor, Sender] }),
     ).toEqual([
       "registerQueue('email').maxPayloadBytes must be an integer from 1 to 268435456, got 0 (number)",
     ]);

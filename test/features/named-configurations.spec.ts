@@ -1,7 +1,6 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { getQueueToken } from '#lib/decorators/metadata.js';
-import { BootstrapError } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
@@ -12,7 +11,7 @@ import { Logs, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
 import { collect, latch, until } from '../support/wait.js';
-import { compileApp } from './fakes.js';
+import { bootFaults } from './fakes.js';
 
 const redis = useRedis();
 const server = useServer({ args: KEEPING });
@@ -49,16 +48,6 @@ async function bootTwo(
   });
   const queueOf = (name: string) => app.get<Queue>(getQueueToken(name));
   return { ...app, here: queueOf('here'), there: queueOf('there'), ran, logs };
-}
-
-async function faultsOf(imports: ModuleMetadata['imports']): Promise<readonly string[]> {
-  const { init } = await compileApp({ imports: imports! });
-  const error = await init().then(
-    () => expect.fail('the application started'),
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(BootstrapError);
-  return (error as BootstrapError).faults;
 }
 
 describe('a configuration with a key', () => {
@@ -190,7 +179,9 @@ describe('what does not fit is said at the start:', () => {
 
   it('a key that nobody gave', async () => {
     expect(
-      await faultsOf([main(), QueueModule.registerQueue({ name: 'work', configKey: 'reports' })]),
+      await bootFaults({
+        imports: [main(), QueueModule.registerQueue({ name: 'work', configKey: 'reports' })],
+      }),
     ).toEqual([
       'registerQueue(\'work\').configKey: there is no forRoot("reports", …); import it once, in the root module',
     ]);
@@ -198,24 +189,28 @@ describe('what does not fit is said at the start:', () => {
 
   it('a queue without a key where every configuration has one', async () => {
     const imports = [QueueModule.forRoot('only', {}), QueueModule.registerQueue({ name: 'work' })];
-    expect(await faultsOf(imports)).toEqual([
+    expect(await bootFaults({ imports })).toEqual([
       "registerQueue('work') names no configKey, and there is no forRoot() without a key; name one, or add it",
     ]);
   });
 
   it('the same key twice', async () => {
-    expect(await faultsOf([main(), QueueModule.forRoot('a', {}), QueueModule.forRoot('a', {})])).toEqual([
+    expect(
+      await bootFaults({ imports: [main(), QueueModule.forRoot('a', {}), QueueModule.forRoot('a', {})] }),
+    ).toEqual([
       "QueueModule.forRoot('a') or forRootAsync('a') is imported twice; import it once, in the root module",
     ]);
   });
 
   it('one queue in two configurations', async () => {
-    const [fault] = await faultsOf([
-      main(),
-      QueueModule.forRoot('a', {}),
-      QueueModule.registerQueue({ name: 'work' }),
-      QueueModule.registerQueue({ name: 'work', configKey: 'a' }),
-    ]);
+    const [fault] = await bootFaults({
+      imports: [
+        main(),
+        QueueModule.forRoot('a', {}),
+        QueueModule.registerQueue({ name: 'work' }),
+        QueueModule.registerQueue({ name: 'work', configKey: 'a' }),
+      ],
+    });
     expect(fault).toContain("{ configKey: 'a' }");
   });
 
@@ -230,7 +225,7 @@ describe('what does not fit is said at the start:', () => {
       QueueModule.forRootAsync('a', { useFactory: () => given as never }),
       QueueModule.registerQueue({ name: 'work', configKey: 'a' }),
     ];
-    expect((await faultsOf(imports)).join('\n')).toContain(said);
+    expect((await bootFaults({ imports })).join('\n')).toContain(said);
   });
 
   it.each([['a key'], [''], [7]])('the key %j', async (key) => {
@@ -239,6 +234,6 @@ describe('what does not fit is said at the start:', () => {
       QueueModule.forRoot(key as never, {}),
       QueueModule.registerQueue({ name: 'work', configKey: key as never }),
     ];
-    expect((await faultsOf(imports)).join('\n')).toMatch(/key of forRoot|there is no forRoot/);
+    expect((await bootFaults({ imports })).join('\n')).toMatch(/key of forRoot|there is no forRoot/);
   });
 });

@@ -4,25 +4,16 @@ import { z } from 'zod';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
-import { BootstrapError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { compileApp, withQueues } from './fakes.js';
+import { bootFaults, withQueues } from './fakes.js';
 
 const EVERY = { every: '5m' } as const;
 
 /** The faults an application with the queues `email` and `sms` is refused for. */
-async function faultsOf(metadata: ModuleMetadata, root = QueueModule.forRoot()): Promise<readonly string[]> {
-  const { init, engine } = await compileApp(withQueues(['email', 'sms'], metadata, root));
-  const error = await init().then(
-    () => expect.fail('the application started'),
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(BootstrapError);
-  expect(engine.state).toBe('new');
-  return (error as BootstrapError).faults;
-}
+const faultsOf = (metadata: ModuleMetadata, root = QueueModule.forRoot()) =>
+  bootFaults(withQueues(['email', 'sms'], metadata, root));
 
 /** The fault of one `@Schedule` on the handler `daily` of a class `Reports`. */
 async function faultOf(...given: unknown[]): Promise<readonly string[]> {
