@@ -34,11 +34,12 @@ interface Patched {
 export function patchedClient(url: string, options: PatchedClientOptions): (role: string) => Redis {
   let table: Map<string, Patched> | undefined;
   return (role) => {
+    // Here, so that a patch that no longer fits fails the start of the engine, and not each call of it.
+    const patches = (table ??= patchTable(options.patch ?? ((_, text) => text)));
     const client = new Redis(url, { connectionName: `patched-${role}`, lazyConnect: true, ...options.redis });
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command: Command, stream) => {
-      table ??= patchTable(options.patch ?? ((_, text) => text));
-      const patched = apply(table, command);
+      const patched = apply(patches, command);
       const name = patched?.name ?? options.commands?.find((known) => known === command.name);
       if (!name || !options.around) return send(command, stream);
       return options.around(name, () => send(command, stream) as Promise<unknown>, command.args);
