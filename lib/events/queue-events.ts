@@ -4,6 +4,7 @@ import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError
 import type { EventEngine, ListenOptions } from './event-reader.js';
 import { EventReaders } from './event-readers.js';
 import type { EventsStatus } from './event-status.js';
+import { field, refuse, rule, shape } from '../options/check.js';
 import { GuardedObservable } from './guarded-observable.js';
 import { isEnd, type EventOf, type QueueEvent } from './queue-event.js';
 
@@ -65,7 +66,7 @@ export class QueueEvents {
    */
   of(queue: string, options: SinceOption = {}): Observable<QueueEvent> {
     this.checkQueue(queue);
-    return this.stream([queue], { since: checkSince('of().since', options.since) });
+    return this.stream([queue], readSince(options, 'of()'));
   }
 
   /** All events of every queue that is registered at the time of the subscription. */
@@ -92,7 +93,7 @@ export class QueueEvents {
   forJob(queue: string, jobId: string, options: SinceOption = {}): Observable<QueueEvent> {
     this.checkQueue(queue);
     if (typeof jobId !== 'string' || jobId === '') throw new InvalidJobIdError(jobId, 'is not such a text');
-    return this.stream([queue], { jobId, since: checkSince('forJob().since', options.since) });
+    return this.stream([queue], { jobId, ...readSince(options, 'forJob()') });
   }
 
   /**
@@ -143,8 +144,13 @@ export class QueueEvents {
   }
 }
 
-function checkSince(path: string, since: string | undefined): number | undefined {
-  if (since === undefined) return undefined;
+const sinceOption = shape({ since: field('since', rule(checkSince)) });
+
+function readSince(options: unknown, path: string): { readonly since?: number } {
+  return sinceOption(options, path, refuse)!;
+}
+
+function checkSince(since: unknown, path: string): number {
   const number = typeof since === 'string' && /^\d{1,16}$/.test(since) ? Number(since) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;
   throw new InvalidOptionError(path, 'the id of an event: a whole number in decimal, as a string', since);

@@ -1,8 +1,10 @@
 import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { UnknownQueueError } from '../errors.js';
+import { InvalidOptionError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
+import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
+import { readable } from '../options/check.js';
 import { byPlace, toWorkerInfo, type WorkerInfo } from './worker-info.js';
 
 /** The state of a queue at the time of the call. */
@@ -64,8 +66,10 @@ export class QueueInspector {
    */
   async queues(only?: readonly string[]): Promise<QueueInfo[]> {
     const known = this.names();
+    if (only !== undefined && !readable(only, 'queues()', () => Array.isArray(only)))
+      throw new InvalidOptionError('queues()', 'a list of names of queues, or nothing for all', only);
     const unknown = only?.find((name) => !known.includes(name));
-    if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
+    if (unknown !== undefined) throw new UnknownQueueError(checkQueueName(unknown), known);
     const names = only ?? known;
     const found: QueueInfo[] = [];
     for (let at = 0; at < names.length; at += AT_ONCE) {

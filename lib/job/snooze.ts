@@ -1,4 +1,5 @@
 import { GodwitError } from '../errors.js';
+import { oneLine } from '../errors/show.js';
 import { parseDuration, type Duration } from './duration.js';
 
 /**
@@ -14,7 +15,7 @@ export class Snooze extends GodwitError {
 
   /** @throws {InvalidOptionError} where the duration does not parse */
   constructor(delay: Duration) {
-    super(`the handler asked to run again in ${delay}`);
+    super(`the handler asked to run again in ${oneLine(delay)}`);
     this.delayMs = parseDuration(delay, 'Snooze()');
   }
 }

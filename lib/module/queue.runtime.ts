@@ -5,6 +5,7 @@ import { LAST_WORDS_MS, within } from '../contract/retry.js';
 import type { ProcessState } from '../contract/process-verbs.js';
 import { BootstrapError, NotRunningError, UnknownQueueError } from '../errors.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
+import { checkQueueName } from '../job/job-id.js';
 import { namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
 import { warnWithoutShutdownHooks } from './warnings.js';
@@ -300,7 +301,7 @@ export class QueueRuntime {
   private named(queue: string | undefined): readonly string[] {
     const known = this.queues();
     if (queue === undefined) return known;
-    if (!known.includes(queue)) throw new UnknownQueueError(queue, known);
+    if (!known.includes(queue)) throw new UnknownQueueError(checkQueueName(queue), known);
     return [queue];
   }
 

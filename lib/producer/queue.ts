@@ -17,7 +17,7 @@ import type { JobCounts } from '../job/job-state.js';
 import { quoted, faultOfText } from '../job/text.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
 import { JOB_OPTION_NAMES, type JobOptions } from '../options/job-options.js';
-import { copyFields, field, integer, refuse, shape, duration, oneOf } from '../options/check.js';
+import { boolean, copyFields, field, integer, refuse, shape, duration, oneOf } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
@@ -45,6 +45,7 @@ export interface EndWait {
 
 export type PrepareWait = (queue: string, id: string) => EndWait;
 
+const readObliterate = shape({ force: field('force', boolean) });
 const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
 const DEFAULT_WAIT = '30s';
@@ -326,7 +327,8 @@ export class Queue<Jobs = any> {
    * @throws {WrongStateError} while jobs run, unless `force`
    */
   async obliterate(options: { readonly force?: boolean } = {}): Promise<void> {
-    if ((await this.engine.admin.obliterate(this.name, options.force === true)) === 'active') {
+    const { force = false } = readObliterate(options, 'obliterate()', refuse)!;
+    if ((await this.engine.admin.obliterate(this.name, force)) === 'active') {
       throw new WrongStateError(
         this.name,
         'a job',

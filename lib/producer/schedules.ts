@@ -5,7 +5,7 @@ import { generateId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
-import { integer, refuse } from '../options/check.js';
+import { field, integer, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleId } from '../schedule/check.js';
@@ -37,8 +37,10 @@ export type TemplateIn<Jobs = any> = {
 type TemplateOf<Name extends string, Data> = ScheduleTemplate<Data, Name> &
   (null extends Data ? unknown : { readonly data: Data });
 
-const checkOffset = integer(0, Number.MAX_SAFE_INTEGER);
-const checkLimit = integer(1, 1_000);
+const readPage = shape({
+  offset: field('offset', integer(0, Number.MAX_SAFE_INTEGER)),
+  limit: field('limit', integer(1, 1_000)),
+});
 const checkCount = integer(1, 1_000);
 
 /**
@@ -105,8 +107,7 @@ export class Schedules<Jobs = any> {
    * @throws {InvalidOptionError}
    */
   async list(page: { readonly offset?: number; readonly limit?: number } = {}): Promise<ScheduleSnapshot[]> {
-    const offset = checkOffset(page.offset ?? 0, 'schedules.list().offset', refuse)!;
-    const limit = checkLimit(page.limit ?? 100, 'schedules.list().limit', refuse)!;
+    const { offset = 0, limit = 100 } = readPage(page, 'schedules.list()', refuse)!;
     const found: StoredSchedule[] = [];
     for (;;) {
       const rest = { offset: offset + found.length, limit: limit - found.length };

@@ -242,7 +242,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.seat.answered(0, 0);
     if (held > 0) {
       this.logger.warn(
-        `queue '${this.queue}': the lease of this worker ended with ${counted(held, 'job')}; other workers run them now`,
+        `queue '${this.queue}': the lease ended while this worker held ${counted(held, 'job')}; other workers run them now`,
       );
     }
     this.exchanger.kick();

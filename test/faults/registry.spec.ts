@@ -54,7 +54,7 @@ describe('a process', () => {
     // Whoever takes its jobs can say where it was.
     const { text } = await other.first('log', ({ text: line }) => line.includes('went silent'));
     const [worker] = busy.pools[0]!.workers;
-    const place = `worker ${worker} (host "${busy.host}", pid ${busy.pid}) went silent; 1 jobs`;
+    const place = `worker ${worker} (host "${busy.host}", pid ${busy.pid}) went silent; 1 job`;
     expect(text).toContain(place);
     await other.call('release');
     other.kill('SIGTERM');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineJob } from '#lib/job/define-job.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { QueueApp } from '../support/queue-app.js';
 
 const welcome = defineJob('work', 'welcome', z.object({ to: z.email(), times: z.number().max(3) }));
@@ -59,6 +60,34 @@ export const cases: Case[] = [
     'GODWIT_UNKNOWN_QUEUE',
     "queue 'nowhere' is not",
     ({ producer }) => producer.addBulk('nowhere', []),
+  ],
+  ...(
+    [
+      ['obliterate', 'forse', 'force', ({ queue }) => queue.obliterate({ forse: true } as never)],
+      ['schedules.list', 'limmit', 'limit', ({ queue }) => queue.schedules.list({ limmit: 5 } as never)],
+      ['of', 'sinse', 'since', async ({ events }) => events.of('work', { sinse: '0' } as never)],
+      ['forJob', 'sinse', 'since', async ({ events }) => events.forJob('work', 'a', { sinse: '0' } as never)],
+      ['stats', 'day', 'days', ({ queue }) => queue.stats({ day: 5 } as never)],
+      ['clean', 'sate', 'state', ({ queue }) => queue.clean({ sate: 'dead' } as never)],
+      ['dead.list', 'resaon', 'reason', ({ queue }) => queue.dead.list({ resaon: 'stalled' } as never)],
+    ] satisfies [string, string, string, Call][]
+  ).map(([place, given, meant, call]): Case => [
+    `a misspelt option of ${place}`,
+    OPTION,
+    `${place}().${given} is not an option; did you mean ${meant}?`,
+    call,
+  ]),
+  [
+    'an option that is not true or false',
+    OPTION,
+    'obliterate().force must be true or false',
+    ({ queue }) => queue.obliterate({ force: 'yes' } as never),
+  ],
+  [
+    'one queue where a list is needed',
+    OPTION,
+    'queues() must be a list of names of queues',
+    ({ get }) => get(QueueInspector).queues('work' as never),
   ],
   [
     'a misspelt field of an entry',
