@@ -53,6 +53,7 @@ export type {
   EnhancerKind,
   EnhancerOptions,
   EventsOption,
+  UnknownJobRule,
   LeaseOptions,
   ProcessorOptions,
   QueueModuleOptions,

@@ -63,6 +63,8 @@ export type Outcome =
       readonly priority: number;
       /** False for a snooze: later, not counted as an attempt. */
       readonly counted: boolean;
+      /** False where no handler was called: the job may still expire. @default true */
+      readonly started?: false;
     }
   | {
       readonly kind: 'dead';

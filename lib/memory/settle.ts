@@ -109,7 +109,7 @@ class Settling {
     const { queue } = this;
     const job = this.goesOn(run);
     if (!job) return;
-    job.started = true;
+    if (outcome.started !== false) job.started = true;
     if (outcome.counted) this.countFailed(job, run);
     if (outcome.failure) job.failure = { at: queue.now, json: JSON.stringify(outcome.failure) };
     const delayMs = Math.ceil(outcome.delayMs);

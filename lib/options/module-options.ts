@@ -61,6 +61,13 @@ export interface QueueModuleOptions {
   readonly upkeep?: UpkeepOptions;
   /** When `add` resolves; options of a queue or a job win over it. @default 'local' */
   readonly durability?: DurabilityOption;
+  /**
+   * What becomes of a job whose name has no handler in the process that claims it. `'wait'`: it is given back until a process that has
+   * one claims it, at most for `unknownJobTimeout`. `'retry'`: a failed attempt. `'dead'`: dead as `no-handler` at once. @default 'wait'
+   */
+  readonly unknownJob?: UnknownJobRule;
+  /** How long such a job waits before it is dead as `no-handler`. @default '1d' */
+  readonly unknownJobTimeout?: Duration;
   /** Which program the schedules in the code belong to. @default { owner: 'app' } */
   readonly schedules?: ScheduleOwnerOptions;
   /** Which global guards, interceptors, pipes and filters apply to jobs. @default none */
@@ -127,6 +134,9 @@ export type EventsOption =
       readonly maxBytes?: number;
     };
 
+/** What becomes of a job whose name has no handler in the process that claims it. */
+export type UnknownJobRule = 'wait' | 'retry' | 'dead';
+
 /** How many dead jobs a queue keeps, and how long. */
 export interface DeadOptions {
   /** How many jobs, 0 to 10,000,000. @default 10000 */
@@ -168,6 +178,13 @@ export interface QueueOptions {
   readonly maxPayloadBytes?: number;
   /** When `add` resolves. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
+  /**
+   * What becomes of a job whose name has no handler in the process that claims it. `'wait'`: it is given back until a process that has
+   * one claims it, at most for `unknownJobTimeout`. `'retry'`: a failed attempt. `'dead'`: dead as `no-handler` at once. @default that of `forRoot`
+   */
+  readonly unknownJob?: UnknownJobRule;
+  /** How long such a job waits before it is dead as `no-handler`. @default that of `forRoot` */
+  readonly unknownJobTimeout?: Duration;
 }
 
 /** Second argument of `@Processor`. */
@@ -205,6 +222,8 @@ export interface ResolvedModuleOptions {
   readonly completed: { readonly max: number };
   /** Null: local. */
   readonly durability: Replication | null;
+  readonly unknownJob: UnknownJobRule;
+  readonly unknownJobTimeoutMs: number;
 }
 
 /** `max` 0: no events. `ageMs` null: of any age. */
@@ -225,6 +244,8 @@ export interface ResolvedQueueOptions {
   readonly completed: { readonly max: number };
   /** Null: local. */
   readonly durability: Replication | null;
+  readonly unknownJob: UnknownJobRule;
+  readonly unknownJobTimeoutMs: number;
 }
 
 export interface ResolvedProcessorOptions {
@@ -255,6 +276,8 @@ const QUEUE_FIELDS = {
   completed: field('completed', shape({ max: field('max', integer(0, MANY)) })),
   maxPayloadBytes: field('maxPayloadBytes', integer(1, 268_435_456)),
   durability: field('durability', readDurability),
+  unknownJob: field('unknownJob', oneOf('wait', 'retry', 'dead')),
+  unknownJobTimeout: field('unknownJobTimeoutMs', duration()),
 } as const;
 
 const MODULE_FIELDS = {
@@ -344,6 +367,8 @@ export function resolveModuleOptions(
     dead: { max: given.dead?.max ?? 10_000, ageMs: given.dead?.ageMs ?? 7_776_000_000 },
     completed: { max: given.completed?.max ?? 100_000 },
     durability: given.durability ?? null,
+    unknownJob: given.unknownJob ?? 'wait',
+    unknownJobTimeoutMs: given.unknownJobTimeoutMs ?? 86_400_000,
   };
 }
 
@@ -368,6 +393,8 @@ export function resolveQueueOptions(
     dead: { max: given?.dead?.max ?? module.dead.max, ageMs: given?.dead?.ageMs ?? module.dead.ageMs },
     completed: { max: given?.completed?.max ?? module.completed.max },
     durability: given?.durability === undefined ? module.durability : given.durability,
+    unknownJob: given?.unknownJob ?? module.unknownJob,
+    unknownJobTimeoutMs: given?.unknownJobTimeoutMs ?? module.unknownJobTimeoutMs,
   };
 }
 

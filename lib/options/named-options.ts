@@ -13,7 +13,16 @@ import {
  */
 export type NamedModuleOptions = Pick<
   QueueModuleOptions,
-  'connection' | 'prefix' | 'defaults' | 'maxPayloadBytes' | 'events' | 'dead' | 'completed' | 'durability'
+  | 'connection'
+  | 'prefix'
+  | 'defaults'
+  | 'maxPayloadBytes'
+  | 'events'
+  | 'dead'
+  | 'completed'
+  | 'durability'
+  | 'unknownJob'
+  | 'unknownJobTimeout'
 >;
 
 /** A record, so that the compiler says which option is new here. */

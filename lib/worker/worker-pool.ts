@@ -3,6 +3,7 @@ import { Log } from '../contract/log.js';
 import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../contract/engine.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { RedisUnavailableError } from '../errors.js';
+import type { Outcome } from '../job/outcome.js';
 import { decodeBody } from '../job/job-record.js';
 import type { SettledRun } from '../job/outcome.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -24,7 +25,10 @@ import { Prefetch } from './prefetch.js';
 import type { Run, RunVoice } from './run.js';
 import type { Seat, Slots, SlotUser } from './slots.js';
 import { Strays, type StraysSide } from './strays.js';
+import { UnknownJobs } from './unknown-jobs.js';
 import { RELEASED, UNSTARTED } from './verdict.js';
+
+const MAX_MISSING = 1_000;
 
 export interface WorkerPoolParts {
   readonly engine: QueueEngine;
@@ -57,6 +61,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   readonly logger = new Log('QueueWorker');
   private readonly claims = new Claims();
   private suspects = 0;
+  /** Names without a handler that the log has told of. */
+  private readonly missing = new Set<string>();
   /** Of the pause of the queue that is in force, as far as it is known here. */
   private pauseMark = '';
   private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
@@ -86,6 +92,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       policy: parts.queue.policy,
       find: parts.find,
       voice: this,
+      unknown: new UnknownJobs(parts.queue.unknownJob, parts.queue.unknownJobTimeoutMs),
       now: () => parts.engine.now(),
     };
     this.exchanger = new Exchanger(parts.engine, this);
@@ -369,9 +376,18 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       return;
     }
     const { name, outcome, complaint } = opened;
-    if (complaint) this.logger.error(`${jobText(this.queue, job.id)} is dead: ${complaint}`);
+    if (complaint) this.complain(job.id, name, outcome, complaint);
     if (isSuspect(job)) this.suspects -= 1;
     this.exchanger.settle({ id: job.id, name, attempt: job.failed, durationUs: 0, outcome });
+  }
+
+  private complain(id: string, name: string, outcome: Outcome, complaint: string): void {
+    const job = jobText(this.queue, id);
+    if (outcome.kind === 'dead') return this.logger.error(`${job} is dead: ${complaint}`);
+    // Once for a name: such jobs come back, and there may be many.
+    if (this.missing.has(name)) return;
+    if (this.missing.size < MAX_MISSING) this.missing.add(name);
+    this.logger.warn(`${job}: ${complaint}; it and others of its name wait for a process that has one`);
   }
 
   private ended(run: Run): void {

@@ -30,7 +30,7 @@ async function withDead(app: QueueApp, ...names: string[]): Promise<void> {
 }
 
 const boot = (handlers: Handlers = { die, unrecoverable }) =>
-  bootQueue(redis, { handlers, queue: { defaults: { attempts: 1 } }, concurrency: 1 });
+  bootQueue(redis, { handlers, queue: { defaults: { attempts: 1 }, unknownJob: 'dead' }, concurrency: 1 });
 
 /** As if the job had died so long ago. */
 async function age(id: string, ms: number): Promise<void> {

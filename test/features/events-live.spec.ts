@@ -36,7 +36,7 @@ describe('events', () => {
       handlers,
       queues: [{ name: 'other' }],
       root: { shutdown: { timeout: 0, grace: 0 }, lease: { duration: '2s' } },
-      queue: { defaults: { attempts: 2, backoff: 0 } },
+      queue: { defaults: { attempts: 2, backoff: 0 }, unknownJob: 'dead' },
     });
     await queue.pause();
     await queueOf('other').add('not of this queue', 1);

@@ -163,7 +163,7 @@ it('shows a job in every state, with every field', async () => {
 
 const waits = (events: boolean) => {
   const title = events ? 'with events' : 'without events, by the state of the job';
-  const options = { queue: { events }, watch: events };
+  const options = { queue: { events, unknownJob: 'dead' as const }, watch: events };
 
   it(`waits for the result of a job, ${title}`, async () => {
     const handlers: Handlers = {

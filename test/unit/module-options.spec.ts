@@ -36,6 +36,8 @@ describe('resolveModuleOptions', () => {
       completed: { max: 100_000 },
       upkeepMs: 60_000,
       durability: null,
+      unknownJob: 'wait',
+      unknownJobTimeoutMs: 86_400_000,
     };
     expect(resolveModuleOptions()).toEqual(defaults);
     expect(root({})).toEqual(defaults);
@@ -84,6 +86,8 @@ describe('resolveModuleOptions', () => {
       completed: { max: 7 },
       upkeepMs: 300_000,
       durability: { replicas: 1, timeoutMs: 1_000 },
+      unknownJob: 'wait',
+      unknownJobTimeoutMs: 86_400_000,
     });
   });
 
@@ -232,6 +236,8 @@ describe('resolveQueueOptions', () => {
       dead: { max: 6, ageMs: 7 },
       completed: { max: 9 },
       durability: { replicas: 2, timeoutMs: 3_000 },
+      unknownJob: 'wait',
+      unknownJobTimeoutMs: 86_400_000,
     });
   });
 
@@ -257,6 +263,8 @@ describe('resolveQueueOptions', () => {
       dead: { max: 2, ageMs: 7 },
       completed: { max: 4 },
       durability: null,
+      unknownJob: 'wait',
+      unknownJobTimeoutMs: 86_400_000,
     });
   });
 

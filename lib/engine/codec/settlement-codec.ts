@@ -36,7 +36,13 @@ function place(run: SettledRun, lists: SettlementLists): void {
       return;
     case 'retried': {
       const failure = outcome.failure ? JSON.stringify(outcome.failure) : '';
-      lists.retried.push(id, Math.ceil(outcome.delayMs), failure, outcome.counted ? 1 : 0, outcome.priority);
+      lists.retried.push(
+        id,
+        Math.ceil(outcome.delayMs),
+        failure,
+        outcome.counted ? 1 : outcome.started === false ? '' : 0,
+        outcome.priority,
+      );
       return;
     }
     case 'dead':

@@ -57,7 +57,7 @@ local function settle_retried(batch, places, traces, now)
   for i = retried_first, retried_last, 5 do
     local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
     if goes_on(id, batch, traces) then
-      count_attempt(id, ARGV[i + 3], batch)
+      if ARGV[i + 3] ~= '' then count_attempt(id, ARGV[i + 3], batch) end
       if ARGV[i + 2] ~= '' then note_failure(id, ARGV[i + 2], now) end
       if delay > 0 then
         delay_until(now + delay, id, priority, seen)

@@ -5,7 +5,7 @@ local function each_settled(completed_ids, act)
   local number = string.gmatch(arg_whose, '%d+')
   for _, id in ipairs(completed_ids) do act(id, number(), 1, 0, 0) end
   for i = kept_first, kept_last, 3 do act(ARGV[i], number(), 1, 0, 0) end
-  for i = retried_first, retried_last, 5 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 3]), 0) end
+  for i = retried_first, retried_last, 5 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 3]) or 0, 0) end
   for i = dead_first, dead_last, 3 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 2]), 1) end
 end
 

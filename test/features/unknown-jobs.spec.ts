@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+it('runs all jobs of a name that only the new release of a rolling deploy handles', async () => {
+  const ids = Array.from({ length: 40 }, (_, i) => `new-${i}`);
+  const old = await bootQueue(redis, { handlers: { known: () => 1 } });
+  for (const id of ids) await old.queue.add('renamed', 1, { id, retention: '1h', priority: 3 });
+  await old.queue.add('known', 1, { id: 'known', retention: '1h' });
+  // Before there is anybody for them: none is dead, all wait, and the log says so once.
+  await until(async () => (await old.queue.counts()).delayed === 40, PATIENT);
+  await old.logs.complaint(/no @Handle\('renamed'\).*wait for a process that has one/);
+  expect(old.logs.complaints.filter((text) => text.includes('renamed'))).toHaveLength(1);
+  const recent = await bootQueue(redis, { handlers: { known: () => 1, renamed: () => 2 } });
+  await until(async () => (await recent.queue.counts()).completed === 41, PATIENT);
+  expect(await recent.queue.counts()).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 });
+});
+
+it('comes back a few times a second at most, and is dead where nobody handles it in time', async () => {
+  const { queue, ended, said } = await bootQueue(redis, {
+    handlers: { known: () => 1 },
+    queue: { unknownJobTimeout: '2s' },
+  });
+  const { id } = await queue.add('nobody', 1);
+  expect(await ended(id)).toMatchObject({ type: 'dead', attempt: 0, reason: 'no-handler' });
+  const rounds = said.values.filter((event) => event.type === 'active').length;
+  expect(rounds).toBeGreaterThan(1);
+  expect(rounds).toBeLessThan(7);
+});
+
+it('is a failed attempt where the queue says so', async () => {
+  const { queue, ended } = await bootQueue(redis, {
+    handlers: { known: () => 1 },
+    queue: { unknownJob: 'retry', defaults: { attempts: 2, backoff: 0 } },
+  });
+  const { id } = await queue.add('nobody', 1);
+  expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'no-handler' });
+  expect(await queue.get(id)).toMatchObject({ attempt: 2, failure: { name: 'UnrunnableJob', attempt: 2 } });
+});
+
+it('may still expire while it waits', async () => {
+  const { queue, ended } = await bootQueue(redis, { handlers: { known: () => 1 } });
+  const { id } = await queue.add('nobody', 1, { expiresIn: '1s' });
+  expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'expired' });
+});
