@@ -50,7 +50,7 @@ export interface QueueEngine {
   overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
   /** Takes the jobs of a worker whose lease is over back to the line. */
   recover(queue: string, call: RecoverCall): Promise<RecoverAnswer>;
-  /** What the server thinks this worker holds and the worker does not, with bodies; and the other way round. */
+  /** What the server thinks this worker holds and the worker does not, and the other way round. */
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
   /** Gives held jobs back to the head of the line; those that were cancelled end. With `leave` the worker is forgotten once it holds nothing. */
   release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
@@ -311,7 +311,7 @@ export type RecoverAnswer =
   | { readonly kind: 'alive' };
 
 export interface AdoptAnswer {
-  readonly unknown: readonly ClaimedJob[];
+  readonly unknown: readonly string[];
   readonly lost: readonly string[];
   /** Jobs whose ids nobody can name: dead as corrupt now, under these ids. */
   readonly buried: readonly string[];

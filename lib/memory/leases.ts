@@ -128,7 +128,7 @@ export function adopt(queue: MemoryQueue, name: string, known: readonly string[]
   const held = queue.workers.get(name)?.held ?? new Map<string, MemoryJob>();
   const isKnown = new Set(known);
   return {
-    unknown: [...held.values()].filter(({ id }) => !isKnown.has(id)).map(({ claim }) => claim),
+    unknown: [...held.keys()].filter((id) => !isKnown.has(id)),
     lost: known.filter((id) => !held.has(id)),
     buried: [],
   };

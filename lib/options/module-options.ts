@@ -45,7 +45,7 @@ export interface QueueModuleOptions {
   readonly enqueueTimeout?: Duration;
   /** How many adds of a queue may wait in this process for Redis, 1 to 10,000,000. @default 20000 */
   readonly enqueueBuffer?: number;
-  /** Largest encoded data of a job, in bytes; up to 256 MiB. @default 1048576 */
+  /** Largest encoded data of a job, in bytes; up to 64 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
   /** When a worker counts as lost, and what happens to its jobs. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
   readonly lease?: LeaseOptions;
@@ -174,7 +174,7 @@ export interface QueueOptions {
   readonly dead?: DeadOptions;
   /** How many completed jobs it keeps, of those with a `retention`. @default that of `forRoot` */
   readonly completed?: CompletedOptions;
-  /** Largest encoded data of a job, in bytes; up to 256 MiB. @default that of `forRoot` */
+  /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
   /** When `add` resolves. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
@@ -274,7 +274,7 @@ const QUEUE_FIELDS = {
   events: field('events', readEvents),
   dead: field('dead', readKept),
   completed: field('completed', shape({ max: field('max', integer(0, MANY)) })),
-  maxPayloadBytes: field('maxPayloadBytes', integer(1, 268_435_456)),
+  maxPayloadBytes: field('maxPayloadBytes', integer(1, 67_108_864)),
   durability: field('durability', readDurability),
   unknownJob: field('unknownJob', oneOf('wait', 'retry', 'dead')),
   unknownJobTimeout: field('unknownJobTimeoutMs', duration()),

@@ -57,7 +57,7 @@ export class Strays {
     // What it has settled meanwhile it does not run any more.
     if (lost.length > 0) this.side.lose(new Set(lost));
     const known = new Set(this.side.known());
-    const strays = unknown.map(({ id }) => id).filter((id) => !known.has(id));
+    const strays = unknown.filter((id) => !known.has(id));
     // Found twice with an exchange or a beat in between, it is none that was just claimed, whatever way the two calls went.
     const found = strays.filter((id) => this.suspected.has(id));
     this.suspected = new Set(strays);

@@ -75,7 +75,7 @@ describe('forRoot and forRootAsync', () => {
       'forRoot().prefix must be 1 to 64 characters out of A-Z a-z 0-9 . _ -, got "" (string)',
       "forRoot().role must be one of 'producer', 'worker', 'both', got \"boss\" (string)",
       expect.stringMatching(/^forRoot\(\)\.shutdown\.timeout must be .*got "soon" \(string\)$/),
-      'registerQueue().maxPayloadBytes must be an integer from 1 to 268435456, got -1 (number)',
+      'registerQueue().maxPayloadBytes must be an integer from 1 to 67108864, got -1 (number)',
       'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "e mail" (string)',
       "Empty is a processor of queue 'email' and has no handler; put @Handle('name') on one of its methods",
     ]);
@@ -290,7 +290,7 @@ describe('registerQueue and registerQueueAsync', () => {
     expect(
       await bootFaults({ imports: [QueueModule.forRoot(), queue], providers: [EmailProcessor, Sender] }),
     ).toEqual([
-      "registerQueue('email').maxPayloadBytes must be an integer from 1 to 268435456, got 0 (number)",
+      "registerQueue('email').maxPayloadBytes must be an integer from 1 to 67108864, got 0 (number)",
     ]);
   });
 

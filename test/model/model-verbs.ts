@@ -138,10 +138,9 @@ function takeBack(model: QueueModel, { worker, maxStalls }: RecoverCall): Recove
 
 export function adopt(model: QueueModel, worker: string, known: readonly string[]): AdoptAnswer {
   const held = model.held(worker);
-  const unknown = [...held].filter((id) => !known.includes(id)).toSorted();
   return {
     lost: known.filter((id) => !held.has(id)),
-    unknown: unknown.map((id) => claimOf(model, id)),
+    unknown: [...held].filter((id) => !known.includes(id)).toSorted(),
     buried: [],
   };
 }

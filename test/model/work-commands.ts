@@ -234,11 +234,10 @@ export const adopt = command(
   fc.record({ worker: speaker, known: fc.uniqueArray(id, { maxLength: 4 }) }),
   async (scene, drawn) => {
     const { name } = scene.workers[drawn.worker]!;
-    const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     await scene.both(
       async (engine) => {
         const answer = await engine.adopt(QUEUE, name, drawn.known);
-        return { ...answer, unknown: answer.unknown.toSorted(byId) };
+        return { ...answer, unknown: answer.unknown.toSorted() };
       },
       (model) => verbs.adopt(model, name, drawn.known),
     );

@@ -165,14 +165,6 @@ describe('of a batch from several hashes', () => {
     );
   });
 
-  it('a worker learns the bodies of jobs that it did not know it holds', async () => {
-    await q.hold(...MIXED);
-    const { unknown } = await q.engine.adopt(QUEUE, WORKER, [MIXED[0]!]);
-    expect(Object.fromEntries(unknown.map(({ id, body }) => [id, body]))).toEqual(
-      Object.fromEntries(MIXED.slice(1).map((id) => [id, job(id).body])),
-    );
-  });
-
   it('an audit finds all of them, in one script and by pages, and a repair mends what it has to', async () => {
     await q.add(...MIXED);
     expect(await q.engine.admin.audit(QUEUE)).toMatchObject({ checked: MIXED.length, violations: [] });

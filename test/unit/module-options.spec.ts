@@ -138,11 +138,11 @@ describe('resolveModuleOptions', () => {
     ],
     [
       { maxPayloadBytes: 0 },
-      'forRoot().maxPayloadBytes must be an integer from 1 to 268435456, got 0 (number)',
+      'forRoot().maxPayloadBytes must be an integer from 1 to 67108864, got 0 (number)',
     ],
     [
       { maxPayloadBytes: '1mb' },
-      'forRoot().maxPayloadBytes must be an integer from 1 to 268435456, got "1mb" (string)',
+      'forRoot().maxPayloadBytes must be an integer from 1 to 67108864, got "1mb" (string)',
     ],
     [
       { lease: { duration: 50 } },

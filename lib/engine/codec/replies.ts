@@ -35,7 +35,7 @@ export function bodiesOf(bodies: string | string[]): string[] {
 }
 
 /** Ids, bodies, failed attempts, stalls; the last two may be empty where nothing has failed or stalled. */
-export type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
+type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
 
 const BAD = { unreadable: true } as const;
 

@@ -17,12 +17,6 @@ for _, id in ipairs(redis.call('SMEMBERS', key_active)) do
     list[#list + 1] = id
   end
 end
-local bodies, failed, stalls = {}, {}, {}
-for i = 1, #unknown do
-  bodies[i] = body_of(unknown[i]) or ''
-  failed[i] = redis.call('HGET', key_attempts, unknown[i])
-  stalls[i] = redis.call('HGET', key_stalls, unknown[i])
-end
 
 local buried = {}
 for i, id in ipairs(unreadable) do
@@ -36,4 +30,4 @@ if #buried > 0 then
   say(events, 'dead', #buried, table.concat(buried, '\n'), 'reason', 'corrupt')
   write_events(events, now)
 end
-return { lost, buried, unknown, bodies, failed, stalls }
+return { lost, buried, unknown }

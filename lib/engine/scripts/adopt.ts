@@ -1,6 +1,5 @@
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
-import { claims, type RawClaims } from '../codec/replies.js';
 import type { AdoptAnswer } from '../../contract/engine.js';
 
 export const adopt = defineScript({
@@ -22,9 +21,9 @@ export const adopt = defineScript({
   args: { maxEvents: 'int', corrupt: 'text' },
   /** known: id. */
   lists: ['known'],
-  reply: ([lost, buried, ...unknown]: [string[], string[], ...RawClaims]): AdoptAnswer => ({
+  reply: ([lost, buried, unknown]: [string[], string[], string[]]): AdoptAnswer => ({
     lost,
     buried,
-    unknown: claims(unknown),
+    unknown,
   }),
 });
