@@ -12,6 +12,9 @@ const SCAN_STEP = 1000;
 /** What is needed of a script once its arguments are encoded. */
 type Encoded<Reply> = Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'text' | 'reply'>;
 
+/** As `leased_workers` of the scripts has it. */
+const WORKER_NAME = /^[!-~]+$/;
+
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
   private link: CommandLink | undefined;
@@ -115,7 +118,8 @@ export class RedisStore {
   ): Promise<T> {
     const keys = this.keysOf(queue);
     for (;;) {
-      const workers = (await this.command('workers', 'zrange', [keys.fixed.workers, 0, -1])) as string[];
+      const names = (await this.command('workers', 'zrange', [keys.fixed.workers, 0, -1])) as string[];
+      const workers = names.filter((name) => WORKER_NAME.test(name));
       const answer = await ask(workers, keys);
       if (answer !== 'again') return answer as T;
     }

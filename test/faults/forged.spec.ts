@@ -267,3 +267,26 @@ describe('a record that cannot be read does not stop a worker', () => {
     await expectGoodJobs(started);
   });
 });
+
+describe('what people ask is answered where the workers of a queue have names that no worker can have', () => {
+  it.each([
+    ['of bytes that are no text', GARBAGE],
+    ['of several lines', 'a\nb'],
+    ['of nothing', ''],
+    ['with a space', 'a b'],
+  ])('%s', async (_, name) => {
+    const { app, forger } = await working();
+    await forger.admin.zadd(forger.key('workers'), Date.now() + 60_000, name);
+    const { queue } = app;
+    const add = async () => (await queue.add('one', 1, { delay: '1h' })).id;
+    expect(await queue.counts()).toMatchObject({ waiting: 0 });
+    expect(await queue.get(await add())).toMatchObject({ state: 'delayed' });
+    expect(await queue.cancel(await add())).toBe('cancelled');
+    await queue.remove(await add());
+    await queue.repair();
+    expect((await queue.audit()).violations).toEqual([]);
+    expect(await queue.pause()).toBe(true);
+    await queue.resume();
+    await queue.obliterate();
+  });
+});

@@ -1,10 +1,10 @@
---@needs types, clock, bodies, traces, line, ending, event
+--@needs types, clock, bodies, traces, line, ending, event, workers
 -- Ends a job as cancelled, now or when its run ends. One that has ended already is left as it is.
 check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_stats)
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 if not has_body(arg_id) then return 'not-found' end
 for i = more_first, more_last do

@@ -1,6 +1,6 @@
---@needs clock
+--@needs clock, workers
 local now = clock()
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
 local active = 0
 for i = more_first, more_last do active = active + redis.call('SCARD', KEYS[i]) end

@@ -1,10 +1,10 @@
---@needs clock, logs
+--@needs clock, logs, workers
 -- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
 -- the caller asks again.
 local now = clock()
 local body = redis.call('HGET', key_bodies, arg_id)
 if not body then return { 'none' } end
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
 
 local state, at, worker = 'waiting', '', ''

@@ -1,6 +1,7 @@
+--@needs workers
 -- Everything of the queue goes, in the background of Redis. The lanes of producers expire by themselves. The number of the last
 -- event stays: whoever follows the events goes on behind it, and would wait for it in vain if the numbers began anew.
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local workers = leased_workers()
 if table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local last = redis.pcall('HGET', key_meta, 'events')
 if arg_force == 0 then

@@ -1,11 +1,11 @@
---@needs types, clock, gate, bell, event
+--@needs types, clock, gate, bell, event, workers
 -- Answers whether this changed anything.
 check_types(key_meta, key_doorbell)
 local now = clock()
 if is_paused() == (arg_pause == 1) then return 0 end
 local events = { count = 0 }
 if arg_pause == 1 then
-  local workers = redis.call('ZRANGE', key_workers, 0, -1)
+  local workers = leased_workers()
   if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
   local is_known = {}
   for i = more_first, more_last do is_known[i] = redis.call('HEXISTS', KEYS[i], 'seq') == 1 end

@@ -1,10 +1,10 @@
---@needs types, clock, bodies, names, traces, line, ending, event
+--@needs types, clock, bodies, names, traces, line, ending, event, workers
 -- Removes a job in any state but active: what runs is not pulled from under its handler.
 check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_results)
-local workers = redis.call('ZRANGE', key_workers, 0, -1)
+local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local body = body_of(arg_id)
 if not body then return 'not-found' end

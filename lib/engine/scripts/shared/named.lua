@@ -1,3 +1,4 @@
+--@needs workers
 -- The workers that the caller has named, whose keys it gives along; nil where another one has a lease: it came in between.
 local function named_workers()
   local names, is_named = {}, {}
@@ -5,7 +6,7 @@ local function named_workers()
     names[#names + 1] = name
     is_named[name] = true
   end
-  for _, worker in ipairs(redis.call('ZRANGE', key_workers, 0, -1)) do
+  for _, worker in ipairs(leased_workers()) do
     if not is_named[worker] then return nil end
   end
   return names
