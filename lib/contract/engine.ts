@@ -178,6 +178,9 @@ export interface ExchangeCall {
   readonly settled: readonly SettledRun[];
 }
 
+/** Why an exchange brought fewer jobs than it was to: no more wait, none may start as the queue is paused, or no more for so long. */
+export type Supply = 'more' | 'empty' | 'paused' | { readonly limitedForMs: number };
+
 export type ExchangeAnswer =
   | {
       readonly kind: 'exchanged';
@@ -186,7 +189,7 @@ export type ExchangeAnswer =
       readonly claimed: readonly ClaimedJob[];
       /** Whether fewer were claimed than wanted because of `maxBytes`; a repetition never says so. */
       readonly isCut: boolean;
-      readonly paused: boolean;
+      readonly supply: Supply;
       /** Of the pause that is in force, where one is: to be told to `beat`. */
       readonly pauseMark?: string;
       /** Until the next delayed job is due. */

@@ -19,4 +19,10 @@ export const RULES = {
   namesPerDay: 200,
   /** Counters are kept so long, from the first of a day. */
   statsDays: 90,
+  /** What the answer of a script says of more jobs: above 0 it is in how many ms more of them may start. */
+  supplyMore: 0,
+  supplyPaused: -1,
+  supplyEmpty: -2,
+  /** There are more, but their bodies are too large for one answer. */
+  supplyCut: -3,
 } as const;

@@ -1,4 +1,4 @@
-import type { ExchangeAnswer, ExchangeCall } from '../contract/engine.js';
+import type { ExchangeAnswer, ExchangeCall, Supply } from '../contract/engine.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
@@ -24,13 +24,14 @@ export function exchange(
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    return answer(queue, worker, last.lost, still, false);
+    const supply = queue.pausedAt === null ? 'more' : 'paused';
+    return answer(queue, worker, last.lost, still, { isCut: false, supply });
   }
 
   const heldBefore = worker.held.size;
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
-  const { claimed, isCut } = claim(queue, worker, call);
+  const { claimed, ...rest } = claim(queue, worker, call);
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
     queue.ringSooner();
@@ -39,18 +40,24 @@ export function exchange(
   const gave = claimed.map(({ id }) => id);
   worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + recordMs });
   queue.say(says, limits);
-  return answer(queue, worker, lost, claimed, isCut);
+  return answer(queue, worker, lost, claimed, rest);
+}
+
+/** What an answer says of the jobs that it does not bring. */
+interface Rest {
+  readonly isCut: boolean;
+  readonly supply: Supply;
 }
 
 function claim(
   queue: MemoryQueue,
   worker: MemoryWorker,
   { want, maySuspect, maxBytes = Infinity }: ExchangeCall,
-): { claimed: MemoryJob[]; isCut: boolean } {
+): { claimed: MemoryJob[] } & Rest {
   const { wait, suspects, prioritized } = queue;
   const claimed: MemoryJob[] = [];
   let isCut = false;
-  if (queue.pausedAt !== null) return { claimed, isCut };
+  if (queue.pausedAt !== null) return { claimed, isCut, supply: 'paused' };
   const most = Math.min(want, RULES.claimMax);
   let bytes = 0;
   const take = (line: typeof wait | typeof prioritized) => {
@@ -72,7 +79,7 @@ function claim(
   const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
   // Whoever claimed may have been woken by the only bell.
   if (left > 0) queue.ring();
-  return { claimed, isCut };
+  return { claimed, isCut, supply: claimed.length < most && !isCut ? 'empty' : 'more' };
 }
 
 function answer(
@@ -80,14 +87,13 @@ function answer(
   worker: MemoryWorker,
   lost: readonly string[],
   claimed: readonly MemoryJob[],
-  isCut: boolean,
+  rest: Rest,
 ): ExchangeAnswer {
   return {
     kind: 'exchanged',
     lost,
     claimed: claimed.map(({ claim }) => claim),
-    isCut,
-    paused: queue.pausedAt !== null,
+    ...rest,
     ...(queue.pausedAt !== null && { pauseMark: String(queue.pausedAt) }),
     dueInMs: queue.dueInMs,
     leaseInMs: queue.leaseOfAnotherInMs(worker.name),

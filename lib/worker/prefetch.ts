@@ -1,3 +1,5 @@
+import type { Supply } from '../contract/engine.js';
+
 /** Work that a worker may hold without having started it, in ms of its own speed: so much, and what it does during a round trip. */
 const AHEAD_MS = 5;
 /** A network slower than this is not made up for. */
@@ -39,16 +41,18 @@ export class Prefetch {
   }
 
   /**
-   * An exchange was answered; `saturated`: it gave all that was asked for. The shortest round trip of late counts: in the others
+   * An exchange was answered. Speed is learnt only from a queue that has more, and forgotten where one is empty: one that is paused or
+   * limited says nothing of it. The shortest round trip of late counts: in the others
    * the answer may have waited for a handler.
    */
-  measured(saturated: boolean, tookMs: number): void {
+  measured(supply: Supply, tookMs: number): void {
     const now = performance.now();
-    this.isDry = !saturated;
-    if (saturated) this.rest.look();
+    this.isDry = supply !== 'more';
+    if (supply === 'more') this.rest.look();
     this.roundTripMs = Math.min(tookMs, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
     const elapsed = Math.max(now - this.since, 0.05);
-    this.perMs = saturated ? (this.perMs + this.ended / elapsed) / 2 : this.perMs / 2;
+    if (supply === 'more') this.perMs = (this.perMs + this.ended / elapsed) / 2;
+    else if (supply === 'empty') this.perMs /= 2;
     this.since = now;
     this.ended = 0;
   }

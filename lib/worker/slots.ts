@@ -1,3 +1,4 @@
+import type { Supply } from '../contract/engine.js';
 import { StrictTurns, type Turn, type Turns } from './turns.js';
 
 /** A queue as the slots it runs on see it. */
@@ -89,12 +90,12 @@ export class Seat implements Turn {
   }
 
   /** It was answered; `asked` 0: nothing was to be claimed. */
-  answered(asked: number, got: number): void {
+  answered(asked: number, supply: Supply): void {
     this.asked = 0;
     this.away = false;
     if (asked > 0) {
       // A bell that came meanwhile may tell of something newer than the answer.
-      if (got < asked && !this.rung) this.empty();
+      if (supply !== 'more' && !this.rung) this.empty();
       else this.wakes();
     }
     this.slots.changed();

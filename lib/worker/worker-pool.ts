@@ -1,6 +1,6 @@
 import { counted } from '../job/text.js';
 import { Log } from '../contract/log.js';
-import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook } from '../contract/engine.js';
+import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook, Supply } from '../contract/engine.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { RedisUnavailableError } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
@@ -197,23 +197,23 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   exchanged(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
-    const saturated = answer.claimed.length === asked || answer.isCut;
+    const supply = supplyOf(answer, asked);
     const claimed = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
-    if (asked > 0) this.prefetch.measured(saturated, tookMs);
+    if (asked > 0) this.prefetch.measured(supply, tookMs);
     // Before a handler runs: it may block everything but the thread that beats.
     this.parts.leases.holds(this, claimed.length > 0 || this.holdsAny());
     // A call that was left at the bell says nothing of the line.
     if (claimed.length > 0) this.take(claimed, answer.kind === 'exchanged' ? tookMs : null);
-    this.seat.answered(answer.isCut ? claimed.length : asked, claimed.length);
+    this.seat.answered(asked, supply);
     if (answer.held !== null && !this.exchanger.isRepeating) this.strays.compare(answer.held);
     if (answer.kind === 'exchanged') {
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
       this.parts.heard(this.queue, this.worker, answer);
-      this.dueJobs.plan(answer.dueInMs);
+      this.dueJobs.plan(soonestOf(answer.dueInMs, supply));
       this.hearPause(answer.pauseMark);
     }
     if (this.state !== 'running') this.releaseClaims();
-    else if (asked > 0 && saturated && this.want() > 0) this.exchanger.kick();
+    else if (asked > 0 && supply === 'more' && this.want() > 0) this.exchanger.kick();
   }
 
   /** Of a queue that is paused, no job starts that was claimed before, and the store is told so. */
@@ -246,7 +246,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.claims.clear();
     for (const run of this.runs) this.loseRun(run);
     this.suspects = 0;
-    this.seat.answered(0, 0);
+    this.seat.answered(0, 'more');
     if (held > 0) {
       this.logger.warn(
         `queue '${this.queue}': the lease ended while this worker held ${counted(held, 'job')}; other workers run them now`,
@@ -434,3 +434,14 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 }
 
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
+
+/** What an answer says of more jobs; one that was left at the bell says it by how many it brought. */
+function supplyOf(answer: Answered, asked: number): Supply {
+  if (answer.kind === 'exchanged') return answer.supply;
+  return answer.claimed.length < asked && !answer.isCut ? 'empty' : 'more';
+}
+
+/** When to ask again without a bell: a delayed job is due, or more jobs may start. */
+function soonestOf(dueInMs: number | null, supply: Supply): number | null {
+  return typeof supply === 'string' ? dueInMs : Math.min(dueInMs ?? Infinity, supply.limitedForMs);
+}

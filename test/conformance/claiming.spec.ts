@@ -120,14 +120,27 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     await t.engine.admin.pause(QUEUE);
     await t.advance(5);
     expect(await t.exchanged({ want: 5, settled: [completed('a')] })).toMatchObject({
-      paused: true,
+      supply: 'paused',
       claimed: [],
       held: 0,
       dueInMs: null,
     });
     expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, delayed: 0, paused: true });
     await t.engine.admin.resume(QUEUE);
-    expect(await t.exchanged({ want: 5 })).toMatchObject({ paused: false, held: 2 });
+    expect(await t.exchanged({ want: 5 })).toMatchObject({ supply: 'empty', held: 2 });
+  });
+
+  it('says whether more is there than it was asked for', async () => {
+    await t.add('a', 'b', 'c');
+    expect(await t.exchanged({ want: 2 })).toMatchObject({
+      claimed: [{ id: 'a' }, { id: 'b' }],
+      supply: 'more',
+    });
+    expect(await t.exchanged({ want: 2 })).toMatchObject({ claimed: [{ id: 'c' }], supply: 'empty' });
+    expect(await t.exchanged({ want: 2 })).toMatchObject({ claimed: [], supply: 'empty' });
+    expect(await t.exchanged({ want: 0 })).toMatchObject({ claimed: [], supply: 'more' });
+    await t.engine.admin.pause(QUEUE);
+    expect(await t.exchanged({ want: 0 })).toMatchObject({ claimed: [], supply: 'paused' });
   });
 
   it('says when the first lease of another worker ends, never of its own', async () => {

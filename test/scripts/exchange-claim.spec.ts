@@ -85,8 +85,8 @@ describe('claims', () => {
     await suspects('s1');
     await q.engine.admin.pause(QUEUE);
     while (await q.wasRung());
-    const { claimed, paused, lost } = await q.exchanged({ want: 5, settled: [completed('a')] });
-    expect({ claimed, paused, lost }).toEqual({ claimed: [], paused: true, lost: [] });
+    const { claimed, supply, lost } = await q.exchanged({ want: 5, settled: [completed('a')] });
+    expect({ claimed, supply, lost }).toEqual({ claimed: [], supply: 'paused', lost: [] });
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
       waiting: 3,
       delayed: 0,

@@ -33,7 +33,7 @@ class FakeEngine {
         failed: 0,
         stalls: id === 'b' ? 2 : 0,
       })),
-      paused: false,
+      supply: 'empty',
       dueInMs: null,
       leaseInMs: null,
       scheduleInMs: null,

@@ -54,7 +54,7 @@ const run = (id: string, outcome: Outcome = { kind: 'completed' }): SettledRun =
 
 const NOTHING: ExchangeAnswer = {
   kind: 'exchanged',
-  paused: false,
+  supply: 'empty',
   dueInMs: null,
   leaseInMs: null,
   scheduleInMs: null,

@@ -29,7 +29,7 @@ function exchanges(
   for (let i = 0; i < count; i++) {
     now += roundTripMs;
     idle += roundTripMs * restShare;
-    prefetch.measured(saturated, roundTripMs);
+    prefetch.measured(saturated ? 'more' : 'empty', roundTripMs);
     now += restMs;
     idle += restMs * restShare;
     for (let n = 0; n < runs; n++) prefetch.count();
@@ -66,6 +66,14 @@ it('holds nothing ahead where jobs are slow, or where there is not always more t
   exchanges(100, { runs: 1_000 });
   prefetch.forget();
   expect(prefetch.jobs).toBe(0);
+});
+
+it('keeps its speed where a queue is paused or limited, which says nothing of how much waits', () => {
+  exchanges(100, { runs: 1_000 });
+  const { jobs } = prefetch;
+  for (let i = 0; i < 20; i++) prefetch.measured(i % 2 ? 'paused' : { limitedForMs: 100 }, 1);
+  expect(prefetch.jobs).toBe(jobs);
+  expect(prefetch.isDry).toBe(true);
 });
 
 it('asks for no more than 500 at once, and for less where bodies are large', () => {

@@ -70,7 +70,7 @@ export function claimed(...ids: string[]): ExchangeAnswer {
     kind: 'exchanged',
     lost: [],
     claimed: ids.map((id) => ({ id, body: encodeBody('job', 1, {}, '1'), failed: 0, stalls: 0 })),
-    paused: false,
+    supply: 'empty',
     dueInMs: null,
     leaseInMs: null,
     scheduleInMs: null,

@@ -33,7 +33,7 @@ class ModelQueue implements SlotUser {
     this.waiting -= got;
     this.held += got;
     this.seat.fill();
-    this.seat.answered(asked, got);
+    this.seat.answered(asked, got < asked ? 'empty' : 'more');
     // One that is paused keeps nothing.
     if (!this.open) this.giveBack();
   }

@@ -65,7 +65,7 @@ function claimedJobs(jobs: readonly Pick<ClaimedJob, 'id' | 'stalls'>[]): Exchan
     kind: 'exchanged',
     lost: [],
     claimed: jobs.map(job),
-    paused: false,
+    supply: 'empty',
     dueInMs: null,
     leaseInMs: null,
     scheduleInMs: null,

@@ -47,7 +47,7 @@ local function split(text)
   return parts
 end
 
-local function answer(lost, gave, ids, bodies, is_cut)
+local function answer(lost, gave, ids, bodies, supply)
   local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
   if #ids > 0 and has_traces then
     if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
@@ -56,7 +56,7 @@ local function answer(lost, gave, ids, bodies, is_cut)
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
-  return { 'exchanged', now, is_cut and 1 or 0, opens_in, pause_mark, due_in, lease_of_another,
+  return { 'exchanged', now, supply, pause_mark, due_in, lease_of_another,
     scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
@@ -72,7 +72,7 @@ if last_seq == seq then
       bodies[#bodies + 1] = body
     end
   end
-  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, false)
+  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, opens_in)
 end
 
 local held_before = held_now
@@ -129,14 +129,14 @@ if want > 0 and left > 0 then
   left = left - #ids
 end
 
-local gave, refusal, is_cut = '', nil, false
+local gave, refusal, supply = '', nil, opens_in == rule_supplyMore and #ids < want and rule_supplyEmpty or opens_in
 if #ids > 0 then
   local name, missing
   bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
   -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
   if bodies.err then refusal, bodies = bodies, {} end
   if #bodies < #ids then
-    is_cut = not refusal
+    supply = rule_supplyCut
     left = left + #ids - #bodies
     put_back(ids, #bodies + 1, from)
   end
@@ -167,10 +167,10 @@ if #ids > 0 then
 end
 
 -- Whoever claimed may have been woken by the only bell: if work remains that may start, the next idle worker is woken.
-if left > 0 and opens_in == 0 then
+if left > 0 and opens_in == rule_supplyMore then
   ring()
 end
-if soonest < math.huge and opens_in == 0 and next_due(now) >= soonest - now then
+if soonest < math.huge and opens_in == rule_supplyMore and next_due(now) >= soonest - now then
   ring_sooner()
 end
 
@@ -188,4 +188,4 @@ redis.call('PEXPIRE', key_worker, arg_recordMs)
 if events.count > 0 then
   write_events(events, now)
 end
-return refusal or answer(lost, gave, ids, bodies, is_cut)
+return refusal or answer(lost, gave, ids, bodies, supply)

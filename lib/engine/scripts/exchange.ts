@@ -1,12 +1,12 @@
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
-import type { ExchangeAnswer } from '../../contract/engine.js';
+import type { ExchangeAnswer, Supply } from '../../contract/engine.js';
+import { RULES } from '../../job/rules.js';
 
 type Raw =
   | [
       'exchanged',
-      number,
       number,
       number,
       string,
@@ -22,6 +22,12 @@ type Raw =
     ]
   | ['stale', number]
   | ['unknown-worker', number];
+
+function supplyOf(code: number): Supply {
+  if (code > 0) return { limitedForMs: code };
+  if (code === RULES.supplyPaused) return 'paused';
+  return code === RULES.supplyEmpty ? 'empty' : 'more';
+}
 
 export const exchange = defineScript({
   name: 'exchange',
@@ -75,13 +81,12 @@ export const exchange = defineScript({
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, isCut, opensIn, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] =
-      raw;
+    const [, now, supply, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
     const answer = {
       kind: 'exchanged' as const,
       now,
-      isCut: isCut === 1,
-      paused: opensIn === -1,
+      isCut: supply === RULES.supplyCut,
+      supply: supplyOf(supply),
       dueInMs: ms(due),
       leaseInMs: ms(lease),
       scheduleInMs: ms(schedule),
@@ -89,6 +94,6 @@ export const exchange = defineScript({
       lost,
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
-    return answer.paused ? { ...answer, pauseMark: paused } : answer;
+    return paused !== '' ? { ...answer, pauseMark: paused } : answer;
   },
 });

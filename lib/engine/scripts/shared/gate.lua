@@ -1,11 +1,10 @@
 -- Whether jobs may start.
 
--- How many of so many jobs may start now, in how many ms more may (0: nothing holds them up, -1: nobody knows, as the queue is
--- paused), and the mark of the pause.
+-- How many of so many jobs may start now, in how many ms more may (or that nothing holds them up, or that the queue is paused), and the mark of the pause.
 local function open_gate(want)
   local paused = redis.call('HGET', key_meta, 'paused')
-  if paused then return 0, -1, paused end
-  return want, 0, ''
+  if paused then return 0, rule_supplyPaused, paused end
+  return want, rule_supplyMore, ''
 end
 
 local function is_paused()
