@@ -53,7 +53,7 @@ async function pack(temp) {
     throw new Error(`the tarball lacks [${missing.join(', ')}] and should not hold [${surplus.join(', ')}]`);
   }
   const mapped = paths.filter(
-    (path) => /\.js$/.test(path) && readFileSync(join(ROOT, path), 'utf8').includes('sourceMappingURL'),
+    (path) => path.endsWith('.js') && readFileSync(join(ROOT, path), 'utf8').includes('sourceMappingURL'),
   );
   if (mapped.length > 0) throw new Error(`these files name a map that is not there: ${mapped.join(', ')}`);
   const command = files.find(({ path }) => path === 'dist/cli.js');

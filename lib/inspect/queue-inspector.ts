@@ -61,6 +61,7 @@ export class QueueInspector {
   /**
    * The queues of this application with their counts, in the order in which they were registered; or only the named ones.
    *
+   * @throws {InvalidOptionError}
    * @throws {UnknownQueueError}
    * @throws {RedisUnavailableError}
    */

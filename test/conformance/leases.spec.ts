@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RecoverCall } from '#lib/contract/engine.js';
-import { completed, FAILURE, job, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
+import { completed, FAILURE, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const BEAT_MS = LEASE_MS / 4;

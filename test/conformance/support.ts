@@ -140,8 +140,14 @@ export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEn
     },
     async events(after = 0) {
       await state.engine.openEvents();
-      const batches = await state.engine.readEvents(new Map([[QUEUE, after]]), 5);
-      return batches.flatMap((batch) => batch.events).filter(({ number }) => number > after);
+      const events: RawEvent[] = [];
+      // One read is bounded in bytes, so it may bring only some of them.
+      for (let last = after; ; ) {
+        const batches = await state.engine.readEvents(new Map([[QUEUE, last]]), 5);
+        if (batches.length === 0) return events;
+        events.push(...batches.flatMap((batch) => batch.events).filter(({ number }) => number > after));
+        last = batches.at(-1)!.last;
+      }
     },
   };
   return t;

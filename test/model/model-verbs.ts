@@ -10,7 +10,7 @@ import type {
 } from '#lib/contract/engine.js';
 import type { CancelAnswer } from '#lib/contract/admin-verbs.js';
 import type { JobCounts, JobState } from '#lib/job/job-state.js';
-import { claimOf, sorted, type QueueModel, type Saying } from './queue-model.js';
+import { sorted, type QueueModel, type Saying } from './queue-model.js';
 
 export const CORRUPT = JSON.stringify({
   name: 'CorruptJob',
