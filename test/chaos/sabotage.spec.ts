@@ -21,7 +21,13 @@ const LEASE_MS = 400;
 describe('a second of mixed features', () => {
   it('breaks no promise', async () => {
     const connections = [redis.url];
-    const verdict = await shortRun({ connections, prefix: redis.prefix, seed: 1, calls: 1_000 });
+    const verdict = await shortRun({
+      connections,
+      prefix: redis.prefix,
+      seed: 1,
+      calls: 600,
+      leaseMs: 1_000,
+    });
     expect(verdict.findings.filter(isPromised)).toEqual([]);
     expect(verdict.runs).toBeGreaterThan(50);
   });
@@ -36,7 +42,15 @@ describe('an engine that', () => {
   it.each(Object.entries(SABOTAGES))('%s is found out', async (_, { breaks, afterMs = 0, mutate }) => {
     const connections = [redis.url];
     const meanwhile = () => pause(afterMs);
-    const given = { connections, prefix: redis.prefix, seed: 2, calls: CALLS, meanwhile, drainMs: 2_500 };
+    const given = {
+      connections,
+      prefix: redis.prefix,
+      seed: 2,
+      calls: CALLS,
+      meanwhile,
+      drainMs: 2_500,
+      leaseMs: 1_000,
+    };
     const { findings } = await shortRun({ ...given, sabotage: mutate });
     expect(findings.map(({ promise }) => promise)).toContain(breaks);
   });
