@@ -83,7 +83,8 @@ function fire(queue: MemoryQueue, calls: readonly FireSchedule[], limits: QueueL
   if (moves.wakes) queue.ring();
   const { removed, added, delayed } = moves;
   const says = [...sayAll('removed', removed, { reason: 'replaced' }), ...sayAll('added', added)];
-  for (const job of delayed) says.push(...sayAll('delayed', [job], { delayMs: Math.floor(job.score) - queue.now }));
+  for (const job of delayed)
+    says.push(...sayAll('delayed', [job], { delayMs: Math.floor(job.score) - queue.now }));
   queue.say(says, limits);
   return { ...queue.schedules.outlook(queue.now), made };
 }

@@ -142,7 +142,7 @@ export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEn
       await state.engine.openEvents();
       const events: RawEvent[] = [];
       // One read is bounded in bytes, so it may bring only some of them.
-      for (let last = after; ; ) {
+      for (let last = after; ;) {
         const batches = await state.engine.readEvents(new Map([[QUEUE, last]]), 5);
         if (batches.length === 0) return events;
         events.push(...batches.flatMap((batch) => batch.events).filter(({ number }) => number > after));
