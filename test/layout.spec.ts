@@ -96,7 +96,7 @@ describe('the rules of the layout', () => {
     ],
     [
       'lib/module/queue.runtime.ts',
-      "import { x } from '../engine/redis-engine.js'; import { y } from '../worker/pool.js';",
+      "import { x } from '../engine/redis-engine.js'; import { y } from '../worker/drain.js';",
     ],
     ['lib/index.ts', "export { QueueModule } from './module/queue.module.js';"],
   ])('%s may hold %s', (path, text) => {

@@ -45,10 +45,11 @@ export class RedisAdds {
    * A way that gains less than 15 % where it is taken is removed.
    */
   private readonly ways: readonly Way[] = [
-    // Plain jobs with generated ids, at least 250 of them or 64 KB of bodies. 1,000 small jobs a call: 25 % more jobs/s than by the
-    // plain script, Redis 3.0 -> 1.7 us a job; 100 KB bodies: 45 % more.
+    // Plain jobs with generated ids, at least 250 of them or 64 KB of bodies. CPU of Redis per job, against the plain script: with
+    // 1,000 small jobs a call 2.3 -> 1.2 us, with 250 2.2 -> 1.6 us, with 100 of 4 KB 18 -> 9 us.
     (add) => this.byTransaction(add),
-    // One plain job; or several with generated ids and bodies of at most 2 KB on average.
+    // One plain job; or several with generated ids and bodies of at most 2 KB on average. Against the full script, with 50 small
+    // jobs a call: 46 % more jobs/s, CPU of Redis 4.0 -> 3.0 us a job.
     (add) => this.byPlainScript(add),
   ];
 

@@ -25,7 +25,7 @@ import { Connections } from './wire/connections.js';
 import { STALLED, UNREADABLE } from '../contract/upkeep-verbs.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
-import { Lookout } from './wake/idle-poller.js';
+import { IdlePoller } from './wake/idle-poller.js';
 import { RedisAdds } from './redis-adds.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations } from './redis-schedules.js';
@@ -68,7 +68,7 @@ export class RedisEngine implements QueueEngine {
   private readonly adds: RedisAdds;
   private readonly exchanges: RedisExchanges;
   private readonly bells: Bells;
-  private readonly lookout: Lookout;
+  private readonly poller: IdlePoller;
   private readonly streams: EventStreams;
   private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
@@ -95,7 +95,7 @@ export class RedisEngine implements QueueEngine {
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
-    this.lookout = new Lookout(this.store, () => this.bells.perQueue);
+    this.poller = new IdlePoller(this.store, () => this.bells.perQueue);
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
       this.bells.anyOf(queues, ['schedules']),
     );
@@ -225,7 +225,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]> {
-    return this.lookout.look(sleepers);
+    return this.poller.look(sleepers);
   }
 
   lastEvent(queue: string): Promise<number> {

@@ -70,3 +70,8 @@ export function listed(words: readonly string[]): string {
 export function namedQueues(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${listed(queues.map((queue) => `'${queue}'`))}`;
 }
+
+/** A job in a sentence of the log. Ids are quoted: they may hold quotes or anything else that reads like text of ours. */
+export function jobText(queue: string, id: string): string {
+  return `job ${quoted(id)} of queue '${queue}'`;
+}

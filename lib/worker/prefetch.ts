@@ -1,4 +1,4 @@
-import type { Supply } from '../contract/engine.js';
+import type { ClaimedJob, Supply } from '../contract/engine.js';
 
 /** Work that a worker may hold without having started it, in ms of its own speed: so much, and what it does during a round trip. */
 const AHEAD_MS = 5;
@@ -115,5 +115,88 @@ class Rest {
 
   get share(): number {
     return this.allOfLate > 0 ? this.idleOfLate / this.allOfLate : 0;
+  }
+}
+
+/** Jobs that were claimed and have not started, first in first out; taking one moves nothing. */
+export class Claims {
+  private jobs: readonly ClaimedJob[] = [];
+  private next = 0;
+
+  get size(): number {
+    return this.jobs.length - this.next;
+  }
+
+  put(claimed: readonly ClaimedJob[]): void {
+    this.reset(this.size === 0 ? claimed : this.all().concat(claimed));
+  }
+
+  take(): ClaimedJob {
+    const job = this.jobs[this.next]!;
+    this.next += 1;
+    // Else the last body of a batch would be kept until the next one.
+    if (this.next === this.jobs.length) this.reset([]);
+    return job;
+  }
+
+  /** Answers what was there. */
+  clear(): readonly ClaimedJob[] {
+    const rest = this.all();
+    this.reset([]);
+    return rest;
+  }
+
+  /** Answers those that were there. */
+  drop(ids: { has(id: string): boolean }): readonly ClaimedJob[] {
+    const all = this.all();
+    const dropped = all.filter(({ id }) => ids.has(id));
+    if (dropped.length > 0) this.reset(all.filter(({ id }) => !ids.has(id)));
+    return dropped;
+  }
+
+  all(): readonly ClaimedJob[] {
+    return this.jobs.slice(this.next);
+  }
+
+  private reset(jobs: readonly ClaimedJob[]): void {
+    this.jobs = jobs;
+    this.next = 0;
+  }
+}
+
+/** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
+const WAIT_MS = 50;
+
+/** Watches over claimed jobs that wait for a slot: where none of them starts for a while, all go back. */
+export class PrefetchTimeout {
+  private timer: NodeJS.Timeout | undefined;
+  private started = false;
+
+  constructor(
+    private readonly claims: { readonly size: number },
+    private readonly giveBack: () => void,
+  ) {}
+
+  /** Some are there that cannot start yet. */
+  watch(): void {
+    this.timer ??= setTimeout(() => this.look(), WAIT_MS);
+  }
+
+  /** One of them starts. */
+  starts(): void {
+    this.started = true;
+  }
+
+  stop(): void {
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private look(): void {
+    this.timer = undefined;
+    if (this.claims.size === 0) return;
+    if (!this.started) return this.giveBack();
+    this.started = false;
+    this.watch();
   }
 }

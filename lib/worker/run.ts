@@ -5,6 +5,9 @@ import type { Outcome, SettledRun } from '../job/outcome.js';
 import { encodePayload } from '../job/payload.js';
 import type { JobPolicy } from '../options/job-policy.js';
 import type { CallStage, HandledJob } from './handler.js';
+import type { Log } from '../contract/log.js';
+import type { QueueEngine } from '../contract/engine.js';
+import { jobText } from '../job/text.js';
 
 /** How a run speaks to the store while it runs. */
 export interface RunVoice {
@@ -119,5 +122,23 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
       refused.catch(() => undefined);
       return refused;
     }
+  }
+}
+
+/** Writes what a run says of itself. Answers whether the worker holds its job, as far as that could be learnt. */
+export async function writeNote(
+  engine: QueueEngine,
+  worker: string,
+  run: Run,
+  what: { progress?: string; log?: string },
+  logger: Log,
+): Promise<boolean> {
+  const { queue, id, name, attempt } = run;
+  try {
+    return await engine.note(queue, { worker, id, name, attempt, ...what });
+  } catch (error) {
+    // Progress is for people; that it could not be written must not fail the job.
+    logger.debug(`${jobText(queue, id)}: progress or log not written: ${(error as Error).message}`);
+    return true;
   }
 }

@@ -1,30 +1,23 @@
-import { counted } from '../job/text.js';
 import { Log } from '../contract/log.js';
 import type { BeatAnswer, ClaimedJob, QueueEngine, QueueLook, Supply } from '../contract/engine.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { RedisUnavailableError } from '../errors.js';
-import type { Outcome } from '../job/outcome.js';
 import { decodeBody } from '../job/job-record.js';
-import type { SettledRun } from '../job/outcome.js';
+import type { Outcome, SettledRun } from '../job/outcome.js';
+import { counted, jobText } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { Claims } from './claims.js';
-import type { Doorbell, Sleeper } from './doorbell.js';
-import { drainPool } from './drain.js';
+import { PendingWake, type Doorbell, type Sleeper } from './doorbell.js';
+import { drainPool, type DrainLimits, type DrainReport, type Pool } from './drain.js';
 import { DueJobs } from './due-jobs.js';
 import { Exchanger, type Answered, type ExchangeSide } from './exchanger.js';
 import { Executor } from './executor.js';
 import type { FindHandler } from './handler.js';
-import { HeldBell } from './held-bell.js';
-import { Hoard } from './hoard.js';
+import { HeldJobsReconciler, type HeldJobsSide } from './held-jobs.js';
 import type { Holder, LeaseKeeper } from './lease-keeper.js';
-import { jobText } from './job-text.js';
+import { Claims, Prefetch, PrefetchTimeout } from './prefetch.js';
 import { isSuspect, openClaim, type Opening } from './opened-claim.js';
-import type { DrainLimits, DrainReport, Pool } from './pool.js';
-import { writeNote } from './notes.js';
-import { Prefetch } from './prefetch.js';
-import type { Run, RunVoice } from './run.js';
+import { writeNote, type Run, type RunVoice } from './run.js';
 import type { Seat, Slots, SlotUser } from './slots.js';
-import { Strays, type StraysSide } from './strays.js';
 import { UnknownJobs } from './unknown-jobs.js';
 import { RELEASED, UNSTARTED } from './verdict.js';
 
@@ -50,7 +43,7 @@ export interface WorkerPoolParts {
 }
 
 /** The running side of one queue in this process: claims through its exchanger, runs through its executor, sleeps at the doorbell. */
-export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, StraysSide {
+export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice, SlotUser, HeldJobsSide {
   readonly queue: string;
   readonly leaseMs: number;
   readonly maxPayloadBytes: number;
@@ -65,15 +58,15 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   private readonly missing = new Set<string>();
   /** Of the pause of the queue that is in force, as far as it is known here. */
   private pauseMark = '';
-  private readonly bell = new HeldBell(() => this.parts.doorbell.passOn(this));
+  private readonly pendingWake = new PendingWake(() => this.parts.doorbell.passOn(this));
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private readonly prefetch = new Prefetch();
   private readonly executor: Executor;
-  private readonly strays: Strays;
+  private readonly reconciler: HeldJobsReconciler;
   private readonly seat: Seat;
   private readonly opening: Opening;
   private readonly dueJobs: DueJobs;
-  private readonly hoard = new Hoard(this.claims, () => {
+  private readonly prefetchTimeout = new PrefetchTimeout(this.claims, () => {
     this.prefetch.forget();
     this.giveBack();
   });
@@ -96,7 +89,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
       now: () => parts.engine.now(),
     };
     this.exchanger = new Exchanger(parts.engine, this);
-    this.strays = new Strays(parts.engine, this);
+    this.reconciler = new HeldJobsReconciler(parts.engine, this);
     this.dueJobs = new DueJobs(parts.engine, this);
     this.executor = new Executor(parts.queue, (run) => this.ended(run), this.logger);
   }
@@ -146,7 +139,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     this.state = 'stopping';
     this.parts.doorbell.leave(this);
     this.dueJobs.stop();
-    this.hoard.stop();
+    this.prefetchTimeout.stop();
     this.releaseClaims();
     this.seat.changed();
   }
@@ -205,7 +198,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     // A call that was left at the bell says nothing of the line.
     if (claimed.length > 0) this.take(claimed, answer.kind === 'exchanged' ? tookMs : null);
     this.seat.answered(asked, supply);
-    if (answer.held !== null && !this.exchanger.isRepeating) this.strays.compare(answer.held);
+    if (answer.held !== null && !this.exchanger.isRepeating) this.reconciler.compare(answer.held);
     if (answer.kind === 'exchanged') {
       for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
       this.parts.heard(this.queue, this.worker, answer);
@@ -267,7 +260,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   wake(): boolean {
     if (!this.seat.rings()) return false;
-    this.bell.take();
+    this.pendingWake.take();
     this.exchanger.hurry();
     return true;
   }
@@ -280,11 +273,11 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   asking(want: number, maySuspect: boolean): void {
     this.seat.asks(want);
-    this.bell.asking(maySuspect);
+    this.pendingWake.asking(maySuspect);
   }
 
   nothingToAsk(): void {
-    if (!this.seat.waits) this.bell.notNeeded();
+    if (!this.seat.waits) this.pendingWake.notNeeded();
   }
 
   beaten(worker: string, answer: BeatAnswer): void {
@@ -297,7 +290,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
     if (answer.cancels.size > 0) this.cancel(answer.cancels);
     // Only an exchange can tell what was claimed before the pause, and all of that.
     if (answer.pauseMark !== undefined && answer.pauseMark !== this.pauseMark) this.exchanger.ask();
-    if (!this.exchanger.busy && answer.exchanges === this.exchanger.answers) this.strays.compare(answer.held);
+    if (!this.exchanger.busy && answer.exchanges === this.exchanger.answers)
+      this.reconciler.compare(answer.held);
   }
 
   lose(ids: ReadonlySet<string>): void {
@@ -333,7 +327,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
 
   private fill(): void {
     this.seat.fill();
-    if (this.claims.size > 0) this.hoard.watch();
+    if (this.claims.size > 0) this.prefetchTimeout.watch();
   }
 
   get open(): boolean {
@@ -353,7 +347,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   noSlot(): void {
-    this.bell.notNeeded();
+    this.pendingWake.notNeeded();
   }
 
   giveBack(): void {
@@ -362,7 +356,7 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   }
 
   startOne(): void {
-    this.hoard.starts();
+    this.prefetchTimeout.starts();
     const job = this.claims.take();
     if (job.unreadable)
       this.logger.warn(

@@ -8,7 +8,7 @@ import { BootstrapError, NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { Workforce } from '#lib/module/queue.runtime.js';
-import type { DrainLimits, DrainReport, Pool } from '#lib/worker/pool.js';
+import type { DrainLimits, DrainReport, Pool } from '#lib/worker/drain.js';
 
 /** What a handler waits for until the test opens it. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {

@@ -16,7 +16,7 @@ export interface Listening {
 
 /**
  * Waking. A bell is a hint, never the truth: whoever wakes asks the lists themselves, and so does whoever has not been woken
- * for a while (`Lookout`).
+ * for a while (`IdlePoller`).
  */
 export class Bells {
   private chosen: Listening | undefined;

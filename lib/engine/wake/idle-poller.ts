@@ -16,7 +16,7 @@ interface Asleep {
  * Looking at what there is, for those whom no bell has woken for a while. However many queues there are, one command tells
  * that all of them are quiet; where one of them is not, one script tells what there is, and whoever sleeps need not ask.
  */
-export class Lookout {
+export class IdlePoller {
   /** Queues in which something was found the last time: it is mostly there still. */
   private known: ReadonlySet<string> = new Set();
 

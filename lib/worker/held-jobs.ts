@@ -3,7 +3,7 @@ import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 
 /** The worker whose jobs are compared. */
-export interface StraysSide {
+export interface HeldJobsSide {
   readonly queue: string;
   readonly worker: string;
   /** Ids of all jobs it has, settled or not. */
@@ -21,14 +21,14 @@ export interface StraysSide {
  * lease would ever end for them while it lives; jobs it runs and does not hold are lost to it. Nothing but an exchange
  * changes what a worker holds, so right behind one, or while there is none, the two can be compared.
  */
-export class Strays {
+export class HeldJobsReconciler {
   private readonly logger = new Log('QueueWorker');
   private suspected: ReadonlySet<string> = new Set();
   private looking = false;
 
   constructor(
     private readonly engine: Pick<QueueEngine, 'adopt' | 'release'>,
-    private readonly side: StraysSide,
+    private readonly side: HeldJobsSide,
   ) {}
 
   /** With what the store counted, behind an exchange that was answered or at a beat between two. */
