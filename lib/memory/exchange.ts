@@ -24,14 +24,16 @@ export function exchange(
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    const supply = queue.pausedAt === null ? 'more' : 'paused';
-    return answer(queue, worker, last.lost, still, { isCut: false, supply });
+    return answer(queue, worker, last.lost, still, {
+      isCut: false,
+      supply: supplyOf(queue, call, last.gave),
+    });
   }
 
   const heldBefore = worker.held.size;
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
-  const { claimed, ...rest } = claim(queue, worker, call);
+  const { claimed, isCut } = claim(queue, worker, call);
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
     queue.ringSooner();
@@ -40,7 +42,10 @@ export function exchange(
   const gave = claimed.map(({ id }) => id);
   worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + recordMs });
   queue.say(says, limits);
-  return answer(queue, worker, lost, claimed, rest);
+  return answer(queue, worker, lost, claimed, {
+    isCut,
+    supply: isCut ? 'more' : supplyOf(queue, call, gave),
+  });
 }
 
 /** What an answer says of the jobs that it does not bring. */
@@ -53,11 +58,11 @@ function claim(
   queue: MemoryQueue,
   worker: MemoryWorker,
   { want, maySuspect, maxBytes = Infinity }: ExchangeCall,
-): { claimed: MemoryJob[] } & Rest {
+): { claimed: MemoryJob[]; isCut: boolean } {
   const { wait, suspects, prioritized } = queue;
   const claimed: MemoryJob[] = [];
   let isCut = false;
-  if (queue.pausedAt !== null) return { claimed, isCut, supply: 'paused' };
+  if (queue.pausedAt !== null) return { claimed, isCut };
   const most = Math.min(want, RULES.claimMax);
   let bytes = 0;
   const take = (line: typeof wait | typeof prioritized) => {
@@ -79,7 +84,12 @@ function claim(
   const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
   // Whoever claimed may have been woken by the only bell.
   if (left > 0) queue.ring();
-  return { claimed, isCut, supply: claimed.length < most && !isCut ? 'empty' : 'more' };
+  return { claimed, isCut };
+}
+
+function supplyOf(queue: MemoryQueue, { want }: ExchangeCall, gave: readonly string[]): Supply {
+  if (queue.pausedAt !== null) return 'paused';
+  return gave.length < Math.min(want, RULES.claimMax) ? 'empty' : 'more';
 }
 
 function answer(

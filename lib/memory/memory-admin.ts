@@ -114,8 +114,7 @@ export class MemoryAdmin implements AdminVerbs {
       if (q.pausedAt !== null) return false;
       q.pausedAt = q.now;
       for (const worker of q.workers.values()) {
-        // Here a claim that finds a slot starts before anybody can pause: with one job nothing waits behind it.
-        if (worker.held.size > 1 && worker.record?.last) worker.record.pause = String(q.now);
+        if (worker.leaseAt !== null && worker.record?.last) worker.record.pause = String(q.now);
       }
       q.say([{ type: 'paused', id: '' }], limits);
       return true;
@@ -126,7 +125,9 @@ export class MemoryAdmin implements AdminVerbs {
     return untilSo(this.verbs.leaseMs, () =>
       this.verbs.on('pauseHeard', queue, (q) =>
         [...q.workers.values()].every(
-          ({ leaseAt, record }) => leaseAt === null || leaseAt <= q.now || !record?.pause,
+          // In memory a claimed job starts in the turn of its claim, so a worker with one job has none that has not started.
+          ({ leaseAt, record, held }) =>
+            leaseAt === null || leaseAt <= q.now || !record?.pause || held.size <= 1,
         ),
       ),
     );

@@ -169,7 +169,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       const second = await t.exchange(beside);
       expect(first).toMatchObject({ lost: [], claimed: [{ id: 'c' }] });
       expect(second).toMatchObject({ lost: ['x'], claimed: [{ id: 'd' }], held: 2 });
-      const again = { paused: false, dueInMs: null, leaseInMs: null, scheduleInMs: null, held: 2 };
+      const again = { supply: 'more', dueInMs: null, leaseInMs: null, scheduleInMs: null, held: 2 };
       expect(await t.exchange(call)).toMatchObject({ lost: [], claimed: [{ id: 'c' }], ...again });
       expect(await t.exchange(beside)).toMatchObject({ lost: ['x'], claimed: [{ id: 'd' }], ...again });
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, active: 2 });

@@ -43,7 +43,7 @@ const WORSE: Record<string, Patch> = {
     "local beside = ''",
   ]),
   'adds again what is added again': instead('enqueue', [
-    /if seq == tonumber\(ARGV\[\d+\]\) then/,
+    /if last_seq == tonumber\(ARGV\[\d+\]\) then/,
     'if false then',
   ]),
   'never takes jobs back': instead('recover', [

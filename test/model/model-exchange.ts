@@ -23,15 +23,12 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
       call,
       before!.lost!,
       before!.gave!.filter((id) => held.has(id)),
-      'more',
+      before!.gave!.length,
     );
 
   const heldBefore = held.size;
   const { lost, says, soonest } = settle(model, call);
   model.promoteDue(250);
-  const waiting =
-    model.wait.length + model.prioritized.size + (call.maySuspect ? Math.min(1, model.suspects.length) : 0);
-  const supply = waiting < Math.min(call.want, 1_000) ? 'empty' : 'more';
   const ids = claim(model, call, says);
   if (model.pausedAt === null && soonest < Infinity && model.dueInMs()! >= soonest - model.now)
     model.ringSooner();
@@ -47,7 +44,7 @@ function exchanged(model: QueueModel, call: ExchangeCall): ExchangeAnswer {
     until: model.now + model.limits.recordMs,
   });
   model.say(says);
-  return answer(model, call, lost, ids, supply);
+  return answer(model, call, lost, ids, ids.length);
 }
 
 /** What a claim at the bell should do and answer: an exchange of nothing but new jobs, or nothing at all. */
@@ -84,7 +81,7 @@ function answer(
   call: ExchangeCall,
   lost: readonly string[],
   ids: readonly string[],
-  supply: 'more' | 'empty',
+  count: number,
 ): ExchangeAnswer {
   const others = sorted(model.leases).filter(([worker]) => worker !== call.worker);
   return {
@@ -92,7 +89,7 @@ function answer(
     lost,
     claimed: claimedOf(model, ids),
     isCut: false,
-    supply: model.pausedAt === null ? supply : 'paused',
+    supply: model.pausedAt !== null ? 'paused' : count < Math.min(call.want, 1_000) ? 'empty' : 'more',
     ...(model.pausedAt !== null && { pauseMark: String(model.pausedAt) }),
     dueInMs: model.dueInMs(),
     held: model.held(call.worker).size,

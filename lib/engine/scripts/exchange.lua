@@ -47,7 +47,8 @@ local function split(text)
   return parts
 end
 
-local function answer(lost, gave, ids, bodies, supply)
+-- `count`: how many it gave. A repetition says the same of what is left, but not whether the first answer was cut.
+local function answer(lost, gave, ids, bodies, count, is_cut)
   local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
   if #ids > 0 and has_traces then
     if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
@@ -56,14 +57,14 @@ local function answer(lost, gave, ids, bodies, supply)
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
-  return { 'exchanged', now, supply, pause_mark, due_in, lease_of_another,
-    scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
+  return { 'exchanged', now, is_cut and rule_supplyCut or opens_in == rule_supplyMore and count < want and rule_supplyEmpty or opens_in,
+    pause_mark, due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
 
 if last_seq == seq then
-  local ids, bodies, seen = {}, {}, {}
-  for _, id in ipairs(split(record[2])) do
+  local given, ids, bodies, seen = split(record[2]), {}, {}, {}
+  for _, id in ipairs(given) do
     -- Parts of an id with a line break may read like ids of others.
     local body = not seen[id] and redis.call('SISMEMBER', key_active, id) == 1 and body_of(id)
     seen[id] = true
@@ -72,12 +73,10 @@ if last_seq == seq then
       bodies[#bodies + 1] = body
     end
   end
-  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, opens_in)
+  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, #given, false)
 end
 
-local held_before = held_now
-local events = { count = 0 }
-local lost = {}
+local held_before, events, lost = held_now, { count = 0 }, {}
 local soonest = math.huge
 local completed_ids = split(arg_completed)
 check_bodies_of(completed_ids)
@@ -129,14 +128,14 @@ if want > 0 and left > 0 then
   left = left - #ids
 end
 
-local gave, refusal, supply = '', nil, opens_in == rule_supplyMore and #ids < want and rule_supplyEmpty or opens_in
+local gave, refusal, is_cut = '', nil, false
 if #ids > 0 then
   local name, missing
   bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
   -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
   if bodies.err then refusal, bodies = bodies, {} end
   if #bodies < #ids then
-    supply = rule_supplyCut
+    is_cut = true
     left = left + #ids - #bodies
     put_back(ids, #bodies + 1, from)
   end
@@ -188,4 +187,4 @@ redis.call('PEXPIRE', key_worker, arg_recordMs)
 if events.count > 0 then
   write_events(events, now)
 end
-return refusal or answer(lost, gave, ids, bodies, supply)
+return refusal or answer(lost, gave, ids, bodies, #ids, is_cut)
