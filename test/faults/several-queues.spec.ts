@@ -54,7 +54,7 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
     await redis.admin.zrem(keyOf(redis, 'workers', 'high'), worker);
     await until(() => high!.aborted, PATIENT);
     expect(low!.aborted).toBe(false);
-    await logs.complaint(/queue 'high': the lease of this worker ended/);
+    await logs.complaint(/queue 'high': the lease ended/);
 
     for (const name of NAMES) {
       const { id } = await queueOf(name).add('quick', 2);

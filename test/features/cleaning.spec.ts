@@ -91,7 +91,7 @@ describe('queue.obliterate', () => {
     await until(async () => (await queue.get('active'))?.state === 'active', PATIENT);
     await queue.obliterate({ force: true });
     gate.open();
-    await logs.complaint(/the lease of this worker ended|given to another worker/);
+    await logs.complaint(/the lease ended|given to another worker/);
     expect(await queue.get('active')).toBeNull();
     expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
     expect((await queue.audit()).violations).toEqual([]);

@@ -237,7 +237,7 @@ describe('obliterate', () => {
 
       // What ran is not counted, and the worker goes on with what comes.
       gate.open();
-      await logs.complaint(/the lease of this worker ended|given to another worker/);
+      await logs.complaint(/the lease ended|given to another worker/);
       const { id } = await queue.add('done', 1, { retention: '1h' });
       await until(async () => (await queue.get(id))?.state === 'completed', PATIENT);
     },

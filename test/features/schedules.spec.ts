@@ -112,7 +112,7 @@ describe('firing', () => {
     await redis.admin.zadd(keyOf(redis, 'schedules'), 1, 'hand', nextAt!.getTime(), 'newer');
     await until(() => made(app).length >= 3, PATIENT);
     await app.queue.schedules.remove('beat');
-    const said = app.logs.complaints.filter((text) => text.includes('cannot be read here'));
+    const said = app.logs.complaints.filter((text) => text.includes('cannot read its record'));
     const ids = said.map((text): string => /schedule "(\w+)"/.exec(text)![1]!);
     expect(ids.toSorted()).toEqual(['hand', 'newer']);
   });
