@@ -23,6 +23,8 @@ export class LeaseKeeper {
   private readonly logger = new Log('QueueWorker');
   private readonly beatMs: number;
   private heartbeat: Heartbeat | null = null;
+  /** Whether the log says that a timer renews the leases. */
+  private fellBack = false;
   private timer: NodeJS.Timeout | null = null;
   private open = false;
   private record: ProcessRecord | null = null;
@@ -76,6 +78,7 @@ export class LeaseKeeper {
   private begin(): void {
     if (this.open) return;
     this.open = true;
+    this.fellBack = false;
     // A thread takes a while to start, and a lease may be shorter: until its beats arrive the timer beats.
     this.timer = setInterval(() => this.beatAll(), this.beatMs);
     this.heartbeat = this.engine.openHeartbeat({
@@ -86,11 +89,12 @@ export class LeaseKeeper {
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
-    if (!this.heartbeat) this.fallBack('the connection cannot be carried to a thread');
+    if (!this.heartbeat && !this.fellBack) this.fallBack('the connection cannot be carried to a thread');
   }
 
   private fallBack(why: string): void {
     if (!this.open) return;
+    this.fellBack = true;
     this.heartbeat = null;
     this.logger.warn(
       `${why}: leases are renewed by a timer, so a handler that blocks the event loop for ${this.leaseMs} ms loses its jobs`,
