@@ -18,7 +18,7 @@ export const AUDITED = [
   'progress',
   'logs',
   'priorities',
-  'cancels',
+  'toCancel',
 ] as const;
 
 export type AuditedKey = (typeof AUDITED)[number];
@@ -27,7 +27,7 @@ export type AuditedKey = (typeof AUDITED)[number];
 const PLACES = ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const;
 /** Only for jobs that have not completed. */
 const UNFINISHED = ['attempts', 'stalls'] as const;
-const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'cancels'] as const;
+const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'toCancel'] as const;
 
 const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
@@ -165,7 +165,7 @@ function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean, 
   const isCompleted = (marks & BIT.completed) !== 0;
   if (key === 'results') return isCompleted;
   if (key === 'priorities') return (marks & BIT.delayed) !== 0;
-  if (key === 'cancels') return hasBody && isHeld;
+  if (key === 'toCancel') return hasBody && isHeld;
   if (key === 'attempts' || key === 'stalls') return hasBody && !isCompleted;
   return hasBody;
 }

@@ -80,11 +80,11 @@ function beatAll(): void {
 async function beatOnce(
   queue: string,
   worker: string,
-  [workers, record, active, cancels]: [string, string, string, string],
+  [workers, record, active, toCancel]: [string, string, string, string],
 ): Promise<void> {
   const { leaseMs, recordMs } = start;
   const args = beat.encode(
-    { workers, worker: record, active, cancels },
+    { workers, worker: record, active, toCancel },
     { worker, leaseMs, recordMs, heard: '' },
     {},
   );

@@ -125,7 +125,7 @@ class ThreadHeartbeat implements Heartbeat {
       slot,
       queue,
       worker,
-      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.cancels],
+      keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.toCancel],
     });
   }
 

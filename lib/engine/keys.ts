@@ -39,21 +39,21 @@ const KEYS_OF_QUEUE = {
   progress: { type: 'hash', suffix: 'progress' },
   /** id -> lines: what a run wrote to its log. */
   logs: { type: 'hash', suffix: 'logs' },
-  /** id -> ms of the next occurrence: schedules that are neither paused nor ended. */
-  schedules: { type: 'zset', suffix: 'schedules' },
   /** id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */
-  schedule: { type: 'hash', suffix: 'schedule' },
+  schedules: { type: 'hash', suffix: 'schedules' },
+  /** id -> ms of the next occurrence: schedules that are neither paused nor ended. */
+  upcoming: { type: 'zset', suffix: 'upcoming' },
   /** id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
   firings: { type: 'hash', suffix: 'firings' },
   /** id -> created-at ms: all schedules, in the order they are listed. */
-  scheduled: { type: 'zset', suffix: 'scheduled' },
+  scheduleOrder: { type: 'zset', suffix: 'scheduleOrder' },
   /** `process ttl set` -> until ms: which process declares which set of schedules. */
-  declarations: { type: 'zset', suffix: 'declarations' },
+  declarers: { type: 'zset', suffix: 'declarers' },
   /** set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
-  declared: { type: 'hash', suffix: 'declared' },
+  declaredSets: { type: 'hash', suffix: 'declaredSets' },
   /** id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
-  cancels: { type: 'hash', suffix: 'cancels' },
-  /** id -> when and why, gone a minute after the last: jobs that ended as cancelled, for those who missed the event. */
+  toCancel: { type: 'hash', suffix: 'toCancel' },
+  /** id -> when and why, for a minute: jobs that ended as cancelled, for those who missed the event. */
   cancelled: { type: 'hash', suffix: 'cancelled' },
   /** One entry per script call that changed something; ids are event numbers. */
   events: { type: 'stream', suffix: 'events' },
@@ -97,7 +97,7 @@ export const TRACE_KEYS = [
   'progress',
   'logs',
   'priorities',
-  'cancels',
+  'toCancel',
 ] as const satisfies readonly QueueKeyName[];
 
 /** Keys that need something beside the queue: a worker, a lane of a producer, the ids of jobs, a day. */

@@ -97,7 +97,7 @@ export class RedisEngine implements QueueEngine {
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.poller = new IdlePoller(this.store, () => this.bells.perQueue);
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>
-      this.bells.anyOf(queues, ['schedules']),
+      this.bells.anyOf(queues, ['upcoming']),
     );
     this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);

@@ -46,7 +46,7 @@ export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
     those(({ priority }) => priority > 0),
   );
   facts.see(
-    'cancels',
+    'toCancel',
     those(({ cancel }) => cancel !== null),
   );
   for (const worker of queue.workers.values()) {

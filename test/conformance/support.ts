@@ -32,8 +32,8 @@ export const LEAVES = [
   'worker',
   'workers',
   'processes',
-  'cancels',
-  'declarations',
+  'toCancel',
+  'declarers',
   'janitor',
   'clock',
 ];

@@ -76,10 +76,10 @@ it('at maxmemory they are refused in words, and registered when there is room', 
 });
 
 it('a key of another type is told, stops nothing, and is no harm once it is gone', async () => {
-  await redis.admin.set(keyOf(redis, 'declared'), 'not ours');
+  await redis.admin.set(keyOf(redis, 'declaredSets'), 'not ours');
   const app = await boot();
   await app.logs.complaint(/the schedules of queue 'work' cannot be registered, retrying: .*WRONGTYPE/);
   expect(app.runtime.state).toBe('running');
-  await redis.admin.del(keyOf(redis, 'declared'));
+  await redis.admin.del(keyOf(redis, 'declaredSets'));
   await isRegistered(app);
 });

@@ -7,7 +7,7 @@ import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
 // Whoever may write under the prefix may write anything. Nothing of it may stop a worker, and each bad thing harms one job.
-const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'cancels', 'processes', 'declarations'] });
+const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'toCancel', 'processes', 'declarers'] });
 
 const GOOD = 40;
 const BODY = encodeBody('one', Date.now(), NO_OPTIONS, '1');
@@ -172,41 +172,41 @@ describe('a record that cannot be read does not stop a worker', () => {
     [
       'a schedule that is no JSON',
       async ({ admin, key }) => {
-        await admin.hset(key('schedule'), 'evil', '{');
-        await admin.zadd(key('schedules'), 1, 'evil');
-        await admin.zadd(key('scheduled'), 1, 'evil');
+        await admin.hset(key('schedules'), 'evil', '{');
+        await admin.zadd(key('upcoming'), 1, 'evil');
+        await admin.zadd(key('scheduleOrder'), 1, 'evil');
       },
     ],
     [
       'a schedule with a line break and binary state',
       async ({ admin, key }) => {
-        await admin.hset(key('schedule'), 'e\nv', GARBAGE);
+        await admin.hset(key('schedules'), 'e\nv', GARBAGE);
         await admin.hset(key('firings'), 'e\nv', GARBAGE);
-        await admin.zadd(key('schedules'), 1, 'e\nv');
-        await admin.zadd(key('scheduled'), 1, 'e\nv');
+        await admin.zadd(key('upcoming'), 1, 'e\nv');
+        await admin.zadd(key('scheduleOrder'), 1, 'e\nv');
       },
     ],
     [
       'a schedule since before all dates',
       async ({ admin, key }) => {
         const rule = '{"v":1,"rule":{"every":1000},"template":{"name":"one","data":1}}';
-        await admin.hset(key('schedule'), 'evil', rule);
-        await admin.zadd(key('schedules'), -9e15, 'evil');
-        await admin.zadd(key('scheduled'), 1, 'evil');
+        await admin.hset(key('schedules'), 'evil', rule);
+        await admin.zadd(key('upcoming'), -9e15, 'evil');
+        await admin.zadd(key('scheduleOrder'), 1, 'evil');
       },
     ],
     [
       'a schedule at minus infinity',
       async ({ admin, key }) => {
-        await admin.hset(key('schedule'), 'evil', GARBAGE);
-        await admin.zadd(key('schedules'), '-inf', 'evil');
+        await admin.hset(key('schedules'), 'evil', GARBAGE);
+        await admin.zadd(key('upcoming'), '-inf', 'evil');
       },
     ],
     [
       'declarations of nobody',
       async ({ admin, key }) => {
-        await admin.zadd(key('declarations'), 1e15, 'evil', 9e15, 'a b c d', 1, 'x\ny z');
-        await admin.hset(key('declared'), 'd', GARBAGE);
+        await admin.zadd(key('declarers'), 1e15, 'evil', 9e15, 'a b c d', 1, 'x\ny z');
+        await admin.hset(key('declaredSets'), 'd', GARBAGE);
       },
     ],
     [
@@ -219,7 +219,7 @@ describe('a record that cannot be read does not stop a worker', () => {
     ],
     [
       'marks of cancelled jobs that nobody holds',
-      ({ admin, key }) => admin.hset(key('cancels'), 'x\ny', GARBAGE, '', HUGE),
+      ({ admin, key }) => admin.hset(key('toCancel'), 'x\ny', GARBAGE, '', HUGE),
     ],
     [
       'a bell that tells of something else',

@@ -9,7 +9,7 @@ import { until } from '../support/wait.js';
 // Releases of an application as processes of their own, that start, roll and die as they do in a deployment.
 const server = useServer();
 // What a killed process leaves.
-const redis = useRedis({ server, leaves: ['declarations', 'active', 'worker', 'workers'] });
+const redis = useRedis({ server, leaves: ['declarers', 'active', 'worker', 'workers'] });
 
 type Declared = ScheduleOptions & { readonly name: string };
 
@@ -96,7 +96,7 @@ describe('releases', { timeout: 180_000 }, () => {
     const old = await start([DAILY, HOURLY]);
     old.kill('SIGKILL');
     await old.exit();
-    const [, ends] = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
+    const [, ends] = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
     const next = await start([DAILY]);
     expect(await idsOf(app)).toContain('daily');
     await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
@@ -118,7 +118,7 @@ describe('releases', { timeout: 180_000 }, () => {
     await old.exit();
     const next = await start([DAILY, HOURLY]);
     // Past the end of the killed one's declaration.
-    await until(async () => (await redis.admin.zcard(keyOf(redis, 'declarations'))) === 1, PATIENT);
+    await until(async () => (await redis.admin.zcard(keyOf(redis, 'declarers'))) === 1, PATIENT);
     expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     expect(await idsOf(app)).toEqual(['daily', 'hourly']);
     expect(saidOf([next])).toEqual([]);
@@ -141,10 +141,10 @@ describe('releases', { timeout: 180_000 }, () => {
     const [one, two] = [await start([DAILY, HOURLY]), await start([DAILY, NEW])];
     const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
     await redis.admin.call('DEBUG', 'SLEEP', String((LEASE_MS * 3) / 1_000));
-    const late = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
+    const late = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
     // Every process has renewed since.
     await until(async () => {
-      const now = await redis.admin.zrange(keyOf(redis, 'declarations'), '0', '-1', 'WITHSCORES');
+      const now = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
       return now.length === 4 && [1, 3].every((i) => Number(now[i]) > Number(late[3]));
     }, PATIENT);
     expect(await idsOf(app)).toEqual(['daily', 'hourly', 'new']);

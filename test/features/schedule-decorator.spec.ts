@@ -49,7 +49,7 @@ function release(
 const idsOf = async ({ queue }: QueueApp) => (await queue.schedules.list()).map(({ id }) => id).toSorted();
 const saidOf = (logs: Logs) =>
   logs.lines.map(({ text }) => text).filter((text) => text.startsWith('schedule'));
-const declarations = () => redis.admin.zcard(keyOf(redis, 'declarations'));
+const declarations = () => redis.admin.zcard(keyOf(redis, 'declarers'));
 
 describe('@Schedule', () => {
   it('runs its handler at the time, with its data', async () => {
@@ -104,7 +104,7 @@ describe('@Schedule', () => {
     await until(async () => ((await first.queue.schedules.get('tick'))?.fired ?? 0) > 0, PATIENT);
     await first.close();
     const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
-    const created = await redis.admin.zscore(keyOf(redis, 'scheduled'), 'tick');
+    const created = await redis.admin.zscore(keyOf(redis, 'scheduleOrder'), 'tick');
 
     // Without workers nothing fires in between.
     const second = await release([{ ...HOURLY, id: 'tick', every: '1s' }], { autoStart: false });
@@ -294,7 +294,7 @@ describe('what a person does', () => {
 
 /** Resolves once every declaration was renewed so many times. */
 async function renewals(times: number): Promise<void> {
-  const key = keyOf(redis, 'declarations');
+  const key = keyOf(redis, 'declarers');
   for (let i = 0; i < times; i++) {
     const before = new Map(pairs(await redis.admin.zrange(key, '0', '-1', 'WITHSCORES')));
     // oxlint-disable-next-line no-await-in-loop

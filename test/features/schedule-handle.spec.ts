@@ -63,7 +63,7 @@ describe('upsert', () => {
       const { nextAt: first } = await queue.schedules.upsert('s', { every: '1h' }, { name: 'x' });
       // As a firing leaves it that nobody has made yet.
       const overdue = first!.getTime() - 10 * HOUR;
-      await redis.admin.zadd(keyOf(redis, 'schedules'), overdue, 's');
+      await redis.admin.zadd(keyOf(redis, 'upcoming'), overdue, 's');
       const kept = await queue.schedules.upsert(
         's',
         { every: 3_600_000, overlap: 'skip' },
@@ -123,8 +123,9 @@ describe('list', () => {
   itOnRedis('answers pages in the order of making, also past what cannot be read', async () => {
     const { queue } = await boot();
     for (const id of ['c', 'a', 'b']) await queue.schedules.upsert(id, { every: '1h' }, { name: id });
-    for (const [i, id] of ['c', 'a', 'b'].entries()) await redis.admin.zadd(keyOf(redis, 'scheduled'), i, id);
-    await redis.admin.hset(keyOf(redis, 'schedule'), 'a', 'words');
+    for (const [i, id] of ['c', 'a', 'b'].entries())
+      await redis.admin.zadd(keyOf(redis, 'scheduleOrder'), i, id);
+    await redis.admin.hset(keyOf(redis, 'schedules'), 'a', 'words');
     const ids = async (page?: object) => (await queue.schedules.list(page)).map(({ id }) => id);
     expect(await ids()).toEqual(['c', 'a', 'b']);
     expect(await ids({ offset: 1, limit: 1 })).toEqual(['a']);

@@ -107,9 +107,9 @@ describe('firing', () => {
   itOnRedis('goes on past a record that cannot be read, and says so once', async () => {
     const app = await bootQueue(redis, { handlers });
     const { nextAt } = await app.queue.schedules.upsert('beat', { every: '1s' }, { name: 'tick' });
-    const records = keyOf(redis, 'schedule');
+    const records = keyOf(redis, 'schedules');
     await redis.admin.hset(records, 'hand', '{"cron":"* * * * *"}', 'newer', '{"v":2}');
-    await redis.admin.zadd(keyOf(redis, 'schedules'), 1, 'hand', nextAt!.getTime(), 'newer');
+    await redis.admin.zadd(keyOf(redis, 'upcoming'), 1, 'hand', nextAt!.getTime(), 'newer');
     await until(() => made(app).length >= 3, PATIENT);
     await app.queue.schedules.remove('beat');
     const said = app.logs.complaints.filter((text) => text.includes('cannot read its record'));
@@ -127,7 +127,7 @@ describeOnRedis('what was missed while no process was there', () => {
     await before.queue.schedules.upsert('hourly', { ...rule, ...more } as ScheduleRule, { name: 'tick' });
     await before.close();
     // As it stands in Redis when nobody has been there since.
-    await redis.admin.zadd(keyOf(redis, 'schedules'), at(5), 'hourly');
+    await redis.admin.zadd(keyOf(redis, 'upcoming'), at(5), 'hourly');
     const after = await bootQueue(redis, { handlers, logs });
     await until(
       async () => (await after.queue.schedules.get('hourly'))!.nextAt!.getTime() === at(-1),

@@ -46,7 +46,7 @@ export function brokenRules(state: State, now: number): string[] {
     rule(keys('results').includes(id), `${id} has completed without a record of it`);
   for (const id of keys('priorities'))
     rule(places.get(id)?.[0] === 'delayed', `${id} has a priority put by and is not delayed`);
-  for (const id of keys('cancels'))
+  for (const id of keys('toCancel'))
     rule(places.get(id)?.[0]?.startsWith('active:') === true, `${id} was signalled and is not active`);
   for (const line of ['wait', 'suspects']) {
     const ids = of(line).list ?? [];

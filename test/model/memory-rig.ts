@@ -151,7 +151,7 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
     of(({ priority }) => priority > 0 && priority),
   );
   put(
-    'cancels',
+    'toCancel',
     'hash',
     of(({ cancel }) => cancel),
   );

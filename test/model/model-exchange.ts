@@ -131,8 +131,8 @@ function settle(
   /** What was cancelled meanwhile goes no further. */
   const goesOn = (run: SettledRun) => {
     if (!accept(run)) return false;
-    if (model.cancels.has(run.id)) ended.push(run.id);
-    return !model.cancels.has(run.id);
+    if (model.toCancel.has(run.id)) ended.push(run.id);
+    return !model.toCancel.has(run.id);
   };
   for (const run of settled.filter(is('completed', true))) if (accept(run)) keep(model, run);
   if (model.completed.size > 0) model.trimCompleted();
@@ -163,7 +163,7 @@ function keep(model: QueueModel, { id, name, attempt, durationUs, outcome }: Set
   const { forMs, result } = (outcome as { keep: { forMs: number; result: string | undefined } }).keep;
   model.completed.set(id, model.now + forMs);
   model.results.set(id, `${model.now}\n${JSON.stringify({ attempt, us: durationUs, result })}`);
-  for (const map of [model.attempts, model.stalls, model.cancels]) map.delete(id);
+  for (const map of [model.attempts, model.stalls, model.toCancel]) map.delete(id);
   completedOne(model, name);
 }
 

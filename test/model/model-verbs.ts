@@ -75,7 +75,7 @@ export function beat(model: QueueModel, worker: string, leaseMs: number): BeatAn
   const held = model.held(worker);
   if (held.size > 0) model.leases.set(worker, model.now + leaseMs);
   record.until = model.now + model.limits.recordMs;
-  const cancels = new Map([...model.cancels].filter(([id]) => held.has(id)));
+  const cancels = new Map([...model.toCancel].filter(([id]) => held.has(id)));
   const exchanges = record.seq + (record.beside?.seq ?? 0);
   const { pause: pauseMark } = record;
   return { kind: 'alive', held: held.size, exchanges, cancels, ...(pauseMark && { pauseMark }) };
@@ -251,7 +251,7 @@ export function cancel(model: QueueModel, id: string, reason: string): CancelAns
   if (!model.jobs.has(id) || (keptUntil !== undefined && keptUntil <= model.now)) return 'not-found';
   for (const worker of model.leases.keys()) {
     if (!model.held(worker).has(id)) continue;
-    if (!model.cancels.has(id)) model.cancels.set(id, reason);
+    if (!model.toCancel.has(id)) model.toCancel.set(id, reason);
     return 'signalled';
   }
   const found = [model.prioritized, model.delayed].map((zset) => zset.delete(id)).includes(true);
@@ -389,7 +389,14 @@ export function obliterate(model: QueueModel, force: boolean): 'obliterated' | '
   const { jobs, prioritized, delayed, priorities, attempts, stalls, failures, dead, completed } = model;
   for (const map of [jobs, prioritized, delayed, priorities, attempts, stalls, failures, dead, completed])
     map.clear();
-  for (const map of [model.results, model.progress, model.logs, model.leases, model.cancels, model.cancelled])
+  for (const map of [
+    model.results,
+    model.progress,
+    model.logs,
+    model.leases,
+    model.toCancel,
+    model.cancelled,
+  ])
     map.clear();
   model.wait = [];
   model.suspects = [];

@@ -63,7 +63,7 @@ export class QueueModel {
   progress = new Map<string, string>();
   logs = new Map<string, string>();
   /** Why, of active jobs that were cancelled. */
-  cancels = new Map<string, string>();
+  toCancel = new Map<string, string>();
   /** When and why, of jobs that ended so. */
   cancelled = new Map<string, string>();
   cancelledUntil = 0;
@@ -177,8 +177,8 @@ export class QueueModel {
   }
 
   forgetTraces(id: string): void {
-    const { attempts, stalls, failures, progress, logs, priorities, cancels } = this;
-    for (const map of [attempts, stalls, failures, progress, logs, priorities, cancels]) map.delete(id);
+    const { attempts, stalls, failures, progress, logs, priorities, toCancel } = this;
+    for (const map of [attempts, stalls, failures, progress, logs, priorities, toCancel]) map.delete(id);
   }
 
   /** Jobs end as cancelled; those that ran have begun one attempt more than have failed. */
@@ -197,8 +197,8 @@ export class QueueModel {
 
   /** Those of the jobs that were cancelled while they ran end; answers the others, and what is said. */
   withoutCancelled(ids: readonly string[]): { others: string[]; ended: string[]; says: Saying[] } {
-    const ended = ids.filter((id) => this.cancels.has(id));
-    const says = this.endCancelled(ended, (id) => this.cancels.get(id)!, 1);
+    const ended = ids.filter((id) => this.toCancel.has(id));
+    const says = this.endCancelled(ended, (id) => this.toCancel.get(id)!, 1);
     return { others: ids.filter((id) => !ended.includes(id)), ended, says };
   }
 
@@ -269,12 +269,12 @@ export class QueueModel {
       if (map.size > 0) out[name] = { zset: sorted(map).map(([k, v]) => [k, String(v)]) };
     };
     const { jobs, attempts, stalls, failures, results, progress, logs, priorities, tallies } = this;
-    const { cancels, cancelled } = this;
+    const { toCancel, cancelled } = this;
     for (const [worker, ids] of this.active)
       if (ids.size > 0) out[`active:${worker}`] = { set: [...ids].toSorted() };
     for (const [name, map] of Object.entries({
       attempts,
-      cancels,
+      toCancel,
       cancelled,
       failures,
       jobs,
@@ -336,7 +336,7 @@ export class QueueModel {
           [],
       );
     const list = (name: string) => [...((state[name] as { list?: string[] } | undefined)?.list ?? [])];
-    for (const name of ['jobs', 'failures', 'results', 'progress', 'logs', 'cancels', 'cancelled'] as const)
+    for (const name of ['jobs', 'failures', 'results', 'progress', 'logs', 'toCancel', 'cancelled'] as const)
       this[name] = hash(name);
     for (const name of ['attempts', 'stalls', 'priorities'] as const) this[name] = numbers(name);
     for (const name of ['prioritized', 'delayed', 'dead', 'completed'] as const) this[name] = zset(name);

@@ -132,7 +132,7 @@ export class Stage {
     }
     this.places = after;
     const of = (key: string) => ((state[key] ?? {}) as { hash?: [string, string][] }).hash ?? [];
-    this.marked = new Set(of('cancels').map(([id]) => id));
+    this.marked = new Set(of('toCancel').map(([id]) => id));
     const cancelled = Number(new Map(of('stats')).get('cancelled') ?? 0);
     // How a job left its worker in an exchange is not to be seen: either way it is gone.
     if (name === 'exchange') {

@@ -110,7 +110,7 @@ describe('finds', () => {
     'progress',
     'logs',
     'priorities',
-    'cancels',
+    'toCancel',
   ] as const)('what is left in %s of a job that is gone', async (kind) => {
     await wholeQueue();
     await q.admin.hset(q.key(kind), 'gone', '1');
@@ -123,8 +123,8 @@ describe('finds', () => {
     ['priorities', 'held'],
     ['attempts', 'kept'],
     ['stalls', 'kept'],
-    ['cancels', 'waiting'],
-    ['cancels', 'kept'],
+    ['toCancel', 'waiting'],
+    ['toCancel', 'kept'],
   ] as const)('%s of a job whose state has none (%s)', async (kind, id) => {
     await wholeQueue();
     await q.admin.hset(q.key(kind), id, '1');

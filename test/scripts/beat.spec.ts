@@ -87,7 +87,7 @@ describe('is told which of its jobs were cancelled', () => {
     const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
     await q.exchange();
     await q.admin.sadd(q.key('active'), ...ids);
-    await q.admin.hset(q.key('cancels'), ...ids.flatMap((id) => [id, 'why']));
+    await q.admin.hset(q.key('toCancel'), ...ids.flatMap((id) => [id, 'why']));
     const seen = new Set<string>();
     await until(async () => {
       const cancels = (await told()) as ReadonlyMap<string, string>;

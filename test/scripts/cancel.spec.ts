@@ -93,10 +93,10 @@ describe('finds nothing to cancel', () => {
 describe('a job that runs', () => {
   it('is marked once, says nothing, and stays where it is', async () => {
     await q.hold('x', 'other');
-    const before = without(await q.dump(), 'cancels');
+    const before = without(await q.dump(), 'toCancel');
     expect(await cancelling()).toBe('signalled');
-    expect(await q.hash('cancels')).toEqual({ x: WHY });
-    expect(without(await q.dump(), 'cancels')).toEqual(before);
+    expect(await q.hash('toCancel')).toEqual({ x: WHY });
+    expect(without(await q.dump(), 'toCancel')).toEqual(before);
     expect(await changingNothing(q, () => cancelling('x', 'another reason'))).toBe('signalled');
     expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
   });
@@ -137,7 +137,7 @@ describe('a job that runs', () => {
   ] as const)('is %s where the handler was faster, and the mark is gone', async (kind, outcome) => {
     await before();
     await q.settle(outcome);
-    expect(await q.admin.exists(q.key('cancels'))).toBe(0);
+    expect(await q.admin.exists(q.key('toCancel'))).toBe(0);
     expect((await saidOf('x')).at(-1)).toEqual(['completed', 'work', 1, '']);
     expect(await q.totals()).toEqual({ processed: '1' });
     expect(await q.engine.admin.cancelled(QUEUE, 'x')).toBeNull();
@@ -247,10 +247,10 @@ describe('the record of why', () => {
     const ids = Array.from({ length: 1_200 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
     await q.admin.sadd(q.key('active'), ...ids);
-    await q.admin.hset(q.key('cancels'), ...ids.flatMap((id) => [id, WHY]));
+    await q.admin.hset(q.key('toCancel'), ...ids.flatMap((id) => [id, WHY]));
     await q.engine.release(QUEUE, { worker: WORKER, ids, leave: true });
     expect(await q.admin.hlen(q.key('cancelled'))).toBe(1_000);
-    expect(await q.admin.exists(q.key('cancels'), q.key('jobs'), q.key('wait'))).toBe(0);
+    expect(await q.admin.exists(q.key('toCancel'), q.key('jobs'), q.key('wait'))).toBe(0);
     expect((await q.events()).filter(({ type }) => type === 'cancelled')).toHaveLength(1_200);
     expect(await q.totals()).toEqual({ cancelled: '1200' });
   });

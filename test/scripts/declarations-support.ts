@@ -52,8 +52,8 @@ export async function scheduleIds(q: Declaring): Promise<string[]> {
 
 /** Makes the declaration of a process end so many ms from now, or ago. */
 export async function endsIn(q: TestQueue, process: string, ms: number): Promise<void> {
-  const key = q.key('declarations');
-  const found = (await q.zset('declarations')).find((one) => one.startsWith(`${process} `));
+  const key = q.key('declarers');
+  const found = (await q.zset('declarers')).find((one) => one.startsWith(`${process} `));
   if (found === undefined) throw new Error(`${process} declares nothing`);
   await q.admin.zadd(key, (await q.now()) + ms, found);
 }

@@ -25,8 +25,8 @@ it('writes the schedules and says who has them, in one step', async () => {
   });
   expect(await scheduleIds(q)).toEqual(['a', 'b']);
   expect(await get('a')).toMatchObject({ record: 'app\n{"of":"a"}', mode: 'running', nextAt: 1, fired: 0 });
-  expect(await q.hash('declared')).toEqual({ 'app:set-a-b': 'a\nb' });
-  const [who, until] = await q.admin.zrange(q.key('declarations'), '0', '-1', 'WITHSCORES');
+  expect(await q.hash('declaredSets')).toEqual({ 'app:set-a-b': 'a\nb' });
+  const [who, until] = await q.admin.zrange(q.key('declarers'), '0', '-1', 'WITHSCORES');
   expect(who).toBe(`p1 ${TTL_MS} app:set-a-b`);
   expect(Number(until)).toBeGreaterThanOrEqual(before + TTL_MS);
 });
@@ -41,15 +41,15 @@ it('writes only what is still as it was seen: of two that start at once the seco
   const first = await get('a');
   expect((await declaring(q, 'p2', ['a'])).outcomes).toEqual(['changed']);
   expect(await get('a')).toEqual(first);
-  expect(await q.zset('declarations')).toHaveLength(2);
+  expect(await q.zset('declarers')).toHaveLength(2);
 });
 
 it('said twice it is as said once, but for the time it lives', async () => {
   await declaring(q, 'p1', ['a', 'b'], { puts: [] });
   const before = await q.dump();
   await declaring(q, 'p1', ['a', 'b'], { puts: [] });
-  expect(without(await q.dump(), 'declarations')).toEqual(without(before, 'declarations'));
-  expect(await q.zset('declarations')).toHaveLength(1);
+  expect(without(await q.dump(), 'declarers')).toEqual(without(before, 'declarers'));
+  expect(await q.zset('declarers')).toHaveLength(1);
 });
 
 it('keeps the counters and the pause of one that is written anew, and its next time where it is told to', async () => {
@@ -73,9 +73,9 @@ describe('what nobody declares any more', () => {
     await withdrawing(q, 'p1', ['a', 'b']);
     expect((await declaring(q, 'p2', ['a', 'c'], { puts: [] })).removed).toEqual(['b']);
     expect(await scheduleIds(q)).toEqual(['a']);
-    expect(await q.hash('declared')).toEqual({ 'app:set-a-c': 'a\nc' });
+    expect(await q.hash('declaredSets')).toEqual({ 'app:set-a-c': 'a\nc' });
     expect(await q.hash('firings')).not.toHaveProperty('b');
-    expect(await q.zset('schedules')).toEqual(['a']);
+    expect(await q.zset('upcoming')).toEqual(['a']);
   });
 
   it('stays while a live process has it', async () => {
@@ -122,7 +122,7 @@ describe('what nobody declares any more', () => {
     expect(removed.length).toBeGreaterThanOrEqual(2);
     await declaring(q, 'p2', ['z'], { puts: [] });
     expect(await scheduleIds(q)).toEqual([]);
-    expect(Object.keys(await q.hash('declared'))).toEqual(['app:set-z']);
+    expect(Object.keys(await q.hash('declaredSets'))).toEqual(['app:set-z']);
   });
 });
 
@@ -158,7 +158,7 @@ describe('an empty set', () => {
   it('stays while another set has schedules', async () => {
     await declaring(q, 'p1', ['a']);
     expect((await declaring(q, 'p2', [])).idle).toBe(false);
-    expect(await q.zset('declarations')).toHaveLength(2);
+    expect(await q.zset('declarers')).toHaveLength(2);
   });
 });
 
@@ -176,5 +176,5 @@ describe('declare refused', () => {
 it('names its declaration as the scripts take it apart', async () => {
   await declaring(q, 'p1', ['a']);
   const { process, ttlMs, owner, set } = declaration('p1', ['a']);
-  expect(await q.zset('declarations')).toEqual([`${process} ${ttlMs} ${owner}:${set}`]);
+  expect(await q.zset('declarers')).toEqual([`${process} ${ttlMs} ${owner}:${set}`]);
 });

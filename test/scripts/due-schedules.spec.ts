@@ -35,7 +35,7 @@ it('answers a hundred at a time', async () => {
 });
 
 it('answers also what has no record', async () => {
-  await q.admin.zadd(q.key('schedules'), 5, 'ghost');
+  await q.admin.zadd(q.key('upcoming'), 5, 'ghost');
   expect((await due()).due).toMatchObject([{ id: 'ghost', record: '', revision: 0, nextAt: 5 }]);
 });
 

@@ -42,7 +42,7 @@ describe('an occurrence', () => {
     ['put anew', async (id) => put(q, id, { revision: (await seen(q, id)).revision, nextAt: 'keep' })],
     ['paused', (id) => q.engine.schedules.pause(QUEUE, id)],
     ['removed', (id) => q.engine.schedules.remove(QUEUE, id)],
-    ['moved by hand', (id) => q.admin.zadd(q.key('schedules'), 999, id)],
+    ['moved by hand', (id) => q.admin.zadd(q.key('upcoming'), 999, id)],
   ])('makes none where the schedule was %s meanwhile', async (_, change) => {
     const a = await put(q, 'a');
     await change('a');
@@ -52,7 +52,7 @@ describe('an occurrence', () => {
   it('that is made already counts as made', async () => {
     await q.add('a@1');
     await put(q, 'a');
-    const ofSchedules = ['schedules', 'schedule', 'firings', 'scheduled'];
+    const ofSchedules = ['upcoming', 'schedules', 'firings', 'scheduleOrder'];
     const before = without(await q.dump(), ...ofSchedules);
     expect(await firesNow('a', [tick('a@1', { body: 'other\n' })])).toBe(1);
     expect(await seen(q, 'a')).toMatchObject({ fired: 1, lastJob: 'a@1', nextAt: 2_000 });
@@ -129,7 +129,7 @@ describe('an end', () => {
     await put(q, 'a');
     expect(await firesNow('a', [tick('a@1')], { nextAt: null })).toBe(1);
     expect(await seen(q, 'a')).toMatchObject({ mode: 'ended', nextAt: null, fired: 1 });
-    expect(await q.zset('schedules')).toEqual([]);
+    expect(await q.zset('upcoming')).toEqual([]);
   });
 
   it('comes with the last job of the limit, and no job beyond it', async () => {
@@ -228,7 +228,7 @@ describe('overlap', () => {
     await first();
     await q.claim();
     expect(await firesNow('a', [tick('a@2')], { overlap: 'replace' })).toBe(1);
-    expect(await q.hash('cancels')).toEqual({ 'a@1': 'replaced' });
+    expect(await q.hash('toCancel')).toEqual({ 'a@1': 'replaced' });
     expect(await q.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({ kind: 'alive', held: 1 });
     await q.settle(retried('a@1'));
     expect(Object.keys(await q.hash('jobs'))).toEqual(['a@2']);
@@ -238,9 +238,9 @@ describe('overlap', () => {
   it('replace: the first reason to cancel one stays', async () => {
     await first();
     await q.claim();
-    await q.admin.hset(q.key('cancels'), 'a@1', 'asked');
+    await q.admin.hset(q.key('toCancel'), 'a@1', 'asked');
     await firesNow('a', [tick('a@2')], { overlap: 'replace' });
-    expect(await q.hash('cancels')).toEqual({ 'a@1': 'asked' });
+    expect(await q.hash('toCancel')).toEqual({ 'a@1': 'asked' });
   });
 
   it('replace: takes nothing that is not its own', async () => {

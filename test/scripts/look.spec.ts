@@ -55,7 +55,7 @@ it('tells when the first lease of another worker ends, never its own', async () 
 });
 
 it('tells when the next occurrence of a schedule is due', async () => {
-  await q.admin.zadd(q.key('schedules'), (await q.now()) + 60_000, 'daily');
+  await q.admin.zadd(q.key('upcoming'), (await q.now()) + 60_000, 'daily');
   const [found] = await looking(QUEUE);
   expect(found).toMatchObject({ work: false, dueInMs: null, leaseInMs: null });
   expect(found!.scheduleInMs).toBeGreaterThan(50_000);
@@ -81,7 +81,7 @@ it('tells of each queue by itself, those known from the last look and those that
 });
 
 describe('a key of another type', () => {
-  it.each(['delayed', 'workers', 'schedules'] as const)(
+  it.each(['delayed', 'workers', 'upcoming'] as const)(
     '%s counts as work, and hides no other queue',
     async (kind) => {
       await q.admin.set(keyOf('broken', kind), 'not ours');

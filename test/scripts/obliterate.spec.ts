@@ -43,7 +43,7 @@ async function lasting(): Promise<string[]> {
 it('removes everything but what goes by itself', async () => {
   await fill();
   // Leases and marks are only there while jobs are active, sizes only with large events; what is known of cancelled jobs expires.
-  const others: KeyName[] = ['workers', 'cancels', 'cancelled', 'large', ...LETTERED_JOBS];
+  const others: KeyName[] = ['workers', 'toCancel', 'cancelled', 'large', ...LETTERED_JOBS];
   expect((await lasting()).toSorted()).toEqual(
     obliterate.keys.filter((key) => !others.includes(key)).toSorted(),
   );

@@ -21,7 +21,7 @@ import {
 // Somebody writes over one field of one hash. Whatever is in it, no call fails, all other jobs go where they would have gone,
 // and `repair` mends what is left of it.
 const q = useQueue({
-  leaves: ['active', 'worker', 'workers', 'processes', 'cancels', 'declarations', 'lane'],
+  leaves: ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers', 'lane'],
 });
 
 const VALUES = ['text', '1.5', '9223372036854775807', '', '-5', '12\n34'];
@@ -34,13 +34,13 @@ const HASHES = [
   'progress',
   'logs',
   'priorities',
-  'cancels',
+  'toCancel',
   'cancelled',
   'meta',
   'stats',
   'firings',
-  'schedule',
-  'declared',
+  'schedules',
+  'declaredSets',
   'worker',
   'worker of another',
 ] as const;

@@ -11,7 +11,7 @@ const puts = (...call: Parameters<typeof putting>) => q.engine.schedules.put(QUE
 it('makes one where there is none, and one only', async () => {
   expect(await puts('a')).toBe('written');
   expect(await changingNothing(q, () => puts('a', { record: 'other' }))).toBe('changed');
-  expect(await q.zset('scheduled')).toEqual(['a']);
+  expect(await q.zset('scheduleOrder')).toEqual(['a']);
   expect(await seen(q, 'a')).toMatchObject({ record: 'record of a', nextAt: 1_000, mode: 'running' });
 });
 
@@ -42,7 +42,7 @@ it('ends it where there is no next time, and lets it run again', async () => {
   expect(await seen(q, 'a')).toMatchObject({ mode: 'running', nextAt: FAR });
   await puts('a', { revision: revision + 1, nextAt: null });
   expect(await seen(q, 'a')).toMatchObject({ mode: 'ended', nextAt: null });
-  expect(await q.zset('schedules')).toEqual([]);
+  expect(await q.zset('upcoming')).toEqual([]);
 });
 
 it('leaves one paused that a person has paused', async () => {

@@ -12,9 +12,9 @@ it('removes all of a schedule, and none of its jobs', async () => {
   await put(q, 'b');
   await q.engine.schedules.fire(QUEUE, [firing(a, [tick('a@1')])]);
   expect(await removing('a')).toBe(true);
-  expect(await q.zset('schedules')).toEqual(['b']);
-  expect(await q.zset('scheduled')).toEqual(['b']);
-  expect(Object.keys(await q.hash('schedule'))).toEqual(['b']);
+  expect(await q.zset('upcoming')).toEqual(['b']);
+  expect(await q.zset('scheduleOrder')).toEqual(['b']);
+  expect(Object.keys(await q.hash('schedules'))).toEqual(['b']);
   expect(Object.keys(await q.hash('firings'))).toEqual(['b']);
   expect(await q.list('wait')).toEqual(['a@1']);
   expect(await changingNothing(q, () => removing('a'))).toBe(false);
@@ -22,9 +22,9 @@ it('removes all of a schedule, and none of its jobs', async () => {
 
 it('removes what is left of one whose record is gone', async () => {
   await put(q, 'a');
-  await q.admin.hdel(q.key('schedule'), 'a');
+  await q.admin.hdel(q.key('schedules'), 'a');
   expect(await removing('a')).toBe(false);
-  expect(await q.zset('schedules')).toEqual([]);
+  expect(await q.zset('upcoming')).toEqual([]);
 });
 
 describe('refused', () => {

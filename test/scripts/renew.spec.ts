@@ -8,7 +8,7 @@ const q = useQueue();
 
 /** Ms until the declaration of a process ends. */
 async function left(process: string): Promise<number> {
-  const all = await q.admin.zrange(q.key('declarations'), '0', '-1', 'WITHSCORES');
+  const all = await q.admin.zrange(q.key('declarers'), '0', '-1', 'WITHSCORES');
   return Number(all[all.findIndex((one) => one.startsWith(`${process} `)) + 1]) - (await q.now());
 }
 
@@ -36,7 +36,7 @@ describe('a process that went silent', () => {
     const answer = { kind: 'renewed', removed: ['b'], shifted: true, idle: false };
     expect(await renewing(q, 'p2', ['a'])).toEqual(answer);
     expect(await scheduleIds(q)).toEqual(['a']);
-    expect(await q.zset('declarations')).toEqual([expect.stringMatching(/^p2 /)]);
+    expect(await q.zset('declarers')).toEqual([expect.stringMatching(/^p2 /)]);
     expect(await renewing(q, 'p2', ['a'])).toMatchObject({ removed: [], shifted: false });
   });
 
@@ -66,7 +66,7 @@ describe('a process that went silent', () => {
     await endsIn(q, 'p1', -1);
     expect(await renewing(q, 'p2', ['b'])).toMatchObject({ removed: [], shifted: false });
     expect(await scheduleIds(q)).toEqual(['a', 'b']);
-    expect(await q.zset('declarations')).toHaveLength(2);
+    expect(await q.zset('declarers')).toHaveLength(2);
   });
 });
 
@@ -91,8 +91,8 @@ it('ends an empty set once there is nothing left to watch over', async () => {
   expect(await renewing(q, 'p2', [])).toMatchObject({ idle: false });
   await withdrawing(q, 'p1', ['a']);
   expect(await renewing(q, 'p2', [])).toMatchObject({ removed: ['a'], idle: true });
-  expect(await q.zset('declarations')).toEqual([]);
-  expect(await q.hash('declared')).toEqual({});
+  expect(await q.zset('declarers')).toEqual([]);
+  expect(await q.hash('declaredSets')).toEqual({});
 });
 
 describe('renew refused', () => {

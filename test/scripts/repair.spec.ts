@@ -217,11 +217,11 @@ describe('what does not belong to a job is removed', () => {
     'progress',
     'logs',
     'priorities',
-    'cancels',
+    'toCancel',
   ] as const)('from %s, where the job is gone', async (kind) => {
     await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
     await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
-    if (kind === 'cancels') await q.claim();
+    if (kind === 'toCancel') await q.claim();
     const strays = kind === 'results' ? ['swept gone', 'swept other'] : ['swept gone'];
     expect(await mended()).toEqual(strays);
     expect(Object.keys(await q.hash(kind))).toEqual(kind === 'results' ? [] : ['other']);
@@ -234,9 +234,9 @@ describe('what does not belong to a job is removed', () => {
     await q.admin.hset(q.key('results'), 'h', '1\n{}');
     await q.admin.hset(q.key('priorities'), 'h', 1);
     await q.add('waits');
-    await q.admin.hset(q.key('cancels'), { h: 'a reason', k: 'too late', waits: 'too early' });
+    await q.admin.hset(q.key('toCancel'), { h: 'a reason', k: 'too late', waits: 'too early' });
     expect(await mended()).toEqual(['swept h', 'swept k', 'swept waits']);
-    expect(await q.hash('cancels')).toEqual({ h: 'a reason' });
+    expect(await q.hash('toCancel')).toEqual({ h: 'a reason' });
     expect(await q.engine.admin.get(QUEUE, 'k')).toMatchObject({ state: 'completed', result: '1' });
     expect(await q.engine.admin.get(QUEUE, 'h')).toMatchObject({ state: 'active' });
   });

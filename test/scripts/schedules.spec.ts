@@ -28,7 +28,7 @@ it('answers one as it was put, and the clock', async () => {
 it('answers pages in the order in which they were made', async () => {
   for (const [i, id] of ['c', 'a', 'b'].entries()) {
     await put(q, id);
-    await q.admin.zadd(q.key('scheduled'), i, id);
+    await q.admin.zadd(q.key('scheduleOrder'), i, id);
   }
   const ids = async (offset: number, limit: number) => {
     const page = await list(offset, limit);
@@ -47,7 +47,7 @@ it('answers as many as fit where their records are large, one at least', async (
 });
 
 it('shows what was written by hand without the rest of it as it is', async () => {
-  await q.admin.hset(q.key('schedule'), 'hand', 'some words');
+  await q.admin.hset(q.key('schedules'), 'hand', 'some words');
   expect(await seen(q, 'hand')).toEqual({
     id: 'hand',
     record: 'some words',

@@ -17,7 +17,7 @@ export const LANE = 'lane';
 export const LEASE_MS = 8_000;
 
 /** What the specs of scripts leave behind: they play processes by hand. */
-const LEAVES = ['active', 'worker', 'workers', 'processes', 'cancels', 'declarations'];
+const LEAVES = ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers'];
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 export type Limits = ReturnType<EngineSettings['limitsOf']>;

@@ -9,8 +9,8 @@ const q = useQueue();
 it('ends the declaration, and leaves the schedules for the next process', async () => {
   await declaring(q, 'p1', ['a']);
   await withdrawing(q, 'p1', ['a']);
-  expect(await q.zset('declarations')).toEqual([]);
-  expect(await q.hash('declared')).toEqual({ 'app:set-a': 'a' });
+  expect(await q.zset('declarers')).toEqual([]);
+  expect(await q.hash('declaredSets')).toEqual({ 'app:set-a': 'a' });
   expect(await scheduleIds(q)).toEqual(['a']);
 });
 
@@ -18,7 +18,7 @@ it('leaves those of other processes, and may be said twice', async () => {
   await declaring(q, 'p1', ['a']);
   await declaring(q, 'p2', ['a'], { puts: [] });
   await withdrawing(q, 'p1', ['a']);
-  expect(await q.zset('declarations')).toEqual([expect.stringMatching(/^p2 /)]);
+  expect(await q.zset('declarers')).toEqual([expect.stringMatching(/^p2 /)]);
   await changingNothing(q, () => withdrawing(q, 'p1', ['a']));
 });
 

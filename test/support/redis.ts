@@ -45,7 +45,7 @@ export type ClientInfo = Readonly<Record<string, string>>;
  */
 export const DATA: readonly string[] = (
   'jobs wait suspects prioritized delayed priorities attempts stalls failures dead completed results progress logs ' +
-  'cancelled schedules schedule firings scheduled declared events large meta doorbell lane stats'
+  'cancelled upcoming schedules firings scheduleOrder declaredSets events large meta doorbell lane stats'
 ).split(' ');
 
 /** Call it at the top of a spec file or `describe`, outside of tests. Its fields may be read inside tests and hooks. */
@@ -154,7 +154,7 @@ async function expectNoClients(redis: TestRedis): Promise<void> {
 export function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
   const unexpected = keys.filter((key) => {
     // The queue without a name holds what belongs to none.
-    const found = /^\{([^:{}]*)(?::[^:{}]*)?\}:([a-z]+)(:.*)?$/s.exec(key);
+    const found = /^\{([^:{}]*)(?::[^:{}]*)?\}:([a-zA-Z]+)(:.*)?$/s.exec(key);
     return !found || !found[1]!.startsWith(prefix) || !kinds.includes(found[2]!);
   });
   if (unexpected.length === 0) return;

@@ -41,7 +41,7 @@ const DOORS: Readonly<
   },
   bell: { keys: ['doorbell'], others: { 'enqueue-plain': 'plain jobs' } },
   traces: {
-    keys: ['attempts', 'stalls', 'failures', 'progress', 'cancels'],
+    keys: ['attempts', 'stalls', 'failures', 'progress', 'toCancel'],
     others: { note: 'what a run says of itself', repair: 'numbers that cannot be read' },
   },
 };

@@ -3,7 +3,7 @@
 local key = ({
   jobs = key_jobs, wait = key_wait, suspects = key_suspects, prioritized = key_prioritized, delayed = key_delayed,
   dead = key_dead, completed = key_completed, attempts = key_attempts, stalls = key_stalls, failures = key_failures,
-  results = key_results, progress = key_progress, logs = key_logs, priorities = key_priorities, cancels = key_cancels,
+  results = key_results, progress = key_progress, logs = key_logs, priorities = key_priorities, toCancel = key_toCancel,
 })[arg_kind] or string.match(arg_kind, '^jobs%u$') and KEYS[at_letter + string.byte(arg_kind, -1)] or KEYS[more_first]
 if arg_type == 'list' then
   local first = tonumber(arg_cursor)

@@ -103,4 +103,4 @@ for i = more_first, more_last, 2 do
 end
 return { 'facts', now, holders, kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
   ranked(key_delayed), ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls),
-  hashed(key_failures), hashed(key_results), hashed(key_progress), logged(), hashed(key_priorities), hashed(key_cancels), unreadable }
+  hashed(key_failures), hashed(key_results), hashed(key_progress), logged(), hashed(key_priorities), hashed(key_toCancel), unreadable }

@@ -6,7 +6,7 @@ type Raw = ['alive', number, number, string[], string] | ['unknown-worker'];
 export const beat = defineScript({
   name: 'beat',
   memory: 'allow',
-  keys: ['workers', 'worker', 'active', 'cancels'],
+  keys: ['workers', 'worker', 'active', 'toCancel'],
   /** heard: of the pause that the worker knows of. */
   args: { worker: 'text', leaseMs: 'int', recordMs: 'int', heard: 'text' },
   reply: (raw: Raw): BeatAnswer => {

@@ -4,7 +4,7 @@ import type { DeclareAnswer, PutOutcome } from '../../contract/declaration-verbs
 export const declare = defineScript({
   name: 'declare',
   memory: 'refuse',
-  keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled', 'doorbell'],
+  keys: ['declarers', 'declaredSets', 'upcoming', 'schedules', 'firings', 'scheduleOrder', 'doorbell'],
   /** `ids`: all of the set, a line each. */
   args: { declaration: 'text', owner: 'text', ids: 'text', ttlMs: 'int' },
   /** Of each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */

@@ -6,7 +6,7 @@ import { defineScript } from '../script.js';
 export const dueSchedules = defineScript({
   name: 'due-schedules',
   memory: 'read',
-  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
+  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder'],
   args: { offset: 'int', limit: 'int' },
   reply: ([now, next, views]: [number, number, RawSchedule[]]): DueAnswer => ({
     now,

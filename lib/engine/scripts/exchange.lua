@@ -21,12 +21,12 @@ local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }
 local scheduled
 -- Of a queue that keeps up nothing of all this is there, and one command tells.
-local there = redis.call('EXISTS', key_wait, key_delayed, key_schedules, key_doorbell, key_suspects, key_prioritized,
+local there = redis.call('EXISTS', key_wait, key_delayed, key_upcoming, key_doorbell, key_suspects, key_prioritized,
   key_completed, key_results, key_dead)
 if there > 0 then
   places.waiting = redis.call('LLEN', key_wait)
   places.delayed = redis.call('ZCARD', key_delayed)
-  scheduled = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')[2]
+  scheduled = redis.call('ZRANGE', key_upcoming, 0, 0, 'WITHSCORES')[2]
   local seen = (places.waiting > 0 and 1 or 0) + (places.delayed > 0 and 1 or 0) + (scheduled and 1 or 0)
     + (redis.call('ZCARD', key_doorbell) > 0 and 1 or 0)
   -- What is rarely there is looked at only where the number tells of more.

@@ -46,7 +46,7 @@ export const exchange = defineScript({
     'dead',
     'completed',
     'results',
-    'schedules',
+    'upcoming',
     'cancelled',
     'events',
     'doorbell',

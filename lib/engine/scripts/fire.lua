@@ -5,7 +5,7 @@ check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
-check_types(key_schedules, key_doorbell, key_results, key_firings)
+check_types(key_upcoming, key_doorbell, key_results, key_firings)
 
 local added, delayed, removed = {}, {}, {}
 local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}
@@ -71,7 +71,7 @@ local answer = {}
 local job_at = jobs_first
 for i = schedules_first, schedules_last, 7 do
   local id, count = ARGV[i], tonumber(ARGV[i + 6])
-  local score = redis.call('ZSCORE', key_schedules, id)
+  local score = redis.call('ZSCORE', key_upcoming, id)
   if read_state(id).revision == tonumber(ARGV[i + 1]) and score and tonumber(score) == tonumber(ARGV[i + 2]) then
     answer[#answer + 1] = fire(id, job_at, count, tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5])
   else
@@ -89,4 +89,4 @@ say_jobs('removed', removed, removed_names, 'reason', 'replaced')
 say_jobs('added', added, added_names)
 say_jobs('delayed', delayed, delayed_names, 'delay', table.concat(delays, '\n'))
 write_events(events, now)
-return { redis.call('ZCOUNT', key_schedules, '-inf', now), next_schedule(now), answer }
+return { redis.call('ZCOUNT', key_upcoming, '-inf', now), next_schedule(now), answer }

@@ -17,7 +17,7 @@ export const fire = defineScript({
     'dead',
     'completed',
     'results',
-    'schedules',
+    'upcoming',
     'firings',
     'events',
     'doorbell',

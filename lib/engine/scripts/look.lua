@@ -18,7 +18,7 @@ local function tell(i, number)
   local waiting = redis.call('EXISTS', KEYS[i + at_wait], KEYS[i + at_suspects], KEYS[i + at_prioritized])
   local delayed = first_two(KEYS[i + at_delayed])
   local workers = first_two(KEYS[i + at_workers])
-  local schedules = first_two(KEYS[i + at_schedules])
+  local schedules = first_two(KEYS[i + at_upcoming])
   local work = not delayed or not workers or not schedules
     or waiting > 0 and redis.pcall('HEXISTS', KEYS[i + at_meta], 'paused') ~= 1
   local due = in_ms(delayed and delayed[2])
@@ -36,7 +36,7 @@ for i = queue_first, queue_last, queue_step do
   if number < arg_known then
     tell(i, number)
   else
-    for _, at in ipairs({ at_wait, at_suspects, at_prioritized, at_delayed, at_workers, at_schedules }) do
+    for _, at in ipairs({ at_wait, at_suspects, at_prioritized, at_delayed, at_workers, at_upcoming }) do
       others[#others + 1] = KEYS[i + at]
     end
   end

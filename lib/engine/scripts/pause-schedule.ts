@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const pauseSchedule = defineScript({
   name: 'pause-schedule',
   memory: 'allow',
-  keys: ['schedules', 'schedule', 'firings'],
+  keys: ['upcoming', 'schedules', 'firings'],
   args: { id: 'text' },
   reply: (raw: 'paused' | 'unchanged' | 'not-found') => raw,
 });

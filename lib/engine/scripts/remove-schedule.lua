@@ -1,3 +1,3 @@
 --@needs types, drop-schedule
-check_types(key_schedules, key_scheduled, key_schedule, key_firings)
+check_types(key_upcoming, key_scheduleOrder, key_schedules, key_firings)
 return drop_schedule(arg_id)

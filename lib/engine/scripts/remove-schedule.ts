@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const removeSchedule = defineScript({
   name: 'remove-schedule',
   memory: 'allow',
-  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
+  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder'],
   args: { id: 'text' },
   reply: (raw: number) => raw === 1,
 });

@@ -6,7 +6,7 @@ type Raw = ['unknown'] | ['renewed', string[], number, number];
 export const renew = defineScript({
   name: 'renew',
   memory: 'allow',
-  keys: ['declarations', 'declared', 'schedules', 'schedule', 'firings', 'scheduled'],
+  keys: ['declarers', 'declaredSets', 'upcoming', 'schedules', 'firings', 'scheduleOrder'],
   args: { declaration: 'text', owner: 'text', ttlMs: 'int' },
   reply: (raw: Raw): RenewAnswer =>
     raw[0] === 'unknown'

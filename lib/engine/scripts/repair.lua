@@ -4,7 +4,7 @@
 check_bodies()
 local now = clock()
 local day = read_day()
-check_types(key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_cancels)
+check_types(key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_toCancel)
 check_types(key_prioritized, key_delayed, key_dead, key_completed, key_doorbell, key_meta)
 local names = named_workers()
 if not names then return 'again' end
@@ -66,7 +66,7 @@ end
 local function sweep(place, id)
   local gone = 0
   if place ~= 'delayed' then gone = redis.call('HDEL', key_priorities, id) end
-  if place ~= 'active' then gone = gone + redis.call('HDEL', key_cancels, id) end
+  if place ~= 'active' then gone = gone + redis.call('HDEL', key_toCancel, id) end
   if place ~= 'completed' then gone = gone + redis.call('HDEL', key_results, id) end
   if place == nil or place == 'completed' then
     for _, key in ipairs({ key_attempts, key_stalls }) do gone = gone + redis.call('HDEL', key, id) end

@@ -5,12 +5,12 @@ import type { RepairAct } from '../../job/audit-report.js';
 /** What holds no place of a job, so nothing to mend. */
 const OF_NO_JOB: readonly QueueKeyName[] = [
   'cancelled',
+  'upcoming',
   'schedules',
-  'schedule',
   'firings',
-  'scheduled',
-  'declarations',
-  'declared',
+  'scheduleOrder',
+  'declarers',
+  'declaredSets',
   'large',
 ];
 

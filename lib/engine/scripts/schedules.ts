@@ -4,7 +4,7 @@ import { defineScript } from '../script.js';
 export const schedules = defineScript({
   name: 'schedules',
   memory: 'read',
-  keys: ['schedules', 'schedule', 'firings', 'scheduled'],
+  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder'],
   /** Either an id, or '' and a page. */
   args: { id: 'text', offset: 'int', limit: 'int' },
   reply: ([now, total, views]: [number, number, RawSchedule[]]) => ({

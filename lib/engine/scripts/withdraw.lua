@@ -1,3 +1,3 @@
 -- The set stays written: whoever declares next finds it without a process, and prunes what it does not want itself.
-redis.call('ZREM', key_declarations, arg_declaration)
+redis.call('ZREM', key_declarers, arg_declaration)
 return 'withdrawn'

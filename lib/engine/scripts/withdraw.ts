@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const withdraw = defineScript({
   name: 'withdraw',
   memory: 'allow',
-  keys: ['declarations'],
+  keys: ['declarers'],
   args: { declaration: 'text' },
   reply: () => undefined,
 });

@@ -4,11 +4,11 @@
 local function set_next(id, state, at)
   if at < 0 then
     state.mode = 'ended'
-    redis.call('ZREM', key_schedules, id)
+    redis.call('ZREM', key_upcoming, id)
     return
   end
-  local first = redis.call('ZRANGE', key_schedules, 0, 0, 'WITHSCORES')
+  local first = redis.call('ZRANGE', key_upcoming, 0, 0, 'WITHSCORES')
   state.mode = ''
-  redis.call('ZADD', key_schedules, at, id)
+  redis.call('ZADD', key_upcoming, at, id)
   if not first[2] or at < tonumber(first[2]) then ring_due() end
 end

@@ -8,10 +8,10 @@ local function is_of_owner(set) return string.sub(set, 1, #arg_owner + 1) == arg
 -- another one in its place. Answers the removed, how many sets have gone, and how many with schedules are left.
 local function prune()
   local living = {}
-  for _, declaration in ipairs(redis.call('ZRANGE', key_declarations, 0, -1)) do
+  for _, declaration in ipairs(redis.call('ZRANGE', key_declarers, 0, -1)) do
     living[set_of(declaration)] = true
   end
-  local sets = redis.call('HGETALL', key_declared)
+  local sets = redis.call('HGETALL', key_declaredSets)
   local wanted, dead, left = {}, {}, 0
   for i = 1, #sets, 2 do
     local set, ids = sets[i], sets[i + 1]
@@ -27,13 +27,13 @@ local function prune()
     -- So that no call takes long; the rest comes with the next one.
     if #removed >= 500 then return removed, gone - 1, left end
     for id in string.gmatch(sets[i + 1], '[^\n]+') do
-      local record = not wanted[id] and redis.call('HGET', key_schedule, id)
+      local record = not wanted[id] and redis.call('HGET', key_schedules, id)
       if record and string.sub(record, 1, #begins) == begins then
         drop_schedule(id)
         removed[#removed + 1] = id
       end
     end
-    redis.call('HDEL', key_declared, sets[i])
+    redis.call('HDEL', key_declaredSets, sets[i])
   end
   return removed, #dead, left
 end

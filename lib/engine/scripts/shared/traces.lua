@@ -6,13 +6,13 @@
 -- it is read before anything is written. One command mostly tells.
 local function read_traces()
   local traces = { has_cancels = false }
-  if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels) == 0 then
+  if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_toCancel) == 0 then
     return traces
   end
-  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_cancels }) do
+  for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_toCancel }) do
     if redis.call('HLEN', key) > 0 then traces[#traces + 1] = key end
   end
-  traces.has_cancels = traces[#traces] == key_cancels
+  traces.has_cancels = traces[#traces] == key_toCancel
   return traces
 end
 
@@ -30,7 +30,7 @@ local function forget_runs(ids, traces)
   if #traces == 0 then return end
   redis.call('HDEL', key_attempts, unpack(ids))
   redis.call('HDEL', key_stalls, unpack(ids))
-  if traces.has_cancels then redis.call('HDEL', key_cancels, unpack(ids)) end
+  if traces.has_cancels then redis.call('HDEL', key_toCancel, unpack(ids)) end
 end
 
 local function note_failure(id, record, now)
@@ -55,13 +55,13 @@ end
 -- A job that runs is cancelled: its worker hears of it, and whatever it says but that it completed, the job ends. The first
 -- reason stays.
 local function mark_cancelled(id, reason)
-  redis.call('HSETNX', key_cancels, id, reason)
+  redis.call('HSETNX', key_toCancel, id, reason)
 end
 
 -- Of jobs that leave their worker without having completed, those that were cancelled meanwhile: they go no further.
 -- `cancelled` has their ids and reasons.
 local function is_cancelled(id, traces, cancelled)
-  local reason = traces.has_cancels and redis.call('HGET', key_cancels, id)
+  local reason = traces.has_cancels and redis.call('HGET', key_toCancel, id)
   if not reason then return false end
   cancelled.ids[#cancelled.ids + 1] = id
   cancelled.reasons[#cancelled.reasons + 1] = reason
