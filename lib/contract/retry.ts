@@ -24,10 +24,10 @@ export const BLOCK_MARGIN_MS = 2000;
  * How long a stop waits for words to the store once its own time is over. A store that answers needs no more; what one that does not
  * answer was not told, leases tell.
  */
-export const LAST_WORDS_MS = 200;
+export const LAST_WORDS_MS = 100;
 
-/** How long the end of a connection waits for what tidies up behind it and goes by itself in any case. */
-export const CLEANUP_MS = 100;
+/** How long the end of all connections waits for what tidies up behind them and goes by itself in any case. */
+export const CLEANUP_MS = 50;
 
 /** Whether the same call may succeed when it is made again a little later. */
 export function isPassing(error: unknown): boolean {

@@ -24,6 +24,8 @@ export class EventStreams {
   /** A stream that only this process writes to: an entry in it ends a read. */
   private readonly own: string;
   private interrupts = 0;
+  /** The own stream is deleted, or was given up; nobody waits for it before the end of all connections. */
+  private tidied: Promise<void> = Promise.resolve();
 
   constructor(
     prefix: string,
@@ -46,13 +48,18 @@ export class EventStreams {
     await this.store.command('openEvents', 'ping', []);
   }
 
+  /** For good. */
+  async end(): Promise<void> {
+    await Promise.all([this.close(), this.tidied]);
+  }
+
   async close(): Promise<void> {
     const { links } = this;
     this.links = null;
     this.each = null;
     const { commands } = this.store;
     if (links && this.interrupts > 0 && commands.isUp)
-      await within(CLEANUP_MS, commands.send('close', 'unlink', [this.own], this.store.callMs));
+      this.tidied = within(CLEANUP_MS, commands.send('close', 'unlink', [this.own], this.store.callMs));
     await links?.close();
   }
 

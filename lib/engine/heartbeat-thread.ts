@@ -5,15 +5,13 @@ import { ProcessRenewal } from './process-renewal.js';
 import { inFull } from './wire/fixed-args.js';
 import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/beat.js';
-import { isForgotten, within } from '../contract/retry.js';
+import { isForgotten, LAST_WORDS_MS, within } from '../contract/retry.js';
 
 /*
  * The thread that beats. It has its own event loop and its own connection, so it goes on while a handler blocks the other
  * one; but only for `maxBlockMs`, so that a loop that never ends is recovered all the same.
  */
 const MIN_CALL_MS = 100;
-/** How long a renewal that is on its way is waited for at the end: one that comes late would undo the farewell. */
-const FAREWELL_MS = 500;
 const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
@@ -107,7 +105,8 @@ async function run(script: Pick<AnyScript, 'name' | 'text'>, args: Value[]): Pro
 
 async function close(): Promise<void> {
   clearInterval(timer);
-  if (link.isUp) await within(FAREWELL_MS, renewal.end());
+  // A renewal that is on its way and comes late would undo the farewell.
+  if (link.isUp) await within(LAST_WORDS_MS, renewal.end());
   await connections.close();
   port.close();
 }

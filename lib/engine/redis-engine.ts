@@ -113,7 +113,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.bells.close(), this.streams.close(), this.replicators.close()]);
+    await Promise.all([this.bells.close(), this.streams.end(), this.replicators.close()]);
     await this.store.close();
     await this.connections.close();
   }

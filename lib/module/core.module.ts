@@ -207,7 +207,7 @@ export class QueueCoreModule
   /** The runs end, then listeners hear of their ends: both while what they use is still there. Never rejects. */
   private async drain(): Promise<void> {
     await this.core.runtime.shutDown();
-    await this.listeners.finish();
+    await this.listeners.finish(this.core.runtime.stopsBy);
   }
 
   /** Nest calls no hooks in modules that are loaded lazily, so behind each load their processors are looked for here. */

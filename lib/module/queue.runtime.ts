@@ -59,6 +59,9 @@ export class QueueRuntime {
   private stopping: Promise<void> | null = null;
   private closing: Promise<void> | null = null;
   private shuttingDown = false;
+  /** False once a stop was asked for, which a start that is under way must not outlive. */
+  private isWanted = false;
+  private endOfStop = 0;
   /** Whether Redis was there at the start. */
   private isThere = true;
   private takeWarningBack: (() => void) | null = null;
@@ -205,6 +208,14 @@ export class QueueRuntime {
     return this.stop();
   }
 
+  /**
+   * @internal When the last stop is over at the latest (by `performance.now()`), whatever the store does: leases and expiry times
+   * replace what the store was not told.
+   */
+  get stopsBy(): number {
+    return this.endOfStop;
+  }
+
   /** @internal Closes the connections. Never rejects. */
   close(): Promise<void> {
     this.closing ??= this.shutDown()
@@ -217,6 +228,7 @@ export class QueueRuntime {
     if (this.stopping) await this.stopping;
     this.refuseWhenShuttingDown();
     if (this.current === 'running') return;
+    this.isWanted = true;
     const { plans } = this;
     if (plans === null) {
       throw new BootstrapError([
@@ -225,12 +237,14 @@ export class QueueRuntime {
     }
     await this.open();
     this.refuseWhenShuttingDown();
+    if (!this.isWanted) return;
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.workforce = this.hire();
     const declaring = this.workforce.declare(this.schedules);
     // Where Redis is away they are registered when it comes.
     if (this.isThere) await declaring;
+    if (!this.isWanted) return;
     this.startPools(plans);
     this.sayWhatRuns(plans);
   }
@@ -244,7 +258,10 @@ export class QueueRuntime {
   }
 
   private async bringDown(): Promise<void> {
-    if (this.starting) await this.starting.catch(() => undefined);
+    this.isWanted = false;
+    const { timeoutMs, graceMs } = this.options.shutdown;
+    this.endOfStop = performance.now() + timeoutMs + graceMs + LAST_WORDS_MS;
+    if (this.starting) await this.inTime(this.starting);
     if (this.current === 'running') {
       this.current = 'draining';
       await this.drainAll();
@@ -254,9 +271,6 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<void> {
     const { shutdown } = this.options;
-    // Whatever the store does, a stop takes no longer: leases and expiry times replace what the store was not told.
-    const end = performance.now() + shutdown.timeoutMs + shutdown.graceMs + LAST_WORDS_MS;
-    const inTime = (act: Promise<unknown>) => within(end - performance.now(), act);
     this.say();
     const drains = (this.plans ?? []).map(async ({ queues }) => {
       const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
@@ -268,12 +282,17 @@ export class QueueRuntime {
       }
     });
     const { workforce } = this;
-    const withdrawn = workforce && inTime(workforce.withdraw());
+    const withdrawn = workforce && this.inTime(workforce.withdraw());
     await Promise.all([...drains, withdrawn]);
     this.pools.clear();
     if (workforce)
-      await inTime(workforce.stop().catch((error: unknown) => this.complain('stopping the workers', error)));
+      await this.inTime(workforce.stop().catch((error: unknown) => this.complain('stopping the workers', error)));
     this.workforce = null;
+  }
+
+  /** Never rejects. */
+  private inTime(act: Promise<unknown>): Promise<void> {
+    return within(Math.max(0, this.endOfStop - performance.now()), act);
   }
 
   private async openOnce(): Promise<void> {

@@ -6,7 +6,7 @@ import type { QueueEvents } from '../../events/queue-events.js';
 import { Listener } from './listener.js';
 import type { ListenerPlan } from './listener-plan.js';
 
-/** How long the end of the application waits for listeners that still have something to do. */
+/** How long the end of the application waits for calls of listeners that have not ended. */
 const FINISH_MS = 2_000;
 
 /**
@@ -46,9 +46,12 @@ export class Listeners {
     if (this.routes.size > 0) await this.readyOrAway();
   }
 
-  /** Hears what has happened by now, and nothing after it; waits a moment for what the listeners make of it. Never rejects. */
-  finish(): Promise<void> {
-    this.finishing ??= this.finishOnce();
+  /**
+   * Hears what has happened by now, if the store tells it before `end` (by `performance.now()`), and nothing after it; waits a moment
+   * for what the listeners make of it. Never rejects.
+   */
+  finish(end: number): Promise<void> {
+    this.finishing ??= this.finishOnce(end);
     return this.finishing;
   }
 
@@ -82,10 +85,11 @@ export class Listeners {
     watching?.unsubscribe();
   }
 
-  private async finishOnce(): Promise<void> {
+  private async finishOnce(end: number): Promise<void> {
     if (!this.subscription) return;
     const queues = [...this.routes.keys()];
-    await within(FINISH_MS, Promise.all(queues.map((queue) => this.events.caughtUp(queue))));
+    const caughtUp = Promise.all(queues.map((queue) => this.events.caughtUp(queue)));
+    await within(Math.max(0, end - performance.now()), caughtUp);
     this.subscription.unsubscribe();
     await within(FINISH_MS, this.idle());
     for (const listener of this.all) listener.stop();
