@@ -112,6 +112,20 @@ describe('a quarter of a minute of everything that can break', () => {
   });
 });
 
+describe('a Redis that forgets', () => {
+  it(
+    'loses nothing but what it acknowledged since the last write it kept, and nothing is in two places',
+    async () => {
+      const run = await chaos('aof-cut', ...'--jobs 0 --seconds 12 --lease 1000 --aof-cuts 3'.split(' '));
+      expect(run.mixed.findings).toEqual([]);
+      expect(run.mixed.excused).toBeGreaterThan(0);
+      expect(run.mixed.excused).toBeLessThan(run.mixed.ids / 2);
+      expect(run.violations).toEqual([]);
+    },
+    RUN_MS,
+  );
+});
+
 describe('an engine that breaks its promise', () => {
   // Pauses and kills that meet running jobs; a short lease makes them matter soon.
   const short = '--jobs 6000 --seconds 8 --lease 1000 --worker-stops 4 --worker-kills 3'.split(' ');

@@ -19,8 +19,8 @@ type Deed = (act: Act, world: World) => Promise<Done>;
 interface Done {
   readonly said: string;
   readonly met: string;
-  /** The store may not know any more of what it acknowledged since then, on the clock of the machine. */
-  readonly forgetsFrom?: number;
+  /** The store may not know any more of what it acknowledged between these times, on the clock of the machine. */
+  readonly forgets?: { readonly from: number; readonly to: number };
 }
 
 /** How long a process that was told to kill itself at a certain moment may wait for that moment. */
@@ -76,14 +76,16 @@ export class Nemesis {
     const from = this.ledger.now();
     const start = this.recorder.now();
     try {
-      const { said, met, forgetsFrom } = await DEEDS[act.kind](act, this.world);
+      const { said, met, forgets } = await DEEDS[act.kind](act, this.world);
       this.done[act.kind] += 1;
       this.news.push(said);
       this.ledger.write(`K ${act.kind} ${from} ${this.ledger.now()} ${met}\n`);
       const args = {
         kind: act.kind,
         met,
-        ...(forgetsFrom !== undefined && { forgetsFrom: this.recorder.now(forgetsFrom) }),
+        ...(forgets && {
+          forgets: { from: this.recorder.now(forgets.from), to: this.recorder.now(forgets.to) },
+        }),
       };
       this.recorder.write({ verb: 'fault', args, start });
     } catch (error) {
@@ -202,8 +204,8 @@ const DEEDS: Record<FaultKind, Deed> = {
     return { said: 'SCRIPT FLUSH', met: 'redis' };
   },
   'aof-cut': async ({ ms, count }, { store }) => {
-    const forgetsFrom = await store.cutShort(ms, count);
-    return { said: `SIGKILL redis, ${count} B of its file lost`, met: 'redis', forgetsFrom };
+    const forgets = await store.cutShort(ms, count);
+    return { said: `SIGKILL redis, ${count} B of its file lost`, met: 'redis', forgets };
   },
   'full-memory': async ({ ms }, { store }) => {
     await store.control.config('SET', 'maxmemory', await store.info('memory', 'used_memory'));

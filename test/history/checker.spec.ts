@@ -318,7 +318,7 @@ describe('a planted violation', () => {
   it('is not held against a store that may have forgotten it, and is counted', () => {
     const fault = call('fault', null, {
       id: '',
-      args: { kind: 'aof-cut', forgetsFrom: 0 },
+      args: { kind: 'aof-cut', forgets: { from: 0, to: 35 } },
       start: 30,
       end: 40,
     });
@@ -329,7 +329,7 @@ describe('a planted violation', () => {
     });
     const later = call('fault', null, {
       id: '',
-      args: { kind: 'aof-cut', forgetsFrom: 30 },
+      args: { kind: 'aof-cut', forgets: { from: 30, to: 35 } },
       start: 30,
       end: 40,
     });

@@ -82,8 +82,8 @@ export interface BatchArgs {
 
 export interface FaultArgs {
   readonly kind: string;
-  /** Of a fault after which the store does not know any more what it acknowledged: since when, on the clock of the history. */
-  readonly forgetsFrom?: number;
+  /** Between these times, on the clock of the history, the store acknowledged what it does not know any more. */
+  readonly forgets?: { readonly from: number; readonly to: number };
 }
 
 export interface ScheduleArgs {

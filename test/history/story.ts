@@ -17,7 +17,7 @@ export class Story {
   readonly runs = new Map<string, Call[]>();
   private readonly batches: Call[] = [];
   private readonly schedules = new Map<string, Call>();
-  /** When the store was told what it does not know any more. */
+  /** When the store acknowledged what it does not know any more. */
   private readonly forgotten: { readonly from: number; readonly to: number }[] = [];
   /** Runs of jobs that a schedule made. */
   private readonly occurrences: Call[] = [];
@@ -25,10 +25,9 @@ export class Story {
 
   constructor(history: readonly Call[]) {
     for (const call of history) {
-      const { forgetsFrom } = call.args as Partial<FaultArgs>;
+      const { forgets } = call.args as Partial<FaultArgs>;
       if (call.verb === 'schedule') this.schedules.set(String(call.args['tag']), call);
-      if (call.verb === 'fault' && forgetsFrom !== undefined)
-        this.forgotten.push({ from: forgetsFrom, to: call.end ?? Infinity });
+      if (call.verb === 'fault' && forgets) this.forgotten.push(forgets);
     }
     const isScheduled = ({ verb, args }: Call) => verb === 'run' && this.schedules.has(String(args['tag']));
     const calls = new Map<string, Call[]>();
@@ -145,8 +144,10 @@ export class Story {
 
   /** Whether one of these calls met a store that may have forgotten it: then nothing is promised. */
   mayBeForgotten(calls: readonly Call[]): boolean {
+    // Nobody was told of a clean without an answer, and it stands at every id of its queue.
+    const told = calls.filter(({ verb, outcome }) => verb !== 'clean' || outcome === 'ok');
     return this.forgotten.some(({ from, to }) =>
-      calls.some(({ start, end }) => start <= to && (end ?? Infinity) >= from),
+      told.some(({ start, end }) => start <= to && (end ?? Infinity) >= from),
     );
   }
 

@@ -12,8 +12,8 @@ const WRAPPER = fileURLToPath(new URL('../../../test/chaos/redis/server.sh', imp
 
 /** A key of no queue, written to at the moment of a kill: what becomes of it is Redis' doing alone. */
 const CANARY = 'chaos:canary';
-/** How long before a cut of the file such writes begin, so that the last that is kept is one of them. */
-const CANARY_MS = 1_000;
+/** What one such write takes at least in the append-only file. */
+const CANARY_BYTES = 30;
 /** A large append-only file takes a while to load. */
 const ANSWER_MS = 120_000;
 
@@ -62,25 +62,51 @@ export class Store {
 
   /**
    * SIGKILL, and the end of the append-only file is gone, as where the machine loses power before the disk has it. Answers
-   * since when, on the monotonic clock of the machine, acknowledged writes may be lost: all that were answered before then are there.
+   * the times, on the monotonic clock of the machine, between which acknowledged writes may be lost: all others are there.
    */
-  async cutShort(downMs: number, bytes: number): Promise<number> {
+  async cutShort(downMs: number, bytes: number): Promise<{ from: number; to: number }> {
     const begun: number[] = [];
-    const counted = this.countUp((nth) => (begun[nth] = monotonicMs()));
-    await pause(CANARY_MS);
+    let isEnough!: () => void;
+    const enough = new Promise<void>((resolve) => (isEnough = resolve));
+    const counted = this.countUp((nth) => {
+      begun[nth] = monotonicMs();
+      // At least one of these writes must be kept, as it tells what else was.
+      if (nth * CANARY_BYTES > bytes) isEnough();
+    });
+    await Promise.race([enough, counted]);
     await this.server.kill9();
+    const to = monotonicMs();
     await counted;
-    const names = readdirSync(this.server.dir!, { recursive: true, encoding: 'utf8' });
-    const file = join(
-      this.server.dir!,
-      names.find((name) => name.endsWith('.incr.aof'))!,
-    );
+    const file = this.latestAppendOnlyFile();
     truncateSync(file, Math.max(0, statSync(file).size - bytes));
     await pause(downMs);
     await this.server.restart();
     await this.answers();
     const kept = Number(await this.control.getdel(CANARY));
-    return begun[kept] ?? 0;
+    await this.rewriteAppendOnlyFile();
+    const from = begun[kept];
+    if (from === undefined) throw new Error('no write is known to be kept');
+    return { from, to };
+  }
+
+  private latestAppendOnlyFile(): string {
+    const files = readdirSync(this.server.dir!, { recursive: true, encoding: 'utf8' });
+    const numberOf = (name: string) => Number(/(\d+)\.incr\.aof$/.exec(name)?.[1] ?? -1);
+    return join(this.server.dir!, files.toSorted((a, b) => numberOf(a) - numberOf(b)).at(-1)!);
+  }
+
+  /**
+   * As docs/operating/durability.md says: Redis may have left a MULTI without its EXEC at the end of the file. What is written
+   * behind it becomes part of that transaction at the next start, and half of a script takes effect.
+   */
+  private async rewriteAppendOnlyFile(): Promise<void> {
+    await this.control.bgrewriteaof();
+    for (const end = performance.now() + ANSWER_MS; performance.now() < end; await pause(20)) {
+      const isRunning = await this.info('persistence', 'aof_rewrite_in_progress');
+      const isScheduled = await this.info('persistence', 'aof_rewrite_scheduled');
+      if (isRunning === '0' && isScheduled === '0') return;
+    }
+    throw new Error(`Redis did not rewrite its append-only file within ${ANSWER_MS} ms`);
   }
 
   /** Writes until it breaks; answers the last number that was answered. */
