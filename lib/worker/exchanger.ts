@@ -229,7 +229,7 @@ export class Exchanger {
    * The lease is known to be gone: a new name, so that nothing said under the old one is taken for this one. Answers what
    * was settled and not said yet: it must not be said under the new name, which may hold the same jobs by then.
    */
-  renew(): readonly SettledRun[] {
+  private renew(): readonly SettledRun[] {
     const unsaid = this.settled;
     this.settled = [];
     this.resultChars = 0;

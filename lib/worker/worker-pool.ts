@@ -283,8 +283,8 @@ export class WorkerPool implements Pool, ExchangeSide, Sleeper, Holder, RunVoice
   beaten(worker: string, answer: BeatAnswer): void {
     if (worker !== this.worker) return;
     if (answer.kind === 'unknown-worker') {
-      if (this.exchanger.busy || this.exchanger.answers === 0) return;
-      this.leaseLost(this.exchanger.renew());
+      // The beat may be older than the first exchange, and have waited while the event loop was blocked: an exchange knows.
+      if (this.exchanger.answers > 0) this.exchanger.ask();
       return;
     }
     if (answer.cancels.size > 0) this.cancel(answer.cancels);

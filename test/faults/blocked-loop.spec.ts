@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { setImmediate as nextImmediate } from 'node:timers/promises';
+import type { HeartbeatPlan } from '#lib/contract/engine.js';
 import { atEnd } from '../support/cleanup.js';
 import { isBlocked } from '../support/blocked.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -52,5 +53,39 @@ it('keeps the lease of a job that was given to it while its event loop was block
   expect(leases[0]!.endsInMs).toBeGreaterThan(0);
   gate.open();
   await drained(app);
+  expect([...app.runs.values()]).toEqual([1]);
+});
+
+it('keeps its jobs when a beat arrives that Redis answered before the first exchange', async () => {
+  const gate = latch('the end of the job');
+  atEnd(() => gate.open());
+  const root = { connection: redis.url, prefix: redis.prefix, autoStart: false };
+  const aborted: unknown[] = [];
+  const app = await bootWorking(root, async ({ signal }) => {
+    signal.addEventListener('abort', () => aborted.push(signal.reason));
+    await gate.promise;
+  });
+  const { engine } = app;
+  let plan!: HeartbeatPlan;
+  const openHeartbeat = engine.openHeartbeat.bind(engine);
+  engine.openHeartbeat = (given) => openHeartbeat((plan = given));
+  const exchange = engine.exchange.bind(engine);
+  let calls = 0;
+  let worker!: string;
+  engine.exchange = (queue, call) => {
+    calls += 1;
+    worker = call.worker;
+    return exchange(queue, call);
+  };
+  await app.start();
+  await app.queue.add('waits', null);
+  await until(() => app.runs.size === 1, PATIENT);
+  const before = calls;
+  plan.onBeat('work', worker, { kind: 'unknown-worker' });
+  // It asks whether that is so.
+  await until(() => calls > before, PATIENT);
+  gate.open();
+  await drained(app);
+  expect(aborted).toEqual([]);
   expect([...app.runs.values()]).toEqual([1]);
 });

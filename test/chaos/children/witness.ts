@@ -45,7 +45,6 @@ export class Witness {
   watch(engine: QueueEngine): void {
     const exchange = engine.exchange.bind(engine);
     const recover = engine.recover.bind(engine);
-    const openHeartbeat = engine.openHeartbeat.bind(engine);
     engine.exchange = async (queue, call) => {
       if (queue !== QUEUE) return exchange(queue, call);
       if (call.worker !== this.name) this.named(call.worker);
@@ -63,14 +62,6 @@ export class Witness {
       }
       return answer;
     };
-    engine.openHeartbeat = (plan) =>
-      openHeartbeat({
-        ...plan,
-        onBeat: (queue, worker, answer) => {
-          if (answer.kind === 'unknown-worker' && queue === QUEUE) this.lost(worker);
-          plan.onBeat(queue, worker, answer);
-        },
-      });
   }
 
   private settled(call: ExchangeCall, answer: ExchangeAnswer): void {
