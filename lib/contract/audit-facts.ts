@@ -42,6 +42,11 @@ export interface HolderFacts {
   readonly held: number;
 }
 
+/** An id that no client can name (not UTF-8, empty, or with a line break) is a line break and its bytes in hex. */
+export function shownId(id: string): string {
+  return id.startsWith('\n') ? `"0x${id.slice(1)}"` : JSON.stringify(id);
+}
+
 /** Where the ids of a queue were seen, and what is wrong with that. One number per id: there may be millions. */
 export class AuditFacts {
   private readonly marks = new Map<string, number>();
@@ -58,7 +63,7 @@ export class AuditFacts {
     }
   }
 
-  /** A number of the job in this key cannot be read. */
+  /** A number of the job in this key cannot be read; `jobs`: its body is in the hash of other ids. */
   seeUnreadable(key: AuditedKey, id: string): void {
     this.unreadable.set(id, [...(this.unreadable.get(id) ?? []), key]);
   }
@@ -104,7 +109,7 @@ export class AuditFacts {
     for (const [id, marks] of this.marks) {
       const places: string[] = PLACES.filter((place) => marks & BIT[place]);
       for (const worker of this.holdersOf.get(id) ?? []) places.push(`active:${worker}`);
-      const job = `job ${JSON.stringify(id)}`;
+      const job = `job ${shownId(id)}`;
       const about = (kind: Violation['kind'], where: readonly string[], text: string): Violation => ({
         kind,
         id,
@@ -113,6 +118,11 @@ export class AuditFacts {
         text: `${job} ${text}`,
       });
       const hasBody = (marks & BIT.jobs) !== 0;
+      if (id.startsWith('\n')) {
+        const beside = AUDITED.filter((key) => marks & BIT[key] && !places.includes(key));
+        yield about('unreadable', [...places, ...beside], 'has an id that cannot be read');
+        continue;
+      }
       if (!hasBody && places.length > 0)
         yield about('no-body', places, `is in ${and(places)} without a body`);
       if (hasBody && places.length === 0) yield about('no-place', ['jobs'], 'has a body and is in no place');
@@ -126,7 +136,10 @@ export class AuditFacts {
       if (strays.length > 0)
         yield about('stray', strays, `has entries in ${and(strays)} that do not belong to it`);
       const unreadable = this.unreadable.get(id);
-      if (unreadable) yield about('unreadable', unreadable, `has no readable number in ${and(unreadable)}`);
+      if (unreadable?.[0] === 'jobs')
+        yield about('unreadable', unreadable, 'has a body where nobody looks for it');
+      else if (unreadable)
+        yield about('unreadable', unreadable, `has no readable number in ${and(unreadable)}`);
     }
   }
 

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { escaped, escapedStack } from '../errors/show.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
 
 /**
  * The only way to the log of the application: messages often hold text from outside, such as ids and messages of other errors,
@@ -7,6 +8,7 @@ import { escaped, escapedStack } from '../errors/show.js';
  */
 export class Log {
   private readonly logger: Logger;
+  private readonly failed = new Set<string>();
 
   constructor(context: string) {
     this.logger = new Logger(context);
@@ -27,5 +29,20 @@ export class Log {
   error(text: string, stack?: string): void {
     if (stack === undefined) this.logger.error(escaped(text));
     else this.logger.error(escaped(text), escapedStack(stack));
+  }
+
+  /**
+   * Calls what a timer is set for. An exception there would end the process; here the log tells it, once, and the caller goes on.
+   * Answers whether there was none.
+   */
+  guard(what: string, act: () => void): boolean {
+    try {
+      act();
+      return true;
+    } catch (error) {
+      if (!this.failed.has(what)) this.error(`${what}: ${messageOf(error)}`, stackOf(error));
+      this.failed.add(what);
+      return false;
+    }
   }
 }

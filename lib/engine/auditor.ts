@@ -1,6 +1,7 @@
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
-import { AUDITED, AuditFacts, type AuditedKey } from '../contract/audit-facts.js';
+import { AUDITED, AuditFacts, shownId, type AuditedKey } from '../contract/audit-facts.js';
 import type { EngineSettings } from './wire/clients.js';
+import { CORRUPT, UNREADABLE } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer } from '../contract/engine.js';
 import { LETTERED_JOBS, type LetteredJobs, type QueueKeys } from './keys.js';
 import { count } from './codec/replies.js';
@@ -20,8 +21,6 @@ const PASSED = 1_000_000;
 const KEEP_MS = 86_400_000;
 
 export interface AuditorSettings extends Pick<EngineSettings, 'leaseMs' | 'limitsOf'> {
-  /** What is written to a job that has no body any more. */
-  readonly corrupt: string;
   /** Takes the jobs of a worker whose lease is over. */
   readonly recover: (queue: string, worker: string) => Promise<RecoverAnswer>;
 }
@@ -112,7 +111,7 @@ export class Auditor {
   }
 
   private async mend(queue: string, ids: readonly string[]): Promise<Repair[]> {
-    const { leaseMs, corrupt } = this.settings;
+    const { leaseMs } = this.settings;
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { acts, orphans } = await this.withHolders(queue, (workers, keys, more) =>
       this.store.run(
@@ -126,7 +125,8 @@ export class Auditor {
           maxEvents,
           deadMax,
           deadAge: deadAgeMs,
-          corrupt,
+          corrupt: CORRUPT,
+          unreadable: UNREADABLE,
         },
         { ids },
         more,
@@ -149,7 +149,7 @@ export class Auditor {
       did: 'recovered',
       id,
       worker,
-      text: `job ${JSON.stringify(id)} was taken back from worker ${JSON.stringify(worker)}, which is not known; a stall is counted`,
+      text: `job ${shownId(id)} was taken back from worker ${JSON.stringify(worker)}, which is not known; a stall is counted`,
     }));
   }
 
@@ -226,11 +226,11 @@ function subjects(violations: readonly Violation[]): { ids: string[]; others: Vi
 }
 
 function describe(did: Repair['did'], name: string, place: string): Repair {
-  const quoted = JSON.stringify(name);
+  const quoted = shownId(name);
   if (did === 'leased')
     return { did, id: null, worker: name, text: `worker ${quoted} has a lease of one length again` };
   const sentences: Partial<Record<Repair['did'], string>> = {
-    buried: 'had no body, and is dead as corrupt',
+    buried: 'could not run, and is dead as corrupt',
     emptied: `stays ${place}, but its body is lost`,
     'lined-up': 'was in no place, and is back in line',
     'kept-ended': `was in no place, and is kept as ${place}`,

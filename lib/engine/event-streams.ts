@@ -24,6 +24,11 @@ export class EventStreams {
   /** A stream that only this process writes to: an entry in it ends a read. */
   private readonly own: string;
   private interrupts = 0;
+  /**
+   * Of each queue the last entry whose id is not `<number>-0`, and the number it was read as: somebody wrote it by hand. Behind the
+   * number it would be read again and again.
+   */
+  private readonly oddIds = new Map<string, { readonly number: number; readonly id: string }>();
   /** The own stream is deleted, or was given up; nobody waits for it before the end of all connections. */
   private tidied: Promise<void> = Promise.resolve();
 
@@ -93,7 +98,11 @@ export class EventStreams {
     const own = this.each ? [] : [this.own];
     const args: Value[] = ['COUNT', this.entries, 'BLOCK', Math.max(1, blockMs), 'STREAMS', ...keys, ...own];
     // Entry ids are `<number of the last event>-0`: everything after `n` lies above `n-0`.
-    for (const queue of queues) args.push(`${after.get(queue)!}-0`);
+    for (const queue of queues) {
+      const number = after.get(queue)!;
+      const odd = this.oddIds.get(queue);
+      args.push(odd?.number === number ? odd.id : `${number}-0`);
+    }
     if (own.length > 0) args.push(`${this.interrupts}-0`);
     const link = links.of(queues[0]!);
     let reply: [string, [string, string[]][]][] | null;
@@ -111,7 +120,9 @@ export class EventStreams {
       if (queue === undefined) continue;
       for (const [entryId, fields] of entries) {
         for (const field of fields) chars += field.length;
-        batches.push(readEntry(queue, entryId, fields));
+        const batch = readEntry(queue, entryId, fields);
+        batches.push(batch);
+        if (entryId !== `${batch.last}-0`) this.oddIds.set(queue, { number: batch.last, id: entryId });
       }
     }
     if (batches.length > 0) {

@@ -5,7 +5,6 @@ import type { JobCounts } from '../job/job-state.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
-import { CORRUPT } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
 import { readStats } from '../contract/stats.js';
 import { untilSo } from '../contract/retry.js';
@@ -169,7 +168,6 @@ export class RedisAdmin implements AdminVerbs {
     return new Auditor(this.store, {
       leaseMs,
       limitsOf,
-      corrupt: CORRUPT,
       recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
     });
   }

@@ -12,7 +12,10 @@ export type ViolationKind =
   | 'repeated'
   /** There are leftovers of a job that is gone, or in another state. */
   | 'stray'
-  /** A number that is kept of a job cannot be read; until it is mended it counts as 0. */
+  /**
+   * A number that is kept of a job cannot be read (until it is mended it counts as 0), its body is in the hash of other ids, or its id
+   * is not UTF-8, is empty or has a line break.
+   */
   | 'unreadable'
   /** A worker holds jobs without a lease: they would never be recovered. */
   | 'no-lease'
@@ -25,7 +28,7 @@ export type ViolationKind =
 export interface Violation {
   /** Which. */
   readonly kind: ViolationKind;
-  /** The job; null if it is about a worker. */
+  /** The job; null if it is about a worker. One that cannot be read is a line break and its bytes in hex. */
   readonly id: string | null;
   /** The worker; null if it is about a job. */
   readonly worker: string | null;
@@ -47,7 +50,7 @@ export interface AuditReport {
 
 /** How `repair` fixes a violation. */
 export type RepairAct =
-  /** The job is dead as `corrupt`, because it has no data to run with. */
+  /** The job is dead as `corrupt`, because it has no data to run with, or an id that nobody can name. */
   | 'buried'
   /** The job stays where it ended; its body is lost. */
   | 'emptied'

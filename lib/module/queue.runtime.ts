@@ -286,7 +286,9 @@ export class QueueRuntime {
     await Promise.all([...drains, withdrawn]);
     this.pools.clear();
     if (workforce)
-      await this.inTime(workforce.stop().catch((error: unknown) => this.complain('stopping the workers', error)));
+      await this.inTime(
+        workforce.stop().catch((error: unknown) => this.complain('stopping the workers', error)),
+      );
     this.workforce = null;
   }
 

@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../contract/engine.js';
+import { Log } from '../contract/log.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { RULES } from '../job/rules.js';
 
@@ -53,7 +54,11 @@ export interface DueSide {
 
 /** Sees to it that delayed jobs of one queue get into its line when they are due, whether or not this worker has a slot for them. */
 export class DueJobs {
-  private readonly timer = new DueTimer(() => this.due());
+  private readonly logger = new Log('QueueWorker');
+  private readonly timer = new DueTimer(() => {
+    if (!this.logger.guard(`queue '${this.side.queue}': moving due jobs`, () => this.due()))
+      this.plan(PROMOTE_AGAIN_MS);
+  });
   private stopped = false;
 
   constructor(

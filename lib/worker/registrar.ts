@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../contract/process-verbs.js';
 import { within } from '../contract/retry.js';
@@ -34,6 +35,7 @@ export interface ShownRun extends Pick<RunningJob, 'queue' | 'id' | 'name' | 'at
  * it and renews it, so that a process does not vanish while a handler blocks its event loop.
  */
 export class Registrar {
+  private readonly logger = new Log('QueueWorker');
   private readonly id = randomBytes(9).toString('base64url');
   readonly startedAt = performance.now();
   private readonly groups = new Map<object, ShownPool[]>();
@@ -58,8 +60,9 @@ export class Registrar {
   /** At once, and from now on whenever something has changed. */
   say(state: ProcessState): void {
     this.state = state;
-    this.timer ??= setInterval(() => this.show(), this.leaseMs / 4).unref();
-    this.show();
+    const show = () => void this.logger.guard('telling what this process does', () => this.show());
+    this.timer ??= setInterval(show, this.leaseMs / 4).unref();
+    show();
   }
 
   /** Says nothing new any more. */

@@ -1,3 +1,4 @@
+import { Log } from '../contract/log.js';
 import type { Supply } from '../contract/engine.js';
 import { StrictTurns, type Turn, type Turns } from './turns.js';
 
@@ -26,6 +27,8 @@ export interface SlotUser {
 const TRUST_MS = 5;
 /** Asked again so soon, it is known to be empty still when that time is over, and nobody has to wait for it. */
 const REFRESH_MS = TRUST_MS / 2;
+/** Behind one that failed. */
+const DEAL_AGAIN_MS = 1_000;
 
 /** The place of one queue among those that share the slots. */
 export class Seat implements Turn {
@@ -169,6 +172,7 @@ export class Slots {
    */
   round = 0;
   private readonly seats: Seat[] = [];
+  private readonly logger = new Log('QueueWorker');
   private filling = false;
   private dealing = false;
 
@@ -235,7 +239,9 @@ export class Slots {
     this.dealing = true;
     setImmediate(() => {
       this.dealing = false;
-      this.deal();
+      if (this.logger.guard('dealing slots to queues', () => this.deal())) return;
+      // Whoever was not asked is asked then.
+      setTimeout(() => this.changed(), DEAL_AGAIN_MS).unref();
     });
   }
 

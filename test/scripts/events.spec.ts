@@ -171,6 +171,25 @@ describe('heal by themselves', () => {
     ]);
   });
 
+  it.each(['9007199254740993-0', '18446744073709551615-5', '7-7'])(
+    'where somebody wrote an entry %s: it is read once, and later events are read',
+    async (id) => {
+      await q.add('a');
+      await q.admin.xadd(q.key('events'), id, 'at', '1', 'n', '1', 'added', 'forged');
+      await q.engine.openEvents();
+      const read = (after: number) => q.engine.readEvents(new Map([[QUEUE, after]]), 30);
+      const [forged] = await read(1);
+      expect(forged!.last).toBeGreaterThan(1);
+      const since = performance.now();
+      expect(await read(forged!.last)).toEqual([]);
+      expect(performance.now() - since).toBeGreaterThan(25);
+      await q.add('b');
+      const last = await q.engine.lastEvent(QUEUE);
+      const behind = last < forged!.last ? 0 : forged!.last;
+      expect((await read(behind)).flatMap(({ events }) => events.map((event) => event.id))).toContain('b');
+    },
+  );
+
   it('where something else lies at the key of the stream: jobs go through', async () => {
     await q.admin.set(q.key('events'), 'not ours');
     await q.hold('a', 'b');

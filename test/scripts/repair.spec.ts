@@ -157,6 +157,94 @@ describe('a job in no place', () => {
   });
 });
 
+describe('an id that nobody can name', () => {
+  const IDS: Record<string, Buffer> = {
+    'not UTF-8': Buffer.from([0x61, 0xff]),
+    'a line break': Buffer.from('\n'),
+    empty: Buffer.from(''),
+  };
+  const BODY = job('x').body;
+  const PLACES: Record<string, (id: Buffer) => Promise<unknown>> = {
+    'no place': async () => undefined,
+    wait: (id) => q.admin.rpush(q.key('wait'), id, id),
+    suspects: (id) => q.admin.rpush(q.key('suspects'), id),
+    prioritized: (id) => q.admin.zadd(q.key('prioritized'), 1, id),
+    delayed: (id) => q.admin.zadd(q.key('delayed'), 1, id),
+    dead: (id) => q.admin.zadd(q.key('dead'), 1_700_000_000_000, id),
+    completed: async (id) => q.admin.zadd(q.key('completed'), (await q.now()) + 60_000, id),
+    active: async (id) => {
+      await q.hold('own');
+      await q.admin.sadd(q.key('active'), id);
+    },
+  };
+
+  it.each(Object.keys(IDS).flatMap((name) => Object.keys(PLACES).map((place) => [name, place] as const)))(
+    'since it is %s, in %s: the job is dead as corrupt under another one',
+    async (name, place) => {
+      const id = IDS[name]!;
+      await q.add('other');
+      await PLACES[place]!(id);
+      await q.admin.hset(q.key('jobs'), id, BODY);
+      await q.admin.hset(q.key('progress'), id, '1');
+      const hex = `\n${id.toString('hex')}`;
+      expect((await q.engine.admin.audit(QUEUE)).violations).toMatchObject([{ kind: 'unreadable', id: hex }]);
+      const [buried, ...more] = await mended();
+      expect(buried).toMatch(/^buried unreadable-[0-9a-f]{40}$/);
+      expect(more).toEqual([`swept ${hex}`]);
+      const as = buried!.slice('buried '.length);
+      expect(await q.engine.admin.get(QUEUE, as)).toMatchObject({
+        state: 'dead',
+        body: BODY,
+        failure: { reason: 'corrupt', message: 'the id of this job could not be read' },
+      });
+      expect((await saidOf(as)).at(-1)).toBe('dead corrupt');
+      expect(await q.engine.upkeep.removeDead(QUEUE, { ids: [as] })).toEqual({ removed: [as] });
+      expect(await stateOf('other')).toBe(place === 'active' ? 'active' : 'waiting');
+    },
+  );
+
+  it('and that is of no job, is removed', async () => {
+    for (const id of Object.values(IDS)) await q.admin.hset(q.key('failures'), id, '1');
+    expect(await mended()).toEqual(['swept \n', 'swept \n0a', 'swept \n61ff']);
+    expect(await q.hash('failures')).toEqual({});
+  });
+
+  it('is found in a queue that is read in pages', async () => {
+    const ids = Array.from({ length: 10_100 }, (_, i) => `j${i}`);
+    for (let first = 0; first < ids.length; first += 500) await q.add(...ids.slice(first, first + 500));
+    for (const id of Object.values(IDS)) await q.admin.hset(q.key('jobs'), id, BODY);
+    await q.admin.hset(q.keys.fixed.jobsA, 'astray', BODY);
+    const { repairs } = await run();
+    expect(repairs.map(({ did }) => did).toSorted()).toEqual([
+      'buried',
+      'buried',
+      'buried',
+      'lined-up',
+      'swept',
+    ]);
+    expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
+  });
+});
+
+describe('a body in the hash of other ids', () => {
+  it.each(['no place', 'wait'])('comes to its own, of a job in %s', async (place) => {
+    if (place === 'wait') await q.admin.rpush(q.key('wait'), '~x');
+    await q.admin.hset(q.keys.fixed.jobsQ, '~x', job('~x').body);
+    const { violations } = await q.engine.admin.audit(QUEUE);
+    expect(violations.map(({ kind }) => kind)).toContain('unreadable');
+    expect(await mended()).toEqual(place === 'wait' ? ['swept ~x'] : ['lined-up ~x', 'swept ~x']);
+    expect(await q.claim()).toEqual(['~x']);
+  });
+
+  it('goes, where the job has another one', async () => {
+    await q.add('x');
+    await q.admin.hset(q.keys.fixed.jobsQ, 'x', 'forged');
+    expect(await mended()).toEqual(['swept x']);
+    expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'waiting', body: job('x').body });
+    expect(await q.hash('jobsQ')).toEqual({});
+  });
+});
+
 describe('a job in two places', () => {
   const put: Record<string, (id: string) => Promise<unknown>> = {
     completed: async (id) => {

@@ -1,4 +1,4 @@
---@needs count
+--@needs bodies, count, unreadable
 -- One page of the ids in one key. Bodies and records stay here: a page of them may be large.
 local key = ({
   jobs = key_jobs, wait = key_wait, suspects = key_suspects, prioritized = key_prioritized, delayed = key_delayed,
@@ -8,7 +8,7 @@ local key = ({
 if arg_type == 'list' then
   local first = tonumber(arg_cursor)
   local page = redis.call('LRANGE', key, first, first + arg_count - 1)
-  return { #page < arg_count and '0' or string.format('%.0f', first + arg_count), page, {} }
+  return { #page < arg_count and '0' or string.format('%.0f', first + arg_count), told_ids(page), {} }
 end
 local page, stride
 if arg_type == 'hash' then
@@ -19,9 +19,11 @@ else
   page, stride = redis.call('SSCAN', key, arg_cursor, 'COUNT', arg_count), 1
 end
 local read = ({ attempts = is_count, stalls = is_count, priorities = is_priority })[arg_kind]
+local is_bodies = string.sub(arg_kind, 1, 4) == 'jobs'
 local ids, unreadable = {}, {}
 for i = 1, #page[2], stride do
-  ids[#ids + 1] = arg_kind == 'logs' and string.match(page[2][i], '^[^\n]*') or page[2][i]
-  if read and not read(page[2][i + 1]) then unreadable[#unreadable + 1] = page[2][i] end
+  local id = page[2][i]
+  ids[#ids + 1] = arg_kind == 'logs' and string.match(id, '^[^\n]*') or id
+  if read and not read(page[2][i + 1]) or is_bodies and hash_of(id) ~= key then unreadable[#unreadable + 1] = id end
 end
-return { page[1], ids, unreadable }
+return { page[1], told_ids(ids), told_ids(unreadable) }

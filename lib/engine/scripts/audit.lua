@@ -1,4 +1,4 @@
---@needs clock, bodies, named, count
+--@needs clock, bodies, named, count, unreadable
 -- Where every id stands, or only those asked for; what is wrong with it the caller judges. Exact, since nothing moves
 -- meanwhile, and so only for what is few: of many ids the caller reads pages.
 local now = clock()
@@ -8,6 +8,8 @@ local names = named_workers()
 if not names then return { 'again' } end
 
 local asked = arg_all == 0
+local asked_ids = {}
+for i = ids_first, ids_last do asked_ids[#asked_ids + 1] = id_of_told(ARGV[i]) end
 if not asked then
   local total = redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects)
   for _, hash in ipairs(hashes) do total = total + redis.call('HLEN', hash) end
@@ -18,8 +20,8 @@ end
 local function listed(key)
   if not asked then return redis.call('LRANGE', key, 0, -1) end
   local found = {}
-  for i = ids_first, ids_last do
-    for _ = 1, #redis.call('LPOS', key, ARGV[i], 'COUNT', 2) do found[#found + 1] = ARGV[i] end
+  for _, id in ipairs(asked_ids) do
+    for _ = 1, #redis.call('LPOS', key, id, 'COUNT', 2) do found[#found + 1] = id end
   end
   return found
 end
@@ -27,22 +29,28 @@ end
 local function ranked(key)
   if not asked then return redis.call('ZRANGE', key, 0, -1) end
   local found = {}
-  for i = ids_first, ids_last do
-    if redis.call('ZSCORE', key, ARGV[i]) then found[#found + 1] = ARGV[i] end
+  for _, id in ipairs(asked_ids) do
+    if redis.call('ZSCORE', key, id) then found[#found + 1] = id end
   end
   return found
 end
 
+-- Pairs of a key and an id: numbers of jobs that cannot be read, and bodies in the hash of other ids.
+local unreadable = {}
+local function cannot_read(name, id)
+  unreadable[#unreadable + 1] = name
+  unreadable[#unreadable + 1] = told_id(id)
+end
+
 local function kept()
   local found = {}
-  if not asked then
-    for _, hash in ipairs(hashes) do
-      for _, id in ipairs(redis.call('HKEYS', hash)) do found[#found + 1] = id end
+  for _, hash in ipairs(hashes) do
+    for _, id in ipairs(asked and asked_ids or redis.call('HKEYS', hash)) do
+      if not asked or redis.call('HEXISTS', hash, id) == 1 then
+        found[#found + 1] = id
+        if hash ~= hash_of(id) then cannot_read('jobs', id) end
+      end
     end
-    return found
-  end
-  for i = ids_first, ids_last do
-    if has_body(ARGV[i]) then found[#found + 1] = ARGV[i] end
   end
   return found
 end
@@ -50,8 +58,8 @@ end
 local function hashed(key)
   if not asked then return redis.call('HKEYS', key) end
   local found = {}
-  for i = ids_first, ids_last do
-    if redis.call('HEXISTS', key, ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
+  for _, id in ipairs(asked_ids) do
+    if redis.call('HEXISTS', key, id) == 1 then found[#found + 1] = id end
   end
   return found
 end
@@ -64,8 +72,7 @@ local function logged()
     if not is_found[id] then found[#found + 1] = id end
     is_found[id] = true
   end
-  for i = ids_first, ids_last do
-    local id = ARGV[i]
+  for _, id in ipairs(asked_ids) do
     if redis.call('HEXISTS', key_logs, id) + redis.call('HEXISTS', key_logs, id .. '\n0') > 0 then found[#found + 1] = id end
   end
   return found
@@ -74,20 +81,15 @@ end
 local function held(key)
   if not asked then return redis.call('SMEMBERS', key) end
   local found = {}
-  for i = ids_first, ids_last do
-    if redis.call('SISMEMBER', key, ARGV[i]) == 1 then found[#found + 1] = ARGV[i] end
+  for _, id in ipairs(asked_ids) do
+    if redis.call('SISMEMBER', key, id) == 1 then found[#found + 1] = id end
   end
   return found
 end
 
--- Numbers of jobs that cannot be read: pairs of a key and an id.
-local unreadable = {}
 local function read_numbers(name, key, read)
   for _, id in ipairs(hashed(key)) do
-    if not read(redis.call('HGET', key, id)) then
-      unreadable[#unreadable + 1] = name
-      unreadable[#unreadable + 1] = id
-    end
+    if not read(redis.call('HGET', key, id)) then cannot_read(name, id) end
   end
 end
 read_numbers('attempts', key_attempts, is_count)
@@ -98,9 +100,12 @@ local holders = {}
 local at = 1
 for i = more_first, more_last, 2 do
   holders[at] = { redis.call('ZSCORE', key_workers, names[at]) or '', redis.call('HEXISTS', KEYS[i + 1], 'seq'),
-    redis.call('HGET', KEYS[i + 1], 'lease') or '', redis.call('SCARD', KEYS[i]), held(KEYS[i]) }
+    redis.call('HGET', KEYS[i + 1], 'lease') or '', redis.call('SCARD', KEYS[i]), told_ids(held(KEYS[i])) }
   at = at + 1
 end
-return { 'facts', now, holders, kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized),
-  ranked(key_delayed), ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls),
-  hashed(key_failures), hashed(key_results), hashed(key_progress), logged(), hashed(key_priorities), hashed(key_toCancel), unreadable }
+local answer = { 'facts', now, holders }
+for _, ids in ipairs({ kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized), ranked(key_delayed),
+  ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls), hashed(key_failures), hashed(key_results),
+  hashed(key_progress), logged(), hashed(key_priorities), hashed(key_toCancel) }) do answer[#answer + 1] = told_ids(ids) end
+answer[#answer + 1] = unreadable
+return answer

@@ -1,4 +1,4 @@
---@needs types, clock, count, bodies, names, named, by-name, hold, line, ending, bell, event, logs
+--@needs types, clock, count, bodies, names, named, by-name, hold, line, ending, bell, event, logs, unreadable
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
 check_bodies()
@@ -17,7 +17,7 @@ end
 local did = {}
 local function tell(act, id, detail)
   did[#did + 1] = act
-  did[#did + 1] = id
+  did[#did + 1] = told_id(id)
   did[#did + 1] = detail or ''
 end
 
@@ -40,9 +40,10 @@ local function places_of(id)
   return found, holder
 end
 
--- Takes an id out of every place but one, and there the second and later times out of a line. Never out of `completed`: it
--- comes before all others.
+-- Takes an id out of every place but one, and there the second and later times out of a line. Out of `completed`, which comes
+-- before all others, only where none is left.
 local function keep_only(place, id, holder)
+  if place == nil then redis.call('ZREM', key_completed, id) end
   if place ~= 'dead' then redis.call('ZREM', key_dead, id) end
   for i = more_first, more_last, 2 do
     if place ~= 'active' or i ~= holder then redis.call('SREM', KEYS[i], id) end
@@ -90,7 +91,27 @@ local function reset_numbers(id)
   if gone > 0 then tell('reset', id) end
 end
 
+-- A body in the hash of other ids comes into that of its own, unless one is there.
+local function bring_home(id)
+  local own = hash_of(id)
+  for _, hash in ipairs(body_hashes()) do
+    local body = hash ~= own and redis.call('HGET', hash, id)
+    if body then
+      if not has_body(id) then put_body(id, body) end
+      redis.call('HDEL', hash, id)
+      tell('swept', id)
+    end
+  end
+end
+
 local buried, lined = {}, {}
+
+-- Leaves every place, and is dead under an id that can be named.
+local function bury(id, body, record)
+  keep_only(nil, id)
+  buried[#buried + 1] = finish_corrupt(id, body or '', record, now)
+  tell('buried', buried[#buried])
+end
 
 -- A body that stands nowhere: its records tell whether the job had ended.
 local function place_again(id, body)
@@ -104,9 +125,7 @@ local function place_again(id, body)
     tell('kept-ended', id, 'dead')
     return 'dead'
   elseif body == '' then
-    finish_dead(id, arg_corrupt, now)
-    buried[#buried + 1] = id
-    tell('buried', id)
+    bury(id, body, arg_corrupt)
     return 'dead'
   end
   lined[#lined + 1] = id
@@ -115,21 +134,23 @@ local function place_again(id, body)
 end
 
 for i = ids_first, ids_last do
-  local id = ARGV[i]
+  local id = id_of_told(ARGV[i])
+  bring_home(id)
   local body = body_of(id)
   local places, holder = places_of(id)
   local place = places[1]
-  if body and not place then
+  if not is_readable(id) then
+    if body or place then bury(id, body, arg_unreadable) end
+    drop_bodies(id)
+    place = nil
+  elseif body and not place then
     place = place_again(id, body)
   elseif not body and (place == 'completed' or place == 'dead') then
     keep_only(place, id)
     put_body(id, '')
     tell('emptied', id, place)
   elseif not body and place then
-    keep_only(nil, id)
-    finish_corrupt(id, '', arg_corrupt, now)
-    buried[#buried + 1] = id
-    tell('buried', id)
+    bury(id, '', arg_corrupt)
     place = 'dead'
   elseif #places > 1 or twice_in(place, id) then
     keep_only(place, id, holder)

@@ -27,6 +27,7 @@ export const repair = defineScript({
     deadMax: 'int',
     deadAge: 'int',
     corrupt: 'text',
+    unreadable: 'text',
   },
   /** ids: id. */
   lists: ['ids'],

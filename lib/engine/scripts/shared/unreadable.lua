@@ -15,3 +15,19 @@ end
 local function readable_id(id)
   return is_readable(id) and id or 'unreadable-' .. redis.sha1hex(id)
 end
+
+-- How such an id is told to the caller, who cannot name it: behind a line break, which no other id holds, its bytes in hex.
+local function told_id(id)
+  return is_readable(id) and id or '\n' .. string.gsub(id, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+end
+
+local function told_ids(ids)
+  for i, id in ipairs(ids) do ids[i] = told_id(id) end
+  return ids
+end
+
+local function id_of_told(text)
+  if string.byte(text) ~= 10 then return text end
+  local id = string.gsub(string.sub(text, 2), '%x%x', function(hex) return string.char(tonumber(hex, 16)) end)
+  return id
+end

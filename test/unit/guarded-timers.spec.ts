@@ -1,0 +1,74 @@
+import { beforeEach, expect, it, vi } from 'vitest';
+import { Logger } from '@nestjs/common';
+import { DueJobs } from '#lib/worker/due-jobs.js';
+import { Registrar } from '#lib/worker/registrar.js';
+import { Slots, type SlotUser } from '#lib/worker/slots.js';
+import { atEnd } from '../support/cleanup.js';
+
+// An exception in a timer would end the process. It is told once, and what the timer is for goes on.
+
+let told: string[];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  atEnd(() => vi.useRealTimers());
+  told = [];
+  const error = vi
+    .spyOn(Logger.prototype, 'error')
+    .mockImplementation((text: string) => void told.push(text));
+  atEnd(() => error.mockRestore());
+});
+
+/** Throws at the first calls. */
+function failing(times: number) {
+  return vi.fn<() => void>(() => {
+    if (times-- > 0) throw new Error('unforeseen');
+  });
+}
+
+it('a process goes on telling what it does', () => {
+  const show = failing(2);
+  const engine = { now: () => 1_000_000 + performance.now(), processes: { server: 'Redis 8' } };
+  const registrar = new Registrar(engine as never, { show }, 'both', 8_000);
+  atEnd(() => registrar.stop());
+  registrar.say('running');
+  vi.advanceTimersByTime(6_000);
+  expect(show).toHaveBeenCalledTimes(4);
+  expect(told).toEqual(['telling what this process does: unforeseen']);
+});
+
+it('due jobs are moved a little later', async () => {
+  const failed = failing(2);
+  const promote = vi.fn<() => Promise<unknown>>(() => {
+    failed();
+    return Promise.resolve({ promoted: 1, dueInMs: null });
+  });
+  const side = { queue: 'work', exchanger: { kick: () => undefined }, want: () => 0 };
+  const jobs = new DueJobs({ promote } as never, side);
+  atEnd(() => jobs.stop());
+  jobs.plan(10);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(promote).toHaveBeenCalledTimes(3);
+  expect(told).toEqual(["queue 'work': moving due jobs: unforeseen"]);
+});
+
+it('queues that share slots are asked a little later', async () => {
+  const slots = new Slots(5);
+  const ask = failing(2);
+  const user = (act: () => void): SlotUser => ({
+    open: true,
+    held: 0,
+    ahead: 0,
+    ask: act,
+    startOne: () => undefined,
+    noSlot: () => undefined,
+    giveBack: () => undefined,
+  });
+  const other = vi.fn<() => void>();
+  const seat = slots.seat(user(ask));
+  slots.seat(user(other));
+  seat.changed();
+  await vi.advanceTimersByTimeAsync(2_500);
+  expect(ask.mock.calls.length + other.mock.calls.length).toBeGreaterThanOrEqual(3);
+  expect(told).toEqual(['dealing slots to queues: unforeseen']);
+});
