@@ -49,8 +49,7 @@ export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
     'toCancel',
     those(({ cancel }) => cancel !== null),
   );
-  for (const worker of queue.workers.values()) {
-    if (worker.leaseAt === null && worker.held.size === 0) continue;
+  for (const worker of queue.leased()) {
     facts.seeHeld(worker.name, [...worker.held.keys()]);
     facts.seeWorker(worker.name, {
       leaseAt: worker.leaseAt,

@@ -1,4 +1,4 @@
-import type { ExchangeAnswer, ExchangeCall, Supply } from '../contract/engine.js';
+import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply } from '../contract/engine.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
@@ -6,6 +6,8 @@ import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { settle } from './settle.js';
 import { RULES } from '../job/rules.js';
+
+const LOG_LINES = 100;
 
 /** Settles, promotes, claims. A repetition of the last exchange of a worker answers the same and changes nothing. */
 export function exchange(
@@ -54,7 +56,7 @@ interface Rest {
   readonly supply: Supply;
 }
 
-function claim(
+export function claim(
   queue: MemoryQueue,
   worker: MemoryWorker,
   { want, maySuspect, maxBytes = Infinity }: ExchangeCall,
@@ -112,6 +114,19 @@ function answer(
   };
 }
 
-function activated({ id, name, failed }: MemoryJob): Saying {
+export function activated({ id, name, failed }: MemoryJob): Saying {
   return { type: 'active', id, name, attempt: failed + 1 };
+}
+
+/** What a run says while it runs; a run that lost its job is not heard any more. */
+export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): boolean {
+  const { id, name, attempt, progress, log } = call;
+  const job = queue.workers.get(call.worker)?.held.get(id);
+  if (!job) return false;
+  if (log) job.logs = [...job.logs, ...log.split('\n')].slice(-LOG_LINES);
+  if (progress) {
+    job.progress = progress;
+    queue.say([{ type: 'progress', id, name, attempt, progress }], limits);
+  }
+  return true;
 }

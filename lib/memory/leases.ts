@@ -1,7 +1,7 @@
 import type { AdoptAnswer, BeatAnswer, RecoverAnswer, RecoverCall, ReleaseCall } from '../contract/engine.js';
 import { STALLED } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
-import { byBytes } from './by-bytes.js';
+import { byBytes } from './lines.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { Ended, MemoryQueue } from './memory-queue.js';
@@ -36,7 +36,7 @@ export function beat(
 /** Leases that are over or nearly so, and those that lie further ahead than one lease can: the clock stepped back. */
 export function overdue(queue: MemoryQueue, withinMs: number, leaseMs: number) {
   const { now } = queue;
-  const all = [...queue.leased()].toSorted((a, b) => a.leaseAt - b.leaseAt || byBytes(a.name, b.name));
+  const all = queue.leased();
   const near = all.filter(({ leaseAt }) => leaseAt <= now + withinMs).slice(0, OVERDUE);
   const far = all
     .filter(({ leaseAt }) => leaseAt > now + leaseMs)

@@ -1,4 +1,5 @@
-import { boundedWait } from './bounded-wait.js';
+import { clearTimeout, setTimeout } from 'node:timers';
+import { MAX_TIMER_MS } from '../job/duration.js';
 
 type Bell = 'work' | 'due';
 
@@ -86,4 +87,24 @@ export class MemoryBells {
     this.listeners.delete(listener);
     listener.done(queue);
   }
+}
+
+/** Something waited for, for a bounded time on the real clock. Its timer does not keep the process alive. */
+export interface BoundedWait<T> {
+  readonly promise: Promise<T>;
+  /** What was waited for, or `otherwise`; the first word counts. */
+  readonly done: (value: T) => void;
+}
+
+export function boundedWait<T>(maxMs: number, otherwise: T): BoundedWait<T> {
+  let done!: (value: T) => void;
+  const promise = new Promise<T>((resolve) => {
+    const timer = setTimeout(() => resolve(otherwise), Math.min(Math.max(1, maxMs), MAX_TIMER_MS));
+    timer.unref();
+    done = (value) => {
+      clearTimeout(timer);
+      resolve(value);
+    };
+  });
+  return { promise, done };
 }

@@ -25,16 +25,14 @@ import type {
 } from '../contract/declaration-verbs.js';
 import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
 import { enqueue } from './enqueue.js';
-import { exchange } from './exchange.js';
+import { exchange, note } from './exchange.js';
 import { adopt, beat, overdue, recover, release } from './leases.js';
 import { MemoryAdmin } from './memory-admin.js';
 import { MemoryHeartbeat } from './memory-heartbeat.js';
 import { MemorySchedules } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
-import { note } from './note.js';
-import { nextTurn } from './turn.js';
-import { Verbs, type MemorySettings } from './verbs.js';
+import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
 import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 

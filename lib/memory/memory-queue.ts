@@ -1,15 +1,17 @@
 import type { QueueLook } from '../contract/engine.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
 import { letterOf } from '../job/id-letter.js';
-import { DayCounters } from './day-counters.js';
+import type { QueueStats } from '../job/queue-stats.js';
+import { readStats } from '../contract/stats.js';
 import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';
-import { Line } from './line.js';
+import { byBytes, Line, Ranking } from './lines.js';
 import { MemoryJob, type EndRecord } from './memory-job.js';
 import { MemoryWorker } from './memory-worker.js';
-import { Ranking } from './ranking.js';
 import { ScheduleBook } from './schedule-book.js';
 import { RULES } from '../job/rules.js';
+
+const DAY_MS = 86_400_000;
 
 /** Where a queue tells that something is to be seen or heard. */
 export interface Surroundings {
@@ -118,11 +120,12 @@ export class MemoryQueue {
     return { queue: this.name, work, dueInMs, leaseInMs, scheduleInMs };
   }
 
-  /** Those that have a lease. */
-  *leased(): Generator<MemoryWorker & { leaseAt: number }> {
-    for (const worker of this.workers.values()) {
-      if (worker.leaseAt !== null) yield worker as MemoryWorker & { leaseAt: number };
-    }
+  /** The workers that have a lease, the first to end first. A worker that holds jobs has one. */
+  leased(): (MemoryWorker & { leaseAt: number })[] {
+    const leased = [...this.workers.values()].filter((worker) => worker.leaseAt !== null);
+    return (leased as (MemoryWorker & { leaseAt: number })[]).toSorted(
+      (a, b) => a.leaseAt - b.leaseAt || byBytes(a.name, b.name),
+    );
   }
 
   private inMs(at: number | null): number | null {
@@ -347,5 +350,53 @@ export class MemoryQueue {
   private rank(priority: number): number {
     this.ranks += 1;
     return priority * RULES.ranks + (this.ranks % RULES.ranks);
+  }
+}
+
+/** What became of jobs, by day (UTC) and job name. */
+export class DayCounters {
+  /** `kind:name`, or `cancelled`, of each day since 1970. */
+  private readonly days = new Map<number, { readonly counts: Map<string, number>; names: Set<string> }>();
+
+  cancelled(now: number, count: number): void {
+    if (count > 0) this.add(now, 'cancelled', count);
+  }
+
+  count(now: number, kind: 'processed' | 'failed' | 'dead', name: string, count: number): void {
+    if (count === 0) return;
+    const { names } = this.dayOf(now);
+    const isListed = name === '' || names.has(name) || names.size < RULES.namesPerDay;
+    if (isListed && name !== '') names.add(name);
+    this.add(now, `${kind}:${isListed ? name : ''}`, count);
+  }
+
+  /** Of today and the days before, `days` in all. */
+  read(now: number, days: number): QueueStats {
+    const read = Array.from({ length: days }, (_, ago) => {
+      const at = now - ago * DAY_MS;
+      const counts = this.days.get(Math.floor(at / DAY_MS))?.counts ?? [];
+      const counters = [...counts].flatMap(([field, count]) => [field, String(count)]);
+      return { date: new Date(at).toISOString().slice(0, 10), counters };
+    });
+    return readStats(read);
+  }
+
+  clear(): void {
+    this.days.clear();
+  }
+
+  private add(now: number, field: string, count: number): void {
+    const { counts } = this.dayOf(now);
+    counts.set(field, (counts.get(field) ?? 0) + count);
+  }
+
+  private dayOf(now: number) {
+    const number = Math.floor(now / DAY_MS);
+    let day = this.days.get(number);
+    if (!day) {
+      this.days.set(number, (day = { counts: new Map(), names: new Set() }));
+      for (const old of this.days.keys()) if (old <= number - RULES.statsDays) this.days.delete(old);
+    }
+    return day;
   }
 }

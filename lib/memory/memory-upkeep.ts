@@ -3,15 +3,15 @@ import type {
   DeadChoice,
   DeadJobsAnswer,
   DeadJobsCall,
+  DeadMatch,
   Place,
   StoredDeadJob,
   UpkeepVerbs,
 } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/queue-limits.js';
 import { decodeBody } from '../job/job-record.js';
-import { deadBetween, isAsked } from './dead-walk.js';
 import { sayAll } from './event-log.js';
-import type { Line } from './line.js';
+import { byBytes, type Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
@@ -160,4 +160,30 @@ function addedAt({ body }: MemoryJob): number | null {
 function storedDeadJob(job: MemoryJob): StoredDeadJob {
   const { id, body, score, failed, failureRecord } = job;
   return { id, body, diedAt: score, failed, failure: failureRecord };
+}
+
+/** Dead jobs between two ages, from behind a place on, the one that died first first. */
+function deadBetween(
+  { dead, now }: MemoryQueue,
+  { olderThanMs = 0, newerThanMs = -1 }: DeadMatch,
+  after: Place | null,
+): readonly MemoryJob[] {
+  const first = newerThanMs >= 0 ? now - newerThanMs : -Infinity;
+  const last = olderThanMs > 0 ? now - olderThanMs : Infinity;
+  return dead
+    .sorted()
+    .filter((job) => job.score >= first && job.score <= last && (after === null || isBehind(job, after)));
+}
+
+/** Whether a dead job is of the name and reason that are asked for. */
+function isAsked(job: MemoryJob, { name, reason }: DeadMatch): boolean {
+  // As a text: the record may have been written by hand, and be anything.
+  if (reason !== undefined && !job.failure?.json.endsWith(`"reason":"${reason}"}`)) return false;
+  return !name || job.name === name;
+}
+
+function isBehind({ score, id }: MemoryJob, { at, id: afterId }: Place): boolean {
+  if (afterId === '') return true;
+  const place = Number(at);
+  return score > place || (score === place && byBytes(id, afterId) > 0);
 }

@@ -5,7 +5,7 @@ import type {
   SchedulePage,
   StoredSchedule,
 } from '../contract/schedule-verbs.js';
-import { byBytes } from './by-bytes.js';
+import { byBytes } from './lines.js';
 
 /** Schedules that one call looks at. */
 const DUE_LIMIT = 100;

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
-import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
-import { claimNow } from './claim.js';
-import { run, type OutcomeChoice } from './outcomes.js';
-import { BEAT_MS, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
+import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import { completed, dead, kept, released, retried, snoozed } from '../scripts/support.js';
+import type { RedisEngine } from '#lib/engine/redis-engine.js';
+import type { SettledRun } from '#lib/job/outcome.js';
+import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Stage } from './stage.js';
 
 /** What the actors were told, to be held against what the store shows. */
@@ -17,7 +18,7 @@ export class Ledger {
 
 /** Somebody who plays on the stage with an engine of its own, to the end of its part. */
 export interface Actor {
-  play(engine: QueueEngine, stage: Stage, ledger: Ledger): Promise<void>;
+  play(engine: RedisEngine, stage: Stage, ledger: Ledger): Promise<void>;
 }
 
 /** Two have one letter, one has another, the rest have none. */
@@ -67,16 +68,17 @@ type WorkerStep =
   | { readonly kind: 'claim'; readonly want: number }
   | { readonly kind: 'beat' | 'release' | 'adopt' | 'note' };
 
+type OutcomeChoice = (of: string) => SettledRun;
 const outcome = fc.constantFrom<OutcomeChoice>(
-  'completed',
-  'completed',
-  'completed',
-  'kept briefly',
-  'retried',
-  'retried later by rank',
-  'snoozed',
-  'dead',
-  'released',
+  completed,
+  completed,
+  completed,
+  (of) => kept(of, 2_000),
+  (of) => retried(of),
+  (of) => retried(of, { delayMs: 5_000, priority: 2 }),
+  (of) => snoozed(of, 30_000),
+  (of) => dead(of),
+  (of) => released(of),
 );
 const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
   {
@@ -112,7 +114,7 @@ class Worker {
   private laneSeq = 0;
 
   constructor(
-    private readonly engine: QueueEngine,
+    private readonly engine: RedisEngine,
     private readonly stage: Stage,
     private readonly ledger: Ledger,
   ) {
@@ -121,16 +123,13 @@ class Worker {
   }
 
   async exchange(want: number, choices: readonly OutcomeChoice[], beside = false): Promise<void> {
-    const settled = choices
-      .slice(0, this.held.length)
-      .map((choice, i) => run(this.held[i]!, choice, 'job', 0));
+    const settled = choices.slice(0, this.held.length).map((choice, i) => choice(this.held[i]!));
     this.held = this.held.slice(settled.length);
-    const { leaseMs } = LIMITS;
     const call: ExchangeCall = {
       worker: this.name,
       seq: (beside ? this.besideSeq : this.seq) + 1,
       beside,
-      leaseMs,
+      leaseMs: LEASE_MS,
       want,
       maySuspect: !beside,
       settled,
@@ -164,16 +163,22 @@ class Worker {
 
   /** At the bell, and where that does not do by an exchange with the same number. */
   async claim(want: number): Promise<void> {
-    const { leaseMs } = LIMITS;
-    const call = { worker: this.name, seq: this.seq + 1, leaseMs, want, maySuspect: true, settled: [] };
-    const answer = await this.stage.insist(() => claimNow(this.engine, call));
+    const call = {
+      worker: this.name,
+      seq: this.seq + 1,
+      leaseMs: LEASE_MS,
+      want,
+      maySuspect: true,
+      settled: [],
+    };
+    const answer = await this.stage.insist(() => this.stage.claimNow(this.engine, call));
     if (!answer) return this.exchange(want, []);
     this.seq += 1;
     this.held.push(...answer.claimed.map((one) => one.id));
   }
 
   async beat(): Promise<void> {
-    const answer = await this.stage.insist(() => this.engine.beat(QUEUE, this.name, LIMITS.leaseMs));
+    const answer = await this.stage.insist(() => this.engine.beat(QUEUE, this.name, LEASE_MS));
     if (answer.kind === 'unknown-worker') this.begin();
   }
 
@@ -239,29 +244,28 @@ const upkeep = fc
   }));
 
 /** Until the leases of all who say nothing meanwhile are over beyond doubt. */
-async function patiently(engine: QueueEngine, stage: Stage): Promise<void> {
-  await stage.advance(LIMITS.leaseMs);
+async function patiently(engine: RedisEngine, stage: Stage): Promise<void> {
+  await stage.advance(LEASE_MS);
   await sweep(engine, stage);
   await stage.advance(BEAT_MS);
   await sweep(engine, stage);
 }
 
 /** Twice, shortly before leases end. */
-async function hastily(engine: QueueEngine, stage: Stage): Promise<void> {
-  await stage.advance(LIMITS.leaseMs - BEAT_MS / 2);
+async function hastily(engine: RedisEngine, stage: Stage): Promise<void> {
+  await stage.advance(LEASE_MS - BEAT_MS / 2);
   await sweep(engine, stage);
   await sweep(engine, stage);
 }
 
-async function sweep(engine: QueueEngine, stage: Stage): Promise<void> {
-  const { leaseMs } = LIMITS;
+async function sweep(engine: RedisEngine, stage: Stage): Promise<void> {
   for (const { worker: name } of await stage.insist(() => engine.overdue(QUEUE, BEAT_MS)))
     await stage.insist(() =>
-      engine.recover(QUEUE, { worker: name, beatMs: BEAT_MS, leaseMs, maxStalls: MAX_STALLS }),
+      engine.recover(QUEUE, { worker: name, beatMs: BEAT_MS, leaseMs: LEASE_MS, maxStalls: MAX_STALLS }),
     );
 }
 
-type Act = (engine: QueueEngine, jobId: string) => Promise<unknown>;
+type Act = (engine: RedisEngine, jobId: string) => Promise<unknown>;
 const ACTS: readonly Act[] = [
   (engine) => engine.admin.pause(QUEUE),
   (engine) => engine.admin.resume(QUEUE),
@@ -302,7 +306,7 @@ export const casts: fc.Arbitrary<readonly Actor[]> = fc
   .map(([first, second, others]) => [first, second, ...others]);
 
 /** Everything is well again: leases end, delays are over, and one worker does what there is, until nothing is left. */
-export async function heal(engine: QueueEngine, stage: Stage, ledger: Ledger): Promise<void> {
+export async function heal(engine: RedisEngine, stage: Stage, ledger: Ledger): Promise<void> {
   await stage.insist(() => engine.admin.resume(QUEUE));
   const healer = new Worker(engine, stage, ledger);
   for (
@@ -317,7 +321,7 @@ export async function heal(engine: QueueEngine, stage: Stage, ledger: Ledger): P
     await healer.exchange(100, []);
     await healer.exchange(
       0,
-      healer.held.map((): OutcomeChoice => 'completed'),
+      healer.held.map(() => completed),
     );
   }
 }

@@ -1,97 +1,420 @@
 import * as fc from 'fast-check';
-import { command, type ModelCommand } from './command.js';
+import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import type { SettledRun } from '#lib/job/outcome.js';
+import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../scripts/support.js';
 import { corruptions } from './corruptions.js';
-import {
-  advance,
-  cancel,
-  clean,
-  count,
-  flushScripts,
-  look,
-  obliterate,
-  pause,
-  promote,
-  promoteNow,
-  recover,
-  recovery,
-  reload,
-  remove,
-  removeDead,
-  resume,
-  retryDead,
-  sweep,
-  trim,
-  wake,
-} from './upkeep-commands.js';
-import { add, adopt, beat, claimAtBell, exchanged, note, release, replay } from './work-commands.js';
+import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate, type Rig } from './rig.js';
+import { MOMENT, withoutClock, type Scene } from './scene.js';
 
-const RARE = 30;
+export type ModelCommand = fc.AsyncCommand<Scene, Rig>;
 
-/**
- * Sequences of at most so many commands; the common ones are in the list more often.
- *
- * @param on `memory`: where nobody can write but the engine.
- */
-export function sequences(
-  maxCommands: number,
-  replayPath?: string,
-  on: 'redis' | 'memory' = 'redis',
-): fc.Arbitrary<Iterable<ModelCommand>> {
+/** Two made ids have one letter, one has another; the order of bytes and that of UTF-16 differ among the last. */
+const IDS = [
+  'a',
+  'b',
+  '0mwtqbbga5wm6p6000A',
+  '0mwtqbbga5wm6p6001A',
+  '0mwtqbbga5wm6p6002Z',
+  '__proto__',
+  'meta',
+  '\u{1F600}',
+  '\uE000',
+];
+const NEVER_ADDED = 'never added';
+const NAMES = ['work', 'mail', 'constructor'];
+
+const id = fc.constantFrom(...IDS);
+const name = fc.constantFrom(...NAMES);
+const speaker = fc.nat({ max: 2 });
+const limit = fc.constantFrom(0, 1, 2, 100);
+const ageMs = fc.constantFrom(0, 1, 2_000, 10_000);
+const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+const oneIn = (n: number) => fc.nat({ max: n - 1 }).map((drawn) => drawn === 0);
+const fate = fc.oneof(
+  { weight: 6, arbitrary: fc.constant<Fate>('answered') },
+  { weight: 2, arbitrary: fc.constant<Fate>('reply lost') },
+  { weight: 1, arbitrary: fc.constant<Fate>('call lost') },
+);
+
+/** A command is its name, what was drawn for it, and what it does with that. */
+export function command<T>(
+  called: string,
+  drawn: fc.Arbitrary<T>,
+  act: (scene: Scene, drawn: T) => Promise<unknown>,
+): fc.Arbitrary<ModelCommand> {
+  return drawn.map((value) => ({
+    check: () => true,
+    run: async (scene: Scene) => void (await act(scene, value)),
+    toString: () => `${called}(${JSON.stringify(value) ?? ''})`,
+  }));
+}
+
+// ------------------------------------------------------------------------------------------------------------ producers
+
+const jobDrawn = fc.record({
+  id,
+  name,
+  ageMs,
+  attempts: fc.constantFrom(undefined, 3),
+  when: fc.oneof(
+    { weight: 4, arbitrary: fc.constant({}) },
+    { weight: 2, arbitrary: fc.record({ delayMs: fc.constantFrom(1, 1_000, 5_000, 60_000) }) },
+    { weight: 1, arbitrary: fc.record({ inMs: fc.constantFrom(-1_000, 0, 2_000, 30_000) }) },
+  ),
+  priority: fc.constantFrom(undefined, undefined, undefined, 0, 1, 7, 2_097_151),
+});
+type JobDrawn = typeof jobDrawn extends fc.Arbitrary<infer T> ? T : never;
+
+function toJob(now: number, drawn: JobDrawn): EnqueueJob {
+  const { attempts, priority } = drawn;
+  const { delayMs, inMs }: { delayMs?: number; inMs?: number } = drawn.when;
+  const options = { ...(attempts && { attempts }), ...(priority && { priority }) };
+  const jobName = inMs === undefined ? drawn.name : MOMENT;
+  return {
+    id: drawn.id,
+    name: jobName,
+    body: encodeBody(jobName, now - drawn.ageMs, options, '{"n":1}'),
+    ...(priority !== undefined && { priority }),
+    ...(delayMs !== undefined && { delayMs }),
+    ...(inMs !== undefined && { dueAt: now + inMs }),
+  };
+}
+
+const add = command(
+  'add',
+  fc.record({
+    lane: fc.nat({ max: 1 }),
+    jobs: fc.uniqueArray(jobDrawn, { minLength: 1, maxLength: 4, selector: (job) => job.id, size: 'max' }),
+    fate,
+  }),
+  async (scene, drawn) => {
+    const lane = scene.lanes[drawn.lane]!;
+    const jobs = drawn.jobs.map((job) => toJob(scene.now, job));
+    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, jobs };
+    scene.past.push((engine) => engine.enqueue(QUEUE, call));
+    await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
+  },
+);
+
+/** A packet that comes late: any add or exchange of before, once more. */
+const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), async (scene, drawn) => {
+  const past = scene.past.at(-1 - drawn.back);
+  if (past) await scene.both(past, { fate: drawn.fate, idempotent: true });
+});
+
+// -------------------------------------------------------------------------------------------------------------- workers
+
+export const OUTCOMES: readonly ((of: string) => SettledRun)[] = [
+  completed,
+  completed,
+  (of) => kept(of, 60_000, '{"ok":true}'),
+  (of) => kept(of, 2_000),
+  (of) => retried(of),
+  (of) => retried(of, { delayMs: 5_000 }),
+  (of) => retried(of, { priority: 2, failure: { ...FAILURE, message: 'é'.repeat(600) } }),
+  (of) => retried(of, { delayMs: 2_500.5, priority: 2 }),
+  (of) => snoozed(of, 30_000),
+  (of) => dead(of),
+  (of) => ({
+    ...dead(of, false),
+    outcome: { kind: 'dead', reason: 'expired', failure: FAILURE, counted: false },
+  }),
+  (of) => released(of),
+  (of) => released(of, true),
+];
+
+/** Which job is meant: one of the worker's own by number, or any id there is, so also those of others and of nobody. */
+const whose = { own: fc.constantFrom(true, true, true, false), nth: fc.nat({ max: 9 }) };
+const settlement = fc.record({
+  ...whose,
+  outcome: fc.nat({ max: OUTCOMES.length - 1 }),
+  name,
+  attempt: fc.constantFrom(1, 2),
+  durationUs: fc.constantFrom(0, 12_345),
+});
+
+function idOf(scene: Scene, worker: string, { own, nth }: { own: boolean; nth: number }): string {
+  const held = scene.held(worker);
+  if (own && held.length > 0) return held[nth % held.length]!;
+  return [...IDS, NEVER_ADDED][nth]!;
+}
+
+const exchanged = (called: string, wantMax: number, runsMax: number) =>
+  command(
+    called,
+    fc.record({
+      worker: speaker,
+      want: fc.nat({ max: wantMax }),
+      maxBytes: fc.constantFrom(undefined, undefined, undefined, 60),
+      maySuspect: fc.boolean(),
+      settled: fc.array(settlement, { minLength: Math.min(1, runsMax), maxLength: runsMax, size: 'max' }),
+      older: oneIn(20),
+      beside: oneIn(4),
+      fate,
+    }),
+    async (scene, { older, beside, ...drawn }) => {
+      const worker = scene.workers[drawn.worker]!;
+      const last = beside ? worker.besideSeq : worker.seq;
+      const seq = older ? Math.max(1, last - 1) : last + 1;
+      const call: ExchangeCall = {
+        worker: worker.name,
+        seq,
+        beside,
+        leaseMs: worker.leaseMs,
+        want: drawn.want,
+        maySuspect: drawn.maySuspect,
+        settled: drawn.settled.map(({ own, nth, outcome, ...more }) => ({
+          ...OUTCOMES[outcome]!(idOf(scene, worker.name, { own, nth })),
+          ...more,
+        })),
+        ...(drawn.maxBytes && { maxBytes: drawn.maxBytes }),
+      };
+      const exchange: (typeof scene.past)[number] = (engine) =>
+        engine.exchange(QUEUE, call).then(withoutClock);
+      if (!older) scene.past.push(exchange);
+      const options = { fate: drawn.fate, idempotent: call.maxBytes === undefined };
+      const answer = await scene.both((engine) => engine.exchange(QUEUE, call).then(withoutClock), options);
+      if (answer.kind === 'exchanged') worker[beside ? 'besideSeq' : 'seq'] = Math.max(last, seq);
+      else if (answer.kind === 'unknown-worker') scene.rename(worker);
+    },
+  );
+
+const claimAtBell = command(
+  'claim at the bell',
+  fc.record({ worker: speaker, want: fc.nat({ max: 5 }), older: oneIn(10) }),
+  async (scene, { worker: nth, want, older }) => {
+    const { name: worker, seq: last, leaseMs } = scene.workers[nth]!;
+    const seq = older ? Math.max(1, last) : last + 1;
+    const answer = await scene.claimNow({ worker, seq, leaseMs, want, maySuspect: true, settled: [] });
+    if (answer && answer.claimed.length > 0) scene.workers[nth]!.seq = seq;
+  },
+);
+
+const beat = command(
+  'beat',
+  fc.record({ worker: speaker, heard: fc.boolean(), fate }),
+  async (scene, drawn) => {
+    const worker = scene.workers[drawn.worker]!;
+    const paused = scene.state['meta']?.hash?.find(([field]) => field === 'paused')?.[1] ?? '';
+    const heard = drawn.heard ? paused : '';
+    const answer = await scene.both((engine) => engine.beat(QUEUE, worker.name, worker.leaseMs, heard), {
+      fate: drawn.fate,
+    });
+    if (answer.kind === 'unknown-worker') scene.rename(worker);
+  },
+);
+
+const release = command(
+  'release',
+  fc.record({
+    worker: speaker,
+    of: fc.array(fc.record(whose), { maxLength: 4 }),
+    leave: fc.boolean(),
+    fate,
+  }),
+  async (scene, { leave, ...drawn }) => {
+    const { name: worker } = scene.workers[drawn.worker]!;
+    const ids = drawn.of.map((one) => idOf(scene, worker, one));
+    await scene.both((engine) => engine.release(QUEUE, { worker, ids, leave }), { fate: drawn.fate });
+  },
+);
+
+const note = command(
+  'note',
+  fc.record({
+    worker: speaker,
+    of: fc.record(whose),
+    name,
+    progress: fc.constantFrom('', '{"n":1}'),
+    log: fc.constantFrom('', 'a line', 'two\nlines'),
+    fate,
+  }),
+  async (scene, { of, progress, log, ...drawn }) => {
+    const { name: worker } = scene.workers[drawn.worker]!;
+    const call = { worker, id: idOf(scene, worker, of), name: drawn.name, attempt: 2, progress, log };
+    await scene.both((engine) => engine.note(QUEUE, call), { fate: drawn.fate });
+  },
+);
+
+const adopt = command(
+  'adopt',
+  fc.record({ worker: speaker, known: fc.uniqueArray(id, { maxLength: 4 }) }),
+  (scene, drawn) =>
+    scene.both(async (engine) => {
+      const answer = await engine.adopt(QUEUE, scene.workers[drawn.worker]!.name, drawn.known);
+      return { ...answer, unknown: answer.unknown.toSorted() };
+    }),
+);
+
+// ------------------------------------------------------------------------------------------------------- time and leases
+
+const advance = (...steps: number[]) =>
+  command('advance', fc.constantFrom(...steps), (scene, ms) => scene.advance(ms));
+
+/** As the recoverer of any process does: it looks, and takes back what it may. */
+const sweep = command('sweep', fc.record({ withinMs: fc.constantFrom(0, BEAT_MS), fate }), (scene, drawn) =>
+  sweepOf(scene, drawn.withinMs, drawn.fate),
+);
+
+async function sweepOf(scene: Scene, withinMs: number, drawnFate: Fate): Promise<void> {
+  const found = await scene.both((engine) => engine.overdue(QUEUE, withinMs));
+  for (const { worker } of found) await recoverOf(scene, worker, drawnFate);
+}
+
+/** Until the leases of all are over beyond doubt. */
+const recovery = command('recovery', fate, async (scene, drawn) => {
+  for (const ms of [LEASE_MS, BEAT_MS]) {
+    await scene.advance(ms);
+    await sweepOf(scene, BEAT_MS, drawn);
+  }
+});
+
+/** Also of workers that are alive. */
+const recover = command('recover', fc.record({ worker: speaker, fate }), (scene, drawn) =>
+  recoverOf(scene, scene.workers[drawn.worker]!.name, drawn.fate),
+);
+
+function recoverOf(scene: Scene, worker: string, drawnFate: Fate): Promise<unknown> {
+  const call = { worker, beatMs: BEAT_MS, leaseMs: LEASE_MS, maxStalls: MAX_STALLS };
+  return scene.both((engine) => engine.recover(QUEUE, call), { fate: drawnFate });
+}
+
+const promote = command('promote', fc.record({ limit, fate }), (scene, drawn) =>
+  scene.both((engine) => engine.promote(QUEUE, drawn.limit), { fate: drawn.fate }),
+);
+
+/** A worker woken by the bell takes it away. */
+const wake = command('wake', fc.constant(null), async (scene) => {
+  await scene.rig.takeBell();
+  scene.memory.takeBell();
+  await scene.compare();
+});
+
+// --------------------------------------------------------------------------------------------------------------- people
+
+const match = fc.record({
+  name: maybe(name),
+  reason: maybe(fc.constantFrom('unrecoverable', 'expired', 'stalled')),
+  olderThanMs: maybe(ageMs),
+  newerThanMs: maybe(ageMs),
+});
+const choice = fc.oneof(
+  fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
+  fc.record({ limit }),
+  fc.tuple(match, limit).map(([asked, most]) => ({ ...asked, limit: most })),
+);
+
+const onJob = (['remove', 'promoteNow'] as const).map((verb) =>
+  command(verb, fc.record({ id, fate }), (scene, drawn) =>
+    scene.both<unknown>((engine) => engine.admin[verb](QUEUE, drawn.id), { fate: drawn.fate }),
+  ),
+);
+const cancel = command(
+  'cancel',
+  fc.record({ id, reason: fc.constantFrom('a reason', '__proto__'), fate }),
+  (scene, drawn) =>
+    scene.both((engine) => engine.admin.cancel(QUEUE, drawn.id, drawn.reason), { fate: drawn.fate }),
+);
+const [pause, resume] = (['pause', 'resume'] as const).map((verb) =>
+  command(verb, fate, (scene, drawn) => scene.both((engine) => engine.admin[verb](QUEUE), { fate: drawn })),
+) as [fc.Arbitrary<ModelCommand>, fc.Arbitrary<ModelCommand>];
+const onDead = (['retryDead', 'removeDead'] as const).map((verb) =>
+  command(verb, fc.record({ which: choice, fate }), (scene, drawn) =>
+    scene.both<unknown>((engine) => engine.upkeep[verb](QUEUE, drawn.which as never), { fate: drawn.fate }),
+  ),
+);
+/** In several steps, each of which might be lost, so here none is. */
+const clean = command(
+  'clean',
+  fc.record({ state: fc.constantFrom('waiting', 'delayed', 'completed', 'dead'), olderThanMs: ageMs, limit }),
+  (scene, call) => scene.both((engine) => engine.upkeep.clean(QUEUE, call)),
+);
+const trim = command('trim', fate, (scene, drawn) =>
+  scene.both((engine) => engine.upkeep.trim(QUEUE), { fate: drawn }),
+);
+const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
+  scene.both((engine) => engine.admin.obliterate(QUEUE, drawn.force), { fate: drawn.fate }),
+);
+/** Everything that changes nothing. */
+const ask = command(
+  'ask',
+  fc.record({ id, worker: speaker, match, limit, after: maybe(id), withinMs: fc.constantFrom(0, 9_000) }),
+  (scene, drawn) =>
+    scene.both(async (engine) => {
+      const { admin, upkeep } = engine;
+      const after = drawn.after === undefined ? null : { at: String(scene.now - 2_000), id: drawn.after };
+      return {
+        job: await admin.get(QUEUE, drawn.id),
+        counts: await admin.counts(QUEUE),
+        oldest: await admin.oldestWaitingMs(QUEUE),
+        total: (await admin.stats(QUEUE, 2)).total,
+        dead: await upkeep.deadJobs(QUEUE, { ...drawn.match, limit: drawn.limit, after } as never),
+        overgrown: await upkeep.overgrown([QUEUE]),
+        look: await engine.look([{ queue: QUEUE, worker: scene.workers[drawn.worker]!.name }]),
+        overdue: await engine.overdue(QUEUE, drawn.withinMs),
+        lastEvent: await engine.lastEvent(QUEUE),
+      };
+    }),
+);
+
+// ------------------------------------------------------------------------------------------------------------ operators
+
+const flushScripts = command('flush scripts', fc.constant(null), (scene) => scene.rig.admin.script('FLUSH'));
+
+/** Redis writes everything to disk and reads it again, as it does when it starts. */
+const reload = command('reload', fc.constant(null), async (scene) => {
+  await scene.rig.admin.call('DEBUG', 'RELOAD');
+  await scene.compare();
+});
+
+/** Sequences of at most so many commands; the common ones are in the list more often. */
+export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrary<Iterable<ModelCommand>> {
   const often = [
-    add(4),
+    add,
     exchanged('claim', 3, 0),
     exchanged('settle', 4, 4),
     exchanged('settle', 1, 3),
     advance(1, 500, 2_000, 6_001, 9_000),
-    ...(on === 'redis' ? [claimAtBell] : []),
+    claimAtBell,
   ];
-  const rare = fc.oneof(
-    { weight: RARE, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },
-    { weight: 5, arbitrary: obliterate },
-    { weight: RARE, arbitrary: clean },
-    ...(on === 'redis' ? byOperators() : []),
-  );
   const usual = [
     replay,
     beat,
     release,
     note,
     adopt,
-    sweep,
     recover,
-    recovery,
-    recovery,
-    recovery,
     promote,
     wake,
-    look,
-    count,
-    remove,
     cancel,
-    cancel,
-    retryDead,
-    removeDead,
     trim,
+    ...onJob,
+    ...onDead,
   ];
+  const asks = [ask, ask, ask];
+  const leases = [sweep, sweep, sweep, recovery, recovery, recovery];
+  const rare = fc.oneof(
+    { weight: 30, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },
+    { weight: 30, arbitrary: clean },
+    { weight: 5, arbitrary: obliterate },
+    { weight: 1, arbitrary: reload },
+    ...corruptions(command).map((arbitrary) => ({ weight: 2, arbitrary })),
+  );
   return fc.commands(
     [
       ...Array.from({ length: 8 }, () => often).flat(),
       ...usual,
-      sweep,
-      sweep,
+      ...leases,
+      cancel,
+      ...asks,
       pause,
       resume,
       resume,
-      promoteNow,
-      ...(on === 'redis' ? [flushScripts] : []),
+      flushScripts,
       rare,
       rare,
     ],
     { maxCommands, size: 'max', ...(replayPath === undefined ? {} : { replayPath }) },
   );
 }
-
-const byOperators = () => [
-  { weight: 1, arbitrary: reload },
-  ...corruptions(command).map((arbitrary) => ({ weight: 2, arbitrary })),
-];

@@ -11,10 +11,11 @@ import { recover } from '#lib/engine/scripts/recover.js';
 import { release } from '#lib/engine/scripts/release.js';
 import { retryDead } from '#lib/engine/scripts/retry-dead.js';
 import { RedisRefusedError } from '#lib/errors.js';
-import type { ModelCommand } from './command.js';
-import { brokenRules } from './invariants.js';
-import { BEAT_MS, expectSame, LIMITS, MAX_STALLS, QUEUE } from './rig.js';
+import type { ModelCommand } from './commands.js';
+import { brokenRules, placesIn } from './invariants.js';
+import { BEAT_MS, expectSame, LEASE_MS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Scene } from './scene.js';
+import { membersOf } from './state.js';
 
 type Define = <T>(
   name: string,
@@ -25,44 +26,28 @@ type Define = <T>(
 /** What operators and evictions do to keys, and the way back. */
 export function corruptions(command: Define): fc.Arbitrary<ModelCommand>[] {
   const nth = fc.nat({ max: 9 });
-  const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length];
-
-  const deleteBody = command('delete a body', nth, async (scene, n) => {
-    const id = pick([...scene.model.jobs.keys()], n);
-    if (id === undefined) return;
-    await scene.rig.admin.hdel(scene.rig.keys.bodies(id), id);
-    scene.model.jobs.delete(id);
-    scene.broken = true;
-  });
-  const deleteRecord = command('delete a record', nth, async (scene, n) => {
-    const worker = pick([...scene.model.records.keys()], n);
-    if (worker === undefined) return;
-    await scene.rig.admin.del(scene.rig.keyOf(`worker:${worker}`));
-    scene.model.records.delete(worker);
-    scene.broken = true;
-  });
-  const deleteLease = command('delete a lease', nth, async (scene, n) => {
-    const worker = pick([...scene.model.leases.keys()], n);
-    if (worker === undefined) return;
-    await scene.rig.admin.zrem(scene.rig.keyOf('workers'), worker);
-    scene.model.leases.delete(worker);
-    scene.broken = true;
-  });
-  const lines = ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed', 'active'] as const;
-  const deletePlace = command('delete a place', fc.constantFrom(...lines), async (scene, place) => {
-    const { rig, model } = scene;
-    const key = place === 'active' ? `active:${scene.workers[0]!.name}` : place;
-    await rig.admin.del(rig.keyOf(key));
-    model.load((await rig.snapshot(model.lastEvent)).state);
-    scene.broken = true;
-  });
-  const repair = command('repair', fc.constant(null), (scene) => mend(scene));
+  /** Deletes something of the nth member of a key. */
+  const deletion = (name: string, key: string, act: (scene: Scene, member: string) => Promise<unknown>) =>
+    command(name, nth, async (scene, n) => {
+      const members = membersOf(scene.state, key);
+      if (members.length > 0) await broken(scene, () => act(scene, members[n % members.length]!));
+    });
+  const deletePlace = command(
+    'delete a place',
+    fc.constantFrom('wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed', 'active'),
+    async (scene, place) => {
+      const key = place === 'active' ? `active:${scene.workers[0]!.name}` : place;
+      if (key in scene.state) await broken(scene, () => scene.rig.admin.del(scene.rig.keyOf(key)));
+    },
+  );
+  const repair = command('repair', fc.constant(null), mend);
   const wrongType = command('wrong type', fc.record({ kind: fc.constantFrom(...KINDS), nth }), refused);
   return [
-    deleteBody,
-    deleteRecord,
-    deleteLease,
+    deletion('delete a body', 'jobs', ({ rig }, id) => rig.admin.hdel(rig.keys.bodies(id), id)),
+    deletion('delete a record', 'workers', ({ rig }, name) => rig.admin.del(rig.keyOf(`worker:${name}`))),
+    deletion('delete a lease', 'workers', ({ rig }, name) => rig.admin.zrem(rig.keyOf('workers'), name)),
     deletePlace,
+    repair,
     repair,
     repair,
     repair,
@@ -72,31 +57,42 @@ export function corruptions(command: Define): fc.Arbitrary<ModelCommand>[] {
   ];
 }
 
+async function broken(scene: Scene, act: () => Promise<unknown>): Promise<void> {
+  await act();
+  scene.isAlone = true;
+  scene.broken = true;
+  await scene.compare();
+}
+
 /** Nothing is lost and nothing that ended comes back; then everything is in order, and there is nothing more to do. */
 async function mend(scene: Scene): Promise<void> {
-  const { rig, model } = scene;
-  const ended = new Set([...model.dead.keys(), ...model.completed.keys()]);
-  const everything = new Set([...model.jobs.keys(), ...ended, ...model.wait, ...model.suspects]);
-  for (const ids of [model.prioritized.keys(), model.delayed.keys(), ...model.active.values()])
-    for (const id of ids) everything.add(id);
-  const trimmed = new Set<string>();
+  const { rig } = scene;
+  const before = scene.state;
+  const ended = [...membersOf(before, 'dead'), ...membersOf(before, 'completed')];
+  const everything = new Set([...membersOf(before, 'jobs'), ...placesIn(before).keys()]);
+  const last = scene.lastEvent;
+  // In memory there is nothing to mend but leases that the clock has left too far ahead.
+  scene.isAlone = true;
   await rig.engine.admin.repair(QUEUE, MAX_STALLS);
-  const { state, events } = await rig.snapshot(model.lastEvent);
-  for (const { type, id, reason } of events)
-    if ((type === 'removed' && reason === 'retention') || type === 'cancelled') trimmed.add(id);
-  model.load(state);
-  for (const id of everything) assert(model.jobs.has(id) || trimmed.has(id), `repair has lost ${id}`);
-  const again = (id: string) =>
-    ended.has(id) && !model.dead.has(id) && !model.completed.has(id) && !trimmed.has(id);
-  const back = [...model.jobs.keys()].filter(again);
+  const { state, events } = await rig.snapshot(last);
+  const gone = events.filter(
+    ({ type, reason }) => type === 'cancelled' || (type === 'removed' && reason === 'retention'),
+  );
+  const trimmed = new Set(gone.map(({ id }) => id));
+  const jobs = new Set(membersOf(state, 'jobs'));
+  for (const id of everything) assert(jobs.has(id) || trimmed.has(id), `repair has lost ${id}`);
+  const places = placesIn(state);
+  const hasEnded = (id: string) => ['dead', 'completed'].includes(places.get(id)?.state ?? '');
+  const back = ended.filter((id) => !hasEnded(id) && !trimmed.has(id));
   expectSame(back, [], 'repair made what had ended run again');
+  const faults = brokenRules(state, scene.now);
   expectSame(
-    brokenRules(state, model.now).filter((text) => !text.includes('without a record of it')),
+    faults.filter((text) => !text.includes('without a record of it')),
     [],
     'the rules',
   );
   expectSame((await rig.engine.admin.audit(QUEUE)).violations, [], 'the audit after a repair');
-  scene.broken = brokenRules(state, model.now).length > 0;
+  scene.broken = faults.length > 0;
   const { repairs } = await rig.engine.admin.repair(QUEUE, MAX_STALLS);
   expectSame(repairs, [], 'the second repair');
   await scene.compare();
@@ -114,13 +110,13 @@ async function refused(
   scene: Scene,
   { kind, nth }: { kind: (typeof KINDS)[number]; nth: number },
 ): Promise<void> {
-  const { rig, model } = scene;
+  const { rig } = scene;
   const key = rig.keyOf(kind);
   const aside = rig.keyOf('aside');
   await rig.admin.rename(key, aside).catch(() => undefined);
   await rig.admin.set(key, 'not ours');
-  const before = await rig.snapshot(model.lastEvent);
-  const [known] = model.jobs.keys();
+  const before = await rig.snapshot(scene.lastEvent);
+  const [known] = membersOf(scene.state, 'jobs');
   for (const [script, call] of callsOf(rig.engine, scene.workers[nth % 3]!.name, known)) {
     if (!(script.keys as readonly string[]).includes(kind)) continue;
     if (script === enqueue && known === undefined && LEFT_BY_JOBS.has(kind)) continue;
@@ -130,7 +126,7 @@ async function refused(
     );
     assert(error instanceof RedisRefusedError && error.reply === 'WRONGTYPE', String(error));
     assert.equal(error.applied, 'no');
-    expectSame(await rig.snapshot(model.lastEvent), before, 'the state after a refusal');
+    expectSame(await rig.snapshot(scene.lastEvent), before, 'the state after a refusal');
   }
   await rig.admin.del(key);
   await rig.admin.rename(aside, key).catch(() => undefined);
@@ -146,7 +142,7 @@ function callsOf(
   worker: string,
   known: string | undefined,
 ): [AnyScript, () => Promise<unknown>][] {
-  const { leaseMs } = LIMITS;
+  const leaseMs = LEASE_MS;
   const job = { id: 'refused', body: 'job\n', name: 'job' };
   const jobs = [
     job,

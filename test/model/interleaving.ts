@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { Patch } from '../support/patched-client.js';
 import { casts, heal, Ledger, type Actor } from './actors.js';
+import { MemoryRig } from './memory-rig.js';
 import { expectSame, QUEUE, Rig, type Fate } from './rig.js';
 import { Stage } from './stage.js';
 
@@ -15,13 +16,17 @@ const fates = fc.infiniteStream(
 
 /**
  * Several engines at once: producers, workers, the clock, upkeep and people, in every order of their calls and answers, some
- * of which are lost. No model says what should come out; what must hold at any rate does, and in the end nothing is left over.
+ * of which are lost. The memory engine does the same calls in the order in which Redis ran them. In the end nothing is left over.
  */
 export class Interleaving {
   private stage: Stage | undefined;
 
-  private constructor(private readonly rig: Rig) {}
+  private constructor(
+    private readonly rig: Rig,
+    private readonly isCompared: boolean,
+  ) {}
 
+  /** @param patch makes the engines worse; only the rules are there to notice. */
   static async open(url: string, patch?: Patch): Promise<Interleaving> {
     let self: Interleaving | undefined;
     const rig = await Rig.open(url, {
@@ -30,7 +35,7 @@ export class Interleaving {
       commands: ['zrange', 'scan', 'llen'],
       ...(patch ? { patch } : {}),
     });
-    self = new Interleaving(rig);
+    self = new Interleaving(rig, patch === undefined);
     return self;
   }
 
@@ -48,13 +53,13 @@ export class Interleaving {
   private async play(scheduler: fc.Scheduler, cast: readonly Actor[], nextFate: () => Fate): Promise<void> {
     const { rig } = this;
     const ledger = new Ledger();
-    const stage = new Stage(rig, scheduler, nextFate);
+    const stage = new Stage(rig, scheduler, nextFate, this.isCompared ? new MemoryRig() : null);
     await rig.reset(stage.now);
     this.stage = stage;
     try {
-      const parts = cast.map((actor, i) => actor.play(rig.engines[i]!, stage, ledger));
+      const parts = cast.map((actor, i) => actor.play(stage.watched(rig.engines[i]!), stage, ledger));
       await scheduler.waitFor(Promise.all(parts));
-      await scheduler.waitFor(heal(rig.engine, stage, ledger));
+      await scheduler.waitFor(heal(stage.watched(rig.engine), stage, ledger));
     } finally {
       this.stage = undefined;
     }

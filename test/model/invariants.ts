@@ -1,58 +1,88 @@
-import type { State } from './state.js';
+import type { JobState } from '#lib/job/job-state.js';
+import { membersOf, valuesOf, workersThatHold, type State } from './state.js';
 
-type Fields = readonly (readonly [string, string])[];
+/** Times to live of the keys that have one, rounded up as in a `State`. */
+const TIMES_TO_LIVE: readonly (readonly [RegExp, number])[] = [
+  [/^lane:/, 600_000],
+  [/^worker:/, 600_000],
+  [/^cancelled$/, 60_000],
+];
+/** Fields by job that must not outlive the job. */
+const TRACES = ['attempts', 'stalls', 'failures', 'results', 'progress', 'logs', 'priorities'];
 
 /**
- * The rules that hold whatever happens, as sentences where one is broken. Written apart from the auditor of the library,
- * and from the model, so that the same mistake would have to be made twice.
+ * The rules that hold at any time, as sentences about those that are broken. Written without the auditor of the library, so that
+ * the same mistake would have to be made twice.
  */
 export function brokenRules(state: State, now: number): string[] {
-  const of = (name: string) =>
-    (state[name] ?? {}) as { hash?: Fields; zset?: Fields; list?: string[]; set?: string[] };
-  const keys = (name: string) => (of(name).hash ?? of(name).zset ?? []).map(([id]) => id);
   const faults: string[] = [];
   const rule = (holds: boolean, text: string) => {
     if (!holds) faults.push(text);
   };
-
   const places = new Map<string, string[]>();
-  const put = (place: string, ids: readonly string[]) => {
-    for (const id of ids) places.set(id, [...(places.get(id) ?? []), place]);
-  };
-  for (const line of ['wait', 'suspects']) put(line, of(line).list ?? []);
-  for (const zset of ['prioritized', 'delayed', 'dead', 'completed']) put(zset, keys(zset));
-  const leases = new Map(of('workers').zset?.map(([worker, end]) => [worker, Number(end)]));
-  for (const key of Object.keys(state).filter((name) => name.startsWith('active:'))) {
-    put(key, of(key).set ?? []);
-    const worker = key.slice('active:'.length);
+  for (const [id, { key }] of everyPlace(state)) places.set(id, [...(places.get(id) ?? []), key]);
+
+  const leases = valuesOf(state, 'workers');
+  for (const worker of workersThatHold(state)) {
     const lease = leases.get(worker);
     rule(lease !== undefined, `${worker} holds jobs and has no lease`);
-    const isKnown = keys(`worker:${worker}`).includes('seq');
-    rule(isKnown || lease! <= now, `${worker} holds jobs under a lease and is not known`);
+    const isKnown = membersOf(state, `worker:${worker}`).includes('seq');
+    rule(isKnown || Number(lease) <= now, `${worker} holds jobs under a lease and is not known`);
   }
-
-  const bodies = new Set(keys('jobs'));
+  const bodies = new Set(membersOf(state, 'jobs'));
   for (const id of bodies) rule(places.has(id), `${id} has a body and is nowhere`);
   for (const [id, at] of places) {
     rule(bodies.has(id), `${id} is in ${at.join()} and has no body`);
     rule(at.length === 1, `${id} is in ${at.join()}`);
   }
-  for (const beside of ['attempts', 'stalls', 'failures', 'results', 'progress', 'logs', 'priorities']) {
-    for (const id of keys(beside)) rule(bodies.has(id), `${id} is gone and has ${beside}`);
-  }
-  for (const id of keys('results'))
-    rule(places.get(id)?.[0] === 'completed', `${id} has a result and has not completed`);
-  for (const id of keys('completed'))
-    rule(keys('results').includes(id), `${id} has completed without a record of it`);
-  for (const id of keys('priorities'))
-    rule(places.get(id)?.[0] === 'delayed', `${id} has a priority put by and is not delayed`);
-  for (const id of keys('toCancel'))
-    rule(places.get(id)?.[0]?.startsWith('active:') === true, `${id} was signalled and is not active`);
-  for (const line of ['wait', 'suspects']) {
-    const ids = of(line).list ?? [];
-    rule(new Set(ids).size === ids.length, `${line} holds an id twice`);
-  }
+  for (const trace of TRACES)
+    for (const id of membersOf(state, trace)) rule(bodies.has(id), `${id} is gone and has ${trace}`);
+
+  const isIn = (id: string, place: string) => places.get(id)?.[0]?.startsWith(place) === true;
+  for (const id of membersOf(state, 'results'))
+    rule(isIn(id, 'completed'), `${id} has a result and has not completed`);
+  const results = new Set(membersOf(state, 'results'));
+  for (const id of membersOf(state, 'completed'))
+    rule(results.has(id), `${id} has completed without a record of it`);
+  const failures = new Set(membersOf(state, 'failures'));
+  for (const id of membersOf(state, 'dead')) rule(failures.has(id), `${id} is dead without a record of it`);
+  for (const id of membersOf(state, 'priorities'))
+    rule(isIn(id, 'delayed'), `${id} has a priority put by and is not delayed`);
+  for (const id of membersOf(state, 'toCancel'))
+    rule(isIn(id, 'active:'), `${id} was signalled and is not active`);
+  const ranks = [...valuesOf(state, 'prioritized').values()];
+  rule(new Set(ranks).size === ranks.length, 'two jobs have one rank');
+
   const known = /^(active:|worker:|lane:)?[\w.-]*$/;
-  for (const key of Object.keys(state)) rule(known.test(key), `${key} is no key of ours`);
+  for (const [key, { until }] of Object.entries(state)) {
+    rule(known.test(key), `${key} is no key of ours`);
+    const ttl = TIMES_TO_LIVE.find(([name]) => name.test(key))?.[1];
+    rule(until === ttl, `${key} lives for ${until} ms, not for ${ttl}`);
+  }
   return faults;
+}
+
+export interface Place {
+  readonly state: JobState;
+  readonly key: string;
+  /** The worker that holds the job. */
+  readonly worker?: string;
+  /** Score of its sorted set: when the job may run, died, or is to be removed. */
+  readonly at?: number;
+}
+
+/** The one place of each job. */
+export function placesIn(state: State): ReadonlyMap<string, Place> {
+  return new Map(everyPlace(state));
+}
+
+function* everyPlace(state: State): Generator<[string, Place]> {
+  for (const key of ['wait', 'suspects', 'prioritized'])
+    for (const id of membersOf(state, key)) yield [id, { state: 'waiting', key }];
+  for (const key of ['delayed', 'completed', 'dead'] as const)
+    for (const [id, at] of valuesOf(state, key)) yield [id, { state: key, key, at: Number(at) }];
+  for (const worker of workersThatHold(state)) {
+    const key = `active:${worker}`;
+    for (const id of membersOf(state, key)) yield [id, { state: 'active', key, worker }];
+  }
 }

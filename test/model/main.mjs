@@ -1,11 +1,11 @@
-// Plays many sequences against the model: `npm run test:model -- [how many] [--seed <number>] [--path <path>] [--replay <path>]`.
+// Plays many sequences on Redis and on the memory engine: `npm run test:model -- [how many] [--seed <number>] [--path <path>] [--replay <path>]`.
 // What fails is told with its seed and paths; given back, they play it again.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const args = process.argv.slice(2);
 const option = (name) => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined);
-const runs = /^\d+$/.test(args[0] ?? '') ? args[0] : '100000';
+const runs = /^\d+$/.test(args[0] ?? '') ? args[0] : '2000';
 const seed = option('--seed') ?? String(Date.now() % 2_147_483_648);
 const env = { ...process.env, MODEL_RUNS: runs, MODEL_SEED: seed };
 if (option('--path')) env.MODEL_PATH = option('--path');

@@ -1,160 +1,96 @@
-import type { RawEvent } from '#lib/contract/engine.js';
+import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
+import { activated, claim } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { MemoryJob } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
 import type { LastExchange } from '#lib/memory/memory-worker.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
-import { RedisUnavailableError } from '#lib/errors.js';
-import { LIMITS, QUEUE, type AnyRig, type Fate } from './rig.js';
-import { byFirst, type Snapshot, type State } from './state.js';
+import { LEASE_MS, LIMITS, QUEUE } from './rig.js';
+import { byFirst, type KeyValue, type Snapshot, type State } from './state.js';
 
-const { leaseMs, deadMax, deadAgeMs, completedMax } = LIMITS;
-const limitsOf = () => ({
-  maxEvents: 10_000,
-  deadMax,
-  deadAgeMs,
-  completedMax,
-  eventsAgeMs: null,
-  eventsMaxBytes: 67_108_864,
-});
+const RECORD_MS = 600_000;
 
-/** An engine in memory, whose calls and answers can be lost, and a look at its store in the shape that Redis has it. */
-export class MemoryRig implements AnyRig {
-  fate: Fate = 'answered';
-  wasRun = false;
+/** The reference: a memory engine on a clock of its own, and its store in the shape of the keys on Redis. */
+export class MemoryRig {
   private now = 0;
-  private store!: MemoryStore;
-  engine!: MemoryEngine;
+  private readonly store = new MemoryStore({ now: () => this.now });
+  readonly engine = new MemoryEngine({ store: this.store, leaseMs: LEASE_MS, limitsOf: () => LIMITS });
 
-  async reset(now: number): Promise<void> {
+  /** Answers which keys end by it. What has ended stays so if the clock is stepped back. */
+  setClock(now: number): string[] {
+    const before = Object.keys(this.snapshot(Infinity).state);
     this.now = now;
-    this.store = new MemoryStore({ now: () => this.now });
-    const engine = new MemoryEngine({ store: this.store, leaseMs, limitsOf });
-    this.engine = this.lossy(engine);
+    const { state } = this.snapshot(Infinity);
+    return before.filter((key) => !(key in state));
   }
 
-  async setClock(now: number): Promise<void> {
-    this.now = now;
-    // What is over by now stays so, should the clock be stepped back: it goes when it is looked at.
-    await this.snapshot(Infinity);
-  }
-
-  /** Here that is by the same clock. */
-  async expire(): Promise<void> {}
-
-  async takeBell(): Promise<void> {
+  takeBell(): void {
     this.store.bells.take(QUEUE);
   }
 
-  async snapshot(afterEvent: number): Promise<Snapshot> {
+  /** As the claim that is left at a bell of Redis: new jobs and nothing else, or null if there is more to do. */
+  async claimNow(call: ExchangeCall): Promise<ClaimAnswer | null> {
     const queue = this.store.at(QUEUE);
-    const events: RawEvent[] = queue.events.after(afterEvent).flatMap((batch) => batch.events);
+    const worker = queue.workers.get(call.worker);
+    const last = worker?.recordAt(queue.now)?.last;
+    if (!worker || !last || last.seq >= call.seq || call.want < 1) return null;
+    if (queue.pausedAt !== null || queue.suspects.size > 0) return null;
+    if (queue.wait.size + queue.prioritized.size === 0) {
+      worker.note({ until: queue.now + RECORD_MS });
+      return { kind: 'claimed', claimed: [], isCut: false, held: worker.held.size };
+    }
+    const { claimed, isCut } = claim(queue, worker, call);
+    const gave = claimed.map(({ id }) => id);
+    const { seq, leaseMs } = call;
+    worker.leaseAt = queue.now + leaseMs;
+    worker.note({ last: { seq, gave, lost: [] }, leaseMs, until: queue.now + RECORD_MS });
+    queue.say(claimed.map(activated), LIMITS);
+    return { kind: 'claimed', claimed: claimed.map((job) => job.claim), isCut, held: null };
+  }
+
+  snapshot(afterEvent: number): Snapshot {
+    const queue = this.store.at(QUEUE);
+    const events = queue.events
+      .after(afterEvent)
+      .flatMap(({ at, events: some }) => some.map((event) => ({ ...event, at })));
     return {
       state: stateOf(queue, this.store.bells.of(QUEUE)),
       events: events.filter(({ number }) => number > afterEvent),
     };
   }
-
-  /** How long keys have yet to live is not kept as such: it shows when they go. */
-  visible(state: State): State {
-    return Object.fromEntries(
-      Object.entries(state).map(([key, { until: _, ...value }]: [string, any]) => [
-        key,
-        key === 'delayed' ? { zset: value.zset.map(floored) } : value,
-      ]),
-    );
-  }
-
-  /** The same engine, with this rig between it and those who call it. */
-  private lossy<T extends object>(engine: T): T {
-    return new Proxy(engine, {
-      get: (target, name) => {
-        const member: unknown = Reflect.get(target, name);
-        if (typeof member !== 'function')
-          return name === 'admin' || name === 'upkeep' ? this.lossy(member as object) : member;
-        return async (...args: unknown[]) => {
-          const answer: unknown = await this.suffer(() => member.apply(target, args));
-          // On Redis the time by its clock goes along.
-          return name === 'exchange' ? { ...(answer as object), now: this.now } : answer;
-        };
-      },
-    });
-  }
-
-  private async suffer(call: () => Promise<unknown>): Promise<unknown> {
-    const { fate } = this;
-    this.fate = 'answered';
-    this.wasRun = false;
-    const lost = new RedisUnavailableError('a verb', 'unknown', fate);
-    if (fate === 'call lost') throw lost;
-    const answer = await call();
-    this.wasRun = true;
-    if (fate === 'reply lost') throw lost;
-    return answer;
-  }
 }
 
-/** Where a job stands within its ms is seen by the order alone. */
-function floored([id, score]: [string, string]): [string, string] {
-  return [id, String(Math.floor(Number(score)))];
-}
+type Fields = readonly (readonly [string, string | number])[];
 
-type Pairs = readonly (readonly [string, string | number])[];
+type FieldOf = (job: MemoryJob) => string | number | null | undefined | false;
+const FIELDS_OF_JOBS: Readonly<Record<string, FieldOf>> = {
+  jobs: ({ body }) => body,
+  attempts: ({ failed, started }) => (failed > 0 || started) && failed,
+  stalls: ({ stalls }) => stalls > 0 && stalls,
+  failures: ({ failure }) => failure && `${failure.at}\n${failure.json}`,
+  results: resultOf,
+  progress: ({ progress }) => progress,
+  logs: ({ logs }) => logs.length > 0 && logs.join('\n'),
+  priorities: ({ priority }) => priority > 0 && priority,
+  toCancel: ({ cancel }) => cancel,
+};
 
 /** A store in the shape of the keys on Redis. */
 function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
-  const out: Record<string, unknown> = {};
-  const put = (key: string, shape: 'hash' | 'zset', values: Pairs) => {
+  const out: Record<string, KeyValue> = {};
+  const put = (key: string, shape: 'hash' | 'zset', values: Fields) => {
     const sorted = values.map(([k, v]): [string, string] => [k, String(v)]);
     if (values.length > 0) out[key] = { [shape]: shape === 'hash' ? sorted.toSorted(byFirst) : sorted };
   };
-  const jobs = [...queue.jobs.values()];
-  const of = (value: (job: MemoryJob) => string | number | null | undefined | false): Pairs =>
-    jobs.flatMap((job): [string, string | number][] => {
-      const found = value(job);
-      return found === null || found === undefined || found === false ? [] : [[job.id, found]];
-    });
-  put(
-    'jobs',
-    'hash',
-    of(({ body }) => body),
-  );
-  put(
-    'attempts',
-    'hash',
-    of(({ failed, started }) => (failed > 0 || started) && failed),
-  );
-  put(
-    'stalls',
-    'hash',
-    of(({ stalls }) => stalls > 0 && stalls),
-  );
-  put(
-    'failures',
-    'hash',
-    of(({ failure }) => failure && `${failure.at}\n${failure.json}`),
-  );
-  put('results', 'hash', of(resultOf));
-  put(
-    'progress',
-    'hash',
-    of(({ progress }) => progress),
-  );
-  put(
-    'logs',
-    'hash',
-    of(({ logs }) => logs.length > 0 && logs.join('\n')),
-  );
-  put(
-    'priorities',
-    'hash',
-    of(({ priority }) => priority > 0 && priority),
-  );
-  put(
-    'toCancel',
-    'hash',
-    of(({ cancel }) => cancel),
-  );
+  for (const [key, value] of Object.entries(FIELDS_OF_JOBS))
+    put(
+      key,
+      'hash',
+      [...queue.jobs.values()].flatMap((job): Fields => {
+        const found = value(job);
+        return found === null || found === undefined || found === false ? [] : [[job.id, found]];
+      }),
+    );
   queue.dropOldCancelled();
   put(
     'cancelled',
@@ -185,11 +121,7 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   put('meta', 'hash', meta);
   addWorkers(queue, out, put);
   addCounters(queue, put);
-  return Object.fromEntries(
-    Object.keys(out)
-      .toSorted()
-      .map((key) => [key, out[key]]),
-  );
+  return Object.fromEntries(Object.entries(out).toSorted(byFirst));
 }
 
 function resultOf({ end }: MemoryJob): string | null {
@@ -198,14 +130,13 @@ function resultOf({ end }: MemoryJob): string | null {
   return `${end.at}\n${JSON.stringify({ attempt, us: durationUs, result })}`;
 }
 
-type Put = (key: string, shape: 'hash' | 'zset', values: Pairs) => void;
+type Put = (key: string, shape: 'hash' | 'zset', values: Fields) => void;
 
-function addWorkers(queue: MemoryQueue, out: Record<string, unknown>, put: Put): void {
-  const leases = [...queue.leased()].toSorted((a, b) => a.leaseAt - b.leaseAt || (a.name < b.name ? -1 : 1));
+function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put): void {
   put(
     'workers',
     'zset',
-    leases.map(({ name, leaseAt }) => [name, leaseAt]),
+    queue.leased().map(({ name, leaseAt }) => [name, leaseAt]),
   );
   for (const worker of queue.workers.values()) {
     const { name, held } = worker;

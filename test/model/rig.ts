@@ -2,19 +2,22 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { Redis } from 'ioredis';
 import type { EngineSettings } from '#lib/engine/wire/clients.js';
-import type { QueueEngine } from '#lib/contract/engine.js';
+import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
+import type { QueueLimits } from '#lib/contract/queue-limits.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { claim } from '#lib/engine/scripts/claim.js';
 import { patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
-import type { ModelLimits } from './queue-model.js';
-import { readState, type Snapshot, type State } from './state.js';
+import { readState, type Snapshot } from './state.js';
 
 export const PREFIX = 'model';
 export const QUEUE = 'q';
-/** Small, so that a short sequence comes to them. */
-export const LIMITS: ModelLimits = {
-  leaseMs: 8_000,
-  recordMs: 600_000,
+export const LEASE_MS = 8_000;
+/** Small, so that a short sequence reaches them. */
+export const LIMITS: QueueLimits = {
+  maxEvents: 10_000,
+  eventsAgeMs: 15_000,
+  eventsMaxBytes: 67_108_864,
   deadMax: 3,
   deadAgeMs: 600_000,
   completedMax: 3,
@@ -22,26 +25,8 @@ export const LIMITS: ModelLimits = {
 export const BEAT_MS = 2_000;
 export const MAX_STALLS = 3;
 
-/** What becomes of a call of a script: answered; done, but its answer is lost; or lost on the way there. */
+/** What happens to a call of a script. After `reply lost` the script has run. */
 export type Fate = 'answered' | 'reply lost' | 'call lost';
-
-/** What a sequence of commands is played on: an engine, its clock, and a look at all it keeps. */
-export interface AnyRig {
-  /** Set before a call; whether its script was run is told after it. */
-  fate: Fate;
-  readonly wasRun: boolean;
-  readonly engine: QueueEngine;
-  /** Nothing is kept, and the clock is at this time. */
-  reset(now: number): Promise<void>;
-  setClock(now: number): Promise<void>;
-  /** The time of these keys is over. */
-  expire(kinds: readonly string[]): Promise<void>;
-  /** As a worker does that is woken. */
-  takeBell(): Promise<void>;
-  snapshot(afterEvent: number): Promise<Snapshot>;
-  /** What of a state of the model can be seen here. */
-  visible(state: State): State;
-}
 
 export interface RigOptions {
   /** Before the clock is taken out of the scripts. */
@@ -54,9 +39,10 @@ export interface RigOptions {
 }
 
 /** A server with nothing else on it, and engines on it whose scripts take the time from a key. */
-export class Rig implements AnyRig {
+export class Rig {
   readonly keys = new QueueKeys(PREFIX, QUEUE);
   private readonly tag = this.keys.fixed.meta.slice(0, -'meta'.length);
+  /** Of the next call; whether its script was run is told by `wasRun`. */
   fate: Fate = 'answered';
   wasRun = false;
 
@@ -76,22 +62,13 @@ export class Rig implements AnyRig {
       around,
       commands: more.commands ?? [],
     }) as EngineSettings['connection'];
-    const { leaseMs, deadMax, deadAgeMs, completedMax } = LIMITS;
-    const limitsOf = () => ({
-      maxEvents: 10_000,
-      deadMax,
-      deadAgeMs,
-      completedMax,
-      eventsAgeMs: null,
-      eventsMaxBytes: 67_108_864,
-    });
     for (let i = 0; i < (more.engines ?? 1); i++) {
       const engine = new RedisEngine({
         connection,
         prefix: PREFIX,
-        leaseMs,
+        leaseMs: LEASE_MS,
         callMs: more.callMs ?? 10_000,
-        limitsOf,
+        limitsOf: () => LIMITS,
       });
       engines.push(engine);
       await engine.open();
@@ -99,7 +76,7 @@ export class Rig implements AnyRig {
     return rig;
   }
 
-  get engine(): QueueEngine {
+  get engine(): RedisEngine {
     return this.engines[0]!;
   }
 
@@ -122,8 +99,9 @@ export class Rig implements AnyRig {
     await this.admin.zpopmin(this.keyOf('doorbell'));
   }
 
-  visible(state: State): State {
-    return state;
+  /** Makes the claim that an idle worker leaves at the bell. Null if an exchange is needed. */
+  claimNow(call: ExchangeCall, engine = this.engine): Promise<ClaimAnswer | null> {
+    return engine['store'].call(claim, engine['exchanges']['claimOf'](QUEUE, call), 5_000);
   }
 
   keyOf(kind: string): string {

@@ -1,7 +1,7 @@
 import type { Parameters } from 'fast-check';
 
 /** How many sequences in all, and from which seed. The specs play a few; `npm run test:model` plays 2,000 or more. */
-const { MODEL_RUNS = '400', MODEL_SEED = '20260101', MODEL_PATH, MODEL_REPLAY } = process.env;
+const { MODEL_RUNS = '200', MODEL_SEED = '20260101', MODEL_PATH, MODEL_REPLAY } = process.env;
 
 export interface Runs {
   readonly parameters: Parameters<unknown>;
@@ -25,7 +25,7 @@ export function runsOf(driver: string, share: number): Runs {
       seed: Number(MODEL_SEED),
       ...(MODEL_PATH === undefined ? {} : { path: MODEL_PATH }),
     },
-    timeout: 60_000 + numRuns * 250,
+    timeout: 60_000 + numRuns * 1_000,
     replayPath: MODEL_REPLAY,
     tick() {
       played += 1;

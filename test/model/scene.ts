@@ -1,106 +1,167 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { EnqueueCall, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import type { ClaimAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { brokenRules } from './invariants.js';
-import { QueueModel } from './queue-model.js';
-import { expectSame, LIMITS, QUEUE, type AnyRig, type Fate, type Rig } from './rig.js';
+import { MemoryRig } from './memory-rig.js';
+import { expectSame, LEASE_MS, QUEUE, type Fate, type Rig } from './rig.js';
+import { membersOf, type Snapshot, type State } from './state.js';
 
-/** A lane of a producer, with the number of its last call. */
-interface Speaker {
+/** A worker with the numbers of its last exchanges. */
+interface Worker {
   name: string;
   seq: number;
-}
-
-/** A worker, with the number of its last exchange, and of the last that went beside others. */
-interface Worker extends Speaker {
   besideSeq: number;
+  readonly leaseMs: number;
 }
 
-export type PastCall =
-  | { readonly verb: 'enqueue'; readonly call: EnqueueCall }
-  | { readonly verb: 'exchange'; readonly call: ExchangeCall };
+export type PastCall = (engine: QueueEngine) => Promise<unknown>;
 
-/** What one sequence of commands plays on: the model, and what its workers and producers know of themselves. */
-export class Scene<R extends AnyRig = Rig> {
-  readonly model = new QueueModel(LIMITS);
-  readonly workers: Worker[] = [0, 1, 2].map((n) => ({ name: `w${n}`, seq: 0, besideSeq: 0 }));
-  readonly lanes: Speaker[] = [0, 1].map((n) => ({ name: `l${n}`, seq: 0 }));
+/** Jobs that wait for a moment: the delay that their event reports is by the clock of the process. */
+export const MOMENT = 'moment';
+
+/** What one sequence of commands is played on: Redis and the memory engine, at one time. */
+export class Scene {
+  now = 1_900_000_000_000;
+  readonly memory = new MemoryRig();
+  readonly workers: Worker[] = [0, 1, 2].map((n) => worker(n, n === 2 ? 3_000 : LEASE_MS));
+  readonly lanes = [0, 1].map((n) => ({ name: `l${n}`, seq: 0 }));
   readonly past: PastCall[] = [];
-  private names = 3;
-  private jobs = 0;
-  /** Keys were deleted by hand and nothing was mended since. */
+  /** What Redis had at the last look. */
+  state: State = {};
+  lastEvent = 0;
+  /** Keys were changed by hand. The memory engine cannot follow that: from here on only the rules are checked. */
+  isAlone = false;
+  /** Keys were deleted by hand and nothing was repaired since. */
   broken = false;
-  /** The state that was looked at last: what has not changed is not looked at again. */
+  private names = 3;
   private audited: unknown;
 
-  constructor(readonly rig: R) {}
+  private constructor(readonly rig: Rig) {}
 
-  nextBody(): string {
-    this.jobs += 1;
-    return `job${this.jobs % 3}\nbody ${this.jobs}`;
+  static async open(rig: Rig): Promise<Scene> {
+    const scene = new Scene(rig);
+    scene.memory.setClock(scene.now);
+    await rig.reset(scene.now);
+    return scene;
   }
 
   /** As a worker does that is told that it is not known. */
-  rename(worker: Worker): void {
-    worker.name = `w${this.names++}`;
-    worker.seq = 0;
-    worker.besideSeq = 0;
+  rename(old: Worker): void {
+    this.workers[this.workers.indexOf(old)] = worker(this.names++, old.leaseMs);
+  }
+
+  held(name: string): readonly string[] {
+    return membersOf(this.state, `active:${name}`);
+  }
+
+  async advance(ms: number): Promise<void> {
+    this.now += ms;
+    const ended = this.memory.setClock(this.now);
+    if (!this.isAlone) await this.rig.expire(ended);
+    await this.rig.setClock(this.now);
+    await this.compare();
   }
 
   /**
-   * Lets the engine and the model do the same, and compares what they answer and leave. What was lost is said again with
-   * the same numbers; `idempotent` calls must then answer as if it had been the first time.
+   * Makes the call on both engines, and compares what they answer and keep. A call whose answer is lost is repeated with the same
+   * numbers; `idempotent` calls must then answer as if it had been the first time.
    */
-  async both<A>(
-    act: (engine: QueueEngine) => Promise<A>,
-    expected: (model: QueueModel) => A,
+  both<A>(
+    call: (engine: QueueEngine) => Promise<A>,
     { fate = 'answered', idempotent = false }: { fate?: Fate; idempotent?: boolean } = {},
   ): Promise<A> {
-    const { rig, model } = this;
+    return this.sides(
+      () => call(this.rig.engine),
+      () => call(this.memory.engine),
+      fate,
+      idempotent,
+    );
+  }
+
+  /** The claim of an idle worker; in memory it has no verb of its own. */
+  claimNow(call: ExchangeCall): Promise<ClaimAnswer | null> {
+    const onRedis = () => this.rig.claimNow(call).then((answer) => answer && withoutClock(answer));
+    return this.sides(onRedis, () => this.memory.claimNow(call), 'answered', false);
+  }
+
+  private async sides<A>(
+    onRedis: () => Promise<A>,
+    inMemory: () => Promise<A>,
+    fate: Fate,
+    idempotent: boolean,
+  ): Promise<A> {
+    const { rig, isAlone } = this;
     rig.fate = fate;
-    let answer: A;
     let first: A | undefined;
-    if (fate === 'answered') answer = await act(rig.engine);
-    else {
-      const error = await act(rig.engine).then(
-        () => assert.fail('a call whose answer was lost was answered'),
-        (thrown: unknown) => thrown,
-      );
-      assert(error instanceof RedisUnavailableError && error.applied === 'unknown', String(error));
-      if (rig.wasRun) first = expected(model);
-      answer = await act(rig.engine);
+    if (fate !== 'answered') {
+      const isUnknown = (error: unknown) =>
+        error instanceof RedisUnavailableError && error.applied === 'unknown';
+      await assert.rejects(onRedis, isUnknown);
+      if (rig.wasRun && !isAlone) first = await inMemory();
     }
-    expectSame(answer, expected(model), 'the answer');
-    if (first !== undefined && idempotent) expectSame(answer, first, 'the answer to a repetition');
+    const answer = await onRedis();
+    if (!isAlone) {
+      expectSame(answer, await inMemory(), 'the answer');
+      if (first !== undefined && idempotent) expectSame(answer, first, 'the answer to a repetition');
+    }
     await this.compare();
     return answer;
   }
 
-  /** The whole state, what was said since, the rules, and what the auditor says of them. */
+  /** Everything that is kept, the events since the last look, the rules, and what the auditors find. */
   async compare(): Promise<void> {
-    const { model, rig } = this;
-    const said = model.takeSaid();
-    const after = said.length > 0 ? said[0]!.number - 1 : model.lastEvent;
+    const { rig, memory } = this;
+    const after = this.lastEvent;
     const { state, events } = await rig.snapshot(after);
-    expectSame(state, rig.visible(model.state()), 'the state');
-    const brief = events.map(({ number, type, id, name, attempt, reason }) => ({
-      number,
-      type,
-      id,
-      name,
-      attempt,
-      reason,
-    }));
-    expectSame(brief, said, 'the events');
+    this.state = state;
+    this.lastEvent = Number(valueOf(state, 'events') ?? after);
+    if (!this.isAlone) {
+      const expected = memory.snapshot(after);
+      expectSame(visible(state), expected.state, 'the state');
+      expectSame(events.map(comparable), expected.events.map(comparable), 'the events');
+    }
     if (this.broken || isDeepStrictEqual(state, this.audited)) return;
     this.audited = state;
-    expectSame(brokenRules(state, model.now), [], 'the rules');
-    const { violations } = await rig.engine.admin.audit(QUEUE);
+    expectSame(brokenRules(state, this.now), [], 'the rules');
+    const audit = await rig.engine.admin.audit(QUEUE);
+    if (!this.isAlone) expectSame(audit, await memory.engine.admin.audit(QUEUE), 'the audit');
     expectSame(
-      violations.filter(({ kind }) => kind !== 'lease-ahead'),
+      audit.violations.filter(({ kind }) => kind !== 'lease-ahead'),
       [],
-      'the audit',
+      'what the audit finds',
     );
   }
+}
+
+function worker(n: number, leaseMs: number): Worker {
+  return { name: `w${n}`, seq: 0, besideSeq: 0, leaseMs };
+}
+
+function valueOf(state: State, field: string): string | undefined {
+  return state['meta']?.hash?.find(([name]) => name === field)?.[1];
+}
+
+/** On Redis the time of the store goes along with an answer. */
+export function withoutClock<A extends object>({
+  now: _,
+  ...answer
+}: A & { now?: number }): Omit<A, 'now'> & A {
+  return answer as never;
+}
+
+/** Times to live are not kept as such in memory, and a place within a ms of two due times is told by the order alone. */
+export function visible(state: State): State {
+  return Object.fromEntries(
+    Object.entries(state).map(([key, { until: _, ...value }]) => [
+      key,
+      key === 'delayed'
+        ? { zset: value.zset!.map(([id, at]) => [id, String(Math.floor(Number(at)))]) }
+        : value,
+    ]),
+  );
+}
+
+function comparable(event: Snapshot['events'][number]) {
+  return event.type === 'delayed' && event.name === MOMENT ? { ...event, delayMs: 0 } : event;
 }

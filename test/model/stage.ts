@@ -1,18 +1,27 @@
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Scheduler } from 'fast-check';
+import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
+import type { RedisEngine } from '#lib/engine/redis-engine.js';
+import { clean } from '#lib/engine/scripts/clean.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { JobState } from '#lib/job/job-state.js';
-import { brokenRules } from './invariants.js';
-import { expectSame, LIMITS, type Fate, type Rig } from './rig.js';
-import type { State } from './state.js';
+import { brokenRules, placesIn, type Place } from './invariants.js';
+import type { MemoryRig } from './memory-rig.js';
+import { expectSame, LIMITS, QUEUE, type Fate, type Rig } from './rig.js';
+import { visible, withoutClock } from './scene.js';
+import { membersOf, valuesOf } from './state.js';
 
-interface Place {
-  readonly state: JobState;
-  /** Who holds it. */
-  readonly worker?: string;
-  /** When it may run, or is to be removed. */
-  readonly at?: number;
+/** A verb that was asked of Redis, and the same in memory. */
+interface Verb {
+  readonly name: string;
+  readonly inMemory: () => Promise<unknown>;
+  /** What memory answered when Redis ran the script of the verb. */
+  expected?: { readonly answer: unknown };
 }
+
+/** Verbs of several steps, between which other calls come. */
+const WALKS = ['audit', 'clean'];
 
 /** From where to where a script may move jobs; `gone` is nowhere. What has ended stays so, whoever says what. */
 const MOVES: Readonly<Record<string, readonly string[]>> = {
@@ -41,10 +50,13 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
   clean: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
   trim: ['completed gone', 'dead gone'],
 };
+/** Scripts that move no job. */
+const STILL = ['adopt', 'beat', 'counts', 'get', 'note', 'overdue', 'pause'];
 
 /**
- * Where several engines play at once. A scheduler decides which call reaches Redis next and whose answer arrives next; each
- * call is looked at alone: what it moved, and whether the rules hold after it.
+ * Where several engines play at once. A scheduler decides which call reaches Redis next and whose answer arrives next. Each call is
+ * looked at alone: what it moved, whether the rules hold after it, and whether the memory engine answers and keeps the same when the
+ * verbs come in the order in which Redis ran them.
  */
 export class Stage {
   now = 1_900_000_000_000;
@@ -56,18 +68,65 @@ export class Stage {
   /** What a look found; the caller of the call it came from would take it for an error of the connection. */
   private failure: unknown;
   private places: ReadonlyMap<string, Place> = new Map();
-  private leases: ReadonlyMap<string, number> = new Map();
+  private leases: ReadonlyMap<string, string> = new Map();
   /** As many completed jobs as are kept: others may have gone before their time. */
   private isFull = false;
   /** Active jobs that were cancelled, and how many ended so. */
   private marked: ReadonlySet<string> = new Set();
   private cancelled = 0;
+  private readonly verbs = new AsyncLocalStorage<Verb>();
 
   constructor(
     readonly rig: Rig,
     private readonly scheduler: Scheduler,
     private readonly nextFate: () => Fate,
-  ) {}
+    /** Null: only the rules are checked. */
+    private readonly memory: MemoryRig | null,
+  ) {
+    memory?.setClock(this.now);
+  }
+
+  /** The engine, each verb of which is held against that of the memory engine. */
+  watched(engine: RedisEngine): RedisEngine {
+    return this.memory ? this.watch(engine, this.memory.engine) : engine;
+  }
+
+  private watch<T extends object>(target: T, reference: object): T {
+    return new Proxy(target, {
+      get: (_, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (name === 'admin' || name === 'upkeep')
+          return this.watch(member as object, Reflect.get(reference, name) as object);
+        if (typeof member !== 'function') return member;
+        return (...args: unknown[]) => {
+          const ask = (one: object) =>
+            (Reflect.get(one, name) as typeof member).apply(one, args) as Promise<unknown>;
+          return this.same(
+            String(name),
+            () => ask(target),
+            () => ask(reference),
+          );
+        };
+      },
+    });
+  }
+
+  claimNow(engine: RedisEngine, call: ExchangeCall): Promise<ClaimAnswer | null> {
+    const onRedis = () => this.rig.claimNow(call, engine);
+    const { memory } = this;
+    return memory ? this.same('claim', onRedis, () => memory.claimNow(call)) : onRedis();
+  }
+
+  private async same<A>(
+    name: string,
+    onRedis: () => Promise<A>,
+    inMemory: () => Promise<unknown>,
+  ): Promise<A> {
+    const verb: Verb = { name, inMemory };
+    const answer = await this.verbs.run(verb, onRedis);
+    if (!WALKS.includes(name)) expectSame(plain(answer), plain(verb.expected?.answer), name);
+    return answer;
+  }
 
   /** As exchanger and enqueuer do: what got no answer is said again with the same numbers. */
   async insist<A>(call: () => Promise<A>): Promise<A> {
@@ -88,19 +147,26 @@ export class Stage {
   advance(ms: number): Promise<void> {
     return this.alone('advance', async () => {
       this.now += ms;
+      const ended = this.memory?.setClock(this.now) ?? [];
+      await this.rig.expire(ended);
       await this.rig.setClock(this.now);
     });
   }
 
   async around(name: string, send: () => Promise<unknown>, args: readonly unknown[]): Promise<unknown> {
     const fate = this.nextFate();
+    const verb = this.verbs.getStore();
     const reply = await this.alone(name, async () => {
       if (fate === 'call lost') return undefined;
       const sent = await send().then(
         (value) => ({ value }),
         (error: unknown) => ({ error }),
       );
-      await this.look(name, args).catch((error: unknown) => (this.failure ??= error));
+      const look = async () => {
+        if (verb && 'value' in sent) await this.follow(verb, name, sent.value);
+        await this.look(name, args);
+      };
+      await look().catch((error: unknown) => (this.failure ??= error));
       return sent;
     });
     await this.alone(`${name}: ${fate}`, () => Promise.resolve());
@@ -119,9 +185,21 @@ export class Stage {
     });
   }
 
+  /** Memory does what this script has done. */
+  private async follow(verb: Verb, script: string, reply: unknown): Promise<void> {
+    // It has asked only, or has left all to another script.
+    const isNothing = script === 'enqueue-plain' && reply === 0;
+    if (isNothing || !(script in MOVES || STILL.includes(script)) || String(reply) === 'again') return;
+    if (verb.name === 'clean') {
+      for (const id of clean.reply(reply as never).ids) await this.memory!.engine.admin.remove(QUEUE, id);
+    } else verb.expected = { answer: await verb.inMemory() };
+  }
+
   /** The rules, and what this call has moved. */
   async look(name: string, args: readonly unknown[]): Promise<void> {
     const { state } = await this.rig.snapshot(Number.MAX_SAFE_INTEGER);
+    if (this.memory)
+      expectSame(visible(state), this.memory.snapshot(Infinity).state, `the state after ${name}`);
     expectSame(brokenRules(state, this.now), [], 'the rules');
     const worker = args.map((arg) => /:worker:(.+)$/.exec(String(arg))?.[1]).find(Boolean);
     const after = placesIn(state);
@@ -131,17 +209,15 @@ export class Stage {
       this.moved(name, worker, id, this.places.get(id), after.get(id));
     }
     this.places = after;
-    const of = (key: string) => ((state[key] ?? {}) as { hash?: [string, string][] }).hash ?? [];
-    this.marked = new Set(of('toCancel').map(([id]) => id));
-    const cancelled = Number(new Map(of('stats')).get('cancelled') ?? 0);
+    this.marked = new Set(membersOf(state, 'toCancel'));
+    const cancelled = Number(valuesOf(state, 'stats').get('cancelled') ?? 0);
     // How a job left its worker in an exchange is not to be seen: either way it is gone.
     if (name === 'exchange') {
       this.completed -= cancelled - this.cancelled;
       this.gone += cancelled - this.cancelled;
     }
     this.cancelled = cancelled;
-    const { zset = [] } = (state['workers'] ?? {}) as { zset?: [string, string][] };
-    this.leases = new Map(zset.map(([holder, end]) => [holder, Number(end)]));
+    this.leases = valuesOf(state, 'workers');
   }
 
   private moved(
@@ -163,7 +239,8 @@ export class Stage {
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
     if (from?.state === 'delayed' && !['promote-now', 'remove', 'cancel', 'clean'].includes(name))
       assert(Math.floor(from.at!) <= this.now, `${what}, too early`);
-    if (name === 'recover' && worker) assert(this.leases.get(worker)! <= this.now, `${what}, too early`);
+    if (name === 'recover' && worker)
+      assert(Number(this.leases.get(worker)) <= this.now, `${what}, too early`);
     const isRetired = from?.state === 'completed' && !['remove', 'clean'].includes(name) && !this.isFull;
     if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
     if (to && (!from || from.state === 'completed')) this.born += 1;
@@ -183,17 +260,9 @@ export class Stage {
   }
 }
 
-function placesIn(state: State): Map<string, Place> {
-  const places = new Map<string, Place>();
-  const of = (name: string) =>
-    (state[name] ?? {}) as { zset?: [string, string][]; list?: string[]; set?: string[] };
-  for (const line of ['wait', 'suspects'])
-    for (const id of of(line).list ?? []) places.set(id, { state: 'waiting' });
-  for (const [id] of of('prioritized').zset ?? []) places.set(id, { state: 'waiting' });
-  for (const kind of ['delayed', 'completed', 'dead'] as const)
-    for (const [id, at] of of(kind).zset ?? []) places.set(id, { state: kind, at: Number(at) });
-  for (const key of Object.keys(state).filter((name) => name.startsWith('active:')))
-    for (const id of of(key).set ?? [])
-      places.set(id, { state: 'active', worker: key.slice('active:'.length) });
-  return places;
+/** What both engines answer: on Redis the time goes along, and a set has no order. */
+function plain(answer: unknown): unknown {
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return answer;
+  const { unknown: ids, ...more } = withoutClock(answer as { unknown?: string[] });
+  return ids ? { ...more, unknown: ids.toSorted() } : more;
 }

@@ -5,15 +5,42 @@ import { readEntry } from '#lib/engine/codec/event-codec.js';
 import { LETTERS, letterOf } from '#lib/job/id-letter.js';
 
 /**
- * Everything in the database of a queue, by the name of the key behind the hash tag, in one form only: equal states are
- * equal as text. Expiry stands as `until`, the ms it has been given, rounded up to ten seconds.
+ * All keys of a queue, by their names behind the hash tag, each in one form only: equal states are equal as values. `until` is the
+ * time to live that a key was given, rounded up to ten seconds.
  */
-export type State = Readonly<Record<string, unknown>>;
+export type State = Readonly<Record<string, KeyValue>>;
+
+export interface KeyValue {
+  readonly hash?: Pairs;
+  readonly zset?: Pairs;
+  readonly list?: readonly string[];
+  readonly set?: readonly string[];
+  readonly string?: readonly string[];
+  readonly until?: number;
+}
+export type Pairs = readonly (readonly [string, string])[];
 
 export interface Snapshot {
   readonly state: State;
   /** Events after the number asked for. */
-  readonly events: readonly RawEvent[];
+  readonly events: readonly (RawEvent & { readonly at: number })[];
+}
+
+/** Ids of a list, set, sorted set or hash. */
+export function membersOf(state: State, key: string): readonly string[] {
+  const { hash, zset, list, set } = state[key] ?? {};
+  return list ?? set ?? (zset ?? hash ?? []).map(([id]) => id);
+}
+
+/** Values of a hash, or scores of a sorted set, by id. */
+export function valuesOf(state: State, key: string): ReadonlyMap<string, string> {
+  const { hash, zset } = state[key] ?? {};
+  return new Map(zset ?? hash ?? []);
+}
+
+export function workersThatHold(state: State): string[] {
+  const prefix = 'active:';
+  return Object.keys(state).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []));
 }
 
 /** One script reads all: nothing moves meanwhile, and it costs one round trip. */
@@ -38,14 +65,16 @@ type RawKey = readonly [string, string, number, readonly (string | readonly [str
 
 export async function readState(admin: Redis, tag: string, after: number): Promise<Snapshot> {
   const raw = (await admin.eval(READ_ALL, 0, String(after))) as readonly RawKey[];
-  const state: Record<string, unknown> = {};
-  const events: RawEvent[] = [];
+  const state: Record<string, KeyValue> = {};
+  const events: Snapshot['events'][number][] = [];
   for (const [key, kind, ttl, value] of raw) {
     const name = key.startsWith(tag) ? key.slice(tag.length) : key;
     if (name === 'clock') continue;
     if (kind === 'stream') {
-      for (const [id, fields] of value as readonly [string, string[]][])
-        events.push(...readEntry('q', id, fields).events);
+      for (const [id, fields] of value as readonly [string, string[]][]) {
+        const batch = readEntry('q', id, fields);
+        events.push(...batch.events.map((event) => ({ ...event, at: batch.at })));
+      }
       continue;
     }
     state[name] = {
@@ -57,21 +86,21 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
 }
 
 /** The bodies of all hashes as those of one, each of which must be in that of its letter. */
-function withAllBodies({ jobs, ...state }: Record<string, unknown>): Record<string, unknown> {
-  const bodies = [...((jobs as Hash | undefined)?.hash ?? [])];
+function withAllBodies({ jobs, ...state }: State): State {
+  const bodies = [...(jobs?.hash ?? [])];
   for (const [id] of bodies) assert.equal(letterOf(id), '', `${id} is in jobs`);
   for (const letter of LETTERS) {
     const { [`jobs:${letter}`]: lettered, ...others } = state;
-    for (const [id] of (lettered as Hash | undefined)?.hash ?? []) assert.equal(letterOf(id), letter);
-    bodies.push(...((lettered as Hash | undefined)?.hash ?? []));
+    for (const [id] of lettered?.hash ?? []) assert.equal(letterOf(id), letter);
+    bodies.push(...(lettered?.hash ?? []));
     state = others;
   }
   return bodies.length === 0 ? state : { ...state, jobs: { hash: bodies.toSorted(byFirst) } };
 }
 
 /** A log as one text, as if its lines stood in one field. */
-function withWholeLogs(state: Record<string, unknown>): Record<string, unknown> {
-  const fields = new Map((state['logs'] as Hash | undefined)?.hash ?? []);
+function withWholeLogs(state: State): State {
+  const fields = valuesOf(state, 'logs');
   const logs: [string, string][] = [];
   for (const [id, head] of fields) {
     if (id.includes('\n')) {
@@ -87,13 +116,11 @@ function withWholeLogs(state: Record<string, unknown>): Record<string, unknown> 
   return logs.length === 0 ? state : { ...state, logs: { hash: logs.toSorted(byFirst) } };
 }
 
-type Hash = { readonly hash: [string, string][] };
-
-export function roundUp(ms: number): number {
+function roundUp(ms: number): number {
   return Math.ceil(ms / 10_000) * 10_000;
 }
 
-function shaped(kind: string, value: readonly string[]): object {
+function shaped(kind: string, value: readonly string[]): KeyValue {
   switch (kind) {
     case 'hash':
       return { hash: pairs(value).toSorted(byFirst) };
@@ -107,26 +134,22 @@ function shaped(kind: string, value: readonly string[]): object {
 }
 
 function pairs(flat: readonly string[]): [string, string][] {
-  const out: [string, string][] = [];
-  for (let i = 0; i < flat.length; i += 2) out.push([flat[i]!, flat[i + 1]!]);
-  return out;
+  return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i]!, flat[2 * i + 1]!]);
 }
 
 export function byFirst(a: readonly [string, ...unknown[]], b: readonly [string, ...unknown[]]): number {
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 }
 
-/** Counters of all days as those of one: which day it is does not matter to the model, nor how many names each had. */
-function withOneDay(state: Record<string, unknown>): State {
+/** Counters of all days as those of one, without how many names each had. */
+function withOneDay(state: State): State {
   const sums = new Map<string, number>();
-  const out: Record<string, unknown> = {};
+  const out: Record<string, KeyValue> = {};
   for (const key of Object.keys(state).toSorted()) {
-    if (!key.startsWith('stats:')) {
-      out[key] = state[key];
-      continue;
-    }
-    for (const [field, count] of (state[key] as { hash: [string, string][] }).hash)
-      if (field !== 'names') sums.set(field, (sums.get(field) ?? 0) + Number(count));
+    if (key.startsWith('stats:')) {
+      for (const [field, count] of valuesOf(state, key))
+        if (field !== 'names') sums.set(field, (sums.get(field) ?? 0) + Number(count));
+    } else out[key] = state[key]!;
   }
   if (sums.size > 0) out['stats'] = { hash: [...sums].toSorted(byFirst).map(([f, n]) => [f, String(n)]) };
   return out;

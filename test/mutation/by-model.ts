@@ -23,11 +23,7 @@ async function play(url: string, mutant: Mutant): Promise<string | null> {
   const rig = await Rig.open(url, { patch: mutant.patch, callMs: 5_000 });
   try {
     const property = fc.asyncProperty(sequences(COMMANDS), async (commands) => {
-      const setup = async () => {
-        const scene = new Scene(rig);
-        await rig.reset(scene.model.now);
-        return { model: scene, real: rig };
-      };
+      const setup = async () => ({ model: await Scene.open(rig), real: rig });
       await within(ONE_MS, fc.asyncModelRun(setup, commands));
     });
     const limits = { numRuns: SEQUENCES, seed: SEED, endOnFailure: true };

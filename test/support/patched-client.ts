@@ -75,3 +75,17 @@ export const virtualClock: Patch = (_, text) =>
 const READ_CLOCK =
   "local function read_clock() local ms = tonumber(redis.call('GET', string.match(KEYS[1], '^.-}:') .. 'clock')) " +
   'return { math.floor(ms / 1000), ms % 1000 * 1000 } end';
+
+/** A planted mistake: other parts in place of some of a script. */
+export function instead(script: string, ...parts: readonly (readonly [string | RegExp, string])[]): Patch {
+  return (name, text) => {
+    if (name !== script) return text;
+    let worse = text;
+    for (const [good, bad] of parts) {
+      const changed = worse.replace(good, bad);
+      if (changed === worse) throw new Error(`${script}.lua does not say '${good}' any more`);
+      worse = changed;
+    }
+    return worse;
+  };
+}

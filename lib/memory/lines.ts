@@ -1,5 +1,74 @@
-import { byBytes } from './by-bytes.js';
 import type { MemoryJob, Place } from './memory-job.js';
+
+/** Jobs one behind the other; any of them can step out. */
+export class Line {
+  private head: MemoryJob | null = null;
+  private tail: MemoryJob | null = null;
+  private count = 0;
+
+  constructor(readonly place: 'wait' | 'suspects') {}
+
+  get size(): number {
+    return this.count;
+  }
+
+  get first(): MemoryJob | null {
+    return this.head;
+  }
+
+  push(job: MemoryJob): void {
+    job.place = this.place;
+    job.previous = this.tail;
+    job.next = null;
+    if (this.tail) this.tail.next = job;
+    else this.head = job;
+    this.tail = job;
+    this.count += 1;
+  }
+
+  unshift(job: MemoryJob): void {
+    job.place = this.place;
+    job.previous = null;
+    job.next = this.head;
+    if (this.head) this.head.previous = job;
+    else this.tail = job;
+    this.head = job;
+    this.count += 1;
+  }
+
+  remove(job: MemoryJob): void {
+    if (job.previous) job.previous.next = job.next;
+    else this.head = job.next;
+    if (job.next) job.next.previous = job.previous;
+    else this.tail = job.previous;
+    job.previous = null;
+    job.next = null;
+    job.place = null;
+    this.count -= 1;
+  }
+
+  shift(): MemoryJob | null {
+    const job = this.head;
+    if (job) this.remove(job);
+    return job;
+  }
+
+  clear(): void {
+    this.head = null;
+    this.tail = null;
+    this.count = 0;
+  }
+
+  *[Symbol.iterator](): Generator<MemoryJob> {
+    let job = this.head;
+    while (job) {
+      // Whoever is given a job may take it out.
+      const { next } = job;
+      yield job;
+      job = next;
+    }
+  }
+}
 
 /** Jobs by a number, the lowest first, and by the bytes of their ids where that is equal: a heap, of which each job knows its slot. */
 export class Ranking {
@@ -91,4 +160,24 @@ export class Ranking {
 
 function compare(a: MemoryJob, b: MemoryJob): number {
   return a.score - b.score || byBytes(a.id, b.id);
+}
+
+/**
+ * The order of the bytes that texts have in UTF-8, by which ids of equal rank stand everywhere. `<` compares units of UTF-16, which
+ * differs where one is of a surrogate pair and the other one lies above them.
+ */
+export function byBytes(a: string, b: string): number {
+  if (a === b) return 0;
+  const end = Math.min(a.length, b.length);
+  for (let at = 0; at < end; at++) {
+    const x = a.charCodeAt(at);
+    const y = b.charCodeAt(at);
+    if (x !== y) return x >= 0xd800 && y >= 0xd800 ? lifted(x) - lifted(y) : x - y;
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates above everything else in the basic plane. */
+function lifted(unit: number): number {
+  return unit > 0xdfff ? unit - 0x800 : unit + 0x2000;
 }
