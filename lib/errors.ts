@@ -21,8 +21,8 @@ export {
   BootstrapError,
   NestConflictError,
 } from './errors/setup.js';
-export { SchemaViolationError } from './errors/schema.js';
-export type { PayloadIssue, SchemaSide } from './errors/schema.js';
+export { SchemaViolationError } from './errors/options.js';
+export type { PayloadIssue, SchemaSide } from './errors/options.js';
 export {
   HandlerNotCalledError,
   ProcessorScopeError,

@@ -35,7 +35,7 @@ export type {
   RedisConnection,
 } from './options/connection.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
-export type { DurabilityOption, ReplicationOptions } from './options/durability.js';
+export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
 export type { JobDefaults, JobOptions } from './options/job-options.js';
 export type {
   CronTiming,
@@ -62,15 +62,15 @@ export type {
   ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
-export type { WrapHook, WrapOption } from './options/wrap.js';
+export type { WrapHook, WrapOption } from './options/module-options.js';
 
-export type { NamedModuleOptions } from './options/named-options.js';
+export type { NamedModuleOptions } from './options/module-options.js';
 
 // Jobs.
 export { defineJob } from './job/define-job.js';
 export type { AnyDefinition, InputOf, JobDefinition, JobOf, OutputOf, ResultOf } from './job/define-job.js';
 export type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from './job/queue-jobs.js';
-export { Snooze } from './job/snooze.js';
+export { Snooze } from './job/job.js';
 export type { BackoffFunction, BackoffOption, ExponentialBackoff, FixedBackoff } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
 export type { Job } from './job/job.js';
@@ -82,7 +82,7 @@ export type {
   Violation,
   ViolationKind,
 } from './job/audit-report.js';
-export type { DayStats, NameStats, QueueStats, StatsCounts } from './job/queue-stats.js';
+export type { DayStats, NameStats, QueueStats, StatsCounts } from './contract/stats.js';
 export type { JobCounts, JobState } from './job/job-state.js';
 export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
@@ -100,7 +100,7 @@ export type { TemplateIn, UpsertResult, ScheduleSnapshot } from './producer/sche
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';
 export type { QueueInfo } from './inspect/queue-inspector.js';
-export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/worker-info.js';
+export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/queue-inspector.js';
 
 // Events.
 export { QueueEvents, ofType } from './events/queue-events.js';

@@ -1,3 +1,3 @@
 export { QueueHealthIndicator } from './terminus/queue-health.indicator.js';
 export type { QueueHealth } from './terminus/queue-health.indicator.js';
-export type { QueueHealthLimits, QueueHealthOptions } from './terminus/health-options.js';
+export type { QueueHealthLimits, QueueHealthOptions } from './terminus/queue-health.indicator.js';

@@ -3,7 +3,6 @@ import { GodwitError } from '../errors.js';
 import { quoted } from '../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../options/connection.js';
 import { checkKey, MAX_BATCH } from '../options/dispatcher-options.js';
-import { UsageError } from './usage.js';
 
 export const DISPATCH_HELP = `Usage: godwit dispatch [options]
 
@@ -102,4 +101,15 @@ function checked<T>(read: () => T): T {
 
 function refusal(message: string): UsageError {
   return new UsageError(message, DISPATCH_HELP);
+}
+
+/** An invalid command line; the message says why. */
+export class UsageError extends Error {
+  constructor(
+    message: string,
+    /** How it is written right. */
+    readonly usage: string,
+  ) {
+    super(message);
+  }
 }

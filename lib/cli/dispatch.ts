@@ -5,7 +5,6 @@ import { GodwitError, RedisRefusedError } from '../errors.js';
 import type { RedisConnection } from '../options/connection.js';
 import type { DispatchOptions } from './dispatch-options.js';
 import type { Output } from './output.js';
-import { Table } from './table.js';
 import type { LinkEvent } from '../contract/engine.js';
 
 /** If a call is not answered within this time, the connection counts as silent and is opened again. */
@@ -19,7 +18,7 @@ export async function runDispatch(
   output: Output,
   signal: AbortSignal,
 ): Promise<number> {
-  const complain = (text: string) => output.complain(`godwit dispatch: ${text}`);
+  const complain = (text: string) => output.printError(`godwit dispatch: ${text}`);
   try {
     try {
       await moveTasks({ ...options, connection: options.url }, output, complain, signal);
@@ -162,4 +161,38 @@ function isRefusal(error: unknown): boolean {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return error.message || (error as NodeJS.ErrnoException).code || error.name;
+}
+
+/** Lines between one header and the next. */
+const LINES = 50;
+const COLUMNS = ['dispatched', 'delayed', 'ready', 'backing-off (s)'] as const;
+/** Room for a million tasks and more; a wider number moves its neighbours, but stays whole. */
+const WIDTHS = COLUMNS.map((column) => Math.max(column.length, 10));
+
+interface Row {
+  readonly dispatched: number;
+  readonly delayed: number;
+  readonly ready: number;
+  readonly waitMs: number;
+}
+
+/** Lines of a table without end, with a header now and then. */
+export class Table {
+  private lines = 0;
+
+  /** The next line, preceded by a header if one is due. */
+  line({ dispatched, delayed, ready, waitMs }: Row): string {
+    const head = this.lines % LINES === 0 ? aligned(COLUMNS) : '';
+    this.lines += 1;
+    return head + aligned([String(dispatched), String(delayed), String(ready), seconds(waitMs)]);
+  }
+}
+
+function aligned(cells: readonly string[]): string {
+  return `${cells.map((cell, i) => cell.padStart(WIDTHS[i]!)).join('  ')}\n`;
+}
+
+/** Whole seconds, or one decimal; never 0 if there is a wait. */
+function seconds(ms: number): string {
+  return ms % 1000 === 0 ? String(ms / 1000) : (Math.ceil(ms / 100) / 10).toFixed(1);
 }

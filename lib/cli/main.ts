@@ -1,8 +1,7 @@
 import { quoted } from '../job/text.js';
-import { DISPATCH_HELP, readDispatchOptions } from './dispatch-options.js';
+import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { Output } from './output.js';
-import { UsageError } from './usage.js';
 
 const HELP = `Usage: godwit <command> [options]
 
@@ -21,7 +20,7 @@ export async function main(args: string[]): Promise<number> {
     return await run(args, output);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    output.complain(`godwit: ${error.message}`, error.usage.trimEnd());
+    output.printError(`godwit: ${error.message}`, error.usage.trimEnd());
     return 2;
   }
 }

@@ -29,7 +29,7 @@ export class Output {
   }
 
   /** @param more lines of this program's own, such as the usage. */
-  complain(text: string, more?: string): void {
+  printError(text: string, more?: string): void {
     this.err.write(`${escaped(text)}\n${more === undefined ? '' : `\n${more}\n`}`);
   }
 }

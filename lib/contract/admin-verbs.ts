@@ -1,6 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
-import type { QueueStats } from '../job/queue-stats.js';
+import type { QueueStats } from './stats.js';
 import type { FailureRecord } from '../job/outcome.js';
 
 /** What people ask of a queue and do to it, by hand or from a page: nothing here is on the way of a job. */

@@ -1,5 +1,5 @@
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
-import type { Replication } from '../options/durability.js';
+import type { Replication } from '../options/job-options.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';
@@ -383,3 +383,17 @@ export const EVENT_TYPES = [
 
 /** Which move of a job or of a queue an event tells, in the past tense. */
 export type EventType = (typeof EVENT_TYPES)[number];
+
+/** What is kept of a queue. */
+export interface QueueLimits {
+  /** Events kept for readers that resume; 0: none are written. */
+  readonly maxEvents: number;
+  /** Null: of any age. */
+  readonly eventsAgeMs: number | null;
+  /** About how many bytes events with large values may take. */
+  readonly eventsMaxBytes: number;
+  readonly deadMax: number;
+  readonly deadAgeMs: number;
+  /** Completed jobs kept, however long their retention. */
+  readonly completedMax: number;
+}

@@ -43,10 +43,6 @@ export class LinkedSet<T extends Linked<T>> implements Iterable<T> {
     return true;
   }
 
-  clear(): void {
-    for (const item of this) this.delete(item);
-  }
-
   /** Those that are there now; who leaves meanwhile is passed over. */
   *[Symbol.iterator](): Iterator<T> {
     const all: T[] = [];

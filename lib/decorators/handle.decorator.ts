@@ -1,8 +1,6 @@
 import { isDefinition, type AnyDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
-import { markHandler, showHandle } from './metadata.js';
-import type { HandlerMark } from './metadata.js';
-import { refuseOtherThanMethod } from './placement.js';
+import { markHandler, showHandle, refuseOtherThanMethod, type HandlerMark } from './metadata.js';
 
 /** What a handler may return if its job has this result. */
 type Returning<Result> = unknown extends Result

@@ -1,6 +1,6 @@
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { REQUEST } from '@nestjs/core';
-import { show } from '../errors.js';
+import { show, BootstrapError } from '../errors.js';
 import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
@@ -84,7 +84,7 @@ export const SETTINGS = 'godwit:settings';
 export const SUBSTITUTE = 'godwit:substitute';
 
 /** Makes the running side of the process, at each start. */
-export const WORKFORCE = 'godwit:workforce';
+export const WORKER_SERVICES = 'godwit:workforce';
 
 /** Token of the function that returns the handle of a queue; it creates each handle once. */
 export const QUEUE_HANDLES = 'godwit:queue-handles';
@@ -233,4 +233,41 @@ export function showListener({ given: [types] }: ListenerMark): string {
 
 function showType(type: unknown): string {
   return typeof type === 'string' ? quoted(type) : show(type);
+}
+
+/** What a decorator is on, if not an instance method with a plain name, as a phrase after "is"; else null. */
+export function otherThanMethod(
+  target: object,
+  key: PropertyKey | undefined,
+  descriptor: PropertyDescriptor | undefined,
+): string | null {
+  if (key === undefined) return 'a class';
+  if (typeof target === 'function') return 'static';
+  if (typeof key === 'symbol') return 'named by a symbol';
+  if (descriptor === undefined) return 'a property';
+  if (descriptor.get || descriptor.set) return 'a getter or setter';
+  // As a parameter decorator the third argument is the index of the parameter.
+  if (typeof descriptor !== 'object') return 'a parameter';
+  return typeof descriptor.value === 'function' ? null : 'not a function';
+}
+
+/**
+ * Refuses a decorator on anything else.
+ *
+ * @param mark the decorator as sentences call it.
+ * @throws {BootstrapError}
+ */
+export function refuseOtherThanMethod(
+  mark: string,
+  target: object,
+  key: PropertyKey | undefined,
+  descriptor: PropertyDescriptor | undefined,
+): void {
+  const what = otherThanMethod(target, key, descriptor);
+  if (what === null) return;
+  const className = typeof target === 'function' ? target.name : target.constructor.name;
+  const place = key === undefined ? className : `${className}.${String(key)}`;
+  throw new BootstrapError([
+    `${mark} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
+  ]);
 }

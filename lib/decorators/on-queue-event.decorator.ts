@@ -1,7 +1,6 @@
 import type { EventType } from '../contract/engine.js';
 import type { EventOf, QueueEvent } from '../events/queue-event.js';
-import { markListener, showListener } from './metadata.js';
-import { refuseOtherThanMethod } from './placement.js';
+import { markListener, showListener, refuseOtherThanMethod } from './metadata.js';
 
 /** Options of `@OnQueueEvent`. */
 export interface OnQueueEventOptions {

@@ -1,6 +1,5 @@
 import type { ScheduledJobOptions, ScheduleRule } from '../options/schedule-options.js';
-import { markMisplacedSchedule, markSchedule } from './metadata.js';
-import { otherThanMethod } from './placement.js';
+import { markMisplacedSchedule, markSchedule, otherThanMethod } from './metadata.js';
 
 /** The job of a `@Schedule`. */
 export interface ScheduledJob {

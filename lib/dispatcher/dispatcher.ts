@@ -96,7 +96,7 @@ export class Dispatcher {
       answered: (answer) => this.answered(answer),
       failed: (error, tries) => this.failed(error, tries),
     });
-    this.tell({ state: 'running' });
+    this.setStatus({ state: 'running' });
     this.running = { loop, ended: loop.run() };
   }
 
@@ -107,7 +107,7 @@ export class Dispatcher {
     this.running = null;
     running.loop.stop();
     await within(STOP_MS, running.ended);
-    this.tell({ state: 'stopped' });
+    this.setStatus({ state: 'stopped' });
   }
 
   /** @internal For good. */
@@ -119,7 +119,7 @@ export class Dispatcher {
   private answered({ dispatched, delayed, ready, dueInMs }: DispatchAnswer): number {
     if (this.current.state === 'failing') {
       this.logger.log(`dispatcher '${this.name}' works again`);
-      this.tell({ state: 'running' });
+      this.setStatus({ state: 'running' });
     }
     if (dispatched > 0 && this.moved.observed) {
       this.moved.next({ at: this.engine.now(), dispatched, delayed, ready });
@@ -137,11 +137,11 @@ export class Dispatcher {
     if (kindOf(known) !== kindOf(error)) {
       this.logger.error(`dispatcher '${this.name}' moves nothing, and tries on: ${error.message}`);
     }
-    if (known?.message !== error.message) this.tell({ state: 'failing', error });
+    if (known?.message !== error.message) this.setStatus({ state: 'failing', error });
     return Math.min(retryDelay(tries), this.options.pollMs);
   }
 
-  private tell(status: DispatcherStatus): void {
+  private setStatus(status: DispatcherStatus): void {
     this.current = status;
     this.statuses.next(status);
   }

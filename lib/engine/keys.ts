@@ -1,4 +1,4 @@
-import { letterOf, LETTERS, type Letter } from '../job/id-letter.js';
+import { letterOf, LETTERS, type Letter } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
 
 /** What `TYPE` answers of a key that is there. */

@@ -1,12 +1,11 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { QueueStats } from '../job/queue-stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
-import { readStats } from '../contract/stats.js';
+import { readStats, type QueueStats } from '../contract/stats.js';
 import { untilSo } from '../contract/retry.js';
 import { stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';

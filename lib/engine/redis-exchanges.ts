@@ -1,5 +1,5 @@
 import type { ExchangeAnswer, ExchangeCall, RungClaim } from '../contract/engine.js';
-import type { Bells } from './wake/bells.js';
+import type { Bells, RungCall } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
 import { CORRUPT } from '../contract/upkeep-verbs.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
@@ -8,7 +8,6 @@ import { SEPARATOR } from './codec/replies.js';
 import { claim } from './scripts/claim.js';
 import { exchange } from './scripts/exchange.js';
 import { encodeSettled } from './codec/settlement-codec.js';
-import type { RungCall } from './wake/bells.js';
 import { isForgotten } from '../contract/retry.js';
 
 /** More bytes than there are. */

@@ -1,6 +1,9 @@
 import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../contract/engine.js';
-import { EventLane, type Listener } from './event-lane.js';
-import { StatusTeller } from './event-status.js';
+import { EventCursor, type Listener } from './event-cursor.js';
+import { StatusReporter, type EventsStatus } from './event-status.js';
+import { AsyncResource } from 'node:async_hooks';
+import type { Observable } from 'rxjs';
+import type { QueueEvent } from './queue-event.js';
 
 /** The part of the engine that events need. */
 export type EventEngine = Pick<
@@ -31,17 +34,16 @@ const BACKOFF_MS = { first: 100, most: 1_000, jitter: 0.3 };
  * each. Listeners get events and never errors of Redis: the loop tries again and continues where it was, and `status` reports the
  * state.
  */
-export class EventReader {
-  readonly status = new StatusTeller();
+export class StoreEventReader {
+  readonly status = new StatusReporter();
 
-  private readonly lanes = new Map<string, EventLane>();
+  private readonly cursors = new Map<string, EventCursor>();
   /** A queue can be read now, or there are no listeners any more. */
   private readonly changed = new Signal();
   /** A connection came up, or the reader stops: ends the wait between attempts. */
   private readonly retryNow = new Signal();
   /** A round of the loop is over. */
   private readonly stepped = new Signal();
-  private readonly closers = new Set<() => void>();
   private running = false;
   private stopped = false;
   /** A read waits for news. */
@@ -55,28 +57,24 @@ export class EventReader {
 
   constructor(private readonly engine: EventEngine) {}
 
-  get closed(): boolean {
-    return this.stopped;
-  }
-
   /** Calls `next` for every event from now on (or after `since`), until the returned function is called. */
   listen(queue: string, options: ListenOptions, next: Listener['next']): () => void {
     if (this.stopped) return () => {};
-    const lane = this.lanes.get(queue) ?? this.addLane(queue);
+    const cursor = this.cursors.get(queue) ?? this.addCursor(queue);
     const { jobId, types } = options;
     const listener: Listener = { jobId, types, from: 0, next };
-    lane.add(listener, options.since);
-    if (options.since !== undefined && lane.cursor !== undefined && options.since > lane.cursor) {
-      void this.doubtSince(lane, listener, options.since);
+    cursor.add(listener, options.since);
+    if (options.since !== undefined && cursor.position !== undefined && options.since > cursor.position) {
+      void this.doubtSince(cursor, listener, options.since);
     }
-    if (lane.oldestNeeded() !== undefined) this.interrupt();
+    if (cursor.oldestNeeded() !== undefined) this.interrupt();
     void this.run();
-    return () => this.leave(lane, listener);
+    return () => this.leave(cursor, listener);
   }
 
   /** Settles when no later event of the queue will be missed; undefined if it has no listeners. */
   ready(queue: string): Promise<void> | undefined {
-    return this.lanes.get(queue)?.ready;
+    return this.cursors.get(queue)?.ready;
   }
 
   /**
@@ -84,32 +82,23 @@ export class EventReader {
    * not answer.
    */
   async caughtUp(queue: string): Promise<void> {
-    const lane = this.lanes.get(queue);
-    if (!lane) return;
+    const cursor = this.cursors.get(queue);
+    if (!cursor) return;
     const last = await this.engine.lastEvent(queue);
-    while (this.lanes.get(queue) === lane && (lane.cursor ?? 0) < last) await this.stepped.wait();
+    while (this.cursors.get(queue) === cursor && (cursor.position ?? 0) < last) await this.stepped.wait();
   }
 
   /** Queues that have listeners. */
   queues(): string[] {
-    return [...this.lanes.keys()];
-  }
-
-  /** Calls `act` when the reader closes (at once if it has), unless the returned function was called before. */
-  onClose(act: () => void): () => void {
-    if (this.stopped) act();
-    else this.closers.add(act);
-    return () => this.closers.delete(act);
+    return [...this.cursors.keys()];
   }
 
   /** Removes all listeners and closes the connection, for good. Never rejects; may be called twice. */
   async close(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
-      for (const lane of this.lanes.values()) lane.abandon();
-      this.lanes.clear();
-      for (const act of this.closers) act();
-      this.closers.clear();
+      for (const cursor of this.cursors.values()) cursor.abandon();
+      this.cursors.clear();
       this.changed.fire();
       this.stepped.fire();
       this.retryNow.fire();
@@ -118,27 +107,27 @@ export class EventReader {
     this.status.end();
   }
 
-  private addLane(queue: string): EventLane {
-    const lane = new EventLane(queue);
-    this.lanes.set(queue, lane);
-    void this.begin(lane);
-    return lane;
+  private addCursor(queue: string): EventCursor {
+    const cursor = new EventCursor(queue);
+    this.cursors.set(queue, cursor);
+    void this.begin(cursor);
+    return cursor;
   }
 
-  private leave(lane: EventLane, listener: Listener): void {
-    lane.remove(listener);
-    if (!lane.empty || this.lanes.get(lane.queue) !== lane) return;
-    this.lanes.delete(lane.queue);
-    lane.abandon();
+  private leave(cursor: EventCursor, listener: Listener): void {
+    cursor.remove(listener);
+    if (!cursor.empty || this.cursors.get(cursor.queue) !== cursor) return;
+    this.cursors.delete(cursor.queue);
+    cursor.abandon();
     this.changed.fire();
     this.stepped.fire();
-    if (this.lanes.size === 0) this.retryNow.fire();
+    if (this.cursors.size === 0) this.retryNow.fire();
   }
 
-  private async begin(lane: EventLane): Promise<void> {
-    const last = await this.askLast(lane);
+  private async begin(cursor: EventCursor): Promise<void> {
+    const last = await this.askLast(cursor);
     if (last === undefined) return;
-    lane.begin(last);
+    cursor.begin(last);
     this.changed.fire();
     this.interrupt();
   }
@@ -151,16 +140,16 @@ export class EventReader {
   }
 
   /** A `since` beyond the last event read here is either newer, or from before the store started over: only the store knows. */
-  private async doubtSince(lane: EventLane, listener: Listener, since: number): Promise<void> {
-    const last = await this.askLast(lane);
-    if (last !== undefined && last < since) lane.restartFor(listener);
+  private async doubtSince(cursor: EventCursor, listener: Listener, since: number): Promise<void> {
+    const last = await this.askLast(cursor);
+    if (last !== undefined && last < since) cursor.restartFor(listener);
   }
 
   /** Asks until there is an answer; undefined if it is no longer needed. */
-  private async askLast(lane: EventLane): Promise<number | undefined> {
-    for (let failures = 0; this.lanes.get(lane.queue) === lane; failures++) {
+  private async askLast(cursor: EventCursor): Promise<number | undefined> {
+    for (let failures = 0; this.cursors.get(cursor.queue) === cursor; failures++) {
       try {
-        return await this.engine.lastEvent(lane.queue);
+        return await this.engine.lastEvent(cursor.queue);
       } catch (error) {
         this.status.lost(error);
         await this.retryNow.wait(backoff(failures));
@@ -173,7 +162,7 @@ export class EventReader {
   private async run(): Promise<void> {
     if (this.running) return;
     this.running = true;
-    while (this.lanes.size > 0) await this.session();
+    while (this.cursors.size > 0) await this.session();
     this.running = false;
   }
 
@@ -184,7 +173,7 @@ export class EventReader {
     const unlink = this.engine.onLink((event) => this.onLink(event));
     let connected = false;
     let failures = 0;
-    while (this.lanes.size > 0) {
+    while (this.cursors.size > 0) {
       try {
         if (!connected) await this.open();
         connected = true;
@@ -192,7 +181,7 @@ export class EventReader {
         this.stepped.fire();
         failures = 0;
       } catch (error) {
-        if (this.lanes.size === 0) break;
+        if (this.cursors.size === 0) break;
         this.doubtful = true;
         this.status.lost(error);
         await this.retryNow.wait(backoff(failures++));
@@ -228,70 +217,71 @@ export class EventReader {
 
   /** One round: compare numbers if that is due, read older events for listeners that are behind, then new events for all. */
   private async step(): Promise<void> {
-    const lanes = this.begun();
-    if (lanes.length === 0) return this.lanes.size === 0 ? undefined : this.changed.wait();
-    await this.compare(lanes);
-    if (!this.stopped) await this.catchUp(lanes);
+    const cursors = this.begun();
+    if (cursors.length === 0) return this.cursors.size === 0 ? undefined : this.changed.wait();
+    await this.compare(cursors);
+    if (!this.stopped) await this.catchUp(cursors);
     if (this.stopped) return; // a read after the closing would bring the connection back
     // Also those that have joined meanwhile.
     const all = this.begun();
-    const hurry = !this.status.live || this.doubtful || all.some((lane) => lane.oldestNeeded() !== undefined);
-    const after = new Map(all.map((lane) => [lane.queue, lane.cursor ?? 0]));
+    const hurry =
+      !this.status.live || this.doubtful || all.some((cursor) => cursor.oldestNeeded() !== undefined);
+    const after = new Map(all.map((cursor) => [cursor.queue, cursor.position ?? 0]));
     const reading = this.engine.readEvents(after, hurry ? GLANCE_MS : BLOCK_MS);
     this.isWaiting = !hurry;
     const batches = await reading.finally(() => (this.isWaiting = false));
     if (!this.doubtful) this.status.set('live');
-    for (const batch of batches) this.tell(batch);
+    for (const batch of batches) this.deliver(batch);
   }
 
-  private begun(): EventLane[] {
-    return [...this.lanes.values()].filter((lane) => lane.cursor !== undefined);
+  private begun(): EventCursor[] {
+    return [...this.cursors.values()].filter((cursor) => cursor.position !== undefined);
   }
 
-  private tell(batch: QueueEventBatch): void {
-    const missed = this.lanes.get(batch.queue)?.tellNew(batch) ?? 0;
+  private deliver(batch: QueueEventBatch): void {
+    const missed = this.cursors.get(batch.queue)?.deliver(batch) ?? 0;
     if (missed > 0) this.status.gap(batch.queue, missed);
   }
 
   /** Reads one chunk of older events for listeners that are behind, so that the others never wait longer than for one chunk. */
-  private async catchUp(lanes: readonly EventLane[]): Promise<void> {
+  private async catchUp(cursors: readonly EventCursor[]): Promise<void> {
     const after = new Map<string, number>();
-    for (const lane of lanes) {
-      const oldest = lane.oldestNeeded();
-      if (oldest !== undefined) after.set(lane.queue, oldest);
+    for (const cursor of cursors) {
+      const oldest = cursor.oldestNeeded();
+      if (oldest !== undefined) after.set(cursor.queue, oldest);
     }
     if (after.size === 0) return;
     const batches = await this.engine.readEvents(after, GLANCE_MS);
-    for (const lane of lanes) {
-      const start = after.get(lane.queue);
+    for (const cursor of cursors) {
+      const start = after.get(cursor.queue);
       if (start === undefined) continue;
-      const missed = lane.tellOld(
+      const missed = cursor.deliverOlder(
         start,
-        batches.filter((batch) => batch.queue === lane.queue),
+        batches.filter((batch) => batch.queue === cursor.queue),
       );
-      if (missed > 0) this.status.gap(lane.queue, missed);
+      if (missed > 0) this.status.gap(cursor.queue, missed);
     }
   }
 
   /** Whether the store has started over with its numbers: for all queues after a broken connection, else for one in turn. */
-  private async compare(lanes: readonly EventLane[]): Promise<void> {
+  private async compare(cursors: readonly EventCursor[]): Promise<void> {
     if (this.doubtful) {
       this.doubtful = false;
-      await Promise.all(lanes.map((lane) => this.compareOne(lane)));
+      await Promise.all(cursors.map((cursor) => this.compareOne(cursor)));
     } else if (performance.now() - this.comparedAt >= COMPARE_MS) {
-      const lane = lanes[this.compareNext++ % lanes.length]!;
+      const cursor = cursors[this.compareNext++ % cursors.length]!;
       // FLUSHALL and failovers most likely affect all queues.
-      if (await this.compareOne(lane)) this.doubtful = true;
+      if (await this.compareOne(cursor)) this.doubtful = true;
     } else return;
     this.comparedAt = performance.now();
   }
 
-  private async compareOne(lane: EventLane): Promise<boolean> {
-    const known = lane.cursor ?? 0;
-    const last = await this.engine.lastEvent(lane.queue);
+  private async compareOne(cursor: EventCursor): Promise<boolean> {
+    const known = cursor.position ?? 0;
+    const last = await this.engine.lastEvent(cursor.queue);
     if (last >= known) return false;
-    lane.restart();
-    this.status.gap(lane.queue, null);
+    cursor.restart();
+    this.status.gap(cursor.queue, null);
     return true;
   }
 }
@@ -323,5 +313,86 @@ class Signal {
       const timer = maxMs === undefined ? undefined : setTimeout(wake, maxMs).unref();
       this.waiters.add(wake);
     });
+  }
+}
+
+/** Chooses the status of several readers that is reported. */
+const WORST_FIRST = ['lost', 'connecting', 'live', 'closed'] as const;
+
+/** One reader per store, so that a store that is away does not hold up the events of the others. */
+export class EventReaders {
+  readonly status$: Observable<EventsStatus>;
+  private readonly status = new StatusReporter();
+  private readonly readers = new Map<EventEngine, StoreEventReader>();
+  private readonly states = new Map<StoreEventReader, EventsStatus>();
+  private readonly closers = new Set<() => void>();
+  /** Context for all listeners. Without it the loop would run in the AsyncLocalStorage context of the first one. */
+  private readonly scope = new AsyncResource('GodwitEvents');
+  private stopped = false;
+
+  constructor(private readonly sourceOf: (queue: string) => EventEngine) {
+    this.status$ = this.status.status$;
+  }
+
+  get closed(): boolean {
+    return this.stopped;
+  }
+
+  /** Calls `next` for every event from now on (or after `since`), until the returned function is called. */
+  listen(queue: string, options: ListenOptions, next: (event: QueueEvent) => void): () => void {
+    if (this.stopped) return () => {};
+    return this.scope.runInAsyncScope(() => this.readerOf(queue).listen(queue, options, next));
+  }
+
+  /** Settles when no later event of the queue will be missed; undefined if it has no listeners. */
+  ready(queue: string): Promise<void> | undefined {
+    return this.stopped ? undefined : this.readers.get(this.sourceOf(queue))?.ready(queue);
+  }
+
+  /** Resolves when all events so far have been delivered to the listeners of the queue; at once if it has none. */
+  async caughtUp(queue: string): Promise<void> {
+    if (!this.stopped) await this.readers.get(this.sourceOf(queue))?.caughtUp(queue);
+  }
+
+  /** Queues that have listeners. */
+  queues(): string[] {
+    return [...this.readers.values()].flatMap((reader) => reader.queues());
+  }
+
+  /** Calls `act` when they close (at once if they have), unless the returned function was called before. */
+  onClose(act: () => void): () => void {
+    if (this.stopped) act();
+    else this.closers.add(act);
+    return () => this.closers.delete(act);
+  }
+
+  /** Removes all listeners and closes the connections, for good. Never rejects; may be called twice. */
+  async close(): Promise<void> {
+    this.stopped = true;
+    for (const act of this.closers) act();
+    this.closers.clear();
+    await Promise.all([...this.readers.values()].map((reader) => reader.close()));
+    this.status.end();
+  }
+
+  private readerOf(queue: string): StoreEventReader {
+    const source = this.sourceOf(queue);
+    let reader = this.readers.get(source);
+    if (reader === undefined) {
+      const made = new StoreEventReader(source);
+      reader = made;
+      this.readers.set(source, made);
+      made.status.status$.subscribe((status) => this.hear(made, status));
+    }
+    return reader;
+  }
+
+  private hear(reader: StoreEventReader, status: EventsStatus): void {
+    this.states.set(reader, status);
+    if (status.state === 'gap') return this.status.gap(status.queue, status.missed);
+    const all = [...this.states.values()];
+    const worst = WORST_FIRST.map((state) => all.find((one) => one.state === state)).find((one) => one);
+    if (worst?.state === 'lost') this.status.lost(worst.error);
+    else if (worst && worst.state !== 'gap') this.status.set(worst.state);
   }
 }

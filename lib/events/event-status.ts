@@ -28,7 +28,7 @@ export type EventsStatus =
     };
 
 /** Holds the status and reports changes; a new subscriber gets the current one first. */
-export class StatusTeller {
+export class StatusReporter {
   private readonly subject = new ReplaySubject<EventsStatus>(1);
   private current: EventsStatus = { state: 'closed' };
 
@@ -45,17 +45,17 @@ export class StatusTeller {
   }
 
   set(state: 'closed' | 'connecting' | 'live'): void {
-    if (this.current.state !== state) this.tell({ state });
+    if (this.current.state !== state) this.report({ state });
   }
 
   lost(error: unknown): void {
     if (this.current.state === 'lost') return;
-    this.tell({ state: 'lost', error: error instanceof Error ? error : new Error(String(error)) });
+    this.report({ state: 'lost', error: error instanceof Error ? error : new Error(String(error)) });
   }
 
   gap(queue: string, missed: number | null): void {
-    this.tell({ state: 'gap', queue, missed });
-    this.tell({ state: 'live' });
+    this.report({ state: 'gap', queue, missed });
+    this.report({ state: 'live' });
   }
 
   end(): void {
@@ -63,7 +63,7 @@ export class StatusTeller {
     this.subject.complete();
   }
 
-  private tell(status: EventsStatus): void {
+  private report(status: EventsStatus): void {
     this.current = status;
     this.subject.next(status);
   }

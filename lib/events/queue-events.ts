@@ -1,8 +1,7 @@
 import { type Observable, filter, type OperatorFunction } from 'rxjs';
 import { type EventType, EVENT_TYPES } from '../contract/engine.js';
 import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
-import type { EventEngine, ListenOptions } from './event-reader.js';
-import { EventReaders } from './event-readers.js';
+import { type EventEngine, type ListenOptions, EventReaders } from './event-reader.js';
 import type { EventsStatus } from './event-status.js';
 import { field, refuse, rule, shape } from '../options/check.js';
 import { GuardedObservable } from './guarded-observable.js';

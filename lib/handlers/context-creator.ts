@@ -1,10 +1,35 @@
-import { ExternalContextCreator, type ApplicationConfig, type ModulesContainer } from '@nestjs/core';
-import type { Observable } from 'rxjs';
+import {
+  ExternalContextCreator,
+  type ApplicationConfig,
+  type ModulesContainer,
+  type ContextId,
+} from '@nestjs/core';
+import { Observable, isObservable, type Subscriber } from 'rxjs';
 import { isThenable } from '../job/thenable.js';
 import type { HandledJob } from '../worker/handler.js';
-import { Interception } from './interception.js';
 import type { QueueExecutionContext } from './queue-context.js';
-import type { Method } from './target.js';
+import { HandlerNotCalledError } from '../errors.js';
+
+/** A method of the application. */
+export type Method = (...args: any[]) => unknown;
+
+/** A method that handles jobs, on one instance of its class. */
+export interface HandlerTarget {
+  readonly instance: Record<string, any>;
+  readonly method: string;
+  /** `Class.method`, for messages. */
+  readonly label: string;
+  /** Key of the module that provides it, which has its enhancers. */
+  readonly moduleKey: string;
+  /** If the instance was created for one context: that context, and the id of its provider. */
+  readonly contextId?: ContextId;
+  readonly inquirerId?: string;
+}
+
+/** The method of the class, which has the decorators, even if the instance has another one. */
+export function methodOn({ instance, method }: HandlerTarget): Method {
+  return (Object.getPrototypeOf(instance) as Record<string, any>)[method];
+}
 
 /** The arguments of a call: the parameters of a handler without decorators. */
 export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];
@@ -138,4 +163,73 @@ export function standInFor(method: Method, name: string): Method {
 
 function methodOf(standIn: Method): Method {
   return Object.getPrototypeOf(standIn) as Method;
+}
+
+/** One call of a method inside its interceptors, which may delay it, repeat it, or return a value without it. */
+class Interception {
+  private subscriber: Subscriber<unknown> | undefined;
+
+  constructor(
+    private readonly job: HandledJob,
+    /** `Class.method`, for messages. */
+    private readonly handler: string,
+    private readonly method: () => Promise<unknown>,
+  ) {}
+
+  /** The innermost step; an interceptor that retries calls it again. */
+  call(): Promise<unknown> {
+    const { job } = this;
+    if (job.aborted) return this.end(job.aborted);
+    job.stage = 'running';
+    return this.method().then(this.returned, this.failed);
+  }
+
+  private readonly returned = (value: unknown): unknown => {
+    const { job } = this;
+    job.stage = 'after';
+    return job.aborted && isObservable(value) ? this.end(job.aborted) : value;
+  };
+
+  private readonly failed = (error: unknown): never => {
+    this.job.stage = 'after';
+    throw error;
+  };
+
+  /** @param values the Observable of the outermost interceptor. */
+  watch(values: Observable<unknown>): Observable<unknown> {
+    return new Observable((subscriber) => {
+      this.subscriber = subscriber;
+      let said = false;
+      return values.subscribe({
+        next: (value) => {
+          said = true;
+          subscriber.next(value);
+        },
+        error: (error) => {
+          const isSilent = !said && this.job.stage === 'before' && isNoStream(error);
+          subscriber.error(isSilent ? this.returnedNothing(error) : error);
+        },
+        complete: () => {
+          // Otherwise the job would be completed although its handler was never called.
+          if (!said && this.job.stage === 'before') subscriber.error(new HandlerNotCalledError(this.handler));
+          else subscriber.complete();
+        },
+      });
+    });
+  }
+
+  private returnedNothing(cause: unknown): HandlerNotCalledError {
+    return new HandlerNotCalledError(this.handler, 'returned no Observable', { cause });
+  }
+
+  /** Bypasses the interceptors: one that retries forever would retry on this error too. */
+  private end(error: Error): Promise<never> {
+    this.subscriber?.error(error);
+    return new Promise(() => {});
+  }
+}
+
+/** The error of RxJS for an interceptor that forgot to return; it names no class. */
+function isNoStream(error: unknown): boolean {
+  return error instanceof TypeError && error.message.includes('where a stream was expected');
 }

@@ -7,9 +7,8 @@ import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { catchError, from, isObservable, lastValueFrom, type Observable } from 'rxjs';
 import { obeys } from '../worker/handler.js';
-import { containerOf, type CallArgs } from './context-creator.js';
+import { containerOf, type CallArgs, type Method } from './context-creator.js';
 import { QUEUE_CONTEXT } from './queue-context.js';
-import type { Method } from './target.js';
 
 type FilterOrClass = Parameters<ExternalExceptionFilterContext['getFilterInstance']>[0];
 type ErrorClass = abstract new (...args: any[]) => object;
@@ -51,7 +50,7 @@ export class FilterFinder extends ExternalExceptionFilterContext {
   }
 
   /** Logs it once, however many jobs fail. */
-  complain(filter: string, handler: string): void {
+  warnOnce(filter: string, handler: string): void {
     const key = `${filter} of ${handler}`;
     if (this.complained.has(key)) return;
     this.complained.add(key);
@@ -119,7 +118,7 @@ export class FilterStep {
     if (isObservable(returned)) returned = await lastValueFrom(returned, { defaultValue: undefined });
     if (types.isNativeError(returned) || returned instanceof Error) throw returned;
     // A filter that returns nothing has not replaced the error.
-    if (returned !== undefined) this.finder.complain(found.name, handler);
+    if (returned !== undefined) this.finder.warnOnce(found.name, handler);
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import { ProcessorScopeError } from '../errors.js';
 import { read } from '../errors/thrown.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
 import type { HandlerMaker } from './handler-maker.js';
-import type { HandlerTarget } from './target.js';
+import type { HandlerTarget } from './context-creator.js';
 
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 

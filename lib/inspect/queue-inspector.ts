@@ -5,7 +5,7 @@ import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
 import { readable } from '../options/check.js';
-import { byPlace, toWorkerInfo, type WorkerInfo } from './worker-info.js';
+import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
 /** The state of a queue at the time of the call. */
 export interface QueueInfo {
@@ -25,7 +25,7 @@ export interface QueueInfo {
 /** How many queues are queried at once. */
 const AT_ONCE = 50;
 /** How many unreadable entries are remembered, so that each is logged once. */
-const MAX_TOLD = 1000;
+const MAX_LOGGED = 1000;
 
 /**
  * Worker processes with the jobs they run, and queues with their counts: for dashboards and health checks. Inject it by its class; it
@@ -37,7 +37,7 @@ const MAX_TOLD = 1000;
  */
 export class QueueInspector {
   private readonly logger = new Log('QueueInspector');
-  private readonly told = new Set<string>();
+  private readonly logged = new Set<string>();
 
   /** @internal */
   constructor(
@@ -54,7 +54,7 @@ export class QueueInspector {
    */
   async workers(): Promise<WorkerInfo[]> {
     const { records, unreadable } = await this.engine.processes.list();
-    for (const { process, why } of unreadable) this.tell(process, why);
+    for (const { process, why } of unreadable) this.logUnreadable(process, why);
     return records.map(toWorkerInfo).toSorted(byPlace);
   }
 
@@ -88,10 +88,91 @@ export class QueueInspector {
     return { name, counts, paused, oldestWaitingMs };
   }
 
-  private tell(process: string, why: string): void {
-    if (this.told.has(process)) return;
-    if (this.told.size >= MAX_TOLD) this.told.clear();
-    this.told.add(process);
+  private logUnreadable(process: string, why: string): void {
+    if (this.logged.has(process)) return;
+    if (this.logged.size >= MAX_LOGGED) this.logged.clear();
+    this.logged.add(process);
     this.logger.debug(`an entry of the registry cannot be read: ${quoted(process)} says ${quoted(why)}`);
   }
+}
+
+/** A worker process, as it last reported; times are those of the clock of Redis. */
+export interface WorkerInfo {
+  /** Random; a new one at each start of the workers. */
+  readonly id: string;
+  /** Name of the machine. */
+  readonly host: string;
+  /** Process id. */
+  readonly pid: number;
+  /** Versions of what it runs. */
+  readonly versions: {
+    /** Of this library. */
+    readonly godwit: string;
+    /** Of Node.js. */
+    readonly node: string;
+    /** Such as `Redis 7.0.15`; null if it has not connected yet, `memory` for the in-memory engine. */
+    readonly server: string | null;
+  };
+  /** When its workers started. */
+  readonly startedAt: Date;
+  /** The `role` of `forRoot`. */
+  readonly role: 'worker' | 'both';
+  /** `paused`: all pools of this process are. `draining`: it is stopping and claims no more jobs. */
+  readonly state: 'running' | 'paused' | 'draining';
+  /** One for each queue or set of queues that share a concurrency. */
+  readonly pools: readonly WorkerPoolInfo[];
+  /** How many further pools there are. */
+  readonly morePools: number;
+}
+
+/** The slots that share one concurrency. */
+export interface WorkerPoolInfo {
+  /** In the order of `@Processor`. */
+  readonly queues: readonly string[];
+  /** Those of its queues that this process has paused. */
+  readonly paused: readonly string[];
+  /** Jobs it runs at once. */
+  readonly concurrency: number;
+  /** The names under which it holds leases, as in logs, `audit()` and `Queue.get`. */
+  readonly workers: readonly string[];
+  /** How many jobs run. */
+  readonly running: number;
+  /** The longest running of them, at most 50. */
+  readonly jobs: readonly RunningJobInfo[];
+}
+
+/** A running job, without its data. */
+export interface RunningJobInfo {
+  /** Name of its queue. */
+  readonly queue: string;
+  /** Id of the job. */
+  readonly id: string;
+  /** Name of the job. */
+  readonly name: string;
+  /** From 1. */
+  readonly attempt: number;
+  /** When the run began. */
+  readonly since: Date;
+}
+
+function toWorkerInfo({ pools, startedAt, ...rest }: ProcessRecord): WorkerInfo {
+  return { ...rest, startedAt: new Date(startedAt), pools: pools.map(toPoolInfo) };
+}
+
+function toPoolInfo({ jobs, ...rest }: PoolRecord): WorkerPoolInfo {
+  return { ...rest, jobs: jobs.map(toJobInfo) };
+}
+
+function toJobInfo({ since, ...rest }: RunningJob): RunningJobInfo {
+  return { ...rest, since: new Date(since) };
+}
+
+/** By host, then by process id. */
+function byPlace(a: WorkerInfo, b: WorkerInfo): number {
+  return compare(a.host, b.host) || a.pid - b.pid || compare(a.id, b.id);
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }

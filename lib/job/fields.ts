@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../errors.js';
-import { pathStep } from './path.js';
+import { pathStep } from './text.js';
 
 /**
  * The fields of an object of options, wherever they are defined: its own ones, enumerable or not, and those of its class and

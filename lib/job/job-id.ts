@@ -1,8 +1,63 @@
 import { randomFillSync, randomInt } from 'node:crypto';
 import { InvalidJobIdError, InvalidJobNameError, InvalidQueueNameError } from '../errors.js';
-import { DIGITS, PAIRS, timeText } from './base36.js';
-import { LETTERS } from './id-letter.js';
 import { faultOfText } from './text.js';
+
+/** The possible last characters of a generated id. */
+// prettier-ignore
+export const LETTERS = [
+  'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V', 'W', 'X', 'Y', 'Z',
+] as const;
+
+export type Letter = (typeof LETTERS)[number];
+
+/** Length of a generated id in bytes. */
+const LENGTH = 19;
+const FIRST = LETTERS[0].charCodeAt(0);
+
+/**
+ * Which of the hashes of a queue keeps the body of a job follows from its id: one that is as long as a made id and ends as one has
+ * this letter, all others have none. The scripts read ids the same way (`hash_of`), so that nothing about it needs to be stored.
+ */
+export function letterOf(id: string): Letter | '' {
+  const code = id.charCodeAt(id.length - 1);
+  if (code < FIRST || code >= FIRST + LETTERS.length || id.length > LENGTH) return '';
+  return Buffer.byteLength(id) === LENGTH ? LETTERS[code - FIRST]! : '';
+}
+
+const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz';
+
+/** Every number of two digits. */
+const PAIRS: readonly string[] = Array.from(
+  { length: 36 * 36 },
+  (_, n) => DIGITS.charAt(Math.floor(n / 36)) + DIGITS.charAt(n % 36),
+);
+
+/** So many ms all digits but the last three stay the same: 46 s. */
+const STEP = 36 ** 3;
+
+let lastMs = -1;
+let lastText = '';
+let lastStep = -1;
+let stepText = '';
+
+/**
+ * A time in base 36, as the ids and the bodies of jobs hold it. Both ask for the same one, and the next job mostly comes soon, so
+ * only what has changed is written anew.
+ */
+export function timeText(ms: number): string {
+  if (ms === lastMs) return lastText;
+  // There are no other digits that could stay.
+  if (!(ms >= STEP)) return ms.toString(36);
+  const step = Math.floor(ms / STEP);
+  if (step !== lastStep) {
+    lastStep = step;
+    stepText = step.toString(36);
+  }
+  const rest = ms - step * STEP;
+  lastMs = ms;
+  lastText = stepText + PAIRS[Math.floor(rest / 36)]! + DIGITS.charAt(rest % 36);
+  return lastText;
+}
 
 /** @throws {InvalidJobIdError} unless it is 1 to 255 bytes of well-formed text without control characters. */
 export function checkJobId(value: unknown): string {

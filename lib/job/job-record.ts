@@ -1,5 +1,5 @@
 import { checkBackoff, type StoredBackoff } from './backoff.js';
-import { timeText } from './base36.js';
+import { timeText } from './job-id.js';
 
 /**
  * A job as it is stored, four lines: its name (read by the store for events), when it was added (ms in base 36), its own

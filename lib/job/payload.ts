@@ -1,6 +1,6 @@
 import { GodwitError, InvalidPayloadError, PayloadTooLargeError, show } from '../errors.js';
-import { pathText, type Path } from './path.js';
-import { findPayloadFault } from './payload-fault.js';
+import { pathText, type Path, pathStep } from './text.js';
+import { types } from 'node:util';
 
 /** Default limit of data and results, in bytes. */
 export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
@@ -59,3 +59,199 @@ function thrownText(error: unknown): string {
 export function encodeResult(value: unknown, maxBytes = DEFAULT_MAX_PAYLOAD_BYTES): string | undefined {
   return value === undefined ? undefined : encodePayload(value, 'result', maxBytes, 'the result of the job');
 }
+
+/** Deeper data is a mistake, and cannot be walked safely by every reader. */
+const MAX_DEPTH = 1_000;
+
+const TOO_DEEP = 'nested deeper than 1,000 levels';
+
+/**
+ * How far above the limit the walk goes on: below it the exact size is worth encoding for, beyond it (a file in memory,
+ * shared parts that multiply) encoding could take seconds or all the memory.
+ */
+const GIVE_UP_AT = 8;
+
+/** Computes a lower bound for the size of the encoded text. */
+interface Budget {
+  bytes: number;
+  readonly max: number;
+}
+
+/** Something that JSON cannot hold, and the way to it; the way is collected while the walk returns from it. */
+class PayloadFault {
+  /** Containers from the innermost to the outermost, with the key that led on. */
+  private readonly containers: object[] = [];
+  private readonly keys: (string | number)[] = [];
+
+  constructor(
+    public found: string,
+    /** Set if only the size is wrong: a lower bound for the size of the text. */
+    readonly minBytes?: number,
+  ) {}
+
+  inside(container: object, key: string | number): this {
+    this.containers.push(container);
+    this.keys.push(key);
+    return this;
+  }
+
+  /** The path, at most ten steps of it. */
+  pathFrom(root: string): string {
+    const steps = this.keys.toReversed().map(pathStep);
+    return root + (steps.length > 10 ? `${steps.slice(0, 10).join('')}...` : steps.join(''));
+  }
+
+  /** What looks endless is circular if a container is met again inside itself; the path then ends where it is. */
+  orCircular(): this {
+    if (this.found !== TOO_DEEP) return this;
+    const seen = new Set<object>();
+    for (let at = this.containers.length - 1; at >= 0; at--) {
+      if (seen.has(this.containers[at]!)) {
+        this.found = 'a circular reference';
+        this.keys.splice(0, at + 1);
+        return this;
+      }
+      seen.add(this.containers[at]!);
+    }
+    return this;
+  }
+}
+
+/** The first value in the data that JSON would drop, change or fail on; `undefined` if there is none. */
+function findPayloadFault(data: unknown, maxBytes: number): PayloadFault | undefined {
+  const budget = { bytes: 0, max: maxBytes * GIVE_UP_AT };
+  const fault = walk(data, '', 1, budget);
+  if (fault !== undefined) return fault.orCircular();
+  return budget.bytes > budget.max ? tooLarge(budget) : undefined;
+}
+
+function tooLarge(budget: Budget): PayloadFault {
+  return new PayloadFault('too large', budget.bytes);
+}
+
+function walk(value: unknown, key: string | number, depth: number, budget: Budget): PayloadFault | undefined {
+  switch (typeof value) {
+    case 'string':
+      budget.bytes += value.length;
+      return undefined;
+    case 'number':
+      return Number.isFinite(value) ? undefined : new PayloadFault(`${value}`);
+    case 'boolean':
+      return undefined;
+    case 'object':
+      return value === null ? undefined : walkObject(value, key, depth, budget);
+    case 'undefined':
+      return new PayloadFault('undefined');
+    case 'bigint':
+      return new PayloadFault('a BigInt');
+    default:
+      return new PayloadFault(`a ${typeof value}`);
+  }
+}
+
+function walkObject(
+  value: object,
+  key: string | number,
+  depth: number,
+  budget: Budget,
+): PayloadFault | undefined {
+  if (depth > MAX_DEPTH) return new PayloadFault(TOO_DEEP);
+  if (budget.bytes > budget.max) return tooLarge(budget);
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function')
+    return walkReplaced(value, key, depth, budget);
+  if (Array.isArray(value)) return walkArray(value, depth, budget);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    const found = faultOfInstance(value);
+    if (found !== undefined) return new PayloadFault(found);
+  }
+  return walkFields(value as Record<string, unknown>, depth, budget);
+}
+
+function walkFields(value: Record<string, unknown>, depth: number, budget: Budget): PayloadFault | undefined {
+  budget.bytes += 2;
+  for (const key of Object.keys(value)) {
+    const inner = value[key];
+    if (inner === undefined) continue;
+    budget.bytes += key.length + 3;
+    const fault = walk(inner, key, depth + 1, budget);
+    if (fault !== undefined) return fault.inside(value, key);
+  }
+  return undefined;
+}
+
+function walkArray(value: readonly unknown[], depth: number, budget: Budget): PayloadFault | undefined {
+  budget.bytes += 2 * value.length;
+  if (budget.bytes > budget.max) return tooLarge(budget);
+  for (let at = 0; at < value.length; at++) {
+    const inner = value[at];
+    if (inner === undefined && !(at in value))
+      return new PayloadFault('a hole in an array').inside(value, at);
+    const fault = walk(inner, at, depth + 1, budget);
+    if (fault !== undefined) return fault.inside(value, at);
+  }
+  return undefined;
+}
+
+/** A value with a `toJSON` method. */
+function walkReplaced(
+  value: object,
+  key: string | number,
+  depth: number,
+  budget: Budget,
+): PayloadFault | undefined {
+  if (types.isDate(value)) {
+    // JSON would turn it into null.
+    return Number.isNaN(value.getTime()) ? new PayloadFault('an invalid Date') : undefined;
+  }
+  if (Buffer.isBuffer(value)) {
+    budget.bytes += 2 * value.length;
+    return budget.bytes > budget.max ? tooLarge(budget) : undefined;
+  }
+  const replaced = (value as { toJSON(key: string): unknown }).toJSON(String(key));
+  if (replaced === value) return walkFields(replaced as Record<string, unknown>, depth, budget);
+  return walkOnce(replaced, depth, budget);
+}
+
+/** As in `JSON.stringify`, `toJSON` is not called again on the value that `toJSON` returned. */
+function walkOnce(value: unknown, depth: number, budget: Budget): PayloadFault | undefined {
+  if (typeof value !== 'object' || value === null) return walk(value, '', depth, budget);
+  if (Array.isArray(value)) return walkArray(value, depth, budget);
+  const found = faultOfInstance(value);
+  return found === undefined
+    ? walkFields(value as Record<string, unknown>, depth, budget)
+    : new PayloadFault(found);
+}
+
+/**
+ * Built-in objects keep their content where JSON does not look: it would write `{}`. They are known by their tag, which
+ * also holds for objects of another realm (a test runner's, a vm's).
+ */
+function faultOfInstance(value: object): string | undefined {
+  const tag = Object.prototype.toString.call(value).slice(8, -1);
+  switch (tag) {
+    case 'Object':
+    case 'String':
+    case 'Boolean':
+      return undefined;
+    case 'Number':
+      return Number.isFinite(Number(value)) ? undefined : `${Number(value)}`;
+  }
+  // An own class may name itself by Symbol.toStringTag; its fields are data all the same.
+  const isOwnClass = !HIDING.has(tag) && !ArrayBuffer.isView(value) && Object.keys(value).length > 0;
+  return isOwnClass ? undefined : `${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
+}
+
+/** Those that may carry fields of their own beside the content that JSON would lose. */
+const HIDING = new Set([
+  'ArrayBuffer',
+  'Error',
+  'Map',
+  'Promise',
+  'RegExp',
+  'Set',
+  'SharedArrayBuffer',
+  'WeakMap',
+  'WeakRef',
+  'WeakSet',
+]);

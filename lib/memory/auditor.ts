@@ -1,5 +1,5 @@
 import { AuditFacts } from '../contract/audit-facts.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { QueueLimits } from '../contract/engine.js';
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
 import { recover } from './leases.js';
 import type { MemoryJob } from './memory-job.js';

@@ -1,5 +1,4 @@
-import type { EnqueueAnswer, EnqueueCall, EnqueueJob } from '../contract/engine.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { EnqueueAnswer, EnqueueCall, EnqueueJob, QueueLimits } from '../contract/engine.js';
 import type { Saying } from './event-log.js';
 import type { MemoryQueue } from './memory-queue.js';
 

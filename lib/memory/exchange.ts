@@ -1,5 +1,4 @@
-import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply } from '../contract/engine.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply, QueueLimits } from '../contract/engine.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';

@@ -1,6 +1,12 @@
-import type { AdoptAnswer, BeatAnswer, RecoverAnswer, RecoverCall, ReleaseCall } from '../contract/engine.js';
+import type {
+  AdoptAnswer,
+  BeatAnswer,
+  RecoverAnswer,
+  RecoverCall,
+  ReleaseCall,
+  QueueLimits,
+} from '../contract/engine.js';
 import { STALLED } from '../contract/upkeep-verbs.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
 import { byBytes } from './lines.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';

@@ -3,7 +3,7 @@ import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verb
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
-import type { QueueStats } from '../job/queue-stats.js';
+import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
 import type { MemoryJob, Place } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';

@@ -1,8 +1,6 @@
-import type { QueueLook } from '../contract/engine.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
-import { letterOf } from '../job/id-letter.js';
-import type { QueueStats } from '../job/queue-stats.js';
-import { readStats } from '../contract/stats.js';
+import type { QueueLook, QueueLimits } from '../contract/engine.js';
+import { letterOf } from '../job/job-id.js';
+import { type QueueStats, readStats } from '../contract/stats.js';
 import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';
 import { byBytes, Line, Ranking } from './lines.js';

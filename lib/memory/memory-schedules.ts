@@ -9,7 +9,7 @@ import type {
   ScheduleVerbs,
   StoredSchedule,
 } from '../contract/schedule-verbs.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { QueueLimits } from '../contract/engine.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';

@@ -8,7 +8,7 @@ import type {
   StoredDeadJob,
   UpkeepVerbs,
 } from '../contract/upkeep-verbs.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
 import { sayAll } from './event-log.js';
 import { byBytes, type Line } from './lines.js';

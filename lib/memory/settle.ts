@@ -1,5 +1,5 @@
 import { deadRecord } from '../contract/upkeep-verbs.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { QueueLimits } from '../contract/engine.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';

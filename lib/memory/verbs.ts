@@ -1,7 +1,7 @@
 // By name, since tests put clocks of their own in the place of the global timers: those must not stop a store that has a clock too.
 import { setImmediate } from 'node:timers';
 import { NotRunningError } from '../errors.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { QueueLimits } from '../contract/engine.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryStore } from './memory-store.js';
 

@@ -8,6 +8,7 @@ import {
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
+  type Provider,
 } from '@nestjs/common';
 import { Log } from '../contract/log.js';
 import {
@@ -16,6 +17,7 @@ import {
   ExternalContextCreator,
   LazyModuleLoader,
   ModulesContainer,
+  MetadataScanner,
 } from '@nestjs/core';
 import {
   QUEUE_ENGINE,
@@ -23,18 +25,17 @@ import {
   ROOT_OPTIONS,
   SETTINGS,
   SUBSTITUTE,
-  WORKFORCE,
+  WORKER_SERVICES,
   namedRootToken,
 } from '../decorators/metadata.js';
 import { drainBeforeDestroy } from '../handlers/discovery/drain-hook.js';
 import { faults, warnings } from '../handlers/discovery/faults.js';
 import { planPools, type MakeHandler } from '../handlers/discovery/handler.registry.js';
 import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
-import { discoveryProviders } from '../handlers/discovery/nest-copy.js';
 import { ProcessorExplorer, type FoundProcessor } from '../handlers/discovery/processor.explorer.js';
 import { planSchedules } from '../handlers/discovery/schedule-plan.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { BootstrapError, MissingRootError } from '../errors.js';
+import { BootstrapError, MissingRootError, NestConflictError, type NestCopy } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { QueueEvents } from '../events/queue-events.js';
 import { HandlerMaker } from '../handlers/handler-maker.js';
@@ -51,14 +52,53 @@ import {
   type EnhancerKind,
 } from '../options/module-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
-import { configKeys, configsInUse } from './named-configs.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
-import { EmbeddedQueues } from './in-memory.js';
-import { QueueRegistry } from './queue.registry.js';
-import { QueueRuntime, type Workforce } from './queue.runtime.js';
-import type { Substitute } from './substitute.js';
-import { logAddresses, logLinks } from './warnings.js';
+import { InMemoryQueues, logAddresses, logLinks } from './notices.js';
+import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
+import { QueueRuntime, type WorkerServices } from './queue.runtime.js';
 import { wiredProviders } from './wiring.js';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * The part of Nest that discovery needs. Nest's own `DiscoveryModule` is not imported: with another copy of `@nestjs/core` than that of
+ * the application it could not be resolved, and the error would only say that `ModulesContainer` is not available in it.
+ */
+const discoveryProviders: Provider[] = [
+  MetadataScanner,
+  {
+    provide: DiscoveryService,
+    inject: [{ token: ModulesContainer, optional: true }],
+    useFactory: (modules: ModulesContainer | undefined) => {
+      if (modules === undefined) throw new NestConflictError(callersCopy(new Error().stack), ownCopy());
+      return new DiscoveryService(modules);
+    },
+  },
+];
+
+/** The copy that this library imports. */
+function ownCopy(): NestCopy {
+  const path = dirname(createRequire(__filename).resolve('@nestjs/core/package.json'));
+  return { version: versionAt(path), path };
+}
+
+/** The copy that called. None of its providers is known here, but its injector is in the stack. */
+function callersCopy(stack = ''): NestCopy | undefined {
+  const frame = /^ +at (?:.*? \()?(.*[\\/]@nestjs[\\/]core)[\\/]/m.exec(stack);
+  if (frame === null) return undefined;
+  const path = frame[1]!.startsWith('file:') ? fileURLToPath(frame[1]!) : frame[1]!;
+  return { version: versionAt(path), path };
+}
+
+function versionAt(path: string): string {
+  try {
+    return (JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')) as { version: string }).version;
+  } catch {
+    return 'unknown';
+  }
+}
 
 /** The options of `forRoot` after checking; with faults the values are not to be used. */
 interface Settings {
@@ -104,10 +144,10 @@ export class QueueCore {
     ...wiredProviders,
     {
       provide: QueueRuntime,
-      inject: [QUEUE_ENGINE, WORKFORCE, SETTINGS, QueueRegistry],
+      inject: [QUEUE_ENGINE, WORKER_SERVICES, SETTINGS, QueueRegistry],
       useFactory: (
         engine: QueueEngine,
-        hire: () => Workforce,
+        hire: () => WorkerServices,
         settings: ResolvedModuleOptions,
         registry: QueueRegistry,
       ) => new QueueRuntime(engine, hire, settings, () => registry.names()),
@@ -132,10 +172,10 @@ export class QueueCoreModule
 {
   private readonly logger = new Log('QueueModule');
   /** Processors that have been found so far. */
-  private readonly explored = new Set<unknown>();
+  private readonly exploredProcessors = new Set<unknown>();
   /** Classes of listeners that have been found so far. */
-  private readonly heard = new Set<string>();
-  private readonly embedded: EmbeddedQueues;
+  private readonly exploredListeners = new Set<string>();
+  private readonly inMemory: InMemoryQueues;
   private stopLogging = () => {};
 
   constructor(
@@ -154,7 +194,7 @@ export class QueueCoreModule
     @Optional() private readonly lazyLoader?: LazyModuleLoader,
     @Optional() @Inject(SUBSTITUTE) private readonly substitute?: Substitute,
   ) {
-    this.embedded = new EmbeddedQueues(registry, () => configsInUse(discovery, registry));
+    this.inMemory = new InMemoryQueues(registry, () => configsInUse(discovery, registry));
   }
 
   /**
@@ -166,7 +206,7 @@ export class QueueCoreModule
     this.followLazyModules();
     this.stopLogging = logLinks(this.engine, this.logger);
     if (!this.substitute) this.logAddresses();
-    for (const notice of this.embedded.notices()) this.logger.warn(notice);
+    for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
   }
 
@@ -199,7 +239,7 @@ export class QueueCoreModule
 
   /** As the last of all: requests served until now could still add jobs. */
   async onApplicationShutdown(): Promise<void> {
-    await this.sayWhatIsLost();
+    await this.logLostJobs();
     await this.core.runtime.close();
     this.stopLogging();
   }
@@ -226,17 +266,17 @@ export class QueueCoreModule
   private async startLazyProcessors(): Promise<void> {
     for (const { className } of this.listenerExplorer
       .explore()
-      .listeners.filter((one) => !this.heard.has(one.className))) {
-      this.heard.add(className);
+      .listeners.filter((one) => !this.exploredListeners.has(one.className))) {
+      this.exploredListeners.add(className);
       this.logger.warn(warnings.lazyListeners(className));
     }
     const found = this.explorer.explore();
-    const added = found.processors.filter(({ wrapper }) => !this.explored.has(wrapper));
+    const added = found.processors.filter(({ wrapper }) => !this.exploredProcessors.has(wrapper));
     if (added.length === 0) return;
     const { plans, schedules, faults: misfits } = await this.planWork(found.processors);
     const all = [...this.registry.faults, ...found.faults, ...misfits];
     if (all.length > 0) throw new BootstrapError(all);
-    for (const { wrapper } of added) this.explored.add(wrapper);
+    for (const { wrapper } of added) this.exploredProcessors.add(wrapper);
     const { prepared } = this.core.runtime;
     const running = new Set(prepared?.plans.flatMap(({ queues }) => queues.map(({ queue }) => queue)));
     const late = schedules.filter(({ queue }) => running.has(queue)).flatMap((one) => one.schedules);
@@ -270,10 +310,10 @@ export class QueueCoreModule
 
   private async checkAndPrepare(): Promise<void> {
     const found = this.explorer.explore();
-    for (const { wrapper } of found.processors) this.explored.add(wrapper);
+    for (const { wrapper } of found.processors) this.exploredProcessors.add(wrapper);
     const { plans, schedules, faults: misfits } = await this.planWork(found.processors);
     const heard = this.listenerExplorer.explore();
-    for (const { className } of heard.listeners) this.heard.add(className);
+    for (const { className } of heard.listeners) this.exploredListeners.add(className);
     const listeners = planListeners(heard.listeners, this.registry.names(), (queue) => {
       const options = this.optionsOf(queue);
       return options && options.events.max > 0;
@@ -283,7 +323,7 @@ export class QueueCoreModule
       ...this.rootFaults(),
       ...this.registry.faults,
       ...this.dispatchers.faults,
-      ...this.embedded.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
+      ...this.inMemory.faults(this.settings.value, this.dispatchers.names, process.env.NODE_ENV),
       ...found.faults,
       ...misfits,
       ...heard.faults,
@@ -297,9 +337,9 @@ export class QueueCoreModule
   }
 
   /** Never rejects. */
-  private async sayWhatIsLost(): Promise<void> {
+  private async logLostJobs(): Promise<void> {
     try {
-      const lost = await this.embedded.lost(this.engine);
+      const lost = await this.inMemory.lossNotice(this.engine);
       if (lost !== null) this.logger.warn(lost);
     } catch (error) {
       this.logger.error(`counting what is lost: ${messageOf(error)}`);

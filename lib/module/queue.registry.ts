@@ -1,5 +1,4 @@
 import { isDeepStrictEqual, inspect } from 'node:util';
-import type { QueueLimits } from '../contract/queue-limits.js';
 import { InvalidOptionError, QueueConflictError, UnknownQueueError, show } from '../errors.js';
 import { hasFields } from '../job/fields.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -12,9 +11,27 @@ import {
   type QueueOptions,
   type ResolvedModuleOptions,
   type ResolvedQueueOptions,
+  resolveNamedOptions,
+  type QueueModuleOptions,
 } from '../options/module-options.js';
-import { resolveNamedOptions } from '../options/named-options.js';
-import type { Substitute } from './substitute.js';
+import type { DiscoveryService } from '@nestjs/core';
+import { keyOfNamedRoot, ROOT_OPTIONS } from '../decorators/metadata.js';
+import type { QueueEngine, QueueLimits } from '../contract/engine.js';
+import type { EndWait } from '../producer/queue.js';
+
+/**
+ * What takes the place of the store, for a whole application and without a change to it: provided under `SUBSTITUTE` by any
+ * global module.
+ */
+export interface Substitute {
+  /** The options of `forRoot`, where there is one, as they hold now. */
+  options(given: QueueModuleOptions | undefined): QueueModuleOptions;
+  /** The same of `forRoot` with a key. */
+  namedOptions(given: unknown): unknown;
+  createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine;
+  /** Waits for the end of a job that is about to be added; null: as ever, for a worker that runs it. */
+  waitFor(queue: string, id: string): EndWait | null;
+}
 
 const readKey = rule(checkPlainName);
 
@@ -183,4 +200,17 @@ function missingRoot(queue: string, key: unknown): string {
   return key === undefined
     ? `registerQueue('${queue}') names no configKey, and there is no forRoot() without a key; name one, or add it`
     : `registerQueue('${queue}').configKey: there is no forRoot(${typeof key === 'string' ? quoted(key) : show(key)}, …); import it once, in the root module`;
+}
+
+/** Keys of all `forRoot` with one. Known before anything is made: Nest has seen all modules by then. */
+export function configKeys(discovery: DiscoveryService): readonly string[] {
+  const keys = discovery.getProviders().map(({ token }) => keyOfNamedRoot(token));
+  return [...new Set(keys.filter((key) => key !== undefined))];
+}
+
+/** Keys of the configurations that have a store: all with queues, and `''`, the one without a key, where there is one. */
+export function configsInUse(discovery: DiscoveryService, registry: QueueRegistry): readonly string[] {
+  const hasRoot = discovery.getProviders().some(({ token }) => token === ROOT_OPTIONS);
+  const others = configKeys(discovery).filter((key) => registry.queuesOf(key).length > 0);
+  return hasRoot ? ['', ...others] : others;
 }

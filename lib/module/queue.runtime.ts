@@ -8,7 +8,7 @@ import { messageOf, stackOf } from '../errors/thrown.js';
 import { checkQueueName } from '../job/job-id.js';
 import { namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
-import { warnWithoutShutdownHooks } from './warnings.js';
+import { warnWithoutShutdownHooks } from './notices.js';
 import type { DrainReport, Pool } from '../worker/drain.js';
 
 /** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
@@ -22,7 +22,7 @@ export interface RuntimeOptions {
 }
 
 /** The running side of a process: pools, and what they share. */
-export interface Workforce {
+export interface WorkerServices {
   /** One for each queue of the plan, on the same slots; they claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
   /** Whether it works on something beside the pools. */
@@ -32,7 +32,7 @@ export interface Workforce {
   /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
   withdraw(): Promise<void>;
   /** Tells operators what the process does now, and that a pool may have been paused. */
-  say(state: ProcessState): void;
+  report(state: ProcessState): void;
   /** Once all pools are drained. */
   stop(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export class QueueRuntime {
   private readonly logger = new Log('QueueModule');
   private readonly pools = new Map<string, Pool>();
   private readonly paused = new Set<string>();
-  private workforce: Workforce | null = null;
+  private services: WorkerServices | null = null;
   private plans: readonly PoolPlan[] | null = null;
   private schedules: readonly QueueSchedules[] = [];
   private current: RuntimeState = 'new';
@@ -63,14 +63,14 @@ export class QueueRuntime {
   private isWanted = false;
   private endOfStop = 0;
   /** Whether Redis was there at the start. */
-  private isThere = true;
-  private takeWarningBack: (() => void) | null = null;
-  private readonly given: ServerWarning[] = [];
+  private isConnected = true;
+  private cancelHookWarning: (() => void) | null = null;
+  private readonly seenWarnings: ServerWarning[] = [];
 
   /** @internal */
   constructor(
     private readonly engine: QueueEngine,
-    private readonly hire: () => Workforce,
+    private readonly createServices: () => WorkerServices,
     private readonly options: RuntimeOptions,
     private readonly queues: () => readonly string[],
   ) {}
@@ -101,7 +101,7 @@ export class QueueRuntime {
    * runs: after a failover, or if Redis was not there at startup.
    */
   get warnings(): readonly ServerWarning[] {
-    return [...this.given];
+    return [...this.seenWarnings];
   }
 
   /**
@@ -138,7 +138,7 @@ export class QueueRuntime {
       this.paused.add(name);
       this.pools.get(name)?.pause();
     }
-    this.say();
+    this.reportState();
   }
 
   /**
@@ -155,7 +155,7 @@ export class QueueRuntime {
       pool?.start();
       pool?.resume();
     }
-    this.say();
+    this.reportState();
   }
 
   /** @internal Takes what discovery found. */
@@ -177,9 +177,9 @@ export class QueueRuntime {
     this.plans = [...(this.plans ?? []), ...fresh];
     this.schedules = [...this.schedules, ...declared];
     if (this.current !== 'running' || this.options.role === 'producer' || fresh.length === 0) return;
-    await this.workforce!.declare(declared);
+    await this.services!.declare(declared);
     this.startPools(fresh);
-    this.sayWhatRuns(fresh);
+    this.logStarted(fresh);
   }
 
   /** @internal What discovery found; null before the application is initialised. */
@@ -204,7 +204,7 @@ export class QueueRuntime {
   /** @internal Stops for good: what comes after is the end of the application. */
   shutDown(): Promise<void> {
     this.shuttingDown = true;
-    this.takeWarningBack?.();
+    this.cancelHookWarning?.();
     return this.stop();
   }
 
@@ -220,7 +220,7 @@ export class QueueRuntime {
   close(): Promise<void> {
     this.closing ??= this.shutDown()
       .then(() => this.engine.close())
-      .catch((error: unknown) => this.complain('closing the connections', error));
+      .catch((error: unknown) => this.logFailure('closing the connections', error));
     return this.closing;
   }
 
@@ -240,21 +240,21 @@ export class QueueRuntime {
     if (!this.isWanted) return;
     this.current = 'running';
     if (this.options.role === 'producer') return;
-    this.workforce = this.hire();
-    const declaring = this.workforce.declare(this.schedules);
+    this.services = this.createServices();
+    const declaring = this.services.declare(this.schedules);
     // Where Redis is away they are registered when it comes.
-    if (this.isThere) await declaring;
+    if (this.isConnected) await declaring;
     if (!this.isWanted) return;
     this.startPools(plans);
-    this.sayWhatRuns(plans);
+    this.logStarted(plans);
   }
 
   private startPools(plans: readonly PoolPlan[]): void {
-    for (const pool of plans.flatMap((plan) => this.workforce!.createPools(plan))) {
+    for (const pool of plans.flatMap((plan) => this.services!.createPools(plan))) {
       this.pools.set(pool.queue, pool);
       if (!this.paused.has(pool.queue)) pool.start();
     }
-    this.say();
+    this.reportState();
   }
 
   private async bringDown(): Promise<void> {
@@ -271,25 +271,25 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<void> {
     const { shutdown } = this.options;
-    this.say();
+    this.reportState();
     const drains = (this.plans ?? []).map(async ({ queues }) => {
       const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
       try {
         const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain(shutdown)));
-        if (names.length > 0) this.sayHowItEnded(names, reports);
+        if (names.length > 0) this.logDrained(names, reports);
       } catch (error) {
-        this.complain(`draining ${namedQueues(names)}`, error);
+        this.logFailure(`draining ${namedQueues(names)}`, error);
       }
     });
-    const { workforce } = this;
-    const withdrawn = workforce && this.inTime(workforce.withdraw());
+    const { services } = this;
+    const withdrawn = services && this.inTime(services.withdraw());
     await Promise.all([...drains, withdrawn]);
     this.pools.clear();
-    if (workforce)
+    if (services)
       await this.inTime(
-        workforce.stop().catch((error: unknown) => this.complain('stopping the workers', error)),
+        services.stop().catch((error: unknown) => this.logFailure('stopping the workers', error)),
       );
-    this.workforce = null;
+    this.services = null;
   }
 
   /** Never rejects. */
@@ -300,11 +300,11 @@ export class QueueRuntime {
   private async openOnce(): Promise<void> {
     try {
       this.engine.onWarning((warning) => {
-        this.given.push(warning);
+        this.seenWarnings.push(warning);
         this.logger.warn(warning.message);
       });
-      this.isThere = await this.engine.open();
-      if (!this.isThere)
+      this.isConnected = await this.engine.open();
+      if (!this.isConnected)
         this.logger.error('Redis cannot be reached yet, retrying; jobs start once it answers');
     } catch (error) {
       // Half-open connections would keep a process alive that has just failed to start.
@@ -313,10 +313,10 @@ export class QueueRuntime {
     }
   }
 
-  private say(): void {
+  private reportState(): void {
     if (this.pools.size === 0) return;
     const allPaused = [...this.pools.keys()].every((queue) => this.paused.has(queue));
-    this.workforce?.say(this.current === 'draining' ? 'draining' : allPaused ? 'paused' : 'running');
+    this.services?.report(this.current === 'draining' ? 'draining' : allPaused ? 'paused' : 'running');
   }
 
   private named(queue: string | undefined): readonly string[] {
@@ -330,22 +330,22 @@ export class QueueRuntime {
     if (this.shuttingDown) throw new NotRunningError('start');
   }
 
-  private sayWhatRuns(plans: readonly PoolPlan[]): void {
+  private logStarted(plans: readonly PoolPlan[]): void {
     const pools = plans.map((plan) => describePool(plan, this.paused));
     if (pools.length > 0) {
       this.logger.log(`workers started: ${pools.join(', ')}`);
-      this.takeWarningBack ??= warnWithoutShutdownHooks(this.logger);
-    } else if (this.options.role === 'worker' && !this.workforce?.hasMore)
+      this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);
+    } else if (this.options.role === 'worker' && !this.services?.hasMore)
       this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
   }
 
-  private sayHowItEnded(queues: readonly string[], reports: readonly DrainReport[]): void {
+  private logDrained(queues: readonly string[], reports: readonly DrainReport[]): void {
     const finished = reports.reduce((sum, report) => sum + report.finished, 0);
     const released = reports.reduce((sum, report) => sum + report.released.length, 0);
     this.logger.log(`${namedQueues(queues)} drained: ${finished} finished, ${released} given back`);
   }
 
-  private complain(what: string, error: unknown): void {
+  private logFailure(what: string, error: unknown): void {
     this.logger.error(`${what}: ${messageOf(error)}`, stackOf(error));
   }
 }

@@ -1,13 +1,19 @@
 import type { Provider } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
-import { QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, SUBSTITUTE, WORKFORCE } from '../decorators/metadata.js';
+import {
+  QUEUE_ENGINE,
+  QUEUE_HANDLES,
+  SETTINGS,
+  SUBSTITUTE,
+  WORKER_SERVICES,
+} from '../decorators/metadata.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { RoutedEngine } from '../engine/routed-engine.js';
 import { Routes } from '../engine/routes.js';
 import { QueueEvents } from '../events/queue-events.js';
 import { Listeners } from '../handlers/listeners/listeners.js';
-import { JobWaiter } from '../events/wait-for-job.js';
+import { JobWaiter } from '../events/job-wait.js';
 import { Janitor } from '../worker/janitor.js';
 import { QueueInspector } from '../inspect/queue-inspector.js';
 import { generateId } from '../job/job-id.js';
@@ -19,11 +25,9 @@ import { isMemory } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
 import { Queue } from '../producer/queue.js';
-import { configKeys, configsInUse } from './named-configs.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
-import { QueueRegistry } from './queue.registry.js';
-import type { Workforce } from './queue.runtime.js';
-import type { Substitute } from './substitute.js';
+import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
+import type { WorkerServices } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
 import { LeaseKeeper } from '../worker/lease-keeper.js';
 import { Registrar } from '../worker/registrar.js';
@@ -108,12 +112,12 @@ function createHandles(
 }
 
 /** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
-function hire(
+function createWorkerServices(
   engine: QueueEngine,
   registry: QueueRegistry,
   settings: ResolvedModuleOptions,
   dispatchers: DispatcherRegistry,
-): Workforce {
+): WorkerServices {
   const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
   // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
@@ -153,7 +157,7 @@ function hire(
       for (const pool of pools) registrar.add(pool);
       return pools;
     },
-    say: (state) => registrar.say(state),
+    report: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
       scheduler.stop();
@@ -197,11 +201,11 @@ export const wiredProviders: Provider[] = [
       new QueueInspector(engine, () => registry.names()),
   },
   {
-    provide: WORKFORCE,
+    provide: WORKER_SERVICES,
     inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
     useFactory:
-      (...parts: Parameters<typeof hire>) =>
+      (...parts: Parameters<typeof createWorkerServices>) =>
       () =>
-        hire(...parts),
+        createWorkerServices(...parts),
   },
 ];

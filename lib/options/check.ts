@@ -1,6 +1,6 @@
 import { GodwitError, InvalidOptionError } from '../errors.js';
 import { MAX_DURATION_MS, parseDuration } from '../job/duration.js';
-import { pathText, type Path } from '../job/path.js';
+import { pathText, type Path } from '../job/text.js';
 import { fieldsOf, hasFields, unknownField } from '../job/fields.js';
 
 /** Called for every fault: throws if the first one ends the call, or collects all. */

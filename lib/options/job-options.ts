@@ -5,11 +5,11 @@ import {
   type BackoffFunction,
   type BackoffOption,
   type StoredBackoff,
+  type CheckedBackoff,
 } from '../job/backoff.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { checkNewJobId } from '../job/job-id.js';
-import { duration, field, integer, refuse, rule, shape } from './check.js';
-import { readDurability, type DurabilityOption, type Replication } from './durability.js';
+import { duration, field, integer, refuse, rule, shape, type Rule } from './check.js';
 import { RULES } from '../job/rules.js';
 
 /** Options of jobs that a queue or the module can set for all jobs. */
@@ -58,6 +58,62 @@ export interface CheckedJobOptions {
   expiresInMs?: number;
   /** Null: local. */
   durability?: Replication | null;
+}
+
+/**
+ * When `add` resolves. `'local'`: when the primary has stored the job. `'replicated'`: when a replica confirms that it has it too, so
+ * that it survives the loss of the primary; the same as `{ replicas: 1, timeout: '1s' }`. @default 'local'
+ */
+export type DurabilityOption = 'local' | 'replicated' | ReplicationOptions;
+
+/** How many replicas `add` waits for, and how long. */
+export interface ReplicationOptions {
+  /** How many replicas must confirm, 1 to 100. @default 1 */
+  readonly replicas?: number;
+  /**
+   * How long one attempt waits for them, 1 ms to 24 days; it is repeated until `enqueueTimeout`. @default '1s'
+   */
+  readonly timeout?: Duration;
+}
+
+/** `ReplicationOptions` with the defaults filled in, in ms. */
+export interface Replication {
+  readonly replicas: number;
+  readonly timeoutMs: number;
+}
+
+const ONE_REPLICA: Replication = Object.freeze({ replicas: 1, timeoutMs: 1_000 });
+
+const readReplication = shape({
+  replicas: field('replicas', integer(1, 100)),
+  timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
+});
+
+/** Null: local. */
+export const readDurability: Rule<Replication | null> = (value, path, report) => {
+  if (value === 'local') return null;
+  if (value === 'replicated') return ONE_REPLICA;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    const given = readReplication(value, path, report);
+    return given && { ...ONE_REPLICA, ...given };
+  }
+  report(
+    new InvalidOptionError(path, "'local', 'replicated', or an object with replicas and timeout", value),
+  );
+  return undefined;
+};
+
+/** The stricter of two: what holds for jobs that are stored together. */
+export function strictest(a: Replication | null, b: Replication | null): Replication | null {
+  if (a === null || b === null) return a ?? b;
+  return {
+    replicas: Math.max(a.replicas, b.replicas),
+    timeoutMs: Math.max(a.timeoutMs, b.timeoutMs),
+  };
+}
+
+export function isSame(a: Replication | null, b: Replication | null): boolean {
+  return a === b || (a?.replicas === b?.replicas && a?.timeoutMs === b?.timeoutMs);
 }
 
 const MAX_ATTEMPTS = 1_000_000;
@@ -122,4 +178,51 @@ function checkStoredBackoff(value: unknown, path: string): StoredBackoff {
     'plain data, since it is stored; functions belong into the defaults of the queue',
     value,
   );
+}
+
+/** `JobDefaults` after checking: milliseconds, only the fields that were given. Options of one job fit too. */
+export interface CheckedDefaults {
+  readonly attempts?: number;
+  readonly backoff?: CheckedBackoff;
+  readonly timeoutMs?: number;
+  readonly retentionMs?: number;
+  readonly expiresInMs?: number;
+}
+
+/** The policy of one job, with all defaults. */
+export interface JobPolicy {
+  readonly attempts: number;
+  readonly backoff: CheckedBackoff;
+  /** `undefined`: no limit. */
+  readonly timeoutMs: number | undefined;
+  readonly retentionMs: number;
+  /** `undefined`: never. */
+  readonly expiresInMs: number | undefined;
+}
+
+/** The defaults of Godwit. */
+export const DEFAULTS: JobPolicy = Object.freeze({
+  attempts: 3,
+  backoff: Object.freeze({ type: 'exponential', delay: 1_000, max: 3_600_000, jitter: 0.2 } as const),
+  timeoutMs: undefined,
+  retentionMs: 0,
+  expiresInMs: undefined,
+});
+
+/** Reads the defaults of a queue or of the module. */
+export const readDefaults: Rule<CheckedDefaults> = shape(POLICY_FIELDS);
+
+/** A value of the job wins over its queue's, which wins over the module's. */
+export function mergeJobPolicy(
+  job: CheckedDefaults,
+  queue: CheckedDefaults,
+  module: CheckedDefaults,
+): JobPolicy {
+  return {
+    attempts: job.attempts ?? queue.attempts ?? module.attempts ?? DEFAULTS.attempts,
+    backoff: job.backoff ?? queue.backoff ?? module.backoff ?? DEFAULTS.backoff,
+    timeoutMs: job.timeoutMs ?? queue.timeoutMs ?? module.timeoutMs,
+    retentionMs: job.retentionMs ?? queue.retentionMs ?? module.retentionMs ?? DEFAULTS.retentionMs,
+    expiresInMs: job.expiresInMs ?? queue.expiresInMs ?? module.expiresInMs,
+  };
 }

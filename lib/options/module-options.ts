@@ -13,12 +13,21 @@ import {
   shape,
   type Report,
   type Rule,
+  readable,
 } from './check.js';
 import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
-import { readDurability, type DurabilityOption, type Replication } from './durability.js';
-import type { JobDefaults } from './job-options.js';
-import { mergeJobPolicy, readDefaults, type CheckedDefaults, type JobPolicy } from './job-policy.js';
-import { readWrap, type WrapHook, type WrapOption } from './wrap.js';
+import {
+  type JobDefaults,
+  readDurability,
+  type DurabilityOption,
+  type Replication,
+  mergeJobPolicy,
+  readDefaults,
+  type CheckedDefaults,
+  type JobPolicy,
+} from './job-options.js';
+import type { Job } from '../job/job.js';
+import { fieldsOf, hasFields } from '../job/fields.js';
 
 export type { ConnectionOption };
 
@@ -445,4 +454,95 @@ function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind
 export function checkPlainName(value: unknown, path: string): string {
   if (isPlainName(value, 64)) return value;
   throw new InvalidOptionError(path, '1 to 64 characters out of A-Z a-z 0-9 . _ -', value);
+}
+
+/**
+ * A hook that wraps every job run in this process: guards, interceptors, pipes and the handler. The data has been validated before.
+ * `next()` calls the rest in the same tick and returns a promise of the handler's result; for an Observable, its last value. `job`
+ * is the object that the handler receives.
+ *
+ * A hook cannot change the result: return values and caught errors are ignored. If a hook throws, the attempt fails with that error. If
+ * it does not call `next()` exactly once, the attempt fails with `WrapHookError`. A run ends when its handler and all hooks have.
+ *
+ * @example
+ * const requests = new AsyncLocalStorage<{ jobId: string }>();
+ * const withRequest: WrapHook = (job, next) => requests.run({ jobId: job.id }, next);
+ *
+ * QueueModule.forRoot({ wrap: withRequest });
+ */
+export type WrapHook = (job: Job<any>, next: () => Promise<unknown>) => unknown;
+
+/** One hook or a list of hooks; the first is outermost. */
+export type WrapOption = WrapHook | readonly WrapHook[];
+
+/** @throws {InvalidOptionError} */
+function readWrap(value: unknown, path: string): readonly WrapHook[] {
+  const isList = readable(value, path, () => Array.isArray(value));
+  const hooks = isList ? readable(value, path, () => [...(value as unknown[])]) : [value];
+  for (const [i, hook] of hooks.entries()) {
+    if (typeof hook === 'function') continue;
+    throw new InvalidOptionError(isList ? `${path}[${i}]` : path, 'a function, (job, next) => next()', hook);
+  }
+  return hooks as WrapHook[];
+}
+
+/**
+ * `QueueModule.forRoot(key, options)`: connection, prefix and defaults of the queues of this configuration. Options of the process
+ * belong in `forRoot()` without a key.
+ */
+export type NamedModuleOptions = Pick<
+  QueueModuleOptions,
+  | 'connection'
+  | 'prefix'
+  | 'defaults'
+  | 'maxPayloadBytes'
+  | 'events'
+  | 'dead'
+  | 'completed'
+  | 'durability'
+  | 'unknownJob'
+  | 'unknownJobTimeout'
+>;
+
+/** A record, so that the compiler says which option is new here. */
+const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
+  role: true,
+  autoStart: true,
+  enqueueTimeout: true,
+  enqueueBuffer: true,
+  lease: true,
+  shutdown: true,
+  upkeep: true,
+  schedules: true,
+  enhancers: true,
+  wrap: true,
+};
+
+/**
+ * @param main The options of `forRoot()` without a key, for what holds for the process.
+ * @throws {InvalidOptionError} at the first fault, unless `report` collects.
+ */
+export function resolveNamedOptions(
+  key: string,
+  given: unknown,
+  main: ResolvedModuleOptions,
+  report: Report,
+): ResolvedModuleOptions {
+  const path = `forRoot('${key}')`;
+  const own = resolveModuleOptions(given as QueueModuleOptions, report, path);
+  if (hasFields(given)) {
+    for (const [name, value] of readable(given, path, () => fieldsOf(given, Object.keys(OF_PROCESS)))) {
+      if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, value));
+    }
+  }
+  const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
+  return { ...main, connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability };
+}
+
+function misplaced(path: string, value: unknown): InvalidOptionError {
+  return new InvalidOptionError(
+    path,
+    'left out, as it holds for the whole process: say it in forRoot() without a key',
+    value,
+  );
 }

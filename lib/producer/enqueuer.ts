@@ -1,6 +1,6 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { EnqueueBufferFullError, RedisUnavailableError } from '../errors.js';
-import { isSame, strictest, type Replication } from '../options/durability.js';
+import { isSame, strictest, type Replication } from '../options/job-options.js';
 import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 import { Lane, type AddTime } from './lane.js';

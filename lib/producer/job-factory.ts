@@ -1,7 +1,6 @@
 import { InvalidOptionError } from '../errors.js';
 import { checkDefinition, type AnyDefinition } from '../job/define-job.js';
-import type { Path } from '../job/path.js';
-import { quoted } from '../job/text.js';
+import { quoted, type Path } from '../job/text.js';
 import { readable } from '../options/check.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';

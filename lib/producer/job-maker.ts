@@ -1,12 +1,15 @@
 import type { EnqueueJob } from '../contract/engine.js';
-import type { AnyDefinition } from '../job/define-job.js';
+import { type AnyDefinition, checkGiven } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
 import { encodeBody, NO_DATA, NO_OPTIONS } from '../job/job-record.js';
-import { pathInside, pathText, type Path } from '../job/path.js';
+import { pathInside, pathText, type Path } from '../job/text.js';
 import { encodePayload } from '../job/payload.js';
-import { checkGiven } from '../job/validate.js';
-import type { Replication } from '../options/durability.js';
-import { checkJobOptions, type CheckedJobOptions, type JobOptions } from '../options/job-options.js';
+import {
+  checkJobOptions,
+  type CheckedJobOptions,
+  type JobOptions,
+  type Replication,
+} from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** The arguments of an add, unchecked. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import { NotReplicatedError, RedisUnavailableError, type Applied } from '../errors.js';
-import type { Replication } from '../options/durability.js';
+import type { Replication } from '../options/job-options.js';
 
 /** No replica is waited for in less than this: Redis ends a wait up to a tenth of a second late. */
 const SHORTEST_MS = 250;

@@ -12,7 +12,7 @@ import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
 import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
-import type { QueueStats } from '../job/queue-stats.js';
+import type { QueueStats } from '../contract/stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { quoted, faultOfText } from '../job/text.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';

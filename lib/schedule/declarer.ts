@@ -1,15 +1,13 @@
 import { createHash } from 'node:crypto';
 import { Log } from '../contract/log.js';
-import type { Declaration } from '../contract/declaration-verbs.js';
+import { type Declaration, ownedRecord, ownerOf } from '../contract/declaration-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { PutSchedule } from '../contract/schedule-verbs.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { NotRunningError } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { quoted } from '../job/text.js';
-import { nextOf } from './change.js';
-import { ownedRecord, ownerOf } from '../contract/declaration-verbs.js';
-import type { MadeSchedule } from './record.js';
+import { type MadeSchedule, nextOf } from './record.js';
 
 /** A schedule that is declared in code. */
 export interface DeclaredSchedule {

@@ -6,6 +6,7 @@ import { checkJobOptions, JOB_OPTION_NAMES, type CheckedJobOptions } from '../op
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
 import { withoutOwner } from '../contract/declaration-verbs.js';
+import { nextAfter } from './times.js';
 
 /** A schedule after checking. */
 export interface Schedule {
@@ -127,4 +128,26 @@ function plainRule(given: Record<string, unknown>): ScheduleRule {
     if (value !== undefined) plain[name] = value instanceof Date ? value.getTime() : value;
   }
   return plain as unknown as ScheduleRule;
+}
+
+/** The stored state of an existing schedule. */
+interface KnownSchedule {
+  readonly record: string;
+  readonly mode: 'running' | 'paused' | 'ended';
+  readonly nextAt: number | null;
+  readonly fired: number;
+}
+
+/** The next time of a schedule after this change; `keep` if its times do not change. */
+export function nextOf(made: Schedule, there: KnownSchedule | null, now: number): number | null | 'keep' {
+  const before = there && readRecord(there.record);
+  const isKept = before !== null && isSameTiming(before.rule, made.rule);
+  // A running schedule without a next time was changed by hand.
+  if (isKept && (there!.mode !== 'running' || there!.nextAt !== null)) return 'keep';
+  return remaining(made.rule, there?.fired ?? 0) === 0 ? null : nextAfter(made.rule, now);
+}
+
+/** How many more jobs the schedule may make. */
+export function remaining({ limit = Infinity }: CheckedRule, fired: number): number {
+  return Math.max(0, limit - fired);
 }

@@ -1,7 +1,7 @@
 import type { AbortReason } from '../errors.js';
 import type { Job } from '../job/job.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
-import { DEFAULTS } from '../options/job-policy.js';
+import { DEFAULTS } from '../options/job-options.js';
 import { Run } from '../worker/run.js';
 
 /** Options of `createTestJob`. */

@@ -1,12 +1,11 @@
-import type { QueueEngine } from '../contract/engine.js';
-import type { QueueLimits } from '../contract/queue-limits.js';
+import type { QueueEngine, QueueLimits } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
 import { MAX_DURATION_MS } from '../job/duration.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { MemoryStore } from '../memory/memory-store.js';
 import type { QueueModuleOptions } from '../options/module-options.js';
 import type { EndWait } from '../producer/queue.js';
-import type { Substitute } from '../module/substitute.js';
+import type { Substitute } from '../module/queue.registry.js';
 import { QueueTestingError } from './errors.js';
 import { Records } from './records.js';
 import { watchEngine, type EngineWatcher } from './watched-engine.js';

@@ -4,7 +4,7 @@ import { MAX_TIMER_MS } from '../job/duration.js';
 import type { KeptResult, Outcome } from '../job/outcome.js';
 import { encodeResult } from '../job/payload.js';
 import { isThenable } from '../job/thenable.js';
-import { validatePayload } from '../job/validate.js';
+import { validatePayload } from '../job/define-job.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { jobText } from '../job/text.js';
 import { obeys, type HandlerEntry, type HandledJob } from './handler.js';

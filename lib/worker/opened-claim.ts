@@ -2,7 +2,7 @@ import type { ClaimedJob } from '../contract/engine.js';
 import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
-import { mergeJobPolicy, type JobPolicy } from '../options/job-policy.js';
+import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
 import type { FindHandler, HandlerEntry } from './handler.js';
 import { Run, type RunVoice } from './run.js';
 import type { UnknownJobs } from './unknown-jobs.js';

@@ -3,7 +3,7 @@ import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { encodePayload } from '../job/payload.js';
-import type { JobPolicy } from '../options/job-policy.js';
+import type { JobPolicy } from '../options/job-options.js';
 import type { CallStage, HandledJob } from './handler.js';
 import type { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';

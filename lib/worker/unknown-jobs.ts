@@ -2,7 +2,7 @@ import type { ClaimedJob } from '../contract/engine.js';
 import { backoffDelay } from '../job/backoff.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
-import type { JobPolicy } from '../options/job-policy.js';
+import type { JobPolicy } from '../options/job-options.js';
 import type { UnknownJobRule } from '../options/module-options.js';
 import { unrunnable } from './verdict.js';
 

@@ -1,5 +1,4 @@
-import type { FaultKind } from './faults.js';
-import { FAULTS } from './faults.js';
+import { type FaultKind, FAULTS } from './faults.js';
 import type { Options } from './options.js';
 import { Random } from './random.js';
 

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BackOff } from '#lib/cli/dispatch.js';
-import { Table } from '#lib/cli/table.js';
+import { BackOff, Table } from '#lib/cli/dispatch.js';
 import { ROOT } from '../support/sources.js';
 import { godwit } from './support.js';
 

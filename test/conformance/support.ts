@@ -6,9 +6,9 @@ import type {
   ExchangeCall,
   QueueEngine,
   RawEvent,
+  QueueLimits,
 } from '#lib/contract/engine.js';
 import { processKeys, QueueKeys } from '#lib/engine/keys.js';
-import type { QueueLimits } from '#lib/contract/queue-limits.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';

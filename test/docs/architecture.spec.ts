@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LETTERS } from '#lib/job/id-letter.js';
+import { LETTERS } from '#lib/job/job-id.js';
 import { QUEUE_KEYS, QueueKeys, typeOfKey } from '#lib/engine/keys.js';
 import { readPage } from '../support/page-code.js';
 import { ROOT } from '../support/sources.js';

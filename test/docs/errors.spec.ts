@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { GodwitError } from '#lib/errors.js';
 import { DEAD_REASONS } from '#lib/job/outcome.js';
-import { Snooze } from '#lib/job/snooze.js';
+import { Snooze } from '#lib/job/job.js';
 import { errorRowsIn, errorsIn, type ErrorEntry } from '../support/error-table.js';
 import { ENTRIES } from '../support/entries.js';
 import { ROOT } from '../support/sources.js';

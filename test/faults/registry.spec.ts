@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { processKeys } from '#lib/engine/keys.js';
-import { QueueInspector } from '#lib/inspect/queue-inspector.js';
-import type { WorkerInfo } from '#lib/inspect/worker-info.js';
+import { QueueInspector, type WorkerInfo } from '#lib/inspect/queue-inspector.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';

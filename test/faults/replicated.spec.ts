@@ -3,7 +3,7 @@ import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { NotReplicatedError } from '#lib/errors.js';
-import type { DurabilityOption } from '#lib/options/durability.js';
+import type { DurabilityOption } from '#lib/options/job-options.js';
 import { startCut } from '../support/cut.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

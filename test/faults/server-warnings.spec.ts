@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
-import type { DurabilityOption } from '#lib/options/durability.js';
+import type { DurabilityOption } from '#lib/options/job-options.js';
 import { freePort } from '../../tools/free-port.mjs';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
 import { bootApp } from '../support/app.js';

@@ -301,8 +301,8 @@ describe('is refused at the start, naming the place', () => {
       job() {}
     }
     expect(await refusal([provide(Work)])).toContain(
-      'Work.job has @UseGuards(Guard), which would be left out: Nest makes the enhancers of classes that stand in a list of ' +
-        'providers themselves; list Work there, or give an instance instead of the class',
+      'Work.job has @UseGuards(Guard), which Nest would ignore, because it creates enhancers only for classes that are ' +
+        'listed as providers; list Work in "providers", or give an instance instead of the class',
     );
   });
 

@@ -1,13 +1,13 @@
 import type { DynamicModule, INestApplicationContext, LoggerService, ModuleMetadata } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { expect, onTestFinished } from 'vitest';
-import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
+import { QUEUE_ENGINE, WORKER_SERVICES } from '#lib/decorators/metadata.js';
 import type { PoolPlan, QueuePlan } from '#lib/handlers/discovery/handler.registry.js';
 import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/contract/engine.js';
 import { BootstrapError, NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import type { Workforce } from '#lib/module/queue.runtime.js';
+import type { WorkerServices } from '#lib/module/queue.runtime.js';
 import type { DrainLimits, DrainReport, Pool } from '#lib/worker/drain.js';
 
 /** What a handler waits for until the test opens it. */
@@ -151,8 +151,8 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
     .setLogger(collector(logs))
     .overrideProvider(QUEUE_ENGINE)
     .useValue(engine as unknown as QueueEngine)
-    .overrideProvider(WORKFORCE)
-    .useValue((): Workforce => ({
+    .overrideProvider(WORKER_SERVICES)
+    .useValue((): WorkerServices => ({
       declare: async () => undefined,
       withdraw: async () => undefined,
       createPools: (plan) =>
@@ -161,7 +161,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
           pools.set(queue.queue, pool);
           return pool;
         }),
-      say: () => undefined,
+      report: () => undefined,
       stop: async () => void history.push('workforce stopped'),
     }))
     .overrideProvider(QueueProducer)

@@ -1,11 +1,5 @@
 import { createRequire } from 'node:module';
-import { Inject, Injectable, Module } from '@nestjs/common';
-import type {
-  OnApplicationBootstrap,
-  OnApplicationShutdown,
-  OnModuleDestroy,
-  OnModuleInit,
-} from '@nestjs/common';
+import { Inject, Injectable, Module, type OnApplicationBootstrap, type OnApplicationShutdown, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { describe, expect, it, vi } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { JobAbortedError, UnrecoverableError } from '#lib/errors.js';
-import type { Job } from '#lib/job/job.js';
-import { Snooze } from '#lib/job/snooze.js';
+import { type Job, Snooze } from '#lib/job/job.js';
 import { bootQueue, PATIENT, processorOf, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';

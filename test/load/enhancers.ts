@@ -8,9 +8,7 @@ import { ParseIntPipe, UseFilters, UseGuards, UseInterceptors } from '@nestjs/co
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { ApplicationConfig, ExternalContextCreator, ModulesContainer, NestFactory } from '@nestjs/core';
 import { Attempt, JobData, JobId, Signal } from '#lib/decorators/job-params.decorator.js';
-import { HandlerMaker } from '#lib/handlers/handler-maker.js';
-import { jobParams } from '#lib/handlers/enhanced.js';
-import { directHandler } from '#lib/handlers/handler-maker.js';
+import { HandlerMaker, jobParams } from '#lib/handlers/handler-maker.js';
 import type { HandledJob, Handler } from '#lib/worker/handler.js';
 
 const { values } = parseArgs({
@@ -77,7 +75,7 @@ const instance = app.get<Record<string, any>>(Work);
 const moduleKey = [...modules].find(([, one]) => one.providers.has(Work))![0];
 const maker = new HandlerMaker(modules, new ApplicationConfig());
 
-const before = directHandler(instance, 'plain');
+const before = maker.direct({ instance, method: 'plain', label: 'Work.plain', moduleKey });
 const now = maker.make({ instance, method: 'plain', label: 'Work.plain', moduleKey });
 if (now.toString() !== before.toString())
   throw new Error('the direct path is not the one of a handler without enhancers');

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { Inject, Injectable, Scope, UseGuards } from '@nestjs/common';
 import { ContextIdFactory, type ContextId } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { QUEUE_ENGINE, WORKFORCE } from '#lib/decorators/metadata.js';
+import { QUEUE_ENGINE, WORKER_SERVICES } from '#lib/decorators/metadata.js';
 import type { PoolPlan } from '#lib/handlers/discovery/handler.registry.js';
 import { Handle, JOB_REF, Processor, QueueModule, type Job } from '#lib/index.js';
 import type { HandledJob, Handler } from '#lib/worker/handler.js';
@@ -113,11 +113,11 @@ async function handlersOf(processors: Record<string, new (...args: any[]) => obj
       onLink: () => () => undefined,
       onWarning: () => undefined,
     })
-    .overrideProvider(WORKFORCE)
+    .overrideProvider(WORKER_SERVICES)
     .useValue(() => ({
       declare: nothing,
       withdraw: nothing,
-      say: nothing,
+      report: nothing,
       stop: nothing,
       createPools({ queues }: PoolPlan) {
         for (const { queue, find } of queues) handlers.set(queue, find('job')!.run);

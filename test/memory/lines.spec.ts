@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { byBytes } from '#lib/memory/lines.js';
+import { byBytes, Ranking } from '#lib/memory/lines.js';
 import { MemoryJob } from '#lib/memory/memory-job.js';
-import { Ranking } from '#lib/memory/lines.js';
 
 const wide = fc.string({
   unit: fc.constantFrom('a', 'é', '\uD7FF', '\uE000', '\uFFFD', '\u{10000}', '\u{1F600}'),

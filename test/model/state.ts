@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import type { RawEvent } from '#lib/contract/engine.js';
 import { readEntry } from '#lib/engine/codec/event-codec.js';
-import { LETTERS, letterOf } from '#lib/job/id-letter.js';
+import { LETTERS, letterOf } from '#lib/job/job-id.js';
 
 /**
  * All keys of a queue, by their names behind the hash tag, each in one form only: equal states are equal as values. `until` is the

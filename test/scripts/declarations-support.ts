@@ -1,6 +1,5 @@
-import type { DeclareCall, Declaration } from '#lib/contract/declaration-verbs.js';
+import { type DeclareCall, type Declaration, ownedRecord } from '#lib/contract/declaration-verbs.js';
 import type { QueueEngine } from '#lib/contract/engine.js';
-import { ownedRecord } from '#lib/contract/declaration-verbs.js';
 import { QUEUE, type TestQueue } from './support.js';
 
 /** Whoever has an engine. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { stats } from '#lib/engine/scripts/stats.js';
-import type { NameStats } from '#lib/job/queue-stats.js';
+import type { NameStats } from '#lib/contract/stats.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import {
   completed,

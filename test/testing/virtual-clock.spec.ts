@@ -129,7 +129,7 @@ describe('advance', () => {
   it('would go on for ever with a handler that snoozes for nothing, and says so', async () => {
     const { testing, queue } = await setBench({
       handlers: {
-        work: { nap: async () => Promise.reject(new (await import('#lib/job/snooze.js')).Snooze(0)) },
+        work: { nap: async () => Promise.reject(new (await import('#lib/job/job.js')).Snooze(0)) },
       },
     });
     await queue.add('nap', {});

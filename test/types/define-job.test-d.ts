@@ -6,9 +6,9 @@ import {
   type JobDefinition,
   type JobOf,
   type OutputOf,
+  validatePayload,
 } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
-import { validatePayload } from '#lib/job/validate.js';
 import { z } from 'zod';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;

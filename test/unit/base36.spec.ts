@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { timeText } from '#lib/job/base36.js';
+import { timeText } from '#lib/job/job-id.js';
 
 const NOW = Date.UTC(2026, 6, 1);
 const STEP = 36 ** 3;

@@ -4,8 +4,7 @@ import {
   InvalidQueueNameError,
   SchemaViolationError,
 } from '#lib/errors.js';
-import { defineJob, type JobDefinition } from '#lib/job/define-job.js';
-import { validatePayload as validate } from '#lib/job/validate.js';
+import { defineJob, type JobDefinition, validatePayload as validate } from '#lib/job/define-job.js';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 

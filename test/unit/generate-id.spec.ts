@@ -1,5 +1,4 @@
-import { LETTERS, letterOf } from '#lib/job/id-letter.js';
-import { checkJobId, generateId, IDS_PER_LETTER, IdGenerator } from '#lib/job/job-id.js';
+import { checkJobId, generateId, IDS_PER_LETTER, IdGenerator, LETTERS, letterOf } from '#lib/job/job-id.js';
 import { describe, expect, it } from 'vitest';
 
 const NOW = Date.UTC(2026, 6, 1);

@@ -1,6 +1,12 @@
 import { InvalidJobIdError, InvalidOptionError } from '#lib/errors.js';
-import { checkJobOptions, type JobOptions } from '#lib/options/job-options.js';
-import { checkDefaults, DEFAULTS, mergeJobPolicy } from '#lib/options/job-policy.js';
+import {
+  checkJobOptions,
+  type JobOptions,
+  readDefaults,
+  DEFAULTS,
+  mergeJobPolicy,
+} from '#lib/options/job-options.js';
+import { refuse } from '#lib/options/check.js';
 import { describe, expect, it } from 'vitest';
 
 const check = (options: unknown) => checkJobOptions(options as JobOptions, 'add()');
@@ -113,10 +119,9 @@ describe('checkJobOptions', () => {
   });
 });
 
-describe('checkDefaults', () => {
+describe('readDefaults', () => {
   it('keeps what was given, in ms, functions for the backoff included', () => {
-    expect(checkDefaults(undefined, 'd')).toEqual({});
-    expect(checkDefaults({ attempts: 5, backoff, timeout: '1m' }, 'd')).toEqual({
+    expect(readDefaults({ attempts: 5, backoff, timeout: '1m' }, 'd', refuse)).toEqual({
       attempts: 5,
       backoff,
       timeoutMs: 60_000,
@@ -125,7 +130,7 @@ describe('checkDefaults', () => {
 
   it('refuses what belongs to a single job', () => {
     const path = "registerQueue('email').defaults";
-    const defaults = (given: object) => () => checkDefaults(given, path);
+    const defaults = (given: object) => () => readDefaults(given, path, refuse);
     expect(defaults({ delay: 5 })).toThrow(
       `${path}.delay is not an option; the options are attempts, backoff, timeout, retention, expiresIn`,
     );
@@ -161,7 +166,7 @@ describe('mergeJobPolicy', () => {
   );
 
   it('merges backoffs as wholes, not field by field', () => {
-    const queue = checkDefaults({ backoff: { type: 'exponential', delay: '1s', jitter: 1 } }, 'd');
+    const queue = readDefaults({ backoff: { type: 'exponential', delay: '1s', jitter: 1 } }, 'd', refuse)!;
     const job = check({ backoff: { type: 'exponential', delay: '5s' } });
     expect(mergeJobPolicy(job, queue, {}).backoff).toEqual({ type: 'exponential', delay: 5_000 });
   });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEvent } from '#lib/events/queue-event.js';
-import { Backlog } from '#lib/handlers/listeners/listener.js';
-import { Listener, type ListenerLimits } from '#lib/handlers/listeners/listener.js';
+import { Backlog, Listener, type ListenerLimits } from '#lib/handlers/listeners/listener.js';
 import { latch, until } from '../support/wait.js';
 
 const at = new Date();
@@ -37,8 +36,8 @@ describe('a listener that does not keep up', () => {
       heard.push(id);
       await gate.promise;
     });
-    for (let number = 1; number <= 10; number++) listener.hear(event(number));
-    expect(listener.undone).toBe(4);
+    for (let number = 1; number <= 10; number++) listener.receive(event(number));
+    expect(listener.pending).toBe(4);
     expect(logged).toEqual([
       'Audit.added does not keep up with the events: 3 wait for it, and the oldest are left out until it does; ' +
         'let it do less, or raise its concurrency',
@@ -61,8 +60,8 @@ describe('a listener that does not keep up', () => {
       },
       { callMs: 20 },
     );
-    listener.hear(event(1));
-    listener.hear(event(2));
+    listener.receive(event(1));
+    listener.receive(event(2));
     await listener.idle();
     expect(heard).toEqual(['1', '2']);
     late.open();
@@ -71,14 +70,14 @@ describe('a listener that does not keep up', () => {
       `Audit.added has not ended for 'added' of job "job 1" of queue 'q' after 20 ms; it is not waited for any longer`,
       `Audit.added failed for 'added' of job "job 1" of queue 'q': at last`,
     ]);
-    expect(listener.undone).toBe(0);
+    expect(listener.pending).toBe(0);
   });
 
   it('goes through thousands of waiting events without a stack of as many calls', async () => {
     const gate = latch();
     let heard = 0;
     const { listener } = listenerOf(() => (heard++ === 0 ? gate.promise : undefined), { waiting: 50_000 });
-    for (let number = 0; number < 50_000; number++) listener.hear(event(number));
+    for (let number = 0; number < 50_000; number++) listener.receive(event(number));
     gate.open();
     await listener.idle();
     expect(heard).toBe(50_000);
@@ -92,7 +91,7 @@ describe('a listener that does not keep up', () => {
         seen.push(this === listener.plan.instance, id);
       },
     });
-    listener.hear(event(7));
+    listener.receive(event(7));
     expect(seen).toEqual([true, '7']);
   });
 });

@@ -1,6 +1,6 @@
 import { InvalidOptionError, InvalidQueueNameError } from '#lib/errors.js';
 import { collectFaults } from '#lib/options/check.js';
-import { DEFAULTS } from '#lib/options/job-policy.js';
+import { DEFAULTS } from '#lib/options/job-options.js';
 import {
   checkProcessorOptions,
   resolveModuleOptions,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { encodeBody } from '#lib/job/job-record.js';
-import { DEFAULTS } from '#lib/options/job-policy.js';
+import { DEFAULTS } from '#lib/options/job-options.js';
 import { openClaim } from '#lib/worker/opened-claim.js';
 
 const ADDED = 1_900_000_000_000;

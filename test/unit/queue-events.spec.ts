@@ -12,8 +12,7 @@ import {
   UnknownQueueError,
   WrongStateError,
 } from '#lib/errors.js';
-import { ofType } from '#lib/events/queue-events.js';
-import { QueueEvents } from '#lib/events/queue-events.js';
+import { ofType, QueueEvents } from '#lib/events/queue-events.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
 let engine: FakeEventEngine;

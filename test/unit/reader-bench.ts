@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, vi } from 'vitest';
-import { EventReader } from '#lib/events/event-reader.js';
+import { StoreEventReader } from '#lib/events/event-reader.js';
 import type { EventsStatus } from '#lib/events/event-status.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
 /** A reader on a fake engine and virtual time, made anew for each test; closing it must leave nothing behind. */
 export class ReaderBench {
   engine!: FakeEventEngine;
-  reader!: EventReader;
+  reader!: StoreEventReader;
   states!: string[];
 
   listen(queue: string, options: { since?: number; jobId?: string } = {}) {
@@ -23,7 +23,7 @@ export function useReader(): ReaderBench {
     vi.useFakeTimers();
     vi.spyOn(Math, 'random').mockReturnValue(0);
     bench.engine = new FakeEventEngine();
-    bench.reader = new EventReader(bench.engine);
+    bench.reader = new StoreEventReader(bench.engine);
     bench.states = [];
     bench.reader.status.status$.subscribe((status) => void bench.states.push(say(status)));
   });

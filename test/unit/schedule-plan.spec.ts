@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkScheduleRule } from '#lib/schedule/check.js';
-import { occurrence } from '#lib/schedule/schedule-timer.js';
-import { planFiring } from '#lib/schedule/schedule-timer.js';
+import { occurrence, planFiring } from '#lib/schedule/schedule-timer.js';
 import { isSameTiming, makeSchedule, readRecord } from '#lib/schedule/record.js';
 import { decodeBody } from '#lib/job/job-record.js';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { JobFailedError, JobNotFoundError } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
-import { JobWaiter } from '#lib/events/wait-for-job.js';
+import { JobWaiter } from '#lib/events/job-wait.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
 // Whoever waits for a job that is cancelled: nothing of the job is left but, for a while, why.

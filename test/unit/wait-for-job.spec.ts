@@ -9,7 +9,7 @@ import {
   WaitTimeoutError,
 } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
-import { JobWaiter, waitForJob } from '#lib/events/wait-for-job.js';
+import { JobWaiter } from '#lib/events/job-wait.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
 let engine: FakeEventEngine;
@@ -234,12 +234,12 @@ describe('an earlier job with the same id', () => {
 
   it('that has ended already answers at once, from its state', async () => {
     engine.jobs.set('a', { state: 'completed', result: '5' });
-    const completed = watch(waitForJob(waiter, 'email', 'a', 1_000));
+    const completed = watch(waiter.prepare('email', 'a').outcome(1_000, { duplicate: true }));
     engine.jobs.set('b', {
       state: 'dead',
       failure: { name: 'Error', message: 'no', attempt: 1, reason: 'unrecoverable' },
     });
-    const dead = watch(waitForJob(waiter, 'email', 'b', 1_000));
+    const dead = watch(waiter.prepare('email', 'b').outcome(1_000, { duplicate: true }));
     await quiet();
     expect(completed.value).toBe(5);
     expect(dead.error).toMatchObject({ reason: 'unrecoverable', cause: { name: 'Error', message: 'no' } });

@@ -1,4 +1,4 @@
-import { LETTERS } from '../../lib/job/id-letter.js';
+import { LETTERS } from '../../lib/job/job-id.js';
 import { RULES } from '../../lib/job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey } from '../../lib/engine/keys.js';
 import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';

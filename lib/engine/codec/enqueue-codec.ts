@@ -1,4 +1,4 @@
-import { letterOf } from '../../job/id-letter.js';
+import { letterOf } from '../../job/job-id.js';
 import type { EnqueueJob } from '../../contract/engine.js';
 import { fold, writeGroup } from './event-codec.js';
 import type { Value } from '../script.js';

@@ -1,6 +1,5 @@
 import type { DueAnswer } from '../../contract/schedule-verbs.js';
-import { ms } from '../codec/replies.js';
-import { readSchedule, type RawSchedule } from '../codec/replies.js';
+import { ms, readSchedule, type RawSchedule } from '../codec/replies.js';
 import { defineScript } from '../script.js';
 
 export const dueSchedules = defineScript({

@@ -2,8 +2,7 @@ import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ior
 import { InvalidOptionError } from '../../errors.js';
 import { refuseKeyPrefix, type ClusterConnection, type RedisConnection } from '../../options/connection.js';
 import type { Address } from '../cluster/slot-map.js';
-import type { LinkEvent } from '../../contract/engine.js';
-import type { QueueLimits } from '../../contract/queue-limits.js';
+import type { LinkEvent, QueueLimits } from '../../contract/engine.js';
 import { SENTINELS } from './sentinels.js';
 import { retryDelay } from '../../contract/retry.js';
 

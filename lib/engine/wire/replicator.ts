@@ -1,5 +1,5 @@
 import { RedisRefusedError, RedisUnavailableError } from '../../errors.js';
-import { isSame, type Replication } from '../../options/durability.js';
+import { isSame, type Replication } from '../../options/job-options.js';
 import type { Link } from './link.js';
 import { inFull, type Arg } from './fixed-args.js';
 import { isForgotten } from '../../contract/retry.js';

@@ -1,5 +1,4 @@
-import type { HandlerMark } from '../../decorators/metadata.js';
-import { showHandle } from '../../decorators/metadata.js';
+import { type HandlerMark, showHandle } from '../../decorators/metadata.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition } from '../../job/define-job.js';
 import { checkJobName } from '../../job/job-id.js';

@@ -1,9 +1,8 @@
 import { showSchedule, type ScheduleMark } from '../../decorators/metadata.js';
 import { show } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
-import { checkDefinition, type AnyDefinition } from '../../job/define-job.js';
+import { checkDefinition, type AnyDefinition, checkGiven } from '../../job/define-job.js';
 import { fieldsOf, hasFields, unknownField } from '../../job/fields.js';
-import { checkGiven } from '../../job/validate.js';
 import { collectFaults, readable } from '../../options/check.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import type { DeclaredSchedule, QueueSchedules } from '../../schedule/declarer.js';
@@ -83,14 +82,14 @@ class Planner {
       const { maxPayloadBytes } = this.optionsOf(queue)!;
       const made = makeSchedule(given.rule, template, maxPayloadBytes, label);
       const handle = place.method.marks.find((one) => one.jobName === name);
-      if (handle?.definition) await this.askSchema(handle.definition, given.data ?? null);
+      if (handle?.definition) await this.validateData(handle.definition, given.data ?? null);
       this.planned.get(queue)!.push({ id, label, made });
     } catch (error) {
-      this.complain(label, error);
+      this.addFault(label, error);
     }
   }
 
-  private askSchema(definition: AnyDefinition, data: unknown): Promise<void> {
+  private validateData(definition: AnyDefinition, data: unknown): Promise<void> {
     return checkGiven(checkDefinition(definition, '@Handle()'), data, JSON.stringify(data));
   }
 
@@ -120,7 +119,7 @@ class Planner {
         return { id, name, data, options, queue, rule: isRecord ? rule : given };
       });
     } catch (error) {
-      this.complain(label, error);
+      this.addFault(label, error);
       return undefined;
     }
   }
@@ -162,7 +161,7 @@ class Planner {
     );
   }
 
-  private complain(label: string, error: unknown): void {
+  private addFault(label: string, error: unknown): void {
     const said = messageOf(error);
     // Errors of options name the path themselves; here the fields of rule and template are on one level.
     const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);

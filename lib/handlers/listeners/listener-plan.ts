@@ -35,7 +35,7 @@ export interface ListenerPlan {
 }
 
 /** Whether a registered queue writes events; undefined if its options are invalid. */
-type TellsEvents = (queue: string) => boolean | undefined;
+type WritesEvents = (queue: string) => boolean | undefined;
 
 /**
  * Checks the arguments of the decorators, and reports every mistake.
@@ -45,7 +45,7 @@ type TellsEvents = (queue: string) => boolean | undefined;
 export function planListeners(
   found: readonly FoundListener[],
   known: readonly string[],
-  tellsEvents: TellsEvents,
+  tellsEvents: WritesEvents,
 ): { readonly plans: readonly ListenerPlan[]; readonly faults: readonly string[] } {
   const faults: string[] = [];
   const plans = found.flatMap(({ className, instance, method, mark }) => {
@@ -64,7 +64,7 @@ function readMark(
   { given }: ListenerMark,
   place: string,
   known: readonly string[],
-  tellsEvents: TellsEvents,
+  tellsEvents: WritesEvents,
   report: Report,
 ): Omit<ListenerPlan, 'label' | 'instance' | 'method'> {
   const [first, second] = given;
@@ -97,7 +97,7 @@ const readTypes = rule((given, place): readonly EventType[] => {
   throw new InvalidOptionError(place, wanted, given, `${place}: ${what}; name ${wanted}`);
 });
 
-function queuesRule(known: readonly string[], tellsEvents: TellsEvents): Rule<readonly string[]> {
+function queuesRule(known: readonly string[], tellsEvents: WritesEvents): Rule<readonly string[]> {
   return (given, path, report) => {
     const wrong = (received: unknown, why: string) =>
       report(

@@ -23,8 +23,8 @@ const LIMITS: ListenerLimits = { waiting: 10_000, callMs: 60_000 };
 export class Listener {
   private readonly backlog: Backlog<QueueEvent>;
   private running = 0;
-  private leftOut = 0;
-  private idlers: (() => void)[] = [];
+  private dropped = 0;
+  private idleWaiters: (() => void)[] = [];
 
   constructor(
     readonly plan: ListenerPlan,
@@ -35,30 +35,30 @@ export class Listener {
   }
 
   /** Waiting events, and those whose calls have not ended. */
-  get undone(): number {
+  get pending(): number {
     return this.backlog.size + this.running;
   }
 
-  hear(event: QueueEvent): void {
+  receive(event: QueueEvent): void {
     if (this.running < this.plan.concurrency) this.call(event);
-    else if (this.backlog.put(event)) this.leaveOut();
+    else if (this.backlog.put(event)) this.countDropped();
   }
 
   /** Resolves once it has dealt with everything it has heard. */
   idle(): Promise<void> {
-    return this.undone === 0 ? Promise.resolve() : new Promise((resolve) => this.idlers.push(resolve));
+    return this.pending === 0 ? Promise.resolve() : new Promise((resolve) => this.idleWaiters.push(resolve));
   }
 
   /** Gets no more events; waiting ones are dropped. */
   stop(): void {
-    const { undone } = this;
-    while (this.backlog.take() !== undefined) this.leftOut += 1;
+    const { pending: undone } = this;
+    while (this.backlog.take() !== undefined) this.dropped += 1;
     if (undone === 0) return;
     this.logger.warn(
       `${this.plan.label} is stopped before it has dealt with all it heard; ` +
-        `calls that have not ended: ${this.running}, events left out: ${this.leftOut}`,
+        `calls that have not ended: ${this.running}, events left out: ${this.dropped}`,
     );
-    this.leftOut = 0;
+    this.dropped = 0;
   }
 
   private call(event: QueueEvent): void {
@@ -68,7 +68,7 @@ export class Listener {
       // Looked up at each call, so that a test may replace it on the instance.
       outcome = outcomeOf(instance[method](event));
     } catch (error) {
-      this.complain(event, error);
+      this.logFailure(event, error);
     }
     if (outcome) this.follow(event, outcome);
   }
@@ -81,7 +81,7 @@ export class Listener {
       isOver = true;
       clearTimeout(timer);
       this.running -= 1;
-      this.goOn();
+      this.startNext();
     };
     const timer = setTimeout(() => {
       this.logger.warn(
@@ -91,36 +91,36 @@ export class Listener {
       end();
     }, this.limits.callMs);
     timer.unref();
-    void outcome.catch((error: unknown) => this.complain(event, error)).then(end);
+    void outcome.catch((error: unknown) => this.logFailure(event, error)).then(end);
   }
 
-  private goOn(): void {
+  private startNext(): void {
     while (this.running < this.plan.concurrency) {
       const event = this.backlog.take();
       if (event === undefined) break;
       this.call(event);
     }
-    if (this.leftOut > 0 && this.backlog.size === 0) {
+    if (this.dropped > 0 && this.backlog.size === 0) {
       this.logger.warn(
-        `${this.plan.label} keeps up again; ${counted(this.leftOut, 'event')} left out for it`,
+        `${this.plan.label} keeps up again; ${counted(this.dropped, 'event')} left out for it`,
       );
-      this.leftOut = 0;
+      this.dropped = 0;
     }
-    if (this.undone > 0) return;
-    for (const resolve of this.idlers.splice(0)) resolve();
+    if (this.pending > 0) return;
+    for (const resolve of this.idleWaiters.splice(0)) resolve();
   }
 
-  private leaveOut(): void {
-    if (this.leftOut === 0) {
+  private countDropped(): void {
+    if (this.dropped === 0) {
       this.logger.warn(
         `${this.plan.label} does not keep up with the events: ${this.limits.waiting} wait for it, and the oldest are ` +
           `left out until it does; let it do less, or raise its concurrency`,
       );
     }
-    this.leftOut += 1;
+    this.dropped += 1;
   }
 
-  private complain(event: QueueEvent, error: unknown): void {
+  private logFailure(event: QueueEvent, error: unknown): void {
     this.logger.error(
       `${this.plan.label} failed for ${describe(event)}: ${messageOf(error)}`,
       stackOf(error),

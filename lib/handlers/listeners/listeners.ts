@@ -38,7 +38,7 @@ export class Listeners {
   async start(): Promise<void> {
     for (const [queue, byType] of this.routes) {
       const added = this.events.ofType(queue, ...byType.keys()).subscribe((event) => {
-        for (const listener of byType.get(event.type) ?? []) listener.hear(event);
+        for (const listener of byType.get(event.type) ?? []) listener.receive(event);
       });
       if (this.subscription) this.subscription.add(added);
       else this.subscription = added;

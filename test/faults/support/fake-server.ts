@@ -1,5 +1,4 @@
-import { createServer, type Socket } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { createServer, type Socket, type AddressInfo } from 'node:net';
 import { atEnd } from '../../support/cleanup.js';
 import { RequestSplitter, matches } from '../../support/cut/requests.js';
 

@@ -21,9 +21,9 @@ export interface Listener {
  * arrives. Listeners with a `since` start behind and get older events, which are read for them alone, until they have caught up.
  * One loop does both kinds of reads, so no event is skipped and none is delivered twice.
  */
-export class EventLane {
+export class EventCursor {
   /** Number of the last event delivered to the listeners that are up to date; undefined until the store has answered. */
-  cursor: number | undefined;
+  position: number | undefined;
   /** Settles when `cursor` is known; rejects if all listeners have left before. */
   readonly ready: Promise<void>;
   private settleReady!: { resolve: () => void; reject: (error: unknown) => void };
@@ -48,8 +48,9 @@ export class EventLane {
   /** `since`: start after this event instead of now. */
   add(listener: Listener, since?: number): void {
     listener.from = since ?? 0;
-    if (since !== undefined && (this.cursor === undefined || since < this.cursor)) this.behind.add(listener);
-    else this.join(listener, since ?? this.cursor ?? 0);
+    if (since !== undefined && (this.position === undefined || since < this.position))
+      this.behind.add(listener);
+    else this.join(listener, since ?? this.position ?? 0);
   }
 
   /** False if it was not a listener. */
@@ -64,7 +65,7 @@ export class EventLane {
 
   /** The first answer of the store: every later event will be delivered. */
   begin(last: number): void {
-    this.cursor = last;
+    this.position = last;
     for (const listener of this.behind) {
       if (listener.from > last) listener.from = 0;
       if (listener.from >= last) this.join(listener, listener.from);
@@ -79,7 +80,7 @@ export class EventLane {
 
   /** The store has started over with its numbers: all its events are delivered, but none older than the last delivered one. */
   restart(): void {
-    this.cursor = 0;
+    this.position = 0;
     this.skipBefore = this.lastAt;
     for (const listener of this.everyJob) listener.from = 0;
     for (const watchers of this.oneJob.values()) for (const listener of watchers) listener.from = 0;
@@ -88,23 +89,23 @@ export class EventLane {
 
   /** The number after which a listener still needs older events; undefined if all are up to date. */
   oldestNeeded(): number | undefined {
-    if (this.cursor === undefined || this.behind.size === 0) return undefined;
-    let oldest = this.cursor;
+    if (this.position === undefined || this.behind.size === 0) return undefined;
+    let oldest = this.position;
     for (const listener of this.behind) oldest = Math.min(oldest, listener.from);
     return oldest;
   }
 
   /** Delivers a batch to the listeners that are up to date. Returns how many events before it can no longer be read. */
-  tellNew(batch: QueueEventBatch): number {
-    if (this.cursor === undefined) return 0; // of a lane that was here before this one
-    const missed = missedBetween(this.cursor, batch);
+  deliver(batch: QueueEventBatch): number {
+    if (this.position === undefined) return 0; // of a cursor that was here before this one
+    const missed = missedBetween(this.position, batch);
     for (const raw of batch.events) {
-      if (raw.number <= this.cursor) continue;
+      if (raw.number <= this.position) continue;
       // Before the delivery: a subscription made inside a listener starts after this event.
-      this.cursor = raw.number;
-      if (batch.at >= this.skipBefore) this.tellOne(batch, raw);
+      this.position = raw.number;
+      if (batch.at >= this.skipBefore) this.deliverToCurrent(batch, raw);
     }
-    this.cursor = Math.max(this.cursor, batch.last);
+    this.position = Math.max(this.position, batch.last);
     this.lastAt = Math.max(this.lastAt, batch.at);
     return missed;
   }
@@ -113,8 +114,8 @@ export class EventLane {
    * Delivers batches that were read from `start` on to the listeners that are behind; no batches mean that the store has nothing older.
    * Returns the same as `tellNew`.
    */
-  tellOld(start: number, batches: readonly QueueEventBatch[]): number {
-    if (this.cursor === undefined) return 0;
+  deliverOlder(start: number, batches: readonly QueueEventBatch[]): number {
+    if (this.position === undefined) return 0;
     // A listener that came during the read may need still older events.
     const listeners = [...this.behind].filter((listener) => listener.from >= start);
     let position = start;
@@ -122,17 +123,17 @@ export class EventLane {
     for (const batch of batches) {
       missed += missedBetween(position, batch);
       for (const raw of batch.events) {
-        if (raw.number > position) this.tellThese(listeners, batch, raw);
+        if (raw.number > position) this.deliverToBehind(listeners, batch, raw);
       }
       position = Math.max(position, batch.last);
     }
     if (batches.length === 0) {
-      missed = start === 0 ? 0 : this.cursor - start;
-      position = this.cursor;
+      missed = start === 0 ? 0 : this.position - start;
+      position = this.position;
     }
     for (const listener of listeners) {
       listener.from = Math.max(listener.from, position);
-      if (listener.from >= this.cursor && this.behind.has(listener)) this.join(listener, listener.from);
+      if (listener.from >= this.position && this.behind.has(listener)) this.join(listener, listener.from);
     }
     return missed;
   }
@@ -154,18 +155,18 @@ export class EventLane {
     else this.oneJob.set(listener.jobId, new Set([listener]));
   }
 
-  private tellOne(batch: QueueEventBatch, raw: RawEvent): void {
+  private deliverToCurrent(batch: QueueEventBatch, raw: RawEvent): void {
     let event: Made;
-    for (const listener of this.everyJob) event = tell(listener, batch, raw, event);
+    for (const listener of this.everyJob) event = deliverTo(listener, batch, raw, event);
     const watchers = this.oneJob.get(raw.id);
-    if (watchers) for (const listener of watchers) event = tell(listener, batch, raw, event);
+    if (watchers) for (const listener of watchers) event = deliverTo(listener, batch, raw, event);
   }
 
-  private tellThese(listeners: readonly Listener[], batch: QueueEventBatch, raw: RawEvent): void {
+  private deliverToBehind(listeners: readonly Listener[], batch: QueueEventBatch, raw: RawEvent): void {
     let event: Made;
     for (const listener of listeners) {
       // A listener may have left during the delivery of the last event.
-      if (this.behind.has(listener)) event = tell(listener, batch, raw, event);
+      if (this.behind.has(listener)) event = deliverTo(listener, batch, raw, event);
     }
   }
 }
@@ -173,10 +174,10 @@ export class EventLane {
 /** Decoded for the first listener that wants it, since most events have none; null for a type that this version does not know. */
 type Made = QueueEvent | null | undefined;
 
-function tell(listener: Listener, batch: QueueEventBatch, raw: RawEvent, made: Made): Made {
+function deliverTo(listener: Listener, batch: QueueEventBatch, raw: RawEvent, made: Made): Made {
   if (!wants(listener, raw)) return made;
   const event = made ?? toQueueEvent(batch, raw);
-  say(listener, raw, event);
+  call(listener, raw, event);
   return event;
 }
 
@@ -192,7 +193,7 @@ function missedBetween(cursor: number, batch: QueueEventBatch): number {
   return cursor === 0 ? 0 : Math.max(0, batch.first - cursor - 1);
 }
 
-function say(listener: Listener, raw: RawEvent, event: QueueEvent | null): void {
+function call(listener: Listener, raw: RawEvent, event: QueueEvent | null): void {
   if (event === null || raw.number <= listener.from) return;
   try {
     listener.next(event);
