@@ -84,7 +84,7 @@ export const SETTINGS = 'godwit:settings';
 export const SUBSTITUTE = 'godwit:substitute';
 
 /** Makes the running side of the process, at each start. */
-export const WORKER_SERVICES = 'godwit:workforce';
+export const WORKER_SERVICES = 'godwit:worker-services';
 
 /** Token of the function that returns the handle of a queue; it creates each handle once. */
 export const QUEUE_HANDLES = 'godwit:queue-handles';

@@ -162,7 +162,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
           return pool;
         }),
       report: () => undefined,
-      stop: async () => void history.push('workforce stopped'),
+      stop: async () => void history.push('services stopped'),
     }))
     .overrideProvider(QueueProducer)
     .useValue({ add: async (queue: string) => engine.enqueue(queue) })

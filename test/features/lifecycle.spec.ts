@@ -109,7 +109,7 @@ describe('shutdown', () => {
         'sms drained',
         'job ended, database open',
         'email drained',
-        'workforce stopped',
+        'services stopped',
         'own hook of EmailProcessor',
         'database closed',
         'engine closed',
@@ -193,7 +193,7 @@ describe('shutdown', () => {
       'email draining 25000/1000',
       'added to sms',
       'email drained',
-      'workforce stopped',
+      'services stopped',
       'added to email',
       'engine closed',
     ]);
@@ -215,7 +215,7 @@ describe('shutdown', () => {
     await app.close();
     expect(dispose).toHaveBeenCalledOnce();
     expect(history.slice(-4)).toEqual([
-      'workforce stopped',
+      'services stopped',
       'streams completed',
       'HTTP server closed',
       'engine closed',
@@ -238,7 +238,7 @@ describe('shutdown', () => {
       'sms started',
       'sms draining 25000/1000',
       'sms drained',
-      'workforce stopped',
+      'services stopped',
       'engine closed',
     ]);
   });
@@ -260,7 +260,7 @@ describe('shutdown', () => {
       'sms started',
       'sms draining 25000/1000',
       'sms drained',
-      'workforce stopped',
+      'services stopped',
       'engine closed',
     ]);
     expect(engine.state).toBe('closed');
@@ -346,6 +346,6 @@ describe('shutdown', () => {
       'SmsProcessor is frozen, so jobs may still be running when what they use is closed; do not freeze it',
     ]);
     await app.close();
-    expect(history.slice(-3)).toEqual(['sms drained', 'workforce stopped', 'engine closed']);
+    expect(history.slice(-3)).toEqual(['sms drained', 'services stopped', 'engine closed']);
   });
 });

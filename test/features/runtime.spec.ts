@@ -238,7 +238,7 @@ describe('stop and start by hand', () => {
       'sms started',
       'sms draining 25000/1000',
       'sms drained',
-      'workforce stopped',
+      'services stopped',
       'added to sms',
       'sms started',
     ]);

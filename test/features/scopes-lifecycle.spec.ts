@@ -60,7 +60,7 @@ const ORDERLY = [
   'email draining 25000/1000',
   'invoice saved, client open',
   'email drained',
-  'workforce stopped',
+  'services stopped',
   'client closed',
   'engine closed',
 ];
