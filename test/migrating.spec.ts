@@ -1,5 +1,5 @@
-import { Inject, Module, Scope, Inject, Injectable, Module, Scope } from '@nestjs/common';
-import { NestFactory, NestFactory } from '@nestjs/core';
+import { Inject, Module, Scope } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compileFunction } from 'node:vm';
@@ -20,8 +20,16 @@ const SHELL = /^npm /;
 
 /** What the page says it takes for granted in the code of its tables. */
 const PRELUDE = `
+import { Inject, Injectable, Module, Scope } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
-import { Handle, InjectQueue, JOB_REF, OnQueueEvent, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken, type EventOf, type Job, type JobOptions, type ProcessorOptions, type Queue, type QueueEvents, type QueueInspector, type QueueModuleOptions, type QueueModuleOptionsFactory, type QueueProducer, type QueueRuntime } from 'godwit';
+import {
+  Handle, InjectQueue, JOB_REF, OnQueueEvent, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken,
+} from 'godwit';
+import type {
+  EventOf, Job, JobOptions, ProcessorOptions, Queue, QueueEvents, QueueInspector, QueueModuleOptions, QueueModuleOptionsFactory,
+  QueueProducer, QueueRuntime,
+} from 'godwit';
 declare const queue: Queue;
 declare const job: Job;
 declare const producer: QueueProducer;

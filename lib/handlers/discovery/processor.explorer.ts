@@ -1,6 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { type HandlerMark, type ProcessorMark, type ScheduleMark, readHandlerMarks, readMisplacedSchedules, readProcessorMark, readScheduleMarks, showHandle, showSchedule } from '../../decorators/metadata.js';
+import {
+  type HandlerMark,
+  type ProcessorMark,
+  type ScheduleMark,
+  readHandlerMarks,
+  readMisplacedSchedules,
+  readProcessorMark,
+  readScheduleMarks,
+  showHandle,
+  showSchedule,
+} from '../../decorators/metadata.js';
 import { classOf, declared, methodOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
 import { faults, warnings } from './faults.js';
 
