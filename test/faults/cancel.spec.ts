@@ -10,7 +10,8 @@ import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { collect, type Collected } from '../support/wait.js';
 import { Ledger } from './support/ledger.js';
-import { spawnApp } from './support/spawn.js';
+import { spawnWorker } from './support/spawn.js';
+import type { QueueModuleOptions } from '#lib/options/module-options.js';
 
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
@@ -35,10 +36,8 @@ beforeEach(async () => {
   await events.ready('work');
 });
 
-function startWorker(more = {}) {
-  const root = { connection: redis.url, prefix: redis.prefix, lease: { duration: LEASE_MS }, ...more };
-  return spawnApp({ root, concurrency: 10, ledger: ledger.file() });
-}
+const startWorker = (more: QueueModuleOptions = {}) =>
+  spawnWorker(redis, ledger, 10, { lease: { duration: LEASE_MS }, ...more });
 
 const NOTHING = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
 const cancelled = (id: string) =>

@@ -12,7 +12,7 @@ import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';
 import { until, within } from '../support/wait.js';
-import { bootWorking } from './support/app.js';
+import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
 
 const redis = useRedis();
@@ -20,12 +20,7 @@ const redis = useRedis();
 async function bootBehindCut(more: QueueModuleOptions = {}) {
   const cut = await startCut(redis.url);
   const app = await bootWorking({ connection: cut.url, prefix: redis.prefix, ...more });
-  const drained = () =>
-    until(async () => Object.values(await app.queue.counts()).every((count) => count === 0), {
-      timeout: 15_000,
-      what: 'everything is done',
-    });
-  return { cut, drained, ...app };
+  return { cut, drained: () => drained(app), ...app };
 }
 
 /** A run of the script, by its sum or in full, whose words are as `test` says. */

@@ -8,7 +8,7 @@ import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
 import { latch, until, within } from '../support/wait.js';
-import { bootWorking, type WorkingApp } from './support/app.js';
+import { bootWorking, drained, type WorkingApp } from './support/app.js';
 
 const server = useServer({ args: KEEPING });
 const redis = useRedis({ server });
@@ -16,12 +16,6 @@ const redis = useRedis({ server });
 const ENQUEUE_MS = 15_000;
 /** From the moment Redis listens until work goes on. What is promised, and measured by trials, is 1.5 s; a busy machine takes longer. */
 const RESUME_MS = 5_000;
-
-const drained = ({ queue }: WorkingApp) =>
-  until(async () => Object.values(await queue.counts()).every((count) => count === 0), {
-    timeout: 15_000,
-    what: 'everything is done',
-  });
 
 /** One whose adds wait for Redis. */
 const bootPatient = () =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ScheduleOptions } from '#lib/decorators/schedule.decorator.js';
 import { spawnApp, type AppProcess } from './support/spawn.js';
-import { bootQueue, keyOf, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { bootQueue, keyOf, PATIENT, scheduleIdsOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
@@ -33,7 +33,6 @@ const start = (schedules: readonly Declared[]): Promise<AppProcess> =>
 
 /** Looks on, and takes no part. */
 const observe = () => bootQueue(redis, { root: { role: 'producer' }, watch: false });
-const idsOf = async ({ queue }: QueueApp) => (await queue.schedules.list()).map(({ id }) => id).toSorted();
 const saidOf = (apps: readonly AppProcess[]) =>
   apps
     .flatMap((app) => app.all('log'))
@@ -51,7 +50,7 @@ describe('releases', { timeout: 180_000 }, () => {
     const tick: Declared = { id: 'tick', name: 'quick', every: '1s' };
     const apps = await Promise.all(Array.from({ length: 10 }, () => start([DAILY, tick])));
     const app = await observe();
-    expect(await idsOf(app)).toEqual(['daily', 'tick']);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'tick']);
     expect(saidOf(apps).toSorted()).toEqual([
       "schedule 'daily' of queue 'work' created: 0 7 * * * in UTC",
       "schedule 'tick' of queue 'work' created: every 1s",
@@ -73,12 +72,12 @@ describe('releases', { timeout: 180_000 }, () => {
       // oxlint-disable-next-line no-await-in-loop
       next.push(await start([DAILY, NEW]));
       // oxlint-disable-next-line no-await-in-loop
-      expect(await idsOf(app)).toEqual(['daily', 'hourly', 'new']);
+      expect(await scheduleIdsOf(app)).toEqual(['daily', 'hourly', 'new']);
       // oxlint-disable-next-line no-await-in-loop
       await stop(one);
     }
-    await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
-    expect(await idsOf(app)).toEqual(['daily', 'new']);
+    await until(async () => !(await scheduleIdsOf(app)).includes('hourly'), PATIENT);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'new']);
     expect((await app.queue.schedules.get('daily'))!.paused).toBe(true);
     const said = (what: string) => saidOf([...old, ...next]).filter((text) => text.includes(what));
     // What a process says comes after what it has done.
@@ -88,7 +87,7 @@ describe('releases', { timeout: 180_000 }, () => {
     ]);
     expect(said('created')).toHaveLength(3);
     await Promise.all(next.map(stop));
-    expect(await idsOf(app)).toEqual(['daily', 'new']);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'new']);
   });
 
   it('a release that is killed counts as gone after two leases; the next one then removes what only it had', async () => {
@@ -98,8 +97,8 @@ describe('releases', { timeout: 180_000 }, () => {
     await old.exit();
     const [, ends] = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
     const next = await start([DAILY]);
-    expect(await idsOf(app)).toContain('daily');
-    await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
+    expect(await scheduleIdsOf(app)).toContain('daily');
+    await until(async () => !(await scheduleIdsOf(app)).includes('hourly'), PATIENT);
     const [seconds = 0, micros = 0] = await redis.admin.time();
     expect(seconds * 1_000 + micros / 1_000).toBeGreaterThan(Number(ends));
     // What a process says comes after what it has done.
@@ -120,7 +119,7 @@ describe('releases', { timeout: 180_000 }, () => {
     // Past the end of the killed one's declaration.
     await until(async () => (await redis.admin.zcard(keyOf(redis, 'declarers'))) === 1, PATIENT);
     expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
-    expect(await idsOf(app)).toEqual(['daily', 'hourly']);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'hourly']);
     expect(saidOf([next])).toEqual([]);
     await stop(next);
   });
@@ -129,10 +128,10 @@ describe('releases', { timeout: 180_000 }, () => {
     const app = await observe();
     const [frozen, other] = [await start([DAILY, HOURLY]), await start([DAILY])];
     frozen.kill('SIGSTOP');
-    await until(async () => !(await idsOf(app)).includes('hourly'), PATIENT);
+    await until(async () => !(await scheduleIdsOf(app)).includes('hourly'), PATIENT);
     frozen.kill('SIGCONT');
-    await until(async () => (await idsOf(app)).includes('hourly'), PATIENT);
-    expect(await idsOf(app)).toEqual(['daily', 'hourly']);
+    await until(async () => (await scheduleIdsOf(app)).includes('hourly'), PATIENT);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'hourly']);
     await Promise.all([stop(frozen), stop(other)]);
   });
 
@@ -147,7 +146,7 @@ describe('releases', { timeout: 180_000 }, () => {
       const now = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
       return now.length === 4 && [1, 3].every((i) => Number(now[i]) > Number(late[3]));
     }, PATIENT);
-    expect(await idsOf(app)).toEqual(['daily', 'hourly', 'new']);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'hourly', 'new']);
     expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     await Promise.all([stop(one), stop(two)]);
   });

@@ -6,7 +6,7 @@ import { bootApp } from '../support/app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { Ledger, onceEach } from './support/ledger.js';
-import { spawnApp } from './support/spawn.js';
+import { spawnWorker } from './support/spawn.js';
 
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
@@ -22,10 +22,8 @@ beforeEach(async () => {
   queue = get<Queue>(getQueueToken('work'));
 });
 
-function startWorker(shutdown: { timeout?: number; grace?: number } = {}) {
-  const root = { connection: redis.url, prefix: redis.prefix, shutdown };
-  return spawnApp({ root, concurrency: 4, ledger: ledger.file() });
-}
+const startWorker = (shutdown: { timeout?: number; grace?: number } = {}) =>
+  spawnWorker(redis, ledger, 4, { shutdown });
 
 async function addJobs(count: number, name: string, data: unknown = null): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, i) => `${name}-${i}`);

@@ -9,7 +9,8 @@ import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { collect, until } from '../support/wait.js';
 import { Ledger, onceEach } from './support/ledger.js';
-import { spawnApp, type AppProcess } from './support/spawn.js';
+import { spawnWorker } from './support/spawn.js';
+import { emptied } from './support/app.js';
 
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
@@ -34,30 +35,14 @@ beforeEach(async () => {
   events = get(QueueEvents);
 });
 
-function startWorker(concurrency: number, lease = {}, more = {}): Promise<AppProcess> {
-  const root = {
-    connection: redis.url,
-    prefix: redis.prefix,
-    lease: { duration: LEASE_MS, ...lease },
-    ...more,
-  };
-  return spawnApp({ root, concurrency, ledger: ledger.file() });
-}
+const startWorker = (concurrency: number, lease = {}, more = {}) =>
+  spawnWorker(redis, ledger, concurrency, { lease: { duration: LEASE_MS, ...lease }, ...more });
 
 async function addJobs(count: number, name: string, data: unknown = null): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, i) => `${name}-${i}`);
   await queue.addBulk(ids.map((id) => ({ name, data, options: { id, retention: '1h' } })));
   return ids;
 }
-
-const emptied = (timeout = 15_000) =>
-  until(
-    async () => {
-      const { waiting, delayed, active } = await queue.counts();
-      return waiting + delayed + active === 0;
-    },
-    { timeout, what: 'everything is done' },
-  );
 
 it('runs the jobs of a killed worker again once its lease is over, and counts a stall and no attempt', async () => {
   const stalled = collect(events.ofType('work', 'stalled'));
@@ -73,7 +58,7 @@ it('runs the jobs of a killed worker again once its lease is over, and counts a 
   expect(second.all('started').map(({ attempt }) => attempt)).toEqual(Array(20).fill(1));
   expect(await queue.get(ids[0]!)).toMatchObject({ state: 'active', attempt: 1, stalls: 1 });
   await second.call('release');
-  await emptied();
+  await emptied(queue);
   expect(ledger.times('S')).toEqual(new Map(ids.map((id) => [id, 2])));
   expect(ledger.times('E')).toEqual(onceEach(ids));
   expect(new Set((await stalled.take(20)).map(({ jobId }) => jobId))).toEqual(new Set(ids));
@@ -95,7 +80,7 @@ it('completes 100 jobs that lost their worker three times in a row', async () =>
   }
   const last = await startWorker(100);
   await last.call('release');
-  await emptied(30_000);
+  await emptied(queue, 30_000);
   expect(ledger.times('E')).toEqual(onceEach(ids));
   expect(await queue.counts()).toMatchObject({ completed: 100, dead: 0 });
   last.kill('SIGTERM');
@@ -111,7 +96,7 @@ it('lays a job that kills its worker to rest as stalled, and completes its neigh
     const worker = await startWorker(10, lease);
     const ended = await Promise.race([
       worker.exit({ timeout: 60_000 }),
-      emptied(60_000).then(() => undefined),
+      emptied(queue).then(() => undefined),
     ]);
     if (ended === undefined) {
       worker.kill('SIGTERM');
@@ -146,7 +131,7 @@ it('refuses what a worker says that was stopped for longer than its lease, and l
   const more = (await queue.add('quick', null)).id;
   await zombie.first('ended', ({ id }) => id === more);
   await heir.call('release');
-  await emptied();
+  await emptied(queue);
   expect(await queue.counts()).toMatchObject({ completed: 10, dead: 0 });
   expect(ledger.times('S').get(ids[0]!)).toBe(2);
   for (const worker of [zombie, heir]) worker.kill('SIGTERM');
@@ -161,7 +146,7 @@ describe('a handler that blocks the event loop', () => {
     await events.ready('work');
     const ids = await addJobs(1, 'block', 3 * LEASE_MS);
     await until(() => ledger.lines('E').length === 1, PATIENT);
-    await emptied();
+    await emptied(queue);
     expect(ledger.times('S')).toEqual(onceEach(ids));
     expect(stalled.values).toEqual([]);
     for (const worker of [blocked, other]) worker.kill('SIGTERM');

@@ -18,7 +18,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { QueueExecutionContext } from '#lib/handlers/queue-context.js';
 import type { Job } from '#lib/job/job.js';
 import { NEST_MAJOR } from '../support/nest.js';
-import { bootQueue, type QueueApp } from '../support/queue-app.js';
+import { bootQueue, type QueueApp, outcomeOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 
 const redis = useRedis();
@@ -37,10 +37,9 @@ const Tenant = createParamDecorator((field: string, context: ExecutionContext) =
 });
 
 /** What the job of that name made of its data: its result, or its error. */
-async function outcomeOf({ queue, ended }: QueueApp, name: string, data: unknown): Promise<unknown> {
-  const { id } = await queue.add(name, data);
-  const end = await ended(id);
-  return end.type === 'dead' ? `${end.error?.name}: ${end.error?.message}` : (await queue.get(id))!.result;
+async function resultOf(app: QueueApp, name: string, data: unknown): Promise<unknown> {
+  const [type, result, message] = await outcomeOf(app, name, data);
+  return type === 'dead' ? [result, message].join(': ') : result;
 }
 
 it('get the data, a property of it, the job, its id, its attempt, its signal, and what an own decorator makes', async () => {
@@ -62,8 +61,8 @@ it('get the data, a property of it, the job, its id, its attempt, its signal, an
   }
   const app = await bootQueue(redis, { queue: ONCE, providers: [Work] });
   const data = { to: 'ada', tenant: 'acme' };
-  expect(await outcomeOf(app, 'all', data)).toEqual([false, data, 'ada', true, true, 1, 'tenant acme']);
-  expect(await outcomeOf(app, 'all', null)).toContain("Cannot read properties of null (reading 'tenant')");
+  expect(await resultOf(app, 'all', data)).toEqual([false, data, 'ada', true, true, 1, 'tenant acme']);
+  expect(await resultOf(app, 'all', null)).toContain("Cannot read properties of null (reading 'tenant')");
 });
 
 it('leave the first parameter the job and the second the context, where these have no decorator', async () => {
@@ -83,9 +82,9 @@ it('leave the first parameter the job and the second the context, where these ha
     }
   }
   const app = await bootQueue(redis, { queue: ONCE, providers: [Work] });
-  expect(await outcomeOf(app, 'job first', 5)).toEqual([5, 1]);
-  expect(await outcomeOf(app, 'context second', 5)).toEqual([5, 'Work.contextSecond']);
-  expect(await outcomeOf(app, 'third', 5)).toEqual([5, true, true]);
+  expect(await resultOf(app, 'job first', 5)).toEqual([5, 1]);
+  expect(await resultOf(app, 'context second', 5)).toEqual([5, 'Work.contextSecond']);
+  expect(await resultOf(app, 'third', 5)).toEqual([5, true, true]);
 });
 
 it('are those of the method above in an override, each replaced where it is decorated anew', async () => {
@@ -102,7 +101,7 @@ it('are those of the method above in an override, each replaced where it is deco
     }
   }
   const app = await bootQueue(redis, { queue: ONCE, providers: [Work] });
-  expect(await outcomeOf(app, 'job', { n: 9 })).toEqual([9, 1]);
+  expect(await resultOf(app, 'job', { n: 9 })).toEqual([9, 1]);
 });
 
 describe('pipes', () => {
@@ -116,11 +115,11 @@ describe('pipes', () => {
       }
     }
     const app = await bootQueue(redis, { queue: ONCE, providers: [Work] });
-    expect(await outcomeOf(app, 'welcome', { to: 'ada@example.org', times: 1 })).toEqual([
+    expect(await resultOf(app, 'welcome', { to: 'ada@example.org', times: 1 })).toEqual([
       true,
       'ada@example.org',
     ]);
-    expect(await outcomeOf(app, 'welcome', { to: 'nobody', times: 1 })).toMatch(/^BadRequestException: /);
+    expect(await resultOf(app, 'welcome', { to: 'nobody', times: 1 })).toMatch(/^BadRequestException: /);
   });
 
   it('of a parameter are made by Nest where they are classes, and see what they are for', async () => {
@@ -147,8 +146,8 @@ describe('pipes', () => {
       }
     }
     const app = await bootQueue(redis, { queue: ONCE, providers: [Work, Prefix] });
-    expect(await outcomeOf(app, 'job', { n: '7' })).toEqual([7, 'no. 7 body n String', 'string']);
-    expect(await outcomeOf(app, 'job', { n: 'x' })).toBe(
+    expect(await resultOf(app, 'job', { n: '7' })).toEqual([7, 'no. 7 body n String', 'string']);
+    expect(await resultOf(app, 'job', { n: 'x' })).toBe(
       'BadRequestException: Validation failed (numeric string is expected)',
     );
   });
@@ -172,10 +171,10 @@ describe('pipes', () => {
       }
     }
     const app = await bootQueue(redis, { queue: ONCE, providers: [Work] });
-    expect(await outcomeOf(app, 'class', {})).toBe(100);
-    expect(await outcomeOf(app, 'class', { width: 'wide' })).toMatch(/^BadRequestException: /);
-    expect(await outcomeOf(app, 'parameter', { width: 5 })).toBe(5);
-    expect(await outcomeOf(app, 'parameter', { width: 'wide' })).toMatch(/^BadRequestException: /);
+    expect(await resultOf(app, 'class', {})).toBe(100);
+    expect(await resultOf(app, 'class', { width: 'wide' })).toMatch(/^BadRequestException: /);
+    expect(await resultOf(app, 'parameter', { width: 5 })).toBe(5);
+    expect(await resultOf(app, 'parameter', { width: 'wide' })).toMatch(/^BadRequestException: /);
   });
 });
 

@@ -9,6 +9,7 @@ import * as api from '#lib/index.js';
 import { bootApp } from '../support/app.js';
 import { ENTRIES } from '../support/entries.js';
 import { ROOT } from '../support/sources.js';
+import { revoked } from '../support/caught.js';
 
 /** What no argument may be, but where it is listed as allowed. */
 const WRONG: readonly (readonly [what: string, value: unknown])[] = [
@@ -34,12 +35,6 @@ const WRONG: readonly (readonly [what: string, value: unknown])[] = [
     },
   ],
 ];
-
-function revoked(): object {
-  const { proxy, revoke } = Proxy.revocable({}, {});
-  revoke();
-  return proxy;
-}
 
 /** The methods of a public class: arguments that are right, and which of them may be anything, as data may. */
 type Calls = Readonly<Record<string, readonly [right: readonly unknown[], ...anything: number[]]>>;

@@ -5,7 +5,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule, type ScheduleOptions } from '#lib/decorators/schedule.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
-import { bootQueue, keyOf, Logs, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { bootQueue, keyOf, Logs, PATIENT, type QueueApp, scheduleIdsOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { collect, until } from '../support/wait.js';
 import { Subject } from 'rxjs';
@@ -46,7 +46,6 @@ function release(
   });
 }
 
-const idsOf = async ({ queue }: QueueApp) => (await queue.schedules.list()).map(({ id }) => id).toSorted();
 const saidOf = (logs: Logs) =>
   logs.lines.map(({ text }) => text).filter((text) => text.startsWith('schedule'));
 const declarations = () => redis.admin.zcard(keyOf(redis, 'declarers'));
@@ -70,7 +69,7 @@ describe('@Schedule', () => {
       { every: '1h', overlap: 'skip' },
       { ...DAILY, data: [1], options: { attempts: 1 } },
     ]);
-    expect(await idsOf(app)).toEqual(['daily', 'report']);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'report']);
     expect(await app.queue.schedules.get('report')).toMatchObject({
       rule: { every: '1h', overlap: 'skip' },
       template: { name: 'report', data: null },
@@ -96,7 +95,7 @@ describe('@Schedule', () => {
       "schedule 'daily' of queue 'work' updated: 0 8 * * * in Europe/Berlin",
       "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
     ]);
-    expect(await idsOf(second)).toEqual(['daily']);
+    expect(await scheduleIdsOf(second)).toEqual(['daily']);
   });
 
   it('changes nothing where nothing has changed: counters, next time and creation stay over a stop', async () => {
@@ -145,15 +144,15 @@ describe('@Schedule', () => {
 
   it('is not registered by a process that only adds jobs, nor before the workers start', async () => {
     const producer = await release([DAILY], { role: 'producer' });
-    expect(await idsOf(producer)).toEqual([]);
+    expect(await scheduleIdsOf(producer)).toEqual([]);
     const later = await release([DAILY], { autoStart: false });
-    expect(await idsOf(later)).toEqual([]);
+    expect(await scheduleIdsOf(later)).toEqual([]);
     await later.runtime.start();
-    expect(await idsOf(later)).toEqual(['daily']);
+    expect(await scheduleIdsOf(later)).toEqual(['daily']);
     // Nor does it remove what others declare.
     await later.close();
     await release([], { role: 'producer' });
-    expect(await idsOf(producer)).toEqual(['daily']);
+    expect(await scheduleIdsOf(producer)).toEqual(['daily']);
   });
 
   it('leaves nothing in Redis and asks nothing where no handler has a schedule', async () => {
@@ -167,7 +166,7 @@ describe('several processes', () => {
   it('ten that start at once make one, and say so once', async () => {
     const logs = new Logs();
     const apps = await Promise.all(Array.from({ length: 10 }, () => release([DAILY, HOURLY], {}, logs)));
-    expect(await idsOf(apps[0]!)).toEqual(['daily', 'hourly']);
+    expect(await scheduleIdsOf(apps[0]!)).toEqual(['daily', 'hourly']);
     expect(saidOf(logs).toSorted()).toEqual([
       expect.stringContaining("'daily' of queue 'work' created"),
       expect.stringContaining("'hourly' of queue 'work' created"),
@@ -182,15 +181,15 @@ describe('several processes', () => {
     const [old, older] = [await release([DAILY, HOURLY], {}, logs), await release([DAILY, HOURLY], {}, logs)];
     const next = await release([DAILY, { ...HOURLY, id: 'new' }], {}, logs);
     const restarted = await release([DAILY, HOURLY], {}, logs);
-    expect(await idsOf(next)).toEqual(['daily', 'hourly', 'new']);
+    expect(await scheduleIdsOf(next)).toEqual(['daily', 'hourly', 'new']);
     await old.close();
     await older.close();
     // The renewals of both come by several times.
     await renewals(2);
-    expect(await idsOf(next)).toEqual(['daily', 'hourly', 'new']);
+    expect(await scheduleIdsOf(next)).toEqual(['daily', 'hourly', 'new']);
     await restarted.close();
-    await until(async () => !(await idsOf(next)).includes('hourly'), PATIENT);
-    expect(await idsOf(next)).toEqual(['daily', 'new']);
+    await until(async () => !(await scheduleIdsOf(next)).includes('hourly'), PATIENT);
+    expect(await scheduleIdsOf(next)).toEqual(['daily', 'new']);
     expect(saidOf(logs).filter((text) => text.includes('removed'))).toEqual([
       "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
     ]);
@@ -211,9 +210,9 @@ describe('several processes', () => {
     const old = await release([HOURLY]);
     const next = await release([]);
     await renewals(1);
-    expect(await idsOf(next)).toEqual(['hourly']);
+    expect(await scheduleIdsOf(next)).toEqual(['hourly']);
     await old.close();
-    await until(async () => (await idsOf(next)).length === 0, PATIENT);
+    await until(async () => (await scheduleIdsOf(next)).length === 0, PATIENT);
     expect(await declarations()).toBe(0);
   });
 
@@ -222,7 +221,7 @@ describe('several processes', () => {
     await shop.close();
     const app = await release([DAILY]);
     await renewals(1);
-    expect(await idsOf(app)).toEqual(['daily', 'hourly']);
+    expect(await scheduleIdsOf(app)).toEqual(['daily', 'hourly']);
     expect((await app.queue.schedules.get('hourly'))?.owner).toBe('shop');
   });
 
@@ -240,10 +239,10 @@ describe('several processes', () => {
     const app = await release([HOURLY]);
     await app.runtime.stop();
     expect(await declarations()).toBe(0);
-    expect(await idsOf(app)).toEqual(['hourly']);
+    expect(await scheduleIdsOf(app)).toEqual(['hourly']);
     await app.queue.schedules.remove('hourly');
     await app.runtime.start();
-    expect(await idsOf(app)).toEqual(['hourly']);
+    expect(await scheduleIdsOf(app)).toEqual(['hourly']);
     expect(await declarations()).toBe(1);
   });
 });
@@ -256,7 +255,7 @@ describe('what a person does', () => {
     await first.queue.schedules.upsert('mine', BY_HAND, { name: 'report' });
     await first.close();
     const second = await release([]);
-    expect(await idsOf(second)).toEqual(['mine']);
+    expect(await scheduleIdsOf(second)).toEqual(['mine']);
     expect((await second.queue.schedules.get('mine'))?.owner).toBeNull();
   });
 
@@ -273,21 +272,21 @@ describe('what a person does', () => {
         'was left out; remove it with schedules.remove(), or give the decorator another id',
     ]);
     await second.close();
-    expect(await idsOf(await release([DAILY]))).toEqual(['daily', 'hourly']);
+    expect(await scheduleIdsOf(await release([DAILY]))).toEqual(['daily', 'hourly']);
   });
 
   it('one that was removed by hand is away until a process starts', async () => {
     const first = await release([HOURLY]);
     await first.queue.schedules.remove('hourly');
     await renewals(2);
-    expect(await idsOf(first)).toEqual([]);
-    expect(await idsOf(await release([HOURLY]))).toEqual(['hourly']);
+    expect(await scheduleIdsOf(first)).toEqual([]);
+    expect(await scheduleIdsOf(await release([HOURLY]))).toEqual(['hourly']);
   });
 
   it('obliterate takes the declarations too; those who live declare anew', async () => {
     const app = await release([HOURLY]);
     await app.queue.obliterate();
-    await until(async () => (await idsOf(app)).length === 1, PATIENT);
+    await until(async () => (await scheduleIdsOf(app)).length === 1, PATIENT);
     expect(await declarations()).toBe(1);
   });
 });

@@ -9,7 +9,7 @@ import { defineJob } from '#lib/job/define-job.js';
 import { type Job, Snooze } from '#lib/job/job.js';
 import type { WrapHook } from '#lib/options/module-options.js';
 import { useRedis } from '../support/redis.js';
-import { bootQueue, PATIENT, type QueueApp, type QueueAppOptions } from '../support/queue-app.js';
+import { bootQueue, outcomeOf, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
@@ -20,14 +20,6 @@ const boot = (wrap: WrapHook | WrapHook[], options: QueueAppOptions) =>
     ...options,
     root: { wrap, ...options.root },
   });
-
-/** How a job ended, with the error it died of, or what was kept of its result. */
-async function outcomeOf({ queue, ended }: QueueApp, name: string, data: unknown = null) {
-  const { id } = await queue.add(name, data);
-  const { type } = await ended(id);
-  const job = await queue.get(id);
-  return type === 'dead' ? [type, job?.failure?.name, job?.failure?.message] : [type, job?.result];
-}
 
 describe('hooks around a run', () => {
   it('stand around it in their order, the first outermost, with the job that the handler gets', async () => {

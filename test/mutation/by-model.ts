@@ -6,6 +6,7 @@ import { sequences } from '../model/commands.js';
 import { Rig } from '../model/rig.js';
 import { Scene } from '../model/scene.js';
 import { allMutants, type Mutant } from './mutants.js';
+import { within } from '../support/wait.js';
 
 // One share of the mutants against the model, each until a sequence fails. Writes a line for each to a file; `main.mjs` starts
 // this, gives what survives to the specs of the scripts, and adds up.
@@ -24,25 +25,13 @@ async function play(url: string, mutant: Mutant): Promise<string | null> {
   try {
     const property = fc.asyncProperty(sequences(COMMANDS), async (commands) => {
       const setup = async () => ({ model: await Scene.open(rig), real: rig });
-      await within(ONE_MS, fc.asyncModelRun(setup, commands));
+      await within(fc.asyncModelRun(setup, commands), { timeout: ONE_MS });
     });
     const limits = { numRuns: SEQUENCES, seed: SEED, endOnFailure: true };
     const { failed, numRuns } = await fc.check(property, limits);
     return failed ? `model, sequence ${numRuns}` : null;
   } finally {
-    await within(5_000, rig.close()).catch(() => undefined);
-  }
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done in ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
+    await within(rig.close()).catch(() => undefined);
   }
 }
 

@@ -62,6 +62,18 @@ export interface QueueApp extends BootedApp {
   readonly ended: (id: string) => Promise<EndEvent>;
 }
 
+export async function scheduleIdsOf({ queue }: Pick<QueueApp, 'queue'>): Promise<string[]> {
+  return (await queue.schedules.list()).map(({ id }) => id).toSorted();
+}
+
+/** Adds a job and waits for its end: its type, and the result that is kept or the error it died of. */
+export async function outcomeOf({ queue, ended }: QueueApp, name: string, data: unknown = null) {
+  const { id } = await queue.add(name, data);
+  const { type } = await ended(id);
+  const job = await queue.get(id);
+  return type === 'dead' ? [type, job?.failure?.name, job?.failure?.message] : [type, job?.result];
+}
+
 /** A Nest application with one queue named `work` on the Redis of the test, up and running. */
 export async function bootQueue(
   redis: Pick<TestRedis, 'url' | 'prefix'>,

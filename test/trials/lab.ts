@@ -8,7 +8,6 @@ import { startRedis, type RunningRedis, type StartRedisOptions } from '../../too
 import { spawnApp, type AppPlan, type AppProcess } from '../faults/support/spawn.js';
 import { bootApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';
-import { until } from '../support/wait.js';
 import { format, type Figure } from './report.js';
 import type { Result, Trial } from './trial.js';
 
@@ -99,14 +98,7 @@ export async function repeat<T>(n: number, atOnce: number, act: (i: number) => P
   return done;
 }
 
-/** Resolves when nothing of the queue waits or runs. */
-export function emptied(queue: Queue, timeout = 60_000): Promise<unknown> {
-  const isEmpty = async () => {
-    const { waiting, delayed, active } = await queue.counts();
-    return waiting + delayed + active === 0;
-  };
-  return until(isEmpty, { timeout, what: 'everything is done' });
-}
+export { emptied } from '../faults/support/app.js';
 
 export async function end(...processes: readonly AppProcess[]): Promise<void> {
   for (const process of processes) process.kill('SIGKILL');

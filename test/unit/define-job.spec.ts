@@ -7,18 +7,13 @@ import {
 import { defineJob, type JobDefinition, validatePayload as validate } from '#lib/job/define-job.js';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { revoked } from '../support/caught.js';
 
 const standard = (validate: (value: unknown) => unknown) =>
   ({ '~standard': { version: 1, vendor: 'test', validate } }) as never;
 
 const validatePayload = <Output>(definition: JobDefinition<any, Output>, data: unknown) =>
   validate(definition, data, 'add');
-
-function revoked(): object {
-  const { proxy, revoke } = Proxy.revocable({}, {});
-  revoke();
-  return proxy;
-}
 
 const violationOf = async (run: () => unknown): Promise<SchemaViolationError> => {
   try {

@@ -2,15 +2,9 @@ import { InvalidOptionError } from '#lib/errors.js';
 import { MAX_DURATION_MS, parseDuration, readDuration } from '#lib/job/duration.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { outcomeOf } from '../support/caught.js';
 
 /** What a call answers, or the class of what it throws. */
-const outcomeOf = (call: () => unknown): unknown => {
-  try {
-    return call();
-  } catch (error) {
-    return (error as Error).constructor;
-  }
-};
 
 describe('parseDuration', () => {
   it.each([

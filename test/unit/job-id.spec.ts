@@ -9,6 +9,7 @@ import {
 } from '#lib/job/job-id.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { outcomeOf } from '../support/caught.js';
 
 const RULE = '1 to 255 bytes of well-formed text without control characters';
 
@@ -71,13 +72,6 @@ const refused: [unknown, string][] = [
 ];
 
 /** What a call answers, or the class of what it throws. */
-const outcomeOf = (call: () => unknown): unknown => {
-  try {
-    return call();
-  } catch (error) {
-    return (error as Error).constructor;
-  }
-};
 
 describe.each([
   { check: checkJobId, Refusal: InvalidJobIdError, what: 'a job id', code: 'GODWIT_INVALID_JOB_ID' },

@@ -21,7 +21,9 @@ export class SlowEngine {
   readonly blocks: Latch<string | null>[] = [];
   readonly rings: string[] = [];
   interrupts = 0;
+  /** Whether an exchange can be left at the bell. */
   cannot = false;
+  plan: HeartbeatPlan | undefined;
 
   exchange(_: string, call: ExchangeCall): Promise<ExchangeAnswer> {
     const answer = latch<ExchangeAnswer>();
@@ -55,33 +57,50 @@ export class SlowEngine {
     this.rings.push(queue);
   }
 
-  openHeartbeat = ({ onReady }: HeartbeatPlan) => {
-    onReady();
+  /** Answers all exchanges with nothing that have no answer yet. */
+  answerAll(): void {
+    for (const { answer } of this.exchanges) if (!answer.isOpen) answer.open(claimed());
+  }
+
+  openHeartbeat = (plan: HeartbeatPlan) => {
+    this.plan = plan;
+    plan.onReady();
     return { follow() {}, holds() {}, leave() {}, close: async () => undefined };
   };
+  adopt = async () => ({ unknown: [], lost: [], buried: [] });
   release = async () => ({ lost: [] });
   promote = async () => ({ promoted: 0, dueInMs: null });
   look = async () => [];
   now = () => Date.now();
 }
 
-export function claimed(...ids: string[]): ExchangeAnswer {
+/** One at whose bell nothing can be left, as the memory engine. */
+export const withoutBell = (): SlowEngine =>
+  Object.assign(new SlowEngine(), { claimAtBell: undefined }) as never;
+
+/** @param suspects ids of those that have stalled twice. */
+export function claimed(
+  ids: string | readonly string[] = [],
+  suspects: readonly string[] = [],
+): ExchangeAnswer {
+  const body = encodeBody('job', 1, {}, '1');
+  const jobs = [ids].flat().map((id) => ({ id, body, failed: 0, stalls: suspects.includes(id) ? 2 : 0 }));
   return {
     kind: 'exchanged',
     lost: [],
-    claimed: ids.map((id) => ({ id, body: encodeBody('job', 1, {}, '1'), failed: 0, stalls: 0 })),
+    claimed: jobs,
     supply: 'empty',
     dueInMs: null,
     leaseInMs: null,
     scheduleInMs: null,
     isCut: false,
-    held: ids.length,
+    held: jobs.length,
   };
 }
 
 /** What became of a call at the bell, which was rung where jobs were claimed. */
 export function given(...ids: string[]): RungClaim {
-  const { claimed: jobs, held } = claimed(...ids) as Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+  const { claimed: jobs, held } = claimed(ids) as Extract<ExchangeAnswer, { kind: 'exchanged' }>;
   return {
     rung: ids.length > 0,
     isOfTime: false,
@@ -94,10 +113,14 @@ export const RUNG = { rung: true, isOfTime: false, answer: null };
 type RunJob = (job: { readonly id: string }) => unknown;
 
 /** A pool that has found its line empty. */
-export async function idle({ run = (() => undefined) as RunJob, engine = new SlowEngine() } = {}) {
+export async function idle({
+  run = (() => undefined) as RunJob,
+  engine = new SlowEngine(),
+  concurrency = 10,
+} = {}) {
   const queueEngine = engine as unknown as QueueEngine;
   const doorbell = new Doorbell(queueEngine);
-  const poolOf = (name: string, slots = new Slots(10)) => {
+  const poolOf = (name: string, slots = new Slots(concurrency)) => {
     const pool = new WorkerPool({
       engine: queueEngine,
       queue: resolveQueueOptions({ name }, resolveModuleOptions()),
@@ -109,9 +132,7 @@ export async function idle({ run = (() => undefined) as RunJob, engine = new Slo
       heard: () => undefined,
     });
     atEnd(async () => {
-      const answerAll = setInterval(() => {
-        engine.exchanges.forEach(({ answer }) => answer.open(claimed()));
-      }, 1);
+      const answerAll = setInterval(() => engine.answerAll(), 1);
       await pool.drain({ timeoutMs: 1000, graceMs: 0 });
       clearInterval(answerAll);
     });

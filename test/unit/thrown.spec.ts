@@ -1,12 +1,8 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { messageOf, read, stackOf } from '#lib/errors/thrown.js';
+import { revoked } from '../support/caught.js';
 
-const revoked = () => {
-  const { proxy, revoke } = Proxy.revocable({}, {});
-  revoke();
-  return proxy;
-};
 const trap = {
   get message(): string {
     throw new Error('do not look');

@@ -49,6 +49,15 @@ export async function bootWorking(
 /** Resolves when nothing waits, runs or is kept. */
 export const drained = ({ queue }: Pick<WorkingApp, 'queue'>): Promise<unknown> =>
   until(async () => Object.values(await queue.counts()).every((count) => count === 0), {
-    timeout: 15_000,
+    timeout: 60_000,
     what: 'everything is done',
   });
+
+/** Resolves when nothing waits or runs, whatever is kept. */
+export function emptied(queue: Queue, timeout = 60_000): Promise<unknown> {
+  const isEmpty = async () => {
+    const { waiting, delayed, active } = await queue.counts();
+    return waiting + delayed + active === 0;
+  };
+  return until(isEmpty, { timeout, what: 'everything is done' });
+}

@@ -6,6 +6,8 @@ import type { ScheduleOptions } from '#lib/decorators/schedule.decorator.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import { atEnd } from '../../support/cleanup.js';
 import { collect, within, type WaitOptions } from '../../support/wait.js';
+import type { TestRedis } from '../../support/redis.js';
+import type { Ledger } from './ledger.js';
 
 const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
 /** A process that must start Node and Nest, perhaps beside many others. */
@@ -57,6 +59,20 @@ export async function spawnApp(plan: AppPlan): Promise<AppProcess> {
   const app = new AppProcess(plan);
   await app.first('ready', () => true, { timeout: START_MS, what: () => `the process is up: ${app.output}` });
   return app;
+}
+
+/** A worker on the queue of the test. */
+export function spawnWorker(
+  redis: Pick<TestRedis, 'url' | 'prefix'>,
+  ledger: Ledger,
+  concurrency: number,
+  root: QueueModuleOptions,
+): Promise<AppProcess> {
+  return spawnApp({
+    root: { connection: redis.url, prefix: redis.prefix, ...root },
+    concurrency,
+    ledger: ledger.file(),
+  });
 }
 
 export class AppProcess {

@@ -1,3 +1,5 @@
+import { revoked } from '../../support/caught.js';
+
 /** Values that a program would rather not meet, made afresh: each with a name for the failure it may cause. */
 export interface Hostile {
   readonly what: string;
@@ -15,12 +17,6 @@ function thorny(...fields: string[]): object {
   const thing = {};
   for (const field of fields) Object.defineProperty(thing, field, { get: angry, enumerable: true });
   return thing;
-}
-
-function revoked(): unknown {
-  const { proxy, revoke } = Proxy.revocable({}, {});
-  revoke();
-  return proxy;
 }
 
 /** A proxy that throws whatever is done with it. */

@@ -1,0 +1,15 @@
+/** What a call answers, or the class of the error that it throws. */
+export function outcomeOf(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    return (error as Error).constructor;
+  }
+}
+
+/** An object that throws whatever is done with it. */
+export function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
