@@ -1,8 +1,8 @@
 // `godwit/testing`: queues in tests, without Redis.
 export { createTestJob } from './testing/create-test-job.js';
 export type { TestJob, TestJobOptions } from './testing/create-test-job.js';
-export { QueueTestingError } from './testing/errors.js';
-export type { FilteredJob } from './testing/hands.js';
+export { QueueTestingError } from './testing/test-bench.js';
+export type { FilteredJob } from './testing/manual-workers.js';
 export { QueueTesting } from './testing/queue-testing.js';
 export type { AdvanceOptions } from './testing/queue-testing.js';
 export { QueueTestingModule } from './testing/queue-testing.module.js';

@@ -2,7 +2,7 @@ import { WrapHookError } from '../errors.js';
 import { isThenable } from '../job/thenable.js';
 import type { WrapHook } from '../options/module-options.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
-import { followStream, isObservable } from '../worker/executor.js';
+import { followStream, isObservable } from '../worker/observable.js';
 
 type Run = (job: HandledJob) => Promise<unknown>;
 

@@ -9,7 +9,7 @@ import { checkQueueName } from '../job/job-id.js';
 import { namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
 import { warnWithoutShutdownHooks } from './notices.js';
-import type { DrainReport, Pool } from '../worker/drain.js';
+import type { DrainReport, Pool } from '../worker/worker-pool.js';
 
 /** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
 export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';

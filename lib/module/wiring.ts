@@ -31,8 +31,7 @@ import type { WorkerServices } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
 import { LeaseKeeper } from '../worker/lease-keeper.js';
 import { Registrar } from '../worker/registrar.js';
-import { Slots } from '../worker/slots.js';
-import { StrictTurns, WeightedTurns } from '../worker/turns.js';
+import { Slots, StrictTurns, WeightedTurns } from '../worker/slots.js';
 import { WorkerPool } from '../worker/worker-pool.js';
 
 /*

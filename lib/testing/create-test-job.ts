@@ -53,11 +53,10 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   const progressed: unknown[] = [];
   const logged: string[] = [];
   const run = new Run(
-    id,
-    attempt,
-    0,
+    { id, failed: attempt - 1, stalls: 0 },
     { name, data, createdAt: createdAt.getTime(), options: {} },
     { ...DEFAULTS, attempts },
+    { label: 'the test', run: () => undefined },
     {
       queue,
       maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,

@@ -12,14 +12,12 @@ import { integer, refuse } from '../options/check.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { QueueRegistry } from '../module/queue.registry.js';
 import type { QueueRuntime } from '../module/queue.runtime.js';
-import { Hands } from './hands.js';
-import { ManualWait } from './manual-wait.js';
+import { ManualWait, ManualWorkers } from './manual-workers.js';
 import type { JobRun } from './records.js';
 import { LoneRun, readRun, type RunOptions } from './run-one.js';
-import type { TestBench } from './test-bench.js';
+import { QueueTestingError, type TestBench } from './test-bench.js';
 import { TestQueue, type DrainOptions } from './test-queue.js';
 import { TimeWalk } from './time-walk.js';
-import { QueueTestingError } from './errors.js';
 import { within } from '../contract/retry.js';
 
 /** Options of `advance` and `advanceTo`. */
@@ -30,6 +28,8 @@ export interface AdvanceOptions extends DrainOptions {
 
 const DEFAULT_LIMIT = 1000;
 const DEFAULT_IDLE = '10s';
+/** A slow listener must not hold up a test for longer. */
+const LISTENERS_MS = 2_000;
 
 /**
  * The queues of a test, and its clock. Inject it, or get it with `module.get(QueueTesting)`.
@@ -41,7 +41,7 @@ const DEFAULT_IDLE = '10s';
  * await testing.queue('email').drain();
  */
 export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
-  private readonly hands: Hands;
+  private readonly workers: ManualWorkers;
   private readonly walk: TimeWalk;
   private readonly queues = new Map<string, TestQueue>();
 
@@ -54,12 +54,12 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     private readonly listeners: Listeners,
     private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'leaseMs'>,
   ) {
-    this.hands = new Hands(bench, runtime, registry);
+    this.workers = new ManualWorkers(bench, runtime, registry);
     this.walk = new TimeWalk(bench, () => registry.names());
     bench.tools = {
-      cancelled: (queue, id, reason) => this.hands.cancelled(queue, id, reason),
+      cancelled: (queue, id, reason) => this.workers.cancelled(queue, id, reason),
       waitFor: (queue, id) =>
-        this.hands.isManual ? new ManualWait(queue, id, bench, this.hands, this.walk) : null,
+        this.workers.isManual ? new ManualWait(queue, id, bench, this.workers, this.walk) : null,
     };
   }
 
@@ -103,7 +103,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   ): Promise<Result>;
   async run(...args: unknown[]): Promise<unknown> {
     const lone = new LoneRun(
-      this.hands,
+      this.workers,
       (queue) => this.registry.optionsOf(queue),
       () => this.bench.clock.now(),
     );
@@ -117,7 +117,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * @throws {InvalidOptionError} for an invalid limit
    */
   drain(options?: DrainOptions): Promise<JobRun[]> {
-    return this.drainAll(this.hands.queues, 'drain()', options);
+    return this.drainAll(this.workers.queues, 'drain()', options);
   }
 
   /**
@@ -160,8 +160,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    */
   async idle(options: { readonly timeout?: Duration } = {}): Promise<void> {
     const timeoutMs = parseDuration(options.timeout ?? DEFAULT_IDLE, 'idle().timeout');
-    await awaitIdle(this.bench, this.hands, timeoutMs);
-    await this.told();
+    await awaitIdle(this.bench, this.workers, timeoutMs);
+    await this.flushListeners();
   }
 
   /** Empties all queues: see `TestQueue.clear`. Never rejects. */
@@ -180,7 +180,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
 
   /** @internal Where workers run, they declare the schedules in the code. */
   async onApplicationBootstrap(): Promise<void> {
-    if (this.hands.isManual) await this.declare(() => true);
+    if (this.workers.isManual) await this.declare(() => true);
   }
 
   private makeQueue(name: string): TestQueue {
@@ -190,8 +190,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
       runs: () => records.runs,
       events: () => this.eventsOf(name),
       runNext: async (what, matches) => {
-        const run = await this.hands.runNext(name, what, matches);
-        await this.told();
+        const run = await this.workers.runNext(name, what, matches);
+        await this.flushListeners();
         return run;
       },
       drain: (what, options) => this.drainAll([name], what, options),
@@ -231,9 +231,9 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     for (let before = -1; before < runs.length;) {
       before = runs.length;
       // oxlint-disable-next-line no-await-in-loop -- until nothing comes of it any more
-      await this.hands.drain(queues, what, limit, runs);
+      await this.workers.drain(queues, what, limit, runs);
       // oxlint-disable-next-line no-await-in-loop -- see above
-      await this.told();
+      await this.flushListeners();
     }
   }
 
@@ -241,11 +241,11 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     const limit = limitOf(what, options);
     const runs: JobRun[] = [];
     const run = async () => {
-      if (this.hands.isManual) await this.drainOn(this.hands.queues, what, limit, runs);
+      if (this.workers.isManual) await this.drainOn(this.workers.queues, what, limit, runs);
       else await this.idle();
     };
     await this.walk.to(ms, options.run === true ? run : undefined);
-    await this.told();
+    await this.flushListeners();
     return runs;
   }
 
@@ -265,8 +265,14 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     await declarer.stop();
   }
 
-  private told(): Promise<void> {
-    return awaitTold(this.events, this.listeners);
+  /** Resolves once listeners got all events so far, and `@OnQueueEvent` methods have ended. */
+  private flushListeners(): Promise<void> {
+    const { events } = this;
+    const caughtUp = Promise.all(events.reader.queues().map((queue) => events.caughtUp(queue)));
+    return within(
+      LISTENERS_MS,
+      caughtUp.then(() => this.listeners.idle()),
+    );
   }
 }
 
@@ -276,8 +282,8 @@ function limitOf(what: string, options: DrainOptions = {}): number {
 }
 
 /** Waits until workers that run by themselves have nothing to do. */
-async function awaitIdle(bench: TestBench, hands: Hands, timeoutMs: number): Promise<void> {
-  if (hands.isManual) {
+async function awaitIdle(bench: TestBench, workers: ManualWorkers, timeoutMs: number): Promise<void> {
+  if (workers.isManual) {
     throw new QueueTestingError(
       'idle(): nothing runs by itself here; run what waits with drain(), or use QueueTestingModule.forRoot({ autoStart: true })',
     );
@@ -286,7 +292,7 @@ async function awaitIdle(bench: TestBench, hands: Hands, timeoutMs: number): Pro
   for (;;) {
     const next = nextStir(bench);
     // oxlint-disable-next-line no-await-in-loop -- asked again each time something has changed
-    const busy = await whatIsLeft(bench, hands.queues);
+    const busy = await whatIsLeft(bench, workers.queues);
     const leftMs = until - performance.now();
     if (busy === '' || leftMs <= 0) {
       next.cancel();
@@ -326,17 +332,4 @@ function nextStir(bench: TestBench) {
       stop();
     },
   };
-}
-
-/** A listener may have much to do, and a test is not held up by that. */
-const PATIENCE_MS = 2_000;
-
-/** Resolves once those who listen to events have been told all that was said so far, and `@OnQueueEvent` methods have done with it. */
-function awaitTold(events: QueueEvents, listeners: Listeners): Promise<void> {
-  return within(PATIENCE_MS, tellAll(events, listeners));
-}
-
-async function tellAll(events: QueueEvents, listeners: Listeners): Promise<void> {
-  await Promise.all(events.reader.queues().map((queue) => events.caughtUp(queue)));
-  await listeners.idle();
 }

@@ -4,7 +4,6 @@ import { decodeBody } from '../job/job-record.js';
 import type { DeadReason, Outcome, SettledRun } from '../job/outcome.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { MadeJob } from '../producer/job-maker.js';
-import type { Ending } from './watched-executor.js';
 
 /**
  * A job that was added.
@@ -64,6 +63,13 @@ export interface JobRun<Data = any> {
   readonly reason?: DeadReason;
   /** Until the next run, in ms. */
   readonly delay?: number;
+}
+
+/** How a run ended, as the handler said it: the store keeps less. */
+export interface Ending {
+  readonly result?: unknown;
+  readonly error?: unknown;
+  readonly isCancelled?: boolean;
 }
 
 /** What was added to one queue and what became of it, as the store was told. */

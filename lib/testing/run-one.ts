@@ -1,18 +1,19 @@
 import type { Type } from '@nestjs/common';
 import { readProcessorMark } from '../decorators/metadata.js';
-import { InvalidOptionError } from '../errors.js';
+import type { ClaimedJob } from '../contract/engine.js';
+import { InvalidOptionError, type JobAbortedError } from '../errors.js';
 import { isDefinition, type AnyDefinition } from '../job/define-job.js';
+import type { SettledRun } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { copyFields, integer, refuse } from '../options/check.js';
 import { JOB_OPTION_NAMES, type JobOptions } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { makeDefinedJob, makeJob } from '../producer/job-maker.js';
-import type { HandlerEntry } from '../worker/handler.js';
-import { openClaim } from '../worker/opened-claim.js';
+import type { Handler, HandlerEntry } from '../worker/handler.js';
 import type { Run } from '../worker/run.js';
-import { QueueTestingError } from './errors.js';
-import type { Hands } from './hands.js';
-import { WatchedExecutor, type Ending } from './watched-executor.js';
+import { WatchedRunner, type ManualWorkers } from './manual-workers.js';
+import type { Ending } from './records.js';
+import { QueueTestingError } from './test-bench.js';
 
 /** Options of `testing.run`: those of a job, and how the run stands. */
 export interface RunOptions extends JobOptions {
@@ -53,7 +54,7 @@ function optionsOf(given: unknown): RunOptions {
 /** Runs one handler on the way of a claimed job, with nothing stored. Resolves with what it returned, rejects with what it threw. */
 export class LoneRun {
   constructor(
-    private readonly hands: Hands,
+    private readonly workers: ManualWorkers,
     private readonly optionsOf: (queue: string) => ResolvedQueueOptions,
     private readonly now: () => number,
   ) {}
@@ -69,23 +70,7 @@ export class LoneRun {
       typeof job === 'string'
         ? makeJob(queue, { name: job, data, options: jobOptions }, now, 'run()')
         : await makeDefinedJob(queue, job, { data, options: jobOptions }, now, 'run()');
-    const voice = {
-      queue: queue.name,
-      maxPayloadBytes: queue.maxPayloadBytes,
-      note: () => Promise.resolve(),
-    };
-    const { policy } = queue;
-    const claim = { id, body, failed: attempt - 1, stalls: 0 };
-    const opened = openClaim(claim, {
-      queue: queue.name,
-      policy,
-      find: () => handler,
-      voice,
-      now: () => now,
-    });
-    if (!('run' in opened))
-      throw new QueueTestingError(`run(): ${opened.complaint ?? 'the job cannot be run'}`);
-    return follow(opened.run, handler, queue, signal);
+    return runOnce({ id, body, failed: attempt - 1, stalls: 0 }, queue, handler, now, signal);
   }
 
   private find(where: unknown, name: string): { queue: ResolvedQueueOptions; handler: HandlerEntry } {
@@ -97,9 +82,9 @@ export class LoneRun {
     if (!type || !readProcessorMark(type)) {
       throw new InvalidOptionError('run()', 'given a queue, a class with @Processor or a job', where);
     }
-    const queues = this.hands.queues;
+    const queues = this.workers.queues;
     const label = `${type.name}.`;
-    const found = queues.find((queue) => this.hands.finderOf(queue)(name)?.label.startsWith(label));
+    const found = queues.find((queue) => this.workers.finderOf(queue)(name)?.label.startsWith(label));
     if (found === undefined) {
       throw new QueueTestingError(
         `run(): ${type.name} is not among the providers of this module, or has no handler for ${quoted(name)}`,
@@ -109,30 +94,34 @@ export class LoneRun {
   }
 
   private handlerOf(queue: string, name: string): HandlerEntry {
-    const handler = this.hands.finderOf(queue)(name);
+    const handler = this.workers.finderOf(queue)(name);
     if (handler) return handler;
     throw new QueueTestingError(`run(): no handler of queue '${queue}' is for jobs named ${quoted(name)}`);
   }
 }
 
-async function follow(
-  run: Run,
-  handler: HandlerEntry,
+async function runOnce(
+  job: ClaimedJob,
   queue: ResolvedQueueOptions,
+  handler: HandlerEntry,
+  now: number,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  const abort = () => void run.abort('cancelled', reasonOf(signal!));
-  if (signal?.aborted) abort();
-  signal?.addEventListener('abort', abort, { once: true });
-  try {
-    const ending = await new Promise<Ending>((resolve) => {
-      new WatchedExecutor(queue, (_, how) => resolve(how)).start(run, handler);
-    });
-    if (run.outcome.kind === 'completed') return ending.result;
-    throw ending.error;
-  } finally {
-    signal?.removeEventListener('abort', abort);
-  }
+  let abort!: () => JobAbortedError;
+  const run: Handler = (handled) => {
+    abort = () => (handled as Run).abort('cancelled', reasonOf(signal!));
+    if (signal?.aborted) throw abort();
+    signal?.addEventListener('abort', abort, { once: true });
+    return handler.run(handled);
+  };
+  const [{ outcome }, ending] = await new Promise<[SettledRun, Ending]>((resolve) => {
+    const parts = { queue, find: () => ({ ...handler, run }), now: () => now, note: async () => true };
+    new WatchedRunner(parts, (...ended) => resolve(ended)).start(job);
+  });
+  signal?.removeEventListener('abort', abort);
+  if (outcome.kind === 'completed') return ending.result;
+  if ('error' in ending) throw ending.error;
+  throw new QueueTestingError(`run(): ${outcome.kind === 'dead' ? outcome.failure.message : outcome.kind}`);
 }
 
 function reasonOf({ reason }: AbortSignal): string {

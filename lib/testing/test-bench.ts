@@ -1,14 +1,14 @@
+import type { AdminVerbs } from '../contract/admin-verbs.js';
 import type { QueueEngine, QueueLimits } from '../contract/engine.js';
-import { InvalidOptionError } from '../errors.js';
+import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
+import { GodwitError, InvalidOptionError } from '../errors.js';
 import { MAX_DURATION_MS } from '../job/duration.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { MemoryStore } from '../memory/memory-store.js';
 import type { QueueModuleOptions } from '../options/module-options.js';
 import type { EndWait } from '../producer/queue.js';
 import type { Substitute } from '../module/queue.registry.js';
-import { QueueTestingError } from './errors.js';
 import { Records } from './records.js';
-import { watchEngine, type EngineWatcher } from './watched-engine.js';
 
 /**
  * `QueueTestingModule.forRoot(options)`: those of `QueueModule.forRoot`, which win over those of the application, and what time it is.
@@ -25,6 +25,19 @@ export interface QueueTestingOptions extends Omit<QueueModuleOptions, 'connectio
   readonly now?: Date | number | string;
 }
 
+/** Jobs that one call promotes. */
+const PROMOTED_AT_ONCE = 1000;
+
+/**
+ * A test asked for something impossible, such as a run in an empty queue. The message describes the queue's actual state.
+ *
+ * @example
+ * await expect(testing.queue('email').runNext()).rejects.toThrow('nothing waits');
+ */
+export class QueueTestingError extends GodwitError {
+  readonly code = 'GODWIT_TESTING';
+}
+
 /** What the tools of a test tell the bench of, once they are there. */
 export interface BenchTools {
   /** Waits for the end of a job where no worker runs by itself; null where one does. */
@@ -33,7 +46,7 @@ export interface BenchTools {
 }
 
 /** The store of one test, with its clock, and all that is seen of it. */
-export class TestBench implements Substitute, EngineWatcher {
+export class TestBench implements Substitute {
   readonly clock: TestClock;
   readonly store: MemoryStore;
   tools: BenchTools | null = null;
@@ -66,6 +79,15 @@ export class TestBench implements Substitute, EngineWatcher {
     let records = this.records.get(queue);
     if (!records) this.records.set(queue, (records = new Records(queue)));
     return records;
+  }
+
+  /** Moves all due jobs to the line. Answers in how many ms the next one is due, null if none is. */
+  async promoteDue(queue: string): Promise<number | null> {
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- as many as there are
+      const { promoted, dueInMs } = await this.engine.promote(queue, PROMOTED_AT_ONCE);
+      if (promoted < PROMOTED_AT_ONCE) return dueInMs;
+    }
   }
 
   /** Tells of each call after which jobs may be elsewhere; returns what ends that. */
@@ -147,4 +169,74 @@ class TestClock {
   moveTo(ms: number): void {
     this.startMs += Math.max(0, ms - this.now());
   }
+}
+
+/** Verbs after which jobs may be elsewhere. */
+const STIRRING: ReadonlySet<PropertyKey> = new Set<keyof QueueEngine>([
+  'enqueue',
+  'exchange',
+  'recover',
+  'release',
+  'promote',
+]);
+
+/** The same engine; the bench sees its calls. */
+function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
+  const verbs: Partial<QueueEngine> = {
+    enqueue: async (queue, call) => {
+      const answer = await engine.enqueue(queue, call);
+      if (answer.kind === 'stored') {
+        const there = new Set(answer.duplicates);
+        const added = call.jobs.filter(({ id }) => !there.has(id));
+        watcher.recordsOf(queue).stored(added, engine.now());
+      }
+      watcher.stirred();
+      return answer;
+    },
+    exchange: async (queue, call) => {
+      const answer = await engine.exchange(queue, call);
+      watcher.recordsOf(queue).exchanged(call, answer);
+      watcher.stirred();
+      return answer;
+    },
+    admin: overlay<AdminVerbs>(engine.admin, {
+      cancel: async (queue, id, reason) => {
+        const answer = await engine.admin.cancel(queue, id, reason);
+        if (answer === 'signalled') watcher.cancelled(queue, id, reason);
+        watcher.stirred();
+        return answer;
+      },
+    }),
+    schedules: overlay<ScheduleVerbs>(engine.schedules, {
+      fire: async (queue, calls) => {
+        const answer = await engine.schedules.fire(queue, calls);
+        watcher.recordsOf(queue).fired(calls, answer, engine.now());
+        watcher.stirred();
+        return answer;
+      },
+    }),
+  };
+  return overlay(engine, verbs, (name) => STIRRING.has(name) && (() => watcher.stirred()));
+}
+
+/** An object with some of its members replaced; the others go on with the object itself as `this`. */
+function overlay<T extends object>(
+  target: T,
+  members: Partial<T>,
+  after: (name: PropertyKey) => (() => void) | false = () => false,
+): T {
+  return new Proxy(target, {
+    get(_, name) {
+      if (name in members) return members[name as keyof T];
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      const then = after(name);
+      if (!then) return member.bind(target) as unknown;
+      return async (...args: unknown[]) => {
+        const answer: unknown = await Reflect.apply(member, target, args);
+        then();
+        return answer;
+      };
+    },
+  });
 }

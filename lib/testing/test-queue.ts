@@ -1,7 +1,7 @@
 import type { QueueEvent } from '../events/queue-event.js';
 import { InvalidOptionError } from '../errors.js';
 import { isDefinition, type AnyDefinition, type InputOf } from '../job/define-job.js';
-import type { FilteredJob, Matches } from './hands.js';
+import type { FilteredJob, Matches } from './manual-workers.js';
 import type { AddedJob, JobRun, RunOutcome } from './records.js';
 
 /**

@@ -1,6 +1,5 @@
 import { Log } from '../contract/log.js';
 import { QueueScheduleTimer } from '../schedule/schedule-timer.js';
-import { promoteDue } from './promote-due.js';
 import type { TestBench } from './test-bench.js';
 
 /** Moves the clock from one moment at which something is due to the next. */
@@ -40,7 +39,7 @@ export class TimeWalk {
 
   private async settleOne(queue: string): Promise<number> {
     const occurrenceInMs = await this.lineOf(queue).fireAll();
-    const dueInMs = await promoteDue(this.bench.engine, queue);
+    const dueInMs = await this.bench.promoteDue(queue);
     return Math.min(dueInMs ?? Infinity, occurrenceInMs ?? Infinity);
   }
 

@@ -2,7 +2,7 @@ import type { QueueEngine, QueueLook } from '../contract/engine.js';
 import { Log } from '../contract/log.js';
 import { isPassing, pause, repeatDelay, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
-import type { Exchanger } from './exchanger.js';
+import type { Claimer } from './claimer.js';
 
 /** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
 const FAREWELL_MS = 1000;
@@ -16,24 +16,12 @@ export const MAX_BLOCK_MS = 5000;
 /** A queue of which a look has nothing to tell. */
 const QUIET = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
 
-/** A pool that has found its line empty and has slots left. */
-export interface Sleeper {
-  readonly queue: string;
-  readonly worker: string;
-  readonly slots: { readonly isShared: boolean };
-  readonly exchanger: Pick<Exchanger, 'active' | 'isIdle' | 'leaveAtBell' | 'recall'>;
-  /** Ask the line. Answers whether it will: a pool whose slots are full does not. */
-  wake(): boolean;
-  /** What a look at the queue has found. */
-  looked(look: QueueLook): void;
-}
-
 /**
  * All idle pools of the process sleep in one blocking call on one connection. A bell wakes one of them; a pool that falls
  * asleep meanwhile interrupts the block to be listened for too.
  */
 export class Doorbell {
-  private readonly sleepers = new Map<string, Sleeper>();
+  private readonly sleepers = new Map<string, Claimer>();
   private listened: ReadonlySet<string> = new Set();
   private readonly logger = new Log('QueueWorker');
   private restTimer: NodeJS.Timeout | undefined;
@@ -49,7 +37,7 @@ export class Doorbell {
     private readonly maxBlockMs = MAX_BLOCK_MS,
   ) {}
 
-  join(sleeper: Sleeper): void {
+  join(sleeper: Claimer): void {
     if (this.stopped) return;
     this.sleepers.set(sleeper.queue, sleeper);
     this.running ??= this.loop();
@@ -66,13 +54,13 @@ export class Doorbell {
     }
   }
 
-  leave(sleeper: Sleeper): void {
+  leave(sleeper: Claimer): void {
     this.sleepers.delete(sleeper.queue);
-    sleeper.exchanger.recall();
+    sleeper.recall();
   }
 
   /** The sleeper was woken and will not ask: another one is to. */
-  passOn(sleeper: Sleeper): void {
+  passOn(sleeper: Claimer): void {
     this.leave(sleeper);
     // Where it cannot be rung, whoever sleeps looks at the lists when the connection is back.
     this.engine.ring(sleeper.queue).catch(() => undefined);
@@ -115,22 +103,22 @@ export class Doorbell {
     if (this.sleepsAlone()) await nextTurn();
     const alone = this.sleepsAlone();
     // It falls asleep again behind its exchange, unless it finds something; until then its bell is for others.
-    if (alone?.exchanger.active) return this.leave(alone);
+    if (alone?.active) return this.leave(alone);
     if (this.sleepers.size === 0) return;
     await ((alone && this.sleepAlone(alone)) ?? this.sleep());
   }
 
   /** Who sleeps with nobody beside it, so that an exchange can wait for its bell alone. Those that share slots ask in turn. */
-  private sleepsAlone(): Sleeper | undefined {
+  private sleepsAlone(): Claimer | undefined {
     if (this.sleepers.size > 1 || !this.engine.claimAtBell) return undefined;
     const [sleeper] = this.sleepers.values();
     return sleeper?.slots.isShared ? undefined : sleeper;
   }
 
   /** With its exchange left at the bell. It has to join again behind the answer. */
-  private sleepAlone(sleeper: Sleeper): Promise<void> | null {
+  private sleepAlone(sleeper: Claimer): Promise<void> | null {
     const { queue } = sleeper;
-    const left = sleeper.exchanger.leaveAtBell((call) => {
+    const left = sleeper.leaveAtBell((call) => {
       const kept = this.engine.claimAtBell!(queue, call, this.maxBlockMs);
       this.refused = kept === null;
       return kept;
@@ -150,7 +138,7 @@ export class Doorbell {
   /** The one that sleeps could leave an exchange at the bell by now, and has not. */
   private rest(): void {
     this.restTimer = undefined;
-    if (this.blocking && !this.refused && this.sleepsAlone()?.exchanger.isIdle) this.wakeUp();
+    if (this.blocking && !this.refused && this.sleepsAlone()?.isIdle) this.wakeUp();
   }
 
   private wakeUp(): void {
@@ -198,7 +186,7 @@ export class Doorbell {
     await this.engine.ring(queue);
   }
 
-  private wakeSafely(sleeper: Sleeper): void {
+  private wakeSafely(sleeper: Claimer): void {
     try {
       sleeper.wake();
     } catch (error) {
@@ -218,36 +206,4 @@ export class Doorbell {
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** A bell that may tell of what this worker may not take is passed on, but not again and again: alone it would ring for itself. */
-const PASS_ON_MS = 250;
-
-/** The bell that has woken a worker, until an exchange has answered it: each wakes one worker, so none may be lost. */
-export class PendingWake {
-  private isHeld = false;
-  private passedOnAt = -Infinity;
-
-  constructor(private readonly passOn: () => void) {}
-
-  take(): void {
-    this.isHeld = true;
-  }
-
-  /** An exchange goes out: it rings for whatever it leaves, but for suspects only where it may take one. */
-  asking(maySuspect: boolean): void {
-    if (!this.isHeld) return;
-    this.isHeld = false;
-    const now = performance.now();
-    if (maySuspect || now - this.passedOnAt < PASS_ON_MS) return;
-    this.passedOnAt = now;
-    this.passOn();
-  }
-
-  /** The claim that was on its way when the bell came has filled the slots: the bell is for another worker then. */
-  notNeeded(): void {
-    if (!this.isHeld) return;
-    this.isHeld = false;
-    this.passOn();
-  }
 }

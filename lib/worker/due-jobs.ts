@@ -2,6 +2,7 @@ import type { QueueEngine } from '../contract/engine.js';
 import { Log } from '../contract/log.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { RULES } from '../job/rules.js';
+import type { Claimer } from './claimer.js';
 
 /** What a later word may add to an earlier one: it took longer to come, and the earlier one is the better. */
 const SAME_MS = 50;
@@ -44,26 +45,18 @@ export class DueTimer {
 
 const PROMOTE_AGAIN_MS = 1000;
 
-/** A pool as its delayed jobs see it. */
-export interface DueSide {
-  readonly queue: string;
-  readonly exchanger: { kick(): void };
-  /** How many jobs may be claimed now. */
-  want(): number;
-}
-
 /** Sees to it that delayed jobs of one queue get into its line when they are due, whether or not this worker has a slot for them. */
 export class DueJobs {
   private readonly logger = new Log('QueueWorker');
   private readonly timer = new DueTimer(() => {
-    if (!this.logger.guard(`queue '${this.side.queue}': moving due jobs`, () => this.due()))
+    if (!this.logger.guard(`queue '${this.claimer.queue}': moving due jobs`, () => this.due()))
       this.plan(PROMOTE_AGAIN_MS);
   });
   private stopped = false;
 
   constructor(
     private readonly engine: QueueEngine,
-    private readonly side: DueSide,
+    private readonly claimer: Claimer,
   ) {}
 
   /** As the store has just said: the first is due in so many ms, or there is none. */
@@ -78,8 +71,8 @@ export class DueJobs {
 
   /** An exchange moves them too, and takes some. Where there is no slot, the bell wakes another worker for what is moved. */
   private due(): void {
-    if (this.side.want() > 0) return this.side.exchanger.kick();
-    this.engine.promote(this.side.queue, RULES.promoteMax).then(
+    if (this.claimer.want() > 0) return this.claimer.exchangeSoon();
+    this.engine.promote(this.claimer.queue, RULES.promoteMax).then(
       ({ dueInMs }) => this.plan(dueInMs),
       // The link tells; whoever is there again first moves what is due.
       () => this.plan(PROMOTE_AGAIN_MS),

@@ -1,19 +1,7 @@
 import { counted } from '../job/text.js';
 import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
-
-/** The worker whose jobs are compared. */
-export interface HeldJobsSide {
-  readonly queue: string;
-  readonly worker: string;
-  /** Ids of all jobs it has, settled or not. */
-  known(): string[];
-  /** How many those are. */
-  holding(): number;
-  /** It does not hold these any more, and another one runs them. */
-  lose(ids: ReadonlySet<string>): void;
-  readonly exchanger: { kick(): void };
-}
+import type { Claimer } from './claimer.js';
 
 /**
  * What the store counts as held by this worker and what the worker knows may come to differ: by a failover that loses the last
@@ -28,12 +16,12 @@ export class HeldJobsReconciler {
 
   constructor(
     private readonly engine: Pick<QueueEngine, 'adopt' | 'release'>,
-    private readonly side: HeldJobsSide,
+    private readonly claimer: Claimer,
   ) {}
 
   /** With what the store counted, behind an exchange that was answered or at a beat between two. */
   compare(held: number): void {
-    if (held === this.side.holding()) {
+    if (held === this.claimer.holding()) {
       if (this.suspected.size > 0) this.suspected = new Set();
     } else if (!this.looking) {
       this.looking = true;
@@ -45,18 +33,18 @@ export class HeldJobsReconciler {
   }
 
   private async look(): Promise<void> {
-    const { queue, worker } = this.side;
-    const { unknown, lost, buried } = await this.engine.adopt(queue, worker, this.side.known());
+    const { queue, worker } = this.claimer;
+    const { unknown, lost, buried } = await this.engine.adopt(queue, worker, this.claimer.known());
     if (buried.length > 0) {
       this.logger.error(
         `queue '${queue}': ${counted(buried.length, 'job')} with an unreadable id, written by another program, dead as corrupt: ` +
           buried.slice(0, 20).join(', '),
       );
     }
-    if (worker !== this.side.worker) return;
+    if (worker !== this.claimer.worker) return;
     // What it has settled meanwhile it does not run any more.
-    if (lost.length > 0) this.side.lose(new Set(lost));
-    const known = new Set(this.side.known());
+    if (lost.length > 0) this.claimer.lose(new Set(lost));
+    const known = new Set(this.claimer.known());
     const strays = unknown.filter((id) => !known.has(id));
     // Found twice with an exchange or a beat in between, it is none that was just claimed, whatever way the two calls went.
     const found = strays.filter((id) => this.suspected.has(id));
@@ -68,6 +56,6 @@ export class HeldJobsReconciler {
           'failover that lost the last writes; waiting again',
       );
     }
-    if (strays.length > 0) this.side.exchanger.kick();
+    if (strays.length > 0) this.claimer.exchangeSoon();
   }
 }

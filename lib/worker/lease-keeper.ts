@@ -3,13 +3,11 @@ import type { BeatAnswer, Heartbeat, QueueEngine } from '../contract/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
-/** A worker whose lease is to be kept while it holds jobs. */
-export interface Holder {
-  readonly queue: string;
-  readonly worker: string;
-  holdsAny(): boolean;
-  /** What the store said to the beat of `worker`. */
-  beaten(worker: string, answer: BeatAnswer): void;
+/** A worker whose lease is kept while it holds jobs. */
+interface Holder {
+  worker: string;
+  holdsAny: boolean;
+  readonly onBeat: (worker: string, answer: BeatAnswer) => void;
 }
 
 /**
@@ -37,24 +35,30 @@ export class LeaseKeeper {
     this.beatMs = leaseMs / 4;
   }
 
-  add(holder: Holder): void {
+  /** @param onBeat called with the name of the worker and the answer to its beat. */
+  add(queue: string, worker: string, onBeat: Holder['onBeat']): void {
     this.begin();
-    this.holders.set(holder.queue, holder);
-    this.heartbeat?.follow(holder.queue, holder.worker);
+    this.holders.set(queue, { worker, holdsAny: false, onBeat });
+    this.heartbeat?.follow(queue, worker);
   }
 
-  /** The holder has a new identity. */
-  renamed(holder: Holder): void {
-    if (this.holders.has(holder.queue)) this.heartbeat?.follow(holder.queue, holder.worker);
+  /** The worker of this queue has a new name. */
+  renamed(queue: string, worker: string): void {
+    const holder = this.holders.get(queue);
+    if (!holder) return;
+    holder.worker = worker;
+    this.heartbeat?.follow(queue, worker);
   }
 
-  /** Whether the holder has jobs now. Before a handler runs the thread must know: the handler may block everything. */
-  holds(holder: Holder, any: boolean): void {
-    this.heartbeat?.holds(holder.queue, any);
+  /** Whether the worker of this queue holds jobs. The thread must know before a handler runs, which may block the event loop. */
+  holds(queue: string, any: boolean): void {
+    const holder = this.holders.get(queue);
+    if (holder) holder.holdsAny = any;
+    this.heartbeat?.holds(queue, any);
   }
 
-  remove(holder: Holder): void {
-    if (this.holders.delete(holder.queue)) this.heartbeat?.leave(holder.queue);
+  remove(queue: string): void {
+    if (this.holders.delete(queue)) this.heartbeat?.leave(queue);
   }
 
   /** From now on the process says this of itself. */
@@ -109,11 +113,10 @@ export class LeaseKeeper {
   }
 
   private beatAll(): void {
-    for (const holder of this.holders.values()) {
-      if (!holder.holdsAny()) continue;
-      const { worker } = holder;
-      this.engine.beat(holder.queue, worker, this.leaseMs).then(
-        (answer) => this.beaten(holder.queue, worker, answer),
+    for (const [queue, { worker, holdsAny }] of this.holders) {
+      if (!holdsAny) continue;
+      this.engine.beat(queue, worker, this.leaseMs).then(
+        (answer) => this.beaten(queue, worker, answer),
         // The link tells; the next beat is soon, and the lease is longer than several of them.
         () => undefined,
       );
@@ -123,7 +126,7 @@ export class LeaseKeeper {
 
   private beaten(queue: string, worker: string, answer: BeatAnswer): void {
     try {
-      this.holders.get(queue)?.beaten(worker, answer);
+      this.holders.get(queue)?.onBeat(worker, answer);
     } catch (error) {
       this.logger.error(
         `queue '${queue}': a beat could not be answered: ${messageOf(error)}`,

@@ -76,7 +76,7 @@ export class Prefetch {
    * Whether a claim of so many is worth a call of its own beside another one: it is large, more is likely to be there, and this
    * process waits for the store. Where the store waits for it, a second one would only make others wait longer for their turn.
    */
-  isWorthBeside(want: number): boolean {
+  isWorthPipelining(want: number): boolean {
     return !this.isDry && want * 2 >= this.most && this.rest.share > AT_REST;
   }
 

@@ -5,6 +5,8 @@ import type { QueueEngine } from '../contract/engine.js';
 import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../contract/process-verbs.js';
 import { within } from '../contract/retry.js';
 import type { LeaseKeeper } from './lease-keeper.js';
+import type { Run } from './run.js';
+import type { WorkerPool } from './worker-pool.js';
 
 /** Jobs that are named for each pool. */
 const MAX_JOBS = 50;
@@ -13,22 +15,14 @@ const FAREWELL_MS = 1000;
 /** The clock of the store is known to within a round trip; a time that was said is not said again for less. */
 const CLOCK_ERROR_MS = 1000;
 
-/** What the registry tells of the running side of one queue. */
-export interface ShownPool {
-  readonly queue: string;
-  readonly worker: string;
-  readonly concurrency: number;
-  readonly isPaused: boolean;
-  /** Those that have the same are one pool to people: they share its concurrency. */
-  readonly slots: object;
-  /** Those that began first come first. */
+/** The part of a pool that the record of its process shows. Pools with the same slots are one pool to people. */
+export type ShownPool = Pick<WorkerPool, 'queue' | 'worker' | 'concurrency' | 'isPaused' | 'slots'> & {
+  /** The oldest first. */
   readonly runs: Iterable<ShownRun> & { readonly size: number };
-}
+};
 
-export interface ShownRun extends Pick<RunningJob, 'queue' | 'id' | 'name' | 'attempt'> {
-  /** By `performance.now()`. */
-  readonly startedAt: number;
-}
+/** `startedAt` by `performance.now()`. */
+export type ShownRun = Pick<Run, 'queue' | 'id' | 'name' | 'attempt' | 'startedAt'>;
 
 /**
  * Tells operators who this process is and what it does: once a beat, where something has changed. The thread that beats says

@@ -1,28 +1,33 @@
+import type { ClaimedJob } from '../contract/engine.js';
 import type { Linked } from '../contract/linked-set.js';
 import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
-import type { Outcome, SettledRun } from '../job/outcome.js';
+import type { Outcome } from '../job/outcome.js';
 import { encodePayload } from '../job/payload.js';
 import type { JobPolicy } from '../options/job-options.js';
-import type { CallStage, HandledJob } from './handler.js';
-import type { Log } from '../contract/log.js';
-import type { QueueEngine } from '../contract/engine.js';
-import { jobText } from '../job/text.js';
+import { RULES } from '../job/rules.js';
+import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
 
-/** How a run speaks to the store while it runs. */
-export interface RunVoice {
+/** What a handler reports while it runs: JSON, or a line. */
+export interface Note {
+  readonly progress?: string;
+  readonly log?: string;
+}
+
+/** Stores what runs of one queue report. */
+export interface NoteWriter {
   readonly queue: string;
   readonly maxPayloadBytes: number;
-  note(run: Run, what: { progress?: string; log?: string }): Promise<void>;
+  note(run: Run, what: Note): Promise<void>;
 }
 
 const MAX_LOG_LINE = 2000;
 const LINE_ENDS = /\s*[\n\r\u0085\u2028\u2029]\s*/g;
-/** Controls would forge lines of the log or of the terminal that shows it. */
+/** Control characters could forge lines of the log or of the terminal that shows it. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-/** What is logged may be anything in plain JavaScript, and text of ours must not fail the job. */
+/** Plain JavaScript may log anything, and that must not fail the job. */
 function textOf(line: unknown): string {
   try {
     return String(line);
@@ -32,20 +37,23 @@ function textOf(line: unknown): string {
 }
 
 /** One run of one job: what the handler gets, and what is settled when it ends. */
-export class Run implements HandledJob, SettledRun, Linked<Run> {
+export class Run implements HandledJob, Linked<Run> {
+  readonly id: string;
   readonly name: string;
   readonly queue: string;
-  /** Replaced by what the schema makes of it. */
-  data: unknown;
+  readonly stalls: number;
+  readonly attempt: number;
   readonly attempts: number;
-  outcome!: Outcome;
+  /** Replaced by the output of the schema. */
+  data: unknown;
+  outcome: Outcome | undefined;
   durationUs = 0;
   readonly startedAt = performance.now();
   timer: NodeJS.Timeout | undefined;
-  /** Set once the run has its outcome, or has lost its job: what the handler says later is not heard. */
+  /** Set once the run has its outcome, or has lost its job: from then on the handler is ignored. */
   closed = false;
   private controller: AbortController | undefined;
-  /** Why its signal is aborted, where it is. */
+  /** Why its signal is aborted, if it is. */
   aborted: JobAbortedError | undefined;
   stage: CallStage | undefined;
   before: Run | undefined;
@@ -53,17 +61,19 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
   isIn = false;
 
   constructor(
-    readonly id: string,
-    readonly attempt: number,
-    readonly stalls: number,
+    { id, failed, stalls }: Pick<ClaimedJob, 'id' | 'failed' | 'stalls'>,
     private readonly body: DecodedBody,
     readonly policy: JobPolicy,
-    private readonly voice: RunVoice,
+    readonly handler: HandlerEntry,
+    private readonly notes: NoteWriter,
   ) {
+    this.id = id;
     this.name = body.name;
-    this.queue = voice.queue;
-    this.data = body.data;
+    this.queue = notes.queue;
+    this.stalls = stalls;
+    this.attempt = failed + 1;
     this.attempts = policy.attempts;
+    this.data = body.data;
   }
 
   get createdAt(): Date {
@@ -74,7 +84,7 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
     return this.body.options.priority ?? 0;
   }
 
-  /** Made when it is first looked at: most handlers never do. */
+  /** Created at the first access: most handlers never use it. */
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
@@ -83,13 +93,15 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
     return this.controller.signal;
   }
 
-  /** From now on nothing the handler says is heard. */
-  close(): void {
+  /** @param outcome undefined if the worker has lost the job. */
+  close(outcome: Outcome | undefined): void {
     this.closed = true;
+    this.outcome = outcome;
+    this.durationUs = Math.round((performance.now() - this.startedAt) * 1000);
     this.stopTimer();
   }
 
-  /** It is over, and cannot time out any more. */
+  /** It cannot time out any more. */
   stopTimer(): void {
     if (this.timer) clearTimeout(this.timer);
   }
@@ -101,44 +113,31 @@ export class Run implements HandledJob, SettledRun, Linked<Run> {
   }
 
   progress(value: unknown): Promise<void> {
-    return this.say(() => ({
-      progress: encodePayload(value, 'progress()', this.voice.maxPayloadBytes, 'the progress of the job'),
+    return this.note(() => ({
+      progress: encodePayload(value, 'progress()', this.notes.maxPayloadBytes, 'the progress of the job'),
     }));
   }
 
   log(line: string): Promise<void> {
-    return this.say(() => ({
+    return this.note(() => ({
       log: textOf(line).slice(0, MAX_LOG_LINE).replace(LINE_ENDS, ' ').replace(CONTROLS, '\ufffd'),
     }));
   }
 
-  private say(what: () => { progress?: string; log?: string }): Promise<void> {
+  private note(encode: () => Note): Promise<void> {
     try {
-      const words = what();
-      return words.log === '' ? Promise.resolve() : this.voice.note(this, words);
+      const what = encode();
+      return what.log === '' ? Promise.resolve() : this.notes.note(this, what);
     } catch (error) {
       const refused = Promise.reject(error as Error);
-      // Whoever awaits it hears of it; where nobody does, a wrong value must not end the process.
+      // Whoever awaits it gets the error; if nobody does, a wrong value must not end the process.
       refused.catch(() => undefined);
       return refused;
     }
   }
 }
 
-/** Writes what a run says of itself. Answers whether the worker holds its job, as far as that could be learnt. */
-export async function writeNote(
-  engine: QueueEngine,
-  worker: string,
-  run: Run,
-  what: { progress?: string; log?: string },
-  logger: Log,
-): Promise<boolean> {
-  const { queue, id, name, attempt } = run;
-  try {
-    return await engine.note(queue, { worker, id, name, attempt, ...what });
-  } catch (error) {
-    // Progress is for people; that it could not be written must not fail the job.
-    logger.debug(`${jobText(queue, id)}: progress or log not written: ${(error as Error).message}`);
-    return true;
-  }
+/** A job that stalled so often is claimed one at a time. */
+export function isSuspect(job: { readonly stalls: number }): boolean {
+  return job.stalls >= RULES.suspectAfter;
 }

@@ -3,7 +3,11 @@ import { show } from '../errors.js';
 import { read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
+import type { ClaimedJob } from '../contract/engine.js';
+import type { DecodedBody } from '../job/job-record.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
+import type { JobPolicy } from '../options/job-options.js';
+import type { UnknownJobRule } from '../options/module-options.js';
 import type { Run } from './run.js';
 
 const MAX_MESSAGE = 4096;
@@ -47,7 +51,7 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   return typeof delayMs === 'number' ? retried(delayMs) : delayMs.then(retried);
 }
 
-/** A job that cannot be run at all: no handler has seen it, so no attempt is counted. */
+/** For a job that cannot run at all: no handler was called, so no attempt is counted. */
 export function unrunnable(reason: DeadReason, message: string, attempt: number): Outcome {
   return {
     kind: 'dead',
@@ -113,4 +117,59 @@ function failureOf({ attempt }: Run, thrown: unknown): FailureRecord {
 
 function text(value: unknown, otherwise: string): string {
   return typeof value === 'string' && value !== '' ? value : otherwise;
+}
+
+const MIN_DELAY_MS = 1_000;
+const MAX_DELAY_MS = 30_000;
+/** Jobs whose first return is remembered; of more the one that came back longest ago is forgotten. */
+const MAX_JOBS = 10_000;
+
+/**
+ * What becomes of a job whose name has no handler in this process. In a rolling deploy another process has one, so by default the job
+ * waits for it: it is given back after a second, later more rarely, until a process with a handler claims it.
+ */
+export class UnknownJobs {
+  /** When this process first gave a job back. */
+  private readonly since = new Map<string, number>();
+
+  constructor(
+    private readonly rule: UnknownJobRule,
+    private readonly timeoutMs: number,
+  ) {}
+
+  outcomeOf(job: ClaimedJob, body: DecodedBody, policy: JobPolicy, why: string, now: number): Outcome {
+    if (this.rule === 'dead') return unrunnable('no-handler', why, job.failed);
+    return this.rule === 'retry' ? this.retry(job, body, policy, why) : this.wait(job, body, why, now);
+  }
+
+  private wait(job: ClaimedJob, body: DecodedBody, why: string, now: number): Outcome {
+    const since = this.since.get(job.id) ?? now;
+    this.since.delete(job.id);
+    const waitedMs = now - since;
+    if (waitedMs >= this.timeoutMs) return unrunnable('no-handler', why, job.failed);
+    this.since.set(job.id, since);
+    if (this.since.size > MAX_JOBS) this.since.delete(this.since.keys().next().value!);
+    // Spread, so that the same process does not meet the same jobs each time.
+    const delayMs = Math.min(Math.max(waitedMs / 4, MIN_DELAY_MS), MAX_DELAY_MS) * (0.5 + Math.random() / 2);
+    const priority = body.options.priority ?? 0;
+    return { kind: 'retried', delayMs, failure: null, priority, counted: false, started: false };
+  }
+
+  private retry(job: ClaimedJob, body: DecodedBody, { attempts, backoff }: JobPolicy, why: string): Outcome {
+    const attempt = job.failed + 1;
+    const failure = { name: 'UnrunnableJob', message: why, attempt };
+    if (attempt >= attempts)
+      return {
+        kind: 'dead',
+        reason: 'no-handler',
+        counted: true,
+        failure: { ...failure, reason: 'no-handler' },
+      };
+    // A function of the author tells from errors of handlers.
+    const delayMs =
+      typeof backoff === 'function'
+        ? MIN_DELAY_MS * 2 ** Math.min(job.failed, 12)
+        : (backoffDelay(backoff, attempt, undefined) as number);
+    return { kind: 'retried', delayMs, failure, priority: body.options.priority ?? 0, counted: true };
+  }
 }

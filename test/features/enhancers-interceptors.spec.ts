@@ -203,8 +203,8 @@ describe('an interceptor that does not let the job through', () => {
     const defaults = { ...KEPT.defaults, timeout: 50 };
     const app = await bootQueue(redis, { queue: { defaults }, providers: [Work] });
     const said = (method: string) =>
-      `it took longer than 50 ms; Work.${method} was not called by then: what stands before it, such as its guards and interceptors, ` +
-      `had not let the job through`;
+      `it took longer than 50 ms; Work.${method} was not called by then: the guards and interceptors before it had not let the job ` +
+      'through';
     const stuck = await run(app, 'stuck');
     expect(stuck.error).toContain(`JobAbortedError: run of job`);
     expect(stuck.error).toContain(said('stuck'));

@@ -8,7 +8,7 @@ import { BootstrapError, NotRunningError } from '#lib/errors.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { WorkerServices } from '#lib/module/queue.runtime.js';
-import type { DrainLimits, DrainReport, Pool } from '#lib/worker/drain.js';
+import type { DrainLimits, DrainReport, Pool } from '#lib/worker/worker-pool.js';
 
 /** What a handler waits for until the test opens it. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {

@@ -13,9 +13,9 @@ it('does not start a job that was cancelled while it waited in the hands of its 
   const beat = () => {
     const cancels = new Map([['b', 'not wanted']]);
     const answer: BeatAnswer = { kind: 'alive', held: 3, exchanges: 2, cancels };
-    maySuspect.push(pool.maySuspect());
+    maySuspect.push(pool.claimer.maySuspect());
     engine.plan!.onBeat('work', pool.worker, answer);
-    maySuspect.push(pool.maySuspect());
+    maySuspect.push(pool.claimer.maySuspect());
     first.open();
   };
   const run = ({ id }: { readonly id: string }) => {

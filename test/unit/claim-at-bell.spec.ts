@@ -22,7 +22,7 @@ it('leaves its next call at the bell and runs what it claims there, without aski
 it('makes it now, with the same number, when it is asked for more; the bell that rings later is answered by another', async () => {
   const { engine, pool } = await idle();
   await until(() => engine.left.length === 1);
-  pool.ask();
+  pool.claimer.exchangeSoon();
   await until(() => engine.exchanges.length === 2);
   expect(engine.exchanges[1]!.call).toEqual(engine.left[0]!.call);
   engine.exchanges[1]!.answer.open(claimed());
@@ -69,7 +69,7 @@ it('runs what it claimed once, where it was claimed at the bell and the answer t
   const runs: string[] = [];
   const { engine, pool } = await idle({ run: (job: { id: string }) => void runs.push(job.id) });
   await until(() => engine.left.length === 1);
-  pool.ask();
+  pool.claimer.exchangeSoon();
   await until(() => engine.exchanges.length === 2);
   engine.exchanges[1]!.answer.open(claimed('a'));
   await until(() => engine.exchanges.length === 3);

@@ -1,18 +1,19 @@
-import { expect, it } from 'vitest';
-import type { QueueEngine } from '#lib/contract/engine.js';
-import { drainPool, type Drainable } from '#lib/worker/drain.js';
+import { expect, it, vi } from 'vitest';
+import { Log } from '#lib/contract/log.js';
+import { atEnd } from '../support/cleanup.js';
+import { until } from '../support/wait.js';
+import { claimed, idle } from './slow-engine.js';
 
 it('says in one line how many jobs are left whose end Redis did not confirm', async () => {
-  const said: string[] = [];
-  const pool = {
-    queue: 'q',
-    worker: 'w',
-    runs: new Set(),
-    exchanger: { idle: () => new Promise(() => {}), unconfirmed: () => 3, stop: () => said.push('stopped') },
-    logger: { warn: (text: string) => said.push(text) },
-    stopClaiming: () => undefined,
-  } as unknown as Drainable;
-  const report = await drainPool(pool, {} as QueueEngine, { timeoutMs: 0, graceMs: 0 });
-  expect(said).toEqual([expect.stringMatching(/^queue 'q': Redis did not confirm .* 3 jobs/), 'stopped']);
-  expect(report).toEqual({ finished: 0, released: [] });
+  const warned = vi.spyOn(Log.prototype, 'warn').mockImplementation(() => {});
+  atEnd(() => warned.mockRestore());
+  const { engine, pool } = await idle();
+  pool.claimer.exchangeAnyway();
+  await until(() => engine.exchanges.length === 2);
+  engine.exchanges[1]!.answer.open(claimed('a', 'b', 'c'));
+  await until(() => engine.exchanges.at(-1)!.call.settled.length === 3);
+  expect(await pool.drain({ timeoutMs: 0, graceMs: 0 })).toEqual({ finished: 0, released: [] });
+  expect(warned.mock.calls.flat()).toEqual([
+    expect.stringMatching(/^queue 'work': Redis did not confirm .* 3 jobs/),
+  ]);
 });

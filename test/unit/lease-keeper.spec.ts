@@ -21,7 +21,8 @@ it('renews leases by a timer until the beats of the thread arrive, and by the th
   const keeper = new LeaseKeeper(engine, 100, 60_000);
   atEnd(() => keeper.stop());
   const heard: string[] = [];
-  keeper.add({ queue: 'q', worker: 'w', holdsAny: () => true, beaten: (worker) => heard.push(worker) });
+  keeper.add('q', 'w', (worker) => heard.push(worker));
+  keeper.holds('q', true);
   await until(() => beats >= 3, { what: 'beats of the timer' });
   expect(heard).toContain('w');
   plan.onReady();

@@ -85,7 +85,7 @@ it('asks for no more than 500 at once, and for less where bodies are large', () 
 });
 
 describe('a call beside another one', () => {
-  const isWorth = (...wants: number[]) => wants.map((want) => prefetch.isWorthBeside(want));
+  const isWorth = (...wants: number[]) => wants.map((want) => prefetch.isWorthPipelining(want));
 
   it('is worth it for half a claim, where more is likely to be there', () => {
     expect(isWorth(500)).toEqual([false]);

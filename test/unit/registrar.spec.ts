@@ -1,6 +1,7 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { ProcessRecord } from '#lib/contract/process-verbs.js';
 import { Registrar, type ShownPool, type ShownRun } from '#lib/worker/registrar.js';
+import { Slots } from '#lib/worker/slots.js';
 import { atEnd } from '../support/cleanup.js';
 
 const LEASE_MS = 8_000;
@@ -29,7 +30,14 @@ function makeRegistrar(
 }
 
 function pool(queue: string, more: Partial<ShownPool> = {}): ShownPool & { readonly runs: Set<ShownRun> } {
-  const shape = { queue, worker: `${queue}.1`, concurrency: 3, isPaused: false, slots: {}, ...more };
+  const shape = {
+    queue,
+    worker: `${queue}.1`,
+    concurrency: 3,
+    isPaused: false,
+    slots: new Slots(3),
+    ...more,
+  };
   return { ...shape, runs: new Set<ShownRun>() };
 }
 const run = (queue: string, id: string): ShownRun => ({
@@ -41,7 +49,7 @@ const run = (queue: string, id: string): ShownRun => ({
 });
 
 it('shows queues that share their slots as one pool, with the jobs that run longest first', () => {
-  const slots = {};
+  const slots = new Slots(3);
   const [critical, low] = [pool('critical', { slots }), pool('low', { slots, isPaused: true })];
   const registrar = makeRegistrar();
   for (const one of [critical, low, pool('alone', { concurrency: 7 })]) registrar.add(one);

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Slots, type Seat, type SlotUser } from '#lib/worker/slots.js';
-import { StrictTurns, WeightedTurns, type Turns } from '#lib/worker/turns.js';
+import { Slots, SlotUser, StrictTurns, WeightedTurns, type Turns } from '#lib/worker/slots.js';
 import { endOfTurn } from '../support/wait.js';
 
 /** A queue of a model: what waits is a number, and a claim is answered when the test says so. */
-class ModelQueue implements SlotUser {
-  seat!: Seat;
+class ModelQueue extends SlotUser {
   open = true;
   held = 0;
   ahead = 0;
@@ -14,15 +12,21 @@ class ModelQueue implements SlotUser {
   asking = 0;
   started = 0;
 
-  constructor(private readonly began: () => void) {}
+  constructor(
+    slots: Slots,
+    weight: number,
+    private readonly began: () => void,
+  ) {
+    super(slots, weight);
+  }
 
   /** Claims what its turn gives it. */
-  ask(): void {
+  exchangeSoon(): void {
     if (this.asking > 0) return;
-    const want = this.open ? this.seat.want() : 0;
+    const want = this.open ? this.room() : 0;
     if (want <= 0) return;
     this.asking = want;
-    this.seat.asks(want);
+    this.claimSent(want);
   }
 
   answer(): void {
@@ -32,8 +36,8 @@ class ModelQueue implements SlotUser {
     this.asking = 0;
     this.waiting -= got;
     this.held += got;
-    this.seat.fill();
-    this.seat.answered(asked, got < asked ? 'empty' : 'more');
+    this.slots.fill();
+    this.claimAnswered(asked, got < asked ? 'empty' : 'more');
     // One that is paused keeps nothing.
     if (!this.open) this.giveBack();
   }
@@ -41,7 +45,7 @@ class ModelQueue implements SlotUser {
   startOne(): void {
     this.held -= 1;
     this.started += 1;
-    this.seat.begins();
+    this.slots.running += 1;
     this.began();
   }
 
@@ -50,7 +54,7 @@ class ModelQueue implements SlotUser {
   giveBack(): void {
     this.waiting += this.held;
     this.held = 0;
-    this.seat.changed();
+    this.openChanged();
   }
 }
 
@@ -59,9 +63,7 @@ function poolOf(total: number, turns: Turns, weights: readonly number[]) {
   const slots = new Slots(total, turns);
   const order: number[] = [];
   const queues = weights.map((weight, i) => {
-    const queue = new ModelQueue(() => order.push(i));
-    queue.seat = slots.seat(queue, weight);
-    return queue;
+    return new ModelQueue(slots, weight, () => order.push(i));
   });
   /** All claims are answered, until none is left to make. */
   const calm = async () => {
@@ -77,8 +79,8 @@ function poolOf(total: number, turns: Turns, weights: readonly number[]) {
   /** One of the running jobs ends. */
   const ends = (queue: ModelQueue) => {
     queue.started -= 1;
-    queue.seat.leaves();
-    queue.seat.fill();
+    slots.free();
+    slots.fill();
   };
   return { slots, queues, order, calm, ends };
 }
@@ -88,11 +90,11 @@ describe('slots of one queue', () => {
     const { slots, queues } = poolOf(3, new StrictTurns(), [1]);
     const [queue] = queues as [ModelQueue];
     queue.ahead = 5;
-    expect(queue.seat.want()).toBe(8);
+    expect(queue.room()).toBe(8);
     queue.waiting = 100;
-    queue.ask();
+    queue.exchangeSoon();
     queue.answer();
-    expect([slots.running, queue.held, queue.seat.want()]).toEqual([3, 5, 0]);
+    expect([slots.running, queue.held, queue.room()]).toEqual([3, 5, 0]);
   });
 });
 
@@ -123,10 +125,10 @@ describe('slots of several queues', () => {
             const queue = queues[number % queues.length]!;
             if (kind === 'add') {
               queue.waiting += (more as { jobs: number }).jobs;
-              if (queue.seat.rings()) queue.ask();
+              if (queue.rings()) queue.exchangeSoon();
             } else if (kind === 'end' && queue.started > 0) ends(queue);
             else if (kind === 'answer') queue.answer();
-            else if (kind === 'ask') queue.ask();
+            else if (kind === 'ask') queue.exchangeSoon();
             else if (kind === 'pause') {
               queue.open = !queue.open;
               queue.giveBack();
@@ -227,11 +229,11 @@ describe('slots of several queues', () => {
       const { queues, order } = poolOf(2, make(), [9, 1]);
       const [away, there] = queues as [ModelQueue, ModelQueue];
       there.waiting = 5;
-      away.ask();
+      away.exchangeSoon();
       expect(away.asking).toBeGreaterThan(0);
-      away.seat.failed();
+      away.claimFailed();
       await endOfTurn();
-      there.ask();
+      there.exchangeSoon();
       expect(there.asking).toBeGreaterThan(0);
       there.answer();
       expect(order.length).toBeGreaterThan(0);

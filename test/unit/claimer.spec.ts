@@ -1,13 +1,24 @@
-import { describe, expect, it } from 'vitest';
-import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import { describe, expect, it, vi } from 'vitest';
+import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import { LinkedSet } from '#lib/contract/linked-set.js';
+import { Log } from '#lib/contract/log.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { Outcome, SettledRun } from '#lib/job/outcome.js';
-import { Exchanger, type ExchangeSide } from '#lib/worker/exchanger.js';
+import { Claimer, type ClaimerParts } from '#lib/worker/claimer.js';
+import { Prefetch } from '#lib/worker/prefetch.js';
+import { Slots } from '#lib/worker/slots.js';
 import { atEnd } from '../support/cleanup.js';
 import { endOfTurn, until } from '../support/wait.js';
 
-/** An exchanger whose calls are answered by hand. */
-function exchangerOf(more: Partial<ExchangeSide> = {}) {
+interface Given extends Partial<ClaimerParts> {
+  want?: (asked: number) => number;
+  isWorthPipelining?: (want: number) => boolean;
+  starts?: (job: ClaimedJob) => void;
+}
+
+/** A claimer whose calls are answered by hand. */
+function claimerOf(given: Given = {}) {
+  const { want = () => 1, isWorthPipelining = () => false, starts = () => {}, ...parts } = given;
   const calls: ExchangeCall[] = [];
   const answers: ((answer: ExchangeAnswer) => void)[] = [];
   const failures: ((error: Error) => void)[] = [];
@@ -20,28 +31,32 @@ function exchangerOf(more: Partial<ExchangeSide> = {}) {
       });
     },
   } as unknown as QueueEngine;
-  const lost: string[] = [];
-  const side: ExchangeSide = {
+  const warned = vi.spyOn(Log.prototype, 'warn').mockImplementation(() => {});
+  const worth = vi.spyOn(Prefetch.prototype, 'isWorthPipelining').mockImplementation(isWorthPipelining);
+  const claimer = new Claimer({
+    engine,
     queue: 'work',
     leaseMs: 1_000,
-    want: () => 1,
-    isWorthBeside: () => false,
-    maxBytes: 1_000,
-    isNarrow: false,
-    maySuspect: () => true,
-    holdsAny: () => true,
-    asking: () => {},
-    nothingToAsk: () => {},
-    exchanged: () => {},
-    startClaimed: () => {},
-    renamed: () => {},
-    leaseLost: (settled) => lost.push(...settled.map((run) => run.id)),
-    trouble: () => {},
-    ...more,
-  };
-  const exchanger = new Exchanger(engine, side);
-  atEnd(() => exchanger.stop());
-  return { exchanger, calls, answers, failures, lost };
+    slots: new Slots(1_000),
+    runner: { runs: new LinkedSet(), start: starts } as never,
+    leases: { holds: () => {}, renamed: () => {} } as never,
+    answered: () => {},
+    looked: () => {},
+    rests: () => {},
+    passOn: () => {},
+    ...parts,
+  });
+  claimer.open = true;
+  vi.spyOn(claimer, 'want').mockImplementation((asked = 0) => want(asked));
+  atEnd(() => {
+    claimer.stop();
+    warned.mockRestore();
+    worth.mockRestore();
+  });
+  const ends = (run: SettledRun) => claimer.ended({ stalls: 0, ...run });
+  /** How many jobs were lost with the lease. */
+  const lost = () => warned.mock.calls.map(([text]) => Number(/held (\d+) job/.exec(text)?.[1]));
+  return { claimer, ends, calls, answers, failures, lost };
 }
 
 const run = (id: string, outcome: Outcome = { kind: 'completed' }): SettledRun => ({
@@ -49,10 +64,13 @@ const run = (id: string, outcome: Outcome = { kind: 'completed' }): SettledRun =
   name: 'job',
   attempt: 1,
   durationUs: 1,
+  stalls: 0,
   outcome,
 });
 
-const NOTHING: ExchangeAnswer = {
+const job = (id: string): ClaimedJob => ({ id, body: 'work\n', failed: 0, stalls: 0 });
+
+const NOTHING = {
   kind: 'exchanged',
   supply: 'empty',
   dueInMs: null,
@@ -62,18 +80,18 @@ const NOTHING: ExchangeAnswer = {
   held: 0,
   lost: [],
   claimed: [],
-};
+} as const satisfies ExchangeAnswer;
 
 it('says nothing under its new name that was settled under the old one', async () => {
-  const { exchanger, calls, answers, lost } = exchangerOf();
-  exchanger.settle(run('on its way'));
+  const { claimer, ends, calls, answers, lost } = claimerOf();
+  ends(run('on its way'));
   await until(() => calls.length === 1);
-  exchanger.settle(run('next'));
+  ends(run('next'));
   answers[0]!({ kind: 'unknown-worker' });
   await until(() => calls.length === 2);
   expect(calls[1]!.worker).not.toBe(calls[0]!.worker);
   expect(calls[1]!.settled).toEqual([]);
-  expect(lost).toEqual(['on its way', 'next']);
+  expect(lost()).toEqual([2]);
 });
 
 it.each([
@@ -81,9 +99,9 @@ it.each([
   ['completed and kept', { kind: 'completed', keep: { forMs: 1, result: undefined } }, 250],
   ['released', { kind: 'released' }, 250],
 ] as const)('says of %s runs at most so many at once, in their order', async (_, outcome, most) => {
-  const { exchanger, calls, answers } = exchangerOf();
+  const { claimer, ends, calls, answers } = claimerOf();
   const ids = Array.from({ length: most + 7 }, (_one, i) => `${i}`);
-  for (const id of ids) exchanger.settle(run(id, outcome));
+  for (const id of ids) ends(run(id, outcome));
   await until(() => calls.length === 1);
   answers[0]!(NOTHING);
   await until(() => calls.length === 2);
@@ -93,63 +111,58 @@ it.each([
 
 it('lets the next exchange go before what it was given starts', async () => {
   const order: string[] = [];
-  const { exchanger, calls, answers } = exchangerOf({
-    asking: () => order.push('asks'),
-    exchanged: () => order.push('takes'),
-    startClaimed: () => order.push('starts'),
+  const { ends, calls, answers } = claimerOf({
+    answered: () => order.push('takes'),
+    starts: () => order.push(`starts after ${calls.length} calls`),
   });
-  exchanger.settle(run('first'));
+  ends(run('first'));
   await until(() => calls.length === 1);
-  exchanger.settle(run('second'));
-  answers[0]!(NOTHING);
-  await until(() => calls.length === 2);
-  expect(order).toEqual(['asks', 'takes', 'asks', 'starts']);
+  ends(run('second'));
+  answers[0]!({ ...NOTHING, claimed: [job('third')] });
+  await until(() => order.length === 2);
+  expect(order).toEqual(['takes', 'starts after 2 calls']);
 });
 
 it('lets it go before also where nothing is settled, but more is wanted', async () => {
-  const order: string[] = [];
-  const { exchanger, calls, answers } = exchangerOf({
-    asking: () => order.push('asks'),
-    exchanged: () => exchanger.kick(),
-    startClaimed: () => order.push('starts'),
-  });
-  exchanger.kick();
+  let callsAtStart = 0;
+  const { claimer, calls, answers } = claimerOf({ starts: () => (callsAtStart = calls.length) });
+  claimer.exchangeSoon();
   await until(() => calls.length === 1);
-  answers[0]!(NOTHING);
-  await until(() => calls.length === 2);
-  expect(order).toEqual(['asks', 'asks', 'starts']);
+  answers[0]!({ ...NOTHING, supply: 'more', claimed: [job('first')] });
+  await until(() => callsAtStart > 0);
+  expect(callsAtStart).toBe(2);
 });
 
 it('keeps nothing of a settled run but what is said of it', async () => {
-  const { exchanger, calls } = exchangerOf();
+  const { claimer, ends, calls } = claimerOf();
   const whole = { ...run('first'), data: { note: 'large' } };
-  exchanger.settle(whole);
+  ends(whole);
   await until(() => calls.length === 1);
   expect(calls[0]!.settled).toEqual([run('first')]);
 });
 
 describe('two on their way', () => {
   /** With its first exchange answered, and so many that may run at once: each exchange claims up to 3. */
-  async function known(slots: number, more: Partial<ExchangeSide> = {}) {
-    const made = exchangerOf({
+  async function known(slots: number, more: Given = {}) {
+    const made = claimerOf({
       want: (asked) => Math.min(3, slots - asked),
-      isWorthBeside: (want) => want > 1,
+      isWorthPipelining: (want) => want > 1,
       ...more,
     });
-    made.exchanger.kick();
+    made.claimer.exchangeSoon();
     await until(() => made.calls.length === 1);
     made.answers[0]!(NOTHING);
-    await until(() => !made.exchanger.busy);
+    await until(() => !made.claimer.busy);
     return made;
   }
   const asked = (calls: readonly ExchangeCall[]) =>
     calls.slice(1).map(({ seq, beside, want }) => [beside ? 'beside' : 'first', seq, want]);
 
   it('go out where the second one claims what is worth it, and never three', async () => {
-    const { exchanger, calls, answers } = await known(100);
-    exchanger.kick();
+    const { claimer, ends, calls, answers } = await known(100);
+    claimer.exchangeSoon();
     await until(() => calls.length === 3);
-    exchanger.settle(run('waits'));
+    ends(run('waits'));
     await endOfTurn();
     expect(asked(calls)).toEqual([
       ['first', 2, 3],
@@ -161,20 +174,20 @@ describe('two on their way', () => {
     expect(calls[3]!.settled).toMatchObject([{ id: 'waits' }]);
     answers[1]!(NOTHING);
     await endOfTurn();
-    exchanger.kick();
+    claimer.exchangeSoon();
     await until(() => calls.length === 5);
     expect(asked(calls)[3]).toEqual(['first', 3, 3]);
   });
 
   it('go out once there is room, which the ends of jobs may make before the answer', async () => {
     let slots = 4;
-    const { exchanger, calls } = await known(0, { want: (all) => Math.min(3, slots - all) });
-    exchanger.kick();
+    const { claimer, ends, calls } = await known(0, { want: (all) => Math.min(3, slots - all) });
+    claimer.exchangeSoon();
     await until(() => calls.length === 2);
     await endOfTurn();
     expect(calls).toHaveLength(2);
     slots = 6;
-    exchanger.settle(run('ended'));
+    ends(run('ended'));
     await until(() => calls.length === 3);
     expect(asked(calls)).toEqual([
       ['first', 2, 3],
@@ -184,65 +197,65 @@ describe('two on their way', () => {
   });
 
   it('are one where a worker is not known yet', async () => {
-    const { exchanger, calls } = exchangerOf({ want: () => 3, isWorthBeside: () => true });
-    exchanger.kick();
+    const { claimer, ends, calls } = claimerOf({ want: () => 3, isWorthPipelining: () => true });
+    claimer.exchangeSoon();
     await until(() => calls.length === 1);
-    exchanger.kick();
+    claimer.exchangeSoon();
     await endOfTurn();
     expect(calls).toHaveLength(1);
   });
 
   it('bring one suspect at most', async () => {
-    const { exchanger, calls } = await known(100);
-    exchanger.kick();
+    const { claimer, ends, calls } = await known(100);
+    claimer.exchangeSoon();
     await until(() => calls.length === 3);
     expect(calls.slice(1).map(({ maySuspect }) => maySuspect)).toEqual([true, false]);
   });
 
   it('count as unconfirmed, both, until each is answered', async () => {
-    const { exchanger, calls, answers } = await known(100);
-    exchanger.settle(run('a'));
+    const { claimer, ends, calls, answers } = await known(100);
+    ends(run('a'));
     await until(() => calls.length === 3);
-    exchanger.settle(run('b'));
+    ends(run('b'));
     answers[2]!(NOTHING);
     await until(() => calls.length === 4);
-    expect(exchanger.unconfirmedIds()).toEqual(['a', 'b']);
-    expect(exchanger.unconfirmed()).toBe(2);
+    expect(claimer.known()).toEqual(['a', 'b']);
+    expect(claimer.unconfirmed()).toBe(2);
     answers[3]!(NOTHING);
     await endOfTurn();
-    expect(exchanger.unconfirmedIds()).toEqual(['a']);
+    expect(claimer.known()).toEqual(['a']);
   });
 
   it('are lost together with the lease, once; what the late one was given under the old name is not taken', async () => {
     const taken: string[] = [];
-    const { exchanger, calls, answers, lost } = await known(100, {
-      exchanged: ({ claimed }) => taken.push(...claimed.map(({ id }) => id)),
+    const { claimer, ends, calls, answers, lost } = await known(100, {
+      starts: ({ id }) => taken.push(id),
     });
-    exchanger.settle(run('a'));
+    ends(run('a'));
     await until(() => calls.length === 3);
-    exchanger.settle(run('b'));
+    ends(run('b'));
     answers[1]!({ kind: 'unknown-worker' });
     await endOfTurn();
-    expect(lost).toEqual(['a', 'b']);
-    const { worker } = exchanger;
+    expect(lost()).toEqual([2]);
+    const { worker } = claimer;
     expect(worker).not.toBe(calls[1]!.worker);
-    answers[2]!({ ...NOTHING, claimed: [{ id: 'c', body: 'work\n', failed: 0, stalls: 0 }] });
+    answers[2]!({ ...NOTHING, claimed: [job('c')] });
     await endOfTurn();
-    expect([taken, exchanger.worker]).toEqual([[], worker]);
+    expect([taken, claimer.worker]).toEqual([[], worker]);
     expect(asked(calls)[2]).toEqual(['first', 1, 3]);
   });
 
   it('are made again each with its own number, and nothing is compared with what they were given', async () => {
-    const { exchanger, calls, failures, answers } = await known(100);
-    exchanger.kick();
+    const { claimer, ends, calls, failures, answers } = await known(100);
+    claimer.exchangeSoon();
     await until(() => calls.length === 3);
-    expect(exchanger.isRepeating).toBe(false);
+    expect(claimer.isRepeating).toBe(false);
     failures[2]!(new RedisUnavailableError('exchange', 'unknown', 'gone'));
-    await until(() => exchanger.isRepeating);
+    await until(() => claimer.isRepeating);
     await until(() => calls.length === 4);
     expect(calls[3]).toEqual(calls[2]);
     answers[3]!(NOTHING);
     await endOfTurn();
-    expect([exchanger.isRepeating, exchanger.answers]).toEqual([false, 2]);
+    expect([claimer.isRepeating, claimer.answers]).toEqual([false, 2]);
   });
 });

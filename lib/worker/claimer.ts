@@ -1,0 +1,587 @@
+import { AsyncResource } from 'node:async_hooks';
+import { randomBytes } from 'node:crypto';
+import type {
+  ClaimAnswer,
+  ClaimedJob,
+  ExchangeAnswer,
+  ExchangeCall,
+  QueueEngine,
+  QueueLook,
+  RungClaim,
+  Supply,
+} from '../contract/engine.js';
+import { Log } from '../contract/log.js';
+import { isPassing, repeatDelay } from '../contract/retry.js';
+import { RedisUnavailableError } from '../errors.js';
+import { decodeBody } from '../job/job-record.js';
+import type { Outcome, SettledRun } from '../job/outcome.js';
+import { counted } from '../job/text.js';
+import type { LeaseKeeper } from './lease-keeper.js';
+import { Claims, Prefetch, PrefetchTimeout } from './prefetch.js';
+import { isSuspect } from './run.js';
+import type { EndedRun, Runner } from './runner.js';
+import { Settlements } from './settlements.js';
+import { SlotUser, type Slots } from './slots.js';
+import { UNSTARTED } from './verdict.js';
+
+/** A worker that made no call for this long may have been forgotten; it takes a new name before it claims. */
+const FRESH_MS = 300_000;
+const COMPLAIN_MS = 10_000;
+/** Before the next exchange after an answer that could not be processed. */
+const UNEXPECTED_MS = 1000;
+/** A doorbell that may be for a job that this worker must not take is not passed on more often: alone it would ring for itself. */
+const PASS_ON_MS = 250;
+
+const HOST = randomBytes(6).toString('base64url');
+let workers = 0;
+
+/** An answer that brings jobs. */
+export type Answered = Extract<ExchangeAnswer, { kind: 'exchanged' }> | ClaimAnswer;
+
+export interface ClaimerParts {
+  readonly engine: QueueEngine;
+  readonly queue: string;
+  readonly leaseMs: number;
+  readonly slots: Slots;
+  readonly weight?: number | undefined;
+  readonly runner: Runner;
+  readonly leases: LeaseKeeper;
+  /** Called with every answer, once its jobs are taken and before they start. */
+  readonly answered: (answer: Answered, supply: Supply) => void;
+  /** Called with what a look at the queue found while it slept. */
+  readonly looked: (look: QueueLook) => void;
+  /** Called while the queue is empty: it may sleep at the doorbell if it has a free slot. */
+  readonly rests: (hasFreeSlot: boolean) => void;
+  /** The doorbell that woke this worker is for another one. */
+  readonly passOn: () => void;
+}
+
+/**
+ * Claims the jobs of one queue for one worker:
+ *
+ * 1. `want`: decide how many jobs to claim, by free slots and prefetch;
+ * 2. `exchange`: settle the runs that ended in this tick and claim, in one call. One call is on its way at a time, or two if each claims
+ *    so much that Redis would wait for this process, or both for the network. A call without an answer is repeated with its number, so
+ *    nothing is settled or claimed twice;
+ * 3. `take` the answer: the next exchange leaves before its jobs start, so Redis works while handlers run;
+ * 4. `startOne`: pass claimed jobs to the runner, one for each free slot; give back jobs that wait for a slot for too long;
+ * 5. `ended`: free the slot and queue the settlement for the next exchange;
+ * 6. sleep: when the queue is empty the next exchange waits at the doorbell (`leaveAtBell`), or the doorbell calls `wake`.
+ *
+ * The ids of all jobs that this worker holds are in the runner, in `claims`, and in settlements that are not confirmed (`known`).
+ */
+export class Claimer extends SlotUser {
+  readonly queue: string;
+  /** The name of the worker, new after its lease ended. */
+  worker = newWorker();
+  open = false;
+  private readonly prefetch = new Prefetch();
+  private readonly claims = new Claims();
+  private readonly prefetchTimeout = new PrefetchTimeout(this.claims, () => {
+    this.prefetch.forget();
+    this.giveBack();
+  });
+  /** Claimed or running jobs that stalled before: at most one at a time. */
+  private suspects = 0;
+  private readonly first = new Track(false);
+  private readonly second = new Track(true);
+  private readonly settlements = new Settlements();
+  private scheduled = false;
+  /** The call on its way while it waits at the doorbell. */
+  private atBell: ExchangeCall | null = null;
+  /** The doorbell that woke this worker, until an exchange uses it. Each rings for one worker, so none may be lost. */
+  private hasBell = false;
+  private passedOnAt = -Infinity;
+  /** Exchange again behind the next answer. */
+  private again = false;
+  /** Exchange even if there is nothing to settle or to claim. */
+  private mustExchange = false;
+  /** An answer is being taken; the next exchange leaves right behind it. */
+  private taking = false;
+  private answeredAt = 0;
+  private complainedAt = 0;
+  private stopped = false;
+  private quiet: (() => void)[] = [];
+  private readonly logger = new Log('QueueWorker');
+  /** The async context of handlers: never that of a request that resumed this worker, nor of the handler that ended before. */
+  private readonly scope = new AsyncResource('GodwitWorker');
+
+  constructor(private readonly parts: ClaimerParts) {
+    super(parts.slots, parts.weight);
+    this.queue = parts.queue;
+  }
+
+  /** From now on it claims. */
+  begin(): void {
+    this.open = true;
+    this.openChanged();
+    this.exchangeSoon();
+  }
+
+  /** From now on it claims nothing; jobs that have not started go back. */
+  end(): void {
+    this.open = false;
+    this.prefetchTimeout.stop();
+    this.giveBack();
+  }
+
+  /** Makes no exchange any more; what is not confirmed is left to the lease. */
+  stop(): void {
+    this.stopped = true;
+    this.first.stop();
+    this.second.stop();
+    this.tellQuiet();
+  }
+
+  /** Resolves when everything settled so far is confirmed, or the claimer is stopped. */
+  idle(): Promise<void> {
+    if (this.isQuiet()) return Promise.resolve();
+    return new Promise((resolve) => this.quiet.push(resolve));
+  }
+
+  // ------------------------------------------------------------------------------------------- what this worker holds
+
+  /** Whether an exchange is on its way. */
+  get busy(): boolean {
+    return this.first.call !== null || this.second.call !== null;
+  }
+
+  /** Whether an exchange on its way was tried before: the worker does not know what that try claimed. */
+  get isRepeating(): boolean {
+    return this.first.isRepeating || this.second.isRepeating;
+  }
+
+  /** How many exchanges were answered. */
+  get answers(): number {
+    return this.first.seq + this.second.seq;
+  }
+
+  get held(): number {
+    return this.claims.size;
+  }
+
+  get ahead(): number {
+    return this.prefetch.jobs;
+  }
+
+  /** Whether a suspect may be among the next claimed jobs. */
+  maySuspect(): boolean {
+    return this.suspects === 0;
+  }
+
+  /** How many settlements the store has not confirmed. */
+  unconfirmed(): number {
+    return this.settlements.size + this.onItsWay(this.first).length + this.onItsWay(this.second).length;
+  }
+
+  /** How many jobs this worker holds. */
+  holding(): number {
+    return this.parts.runner.runs.size + this.claims.size + this.unconfirmed();
+  }
+
+  /** Their ids. */
+  known(): string[] {
+    const settled = [...this.settlements.all(), ...this.onItsWay(this.first), ...this.onItsWay(this.second)];
+    return [...this.parts.runner.runs, ...this.claims.all(), ...settled].map(({ id }) => id);
+  }
+
+  /** Other workers run these jobs. */
+  lose(ids: ReadonlySet<string>): void {
+    for (const job of this.claims.drop(ids)) if (isSuspect(job)) this.suspects -= 1;
+    for (const run of this.parts.runner.runs) if (ids.has(run.id)) this.parts.runner.lose(run);
+    this.fill();
+  }
+
+  giveBack(): void {
+    this.giveBackClaims();
+    this.openChanged();
+  }
+
+  /** Gives back the jobs that have not started, or only those with these ids. */
+  giveBackClaims(ids?: { has(id: string): boolean }): void {
+    for (const job of ids ? this.claims.drop(ids) : this.claims.clear()) {
+      const name = decodeBody(job.body)?.name ?? '';
+      if (isSuspect(job)) this.suspects -= 1;
+      this.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0 }, UNSTARTED);
+    }
+  }
+
+  /**
+   * The lease has ended, and with it this worker holds no job any more.
+   *
+   * @param unsettled outcomes that were never sent. They must not be sent under the new name, which may hold the same jobs by then.
+   */
+  private leaseLost(unsettled: readonly SettledRun[]): void {
+    const held = this.parts.runner.runs.size + this.claims.size + unsettled.length;
+    this.claims.clear();
+    for (const run of this.parts.runner.runs) this.parts.runner.lose(run);
+    this.suspects = 0;
+    this.claimAnswered(0, 'more');
+    if (held > 0) {
+      this.logger.warn(
+        `queue '${this.queue}': the lease ended while this worker held ${counted(held, 'job')}; other workers run them now`,
+      );
+    }
+    this.exchangeSoon();
+  }
+
+  /** Takes a new name, so that no late answer to the old one counts. Answers what was settled and not sent. */
+  private renew(): readonly SettledRun[] {
+    const unsent = this.settlements.clear();
+    this.worker = newWorker();
+    this.first.seq = 0;
+    this.second.seq = 0;
+    this.parts.leases.renamed(this.queue, this.worker);
+    return unsent;
+  }
+
+  // -------------------------------------------------------------------------------------------------------- exchanges
+
+  /** Exchange at the end of this tick, with whatever else ends in it. */
+  exchangeSoon(): void {
+    if (this.atBell) return this.recall();
+    // Behind the next answer, if it is not worth a second call.
+    if (this.busy || this.taking) this.again = true;
+    if (this.scheduled || this.stopped || this.taking || !this.freeTrack()) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      this.exchange();
+    });
+  }
+
+  /** The same even if there is nothing to settle or to claim: for what the answer tells. */
+  exchangeAnyway(): void {
+    this.mustExchange = true;
+    this.exchangeSoon();
+  }
+
+  /** How many jobs to claim now, besides those that calls on their way may bring. */
+  want(asked = 0): number {
+    return this.open ? Math.max(0, Math.min(this.prefetch.most, this.room() - asked)) : 0;
+  }
+
+  private exchange(): void {
+    const track = this.freeTrack();
+    if (this.stopped || !track) return;
+    const isSecond = this.busy;
+    let want = this.want((this.first.call?.want ?? 0) + (this.second.call?.want ?? 0));
+    if (isSecond && this.prefetch.isNarrow) {
+      this.again ||= want > 0;
+      want = 0;
+      if (this.settlements.size === 0) return;
+    } else if (isSecond && (this.slots.isShared || !this.prefetch.isWorthPipelining(want))) return;
+    if (want === 0 && this.settlements.size === 0 && !this.mustExchange) {
+      if (!this.getsTurn) this.noSlot();
+      return this.tellQuiet();
+    }
+    if (!isSecond && this.isStale() && this.holding() === 0) this.renew();
+    this.mustExchange = false;
+    const call = this.callFor(track, want, this.settlements.take());
+    this.sending(track, call);
+    this.send(track, call, 1);
+    if (!isSecond) this.exchange();
+  }
+
+  private callFor(track: Track, want: number, settled: readonly SettledRun[]): ExchangeCall {
+    const { pipelined } = track;
+    return {
+      worker: this.worker,
+      seq: track.seq + 1,
+      beside: pipelined,
+      leaseMs: this.parts.leaseMs,
+      want,
+      maxBytes: this.prefetch.maxBytes,
+      // Of two calls on their way only one may bring a suspect.
+      maySuspect: !pipelined && this.maySuspect(),
+      settled,
+    };
+  }
+
+  private sending(track: Track, call: ExchangeCall): void {
+    track.sent(call);
+    this.claimSent(call.want);
+    if (this.hasBell) this.useBell(call.maySuspect);
+  }
+
+  private send(track: Track, call: ExchangeCall, tries: number): void {
+    this.parts.engine.exchange(this.queue, call).then(
+      (answer) => this.answered(track, call, answer),
+      (error: Error) => {
+        if (this.stopped) return;
+        this.complain(error);
+        const wait = isPassing(error) ? repeatDelay(error, tries) : 1000;
+        track.again(wait, () => this.send(track, call, tries + 1));
+      },
+    );
+  }
+
+  private answered(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+    try {
+      this.scope.runInAsyncScope(() => this.take(track, call, answer));
+    } catch (error) {
+      // Whatever it was, the worker goes on: jobs that it holds and does not know are found by comparing.
+      this.taking = false;
+      this.trouble(error as Error);
+      setTimeout(() => this.exchangeSoon(), UNEXPECTED_MS);
+    }
+  }
+
+  private take(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
+    if (this.stopped) return;
+    const { isRepeating } = track;
+    track.call = null;
+    this.complainedAt = 0;
+    this.answeredAt = performance.now();
+    this.taking = true;
+    // A heartbeat or the other exchange may have found that the lease has ended; an answer to the old name does not count.
+    if (call.worker === this.worker) {
+      if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
+        track.seq = call.seq;
+        this.takeJobs(answer, call.want, this.answeredAt - track.sentAt, isRepeating);
+      } else {
+        const other = this.onItsWay(track === this.first ? this.second : this.first);
+        this.leaseLost([...call.settled, ...other, ...this.renew()]);
+      }
+    }
+    this.taking = false;
+    const isWanted = this.again || this.settlements.size > 0;
+    this.again = false;
+    if (isWanted) this.exchange();
+    this.fill();
+    // Behind the start of jobs, which others may be waiting for.
+    if (this.open && this.prefetch.isDry) this.parts.rests(this.slots.running < this.slots.total);
+    this.tellQuiet();
+  }
+
+  private takeJobs(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
+    const supply = supplyOf(answer, asked);
+    const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
+    if (asked > 0) this.prefetch.measured(supply, tookMs);
+    // Before a handler runs: it may block everything but the heartbeat thread.
+    this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
+    if (jobs.length > 0) {
+      this.claims.put(jobs);
+      let chars = 0;
+      for (const job of jobs) {
+        chars += job.body.length;
+        if (isSuspect(job)) this.suspects += 1;
+      }
+      // The time of a call that waited at the doorbell tells nothing of the connection.
+      this.prefetch.received(jobs.length, chars, answer.kind === 'exchanged' ? tookMs : null);
+    }
+    this.claimAnswered(asked, supply);
+    this.parts.answered(answer, supply);
+    if (!this.open) this.giveBackClaims();
+    else if (asked > 0 && supply === 'more' && this.want() > 0) this.exchangeSoon();
+  }
+
+  /** A repetition may name jobs that are known here, if ids with line breaks were written by hand. */
+  private unknownAmong(claimed: readonly ClaimedJob[]): readonly ClaimedJob[] {
+    const known = new Set(this.known());
+    return claimed.filter(({ id }) => !known.has(id));
+  }
+
+  // ----------------------------------------------------------------------------------------------------- runs and slots
+
+  startOne(): void {
+    this.prefetchTimeout.starts();
+    this.slots.running += 1;
+    this.parts.runner.start(this.claims.take());
+  }
+
+  ended(run: EndedRun): void {
+    if (isSuspect(run)) this.suspects -= 1;
+    this.slots.free();
+    if (run.outcome) {
+      this.prefetch.count();
+      this.settle(run, run.outcome);
+    }
+    this.fill();
+  }
+
+  private fill(): void {
+    this.slots.fill();
+    if (this.claims.size > 0) this.prefetchTimeout.watch();
+  }
+
+  private settle(run: Omit<SettledRun, 'outcome'>, outcome: Outcome): void {
+    this.settlements.add(run, outcome);
+    this.exchangeSoon();
+  }
+
+  // ---------------------------------------------------------------------------------------------------- sleep and wake
+
+  /** Whether an exchange is on its way, or about to be. */
+  get active(): boolean {
+    return this.busy || this.scheduled;
+  }
+
+  /** Whether there is nothing to do but to claim. The first exchange of a worker is never a repetition, so it never waits. */
+  get isIdle(): boolean {
+    if (this.stopped || this.active || this.first.seq === 0 || this.isStale()) return false;
+    return this.holding() === 0 && this.maySuspect() && this.want() > 0;
+  }
+
+  /**
+   * Leaves the next exchange at the doorbell. Resolves when it was answered; or when the doorbell rang for a call that was recalled:
+   * then somebody must still use the ring (`rung`). Null if it cannot be left.
+   */
+  leaveAtBell(
+    leave: (call: ExchangeCall) => Promise<RungClaim> | null,
+  ): Promise<Pick<RungClaim, 'rung' | 'refusal'>> | null {
+    if (!this.isIdle) return null;
+    const { first } = this;
+    const call = this.callFor(first, this.want(), []);
+    const left = leave(call);
+    if (!left) return null;
+    this.sending(first, call);
+    this.atBell = call;
+    return left.then(
+      ({ rung, refusal, isOfTime, answer }) => {
+        if (this.atBell !== call) return { rung, refusal };
+        if (answer) {
+          this.atBell = null;
+          // A ring without a job may tell of a delayed job, or of a job that others claimed: the next exchange tells.
+          if (isOfTime || (rung && answer.claimed.length === 0)) this.again = true;
+          this.answered(first, call, answer);
+        } else this.recall();
+        return { rung: false, refusal };
+      },
+      (error: unknown) => {
+        if (this.atBell === call) this.recall();
+        throw error;
+      },
+    );
+  }
+
+  /**
+   * Makes the call that waits at the doorbell now, on the other connection, with as many jobs as are wanted now. It has the same number:
+   * when the doorbell rings, it is a repetition there, and changes nothing.
+   */
+  recall(): void {
+    const call = this.atBell;
+    if (!call || this.stopped) return;
+    this.atBell = null;
+    this.first.call = { ...call, want: this.want() };
+    this.send(this.first, this.first.call, 1);
+  }
+
+  /** The doorbell rang. Answers whether this worker will exchange: not if its slots are full. */
+  wake(): boolean {
+    if (!this.rings()) return false;
+    this.hasBell = true;
+    if (this.busy) this.exchangeSoon();
+    else this.exchange();
+    return true;
+  }
+
+  /** A look at the queue found this while it slept. */
+  looked(look: QueueLook): void {
+    this.parts.looked(look);
+    if (look.work) this.wake();
+  }
+
+  /** The claim that was on its way when the doorbell rang has filled the slots. */
+  noSlot(): void {
+    if (!this.hasBell) return;
+    this.hasBell = false;
+    this.parts.passOn();
+  }
+
+  /** The script rings for jobs that it finds and does not claim; for suspects only if it may claim one. */
+  private useBell(maySuspect: boolean): void {
+    this.hasBell = false;
+    const now = performance.now();
+    if (maySuspect || now - this.passedOnAt < PASS_ON_MS) return;
+    this.passedOnAt = now;
+    this.parts.passOn();
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- in words
+
+  /** Settlements of the current name that are on their way. */
+  private onItsWay({ call }: Track): readonly SettledRun[] {
+    return call?.worker === this.worker ? call.settled : [];
+  }
+
+  /** For one more exchange. The second track is unknown to the store before the worker is known. */
+  private freeTrack(): Track | null {
+    if (!this.first.call) return this.first;
+    return this.second.call || this.first.seq === 0 ? null : this.second;
+  }
+
+  private isStale(): boolean {
+    return performance.now() - this.answeredAt > FRESH_MS;
+  }
+
+  private complain(error: Error): void {
+    const now = performance.now();
+    if (this.complainedAt > 0 && now - this.complainedAt < COMPLAIN_MS) return;
+    this.complainedAt = now;
+    this.trouble(error);
+  }
+
+  private trouble(error: Error): void {
+    this.claimFailed();
+    const text = `queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`;
+    // The process logs once that Redis cannot be reached, not once per queue.
+    if (error instanceof RedisUnavailableError) this.logger.debug(text);
+    else this.logger.error(text);
+  }
+
+  private isQuiet(): boolean {
+    return this.stopped || (!this.busy && this.settlements.size === 0);
+  }
+
+  private tellQuiet(): void {
+    if (!this.isQuiet()) return;
+    const waiting = this.quiet;
+    this.quiet = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** One of the two sequences of exchanges of a worker: one call at a time, with numbers of its own. */
+class Track {
+  /** The number of the last call that was answered. */
+  seq = 0;
+  /** The call on its way. */
+  call: ExchangeCall | null = null;
+  sentAt = 0;
+  private isRepeated = false;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(readonly pipelined: boolean) {}
+
+  /** Whether the call on its way was tried before. */
+  get isRepeating(): boolean {
+    return this.call !== null && this.isRepeated;
+  }
+
+  sent(call: ExchangeCall): void {
+    this.call = call;
+    this.sentAt = performance.now();
+    this.isRepeated = false;
+  }
+
+  again(afterMs: number, send: () => void): void {
+    this.isRepeated = true;
+    this.timer = setTimeout(send, afterMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+}
+
+/** The answer to a call that waited at the doorbell tells by the number of its jobs whether there may be more. */
+function supplyOf(answer: Answered, asked: number): Supply {
+  if (answer.kind === 'exchanged') return answer.supply;
+  return answer.claimed.length < asked && !answer.isCut ? 'empty' : 'more';
+}
+
+function newWorker(): string {
+  workers += 1;
+  return `${HOST}.${workers.toString(36)}`;
+}

@@ -1,0 +1,274 @@
+import type { ClaimedJob, NoteCall } from '../contract/engine.js';
+import { LinkedSet } from '../contract/linked-set.js';
+import { Log } from '../contract/log.js';
+import { messageOf } from '../errors/thrown.js';
+import { MAX_TIMER_MS } from '../job/duration.js';
+import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
+import type { KeptResult, Outcome, SettledRun } from '../job/outcome.js';
+import { encodeResult } from '../job/payload.js';
+import { jobText, quoted } from '../job/text.js';
+import { isThenable } from '../job/thenable.js';
+import { validatePayload } from '../job/define-job.js';
+import { mergeJobPolicy } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { obeys, type FindHandler } from './handler.js';
+import { followStream, isObservable } from './observable.js';
+import { Run, type Note, type NoteWriter } from './run.js';
+import { RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
+
+const COMPLETED = { kind: 'completed' } as const;
+/** Names without a handler that were logged; of more names each job is logged. */
+const MAX_MISSING = 1_000;
+
+/** A run that is over, or a job that cannot run. */
+export interface EndedRun extends Omit<SettledRun, 'outcome'> {
+  readonly stalls: number;
+  /** Undefined if the worker has lost the job: then there is nothing to settle. */
+  readonly outcome: Outcome | undefined;
+}
+
+export interface RunnerParts {
+  readonly queue: ResolvedQueueOptions;
+  readonly find: FindHandler;
+  /** The store's clock. */
+  readonly now: () => number;
+  /** Stores progress or a log line of a running job. Answers whether the worker still holds the job. */
+  readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
+  /** Called exactly once for each job that was started. */
+  readonly ended: (run: EndedRun) => void;
+}
+
+/**
+ * Runs claimed jobs of one queue, each from its body to its outcome:
+ *
+ * 1. `resolve`: decode the body, merge its options with those of the queue, find the handler. A job that cannot run ends here;
+ * 2. `limit`: start the timer of its `timeout`;
+ * 3. `validate`: check the data against the schema of its definition;
+ * 4. `call` the handler, and wait for the promise or the Observable that it returns;
+ * 5. `returned` or `failed`: the verdict on what the handler returned or threw;
+ * 6. `end`: close the run and hand it on to be settled, exactly once.
+ *
+ * What a handler says after its run was closed (it exceeded its time, or lost its job) is logged and ignored.
+ */
+export class Runner implements NoteWriter {
+  /** The runs that have begun and not ended, in the order in which they began. */
+  readonly runs = new LinkedSet<Run>();
+  readonly queue: string;
+  readonly maxPayloadBytes: number;
+  private readonly logger = new Log('QueueWorker');
+  private readonly unknownJobs: UnknownJobs;
+  private readonly missing = new Set<string>();
+  private onEnd: (() => void) | undefined;
+
+  constructor(private readonly parts: RunnerParts) {
+    const { name, maxPayloadBytes, unknownJob, unknownJobTimeoutMs } = parts.queue;
+    this.queue = name;
+    this.maxPayloadBytes = maxPayloadBytes;
+    this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs);
+  }
+
+  start(job: ClaimedJob): void {
+    if (job.unreadable)
+      this.logger.warn(
+        `${jobText(this.queue, job.id)}: the number of its failed attempts or of its stalls cannot be read and counts as 0; Queue.repair() mends it`,
+      );
+    const run = this.resolve(job);
+    if (!run) return;
+    this.runs.add(run);
+    if (run.policy.timeoutMs !== undefined) this.limit(run, run.policy.timeoutMs);
+    this.validate(run);
+  }
+
+  /** Resolves at the next end of a run. */
+  nextEnd(): Promise<void> {
+    return new Promise((resolve) => (this.onEnd = resolve));
+  }
+
+  /** Gives back a job whose handler still runs. */
+  giveUp(run: Run): void {
+    if (!run.closed) this.end(run, RELEASED);
+  }
+
+  /** Another worker runs the job now. */
+  lose(run: Run): void {
+    this.end(run, undefined);
+    run.abort('lease-lost', 'this worker was silent for longer than its lease; another one runs the job');
+  }
+
+  /** Stores progress or a log line of a run. */
+  async note(run: Run, what: Note): Promise<void> {
+    if (run.closed) return;
+    const { id, name, attempt } = run;
+    let isHeld = true;
+    try {
+      isHeld = await this.parts.note({ id, name, attempt, ...what });
+    } catch (error) {
+      // Progress is for people; if it cannot be written, the job must not fail.
+      this.logger.debug(`${jobText(this.queue, id)}: progress or log not written: ${messageOf(error)}`);
+    }
+    if (!isHeld && !run.closed) this.lose(run);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- the steps
+
+  private resolve(job: ClaimedJob): Run | null {
+    const { queue, find, now } = this.parts;
+    const body = decodeBody(job.body);
+    if (!body)
+      return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', job.failed));
+    const { name, options } = body;
+    const policy =
+      options === NO_OPTIONS ? queue.policy : mergeJobPolicy(options, queue.policy, queue.policy);
+    const expires = expiresAt(body, policy.expiresInMs);
+    if (expires !== undefined && isNew(job) && now() > expires) {
+      const why = `it was not started within ${policy.expiresInMs} ms`;
+      return this.cannotRun(job, name, unrunnable('expired', why, job.failed));
+    }
+    const handler = find(name);
+    if (!handler) {
+      const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
+      const outcome = this.unknownJobs.outcomeOf(job, body, policy, why, now());
+      this.complain(job.id, name, outcome, why);
+      return this.cannotRun(job, name, outcome);
+    }
+    return new Run(job, body, policy, handler, this);
+  }
+
+  private limit(run: Run, timeoutMs: number): void {
+    const timedOut = () => {
+      if (run.closed) return;
+      const why = `it took longer than ${timeoutMs} ms${notCalled(run)}`;
+      this.failed(run, run.abort('timeout', why));
+    };
+    run.timer = setTimeout(timedOut, Math.min(timeoutMs, MAX_TIMER_MS));
+  }
+
+  private validate(run: Run): void {
+    const { definition } = run.handler;
+    if (!definition?.schema) return this.call(run);
+    let checked: unknown;
+    let later: PromiseLike<unknown> | undefined;
+    try {
+      checked = validatePayload(definition, run.data, 'handler');
+      if (isThenable(checked)) later = checked;
+    } catch (error) {
+      return this.failed(run, error);
+    }
+    const use = (data: unknown) => {
+      run.data = data;
+      this.call(run);
+    };
+    if (!later) return use(checked);
+    later.then(use, (error: unknown) => this.failed(run, error));
+  }
+
+  private call(run: Run): void {
+    if (run.closed) return;
+    // It was aborted while its data was checked.
+    if (run.aborted) return this.failed(run, run.aborted);
+    let returned: unknown;
+    let promise: Promise<unknown> | undefined;
+    try {
+      returned = run.handler.run(run);
+      // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
+      if (isThenable(returned)) promise = Promise.resolve(returned);
+    } catch (error) {
+      return this.failed(run, error);
+    }
+    if (!promise) return this.returned(run, returned);
+    promise.then(
+      (value) => this.returned(run, value),
+      (error: unknown) => this.failed(run, error),
+    );
+  }
+
+  protected returned(run: Run, value: unknown): void {
+    if (run.closed) return this.tooLate(run, 'returned');
+    if (isObservable(value)) {
+      const ended = (last: unknown) =>
+        run.closed ? this.tooLate(run, 'returned') : this.completed(run, last);
+      return followStream(run, value, ended, (error) => this.failed(run, error));
+    }
+    this.completed(run, value);
+  }
+
+  protected completed(run: Run, result: unknown): void {
+    const forMs = run.policy.retentionMs;
+    this.end(
+      run,
+      forMs > 0 ? { kind: 'completed', keep: { forMs, ...this.encode(run, result) } } : COMPLETED,
+    );
+  }
+
+  protected failed(run: Run, error: unknown): void {
+    if (run.closed) {
+      if (!obeys(run, error)) this.tooLate(run, 'failed');
+      return;
+    }
+    const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
+    if (!(verdict instanceof Promise)) return this.end(run, verdict);
+    run.stopTimer();
+    void verdict.then((outcome) => {
+      // It may have lost its job meanwhile, or been cancelled.
+      if (!run.closed) this.end(run, run.aborted?.reason === 'cancelled' ? RELEASED : outcome);
+    });
+  }
+
+  private end(run: Run, outcome: Outcome | undefined): void {
+    run.close(outcome);
+    this.runs.delete(run);
+    this.onEnd?.();
+    this.parts.ended(run);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- in words
+
+  private cannotRun({ id, failed, stalls }: ClaimedJob, name: string, outcome: Outcome): null {
+    this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome });
+    return null;
+  }
+
+  private complain(id: string, name: string, outcome: Outcome, why: string): void {
+    const job = jobText(this.queue, id);
+    if (outcome.kind === 'dead') return this.logger.error(`${job} is dead: ${why}`);
+    // Once per name: such jobs come back, and there may be many.
+    if (this.missing.has(name)) return;
+    if (this.missing.size < MAX_MISSING) this.missing.add(name);
+    this.logger.warn(`${job}: ${why}; it and others of its name wait for a process that has one`);
+  }
+
+  /** The work is done, and doing it again because its result cannot be kept would be worse than not keeping it. */
+  private encode(run: Run, value: unknown): KeptResult {
+    try {
+      return { result: encodeResult(value, this.maxPayloadBytes) };
+    } catch (error) {
+      const resultFault = messageOf(error);
+      this.logger.warn(
+        `${jobText(this.queue, run.id)}: ${run.handler.label} completed, but its result is not kept: ${resultFault}`,
+      );
+      return { result: undefined, resultFault };
+    }
+  }
+
+  private badBackoff(run: Run, error: unknown, delayMs: number): void {
+    this.logger.warn(
+      `${jobText(this.queue, run.id)}: its backoff function failed, trying again in ${delayMs} ms: ${messageOf(error)}`,
+    );
+  }
+
+  private tooLate(run: Run, how: string): void {
+    const what = `${run.handler.label}, attempt ${run.attempt}, ${how} after its run was over`;
+    this.logger.warn(`${jobText(this.queue, run.id)}: ${what}; that is not counted`);
+  }
+}
+
+/** It has not started before, as far as is known, and nobody has retried it: only such a job expires. */
+function isNew({ failed, stalls, started }: ClaimedJob): boolean {
+  return failed === 0 && stalls === 0 && !started;
+}
+
+/** For a job whose time was over before its method was called. */
+function notCalled({ stage, handler: { label } }: Run): string {
+  if (stage !== 'before') return '';
+  return `; ${label} was not called by then: the guards and interceptors before it had not let the job through`;
+}
