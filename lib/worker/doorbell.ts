@@ -1,4 +1,4 @@
-import type { QueueEngine, QueueLook } from '../contract/engine.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { Log } from '../contract/log.js';
 import { isPassing, pause, repeatDelay, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';

@@ -83,7 +83,7 @@ const NOTHING = {
 } as const satisfies ExchangeAnswer;
 
 it('says nothing under its new name that was settled under the old one', async () => {
-  const { claimer, ends, calls, answers, lost } = claimerOf();
+  const { ends, calls, answers, lost } = claimerOf();
   ends(run('on its way'));
   await until(() => calls.length === 1);
   ends(run('next'));
@@ -99,7 +99,7 @@ it.each([
   ['completed and kept', { kind: 'completed', keep: { forMs: 1, result: undefined } }, 250],
   ['released', { kind: 'released' }, 250],
 ] as const)('says of %s runs at most so many at once, in their order', async (_, outcome, most) => {
-  const { claimer, ends, calls, answers } = claimerOf();
+  const { ends, calls, answers } = claimerOf();
   const ids = Array.from({ length: most + 7 }, (_one, i) => `${i}`);
   for (const id of ids) ends(run(id, outcome));
   await until(() => calls.length === 1);
@@ -134,7 +134,7 @@ it('lets it go before also where nothing is settled, but more is wanted', async 
 });
 
 it('keeps nothing of a settled run but what is said of it', async () => {
-  const { claimer, ends, calls } = claimerOf();
+  const { ends, calls } = claimerOf();
   const whole = { ...run('first'), data: { note: 'large' } };
   ends(whole);
   await until(() => calls.length === 1);
@@ -197,7 +197,7 @@ describe('two on their way', () => {
   });
 
   it('are one where a worker is not known yet', async () => {
-    const { claimer, ends, calls } = claimerOf({ want: () => 3, isWorthPipelining: () => true });
+    const { claimer, calls } = claimerOf({ want: () => 3, isWorthPipelining: () => true });
     claimer.exchangeSoon();
     await until(() => calls.length === 1);
     claimer.exchangeSoon();
@@ -206,7 +206,7 @@ describe('two on their way', () => {
   });
 
   it('bring one suspect at most', async () => {
-    const { claimer, ends, calls } = await known(100);
+    const { claimer, calls } = await known(100);
     claimer.exchangeSoon();
     await until(() => calls.length === 3);
     expect(calls.slice(1).map(({ maySuspect }) => maySuspect)).toEqual([true, false]);
@@ -246,7 +246,7 @@ describe('two on their way', () => {
   });
 
   it('are made again each with its own number, and nothing is compared with what they were given', async () => {
-    const { claimer, ends, calls, failures, answers } = await known(100);
+    const { claimer, calls, failures, answers } = await known(100);
     claimer.exchangeSoon();
     await until(() => calls.length === 3);
     expect(claimer.isRepeating).toBe(false);
