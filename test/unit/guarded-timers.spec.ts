@@ -1,8 +1,9 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import { Logger } from '@nestjs/common';
+import type { Claimer } from '#lib/worker/claimer.js';
 import { DueJobs } from '#lib/worker/due-jobs.js';
 import { Registrar } from '#lib/worker/registrar.js';
-import { Slots, type SlotUser } from '#lib/worker/slots.js';
+import { Slots, SlotUser } from '#lib/worker/slots.js';
 import { atEnd } from '../support/cleanup.js';
 
 // An exception in a timer would end the process. It is told once, and what the timer is for goes on.
@@ -43,8 +44,7 @@ it('due jobs are moved a little later', async () => {
     failed();
     return Promise.resolve({ promoted: 1, dueInMs: null });
   });
-  const side = { queue: 'work', exchanger: { kick: () => undefined }, want: () => 0 };
-  const jobs = new DueJobs({ promote } as never, side);
+  const jobs = new DueJobs({ promote } as never, { queue: 'work', want: () => 0 } as Claimer);
   atEnd(() => jobs.stop());
   jobs.plan(10);
   await vi.advanceTimersByTimeAsync(5_000);
@@ -52,22 +52,29 @@ it('due jobs are moved a little later', async () => {
   expect(told).toEqual(["queue 'work': moving due jobs: unforeseen"]);
 });
 
+class IdleUser extends SlotUser {
+  readonly open = true;
+  readonly held = 0;
+  readonly ahead = 0;
+
+  constructor(
+    slots: Slots,
+    readonly exchangeSoon: () => void,
+  ) {
+    super(slots);
+  }
+
+  startOne(): void {}
+  noSlot(): void {}
+  giveBack(): void {}
+}
+
 it('queues that share slots are asked a little later', async () => {
   const slots = new Slots(5);
   const ask = failing(2);
-  const user = (act: () => void): SlotUser => ({
-    open: true,
-    held: 0,
-    ahead: 0,
-    ask: act,
-    startOne: () => undefined,
-    noSlot: () => undefined,
-    giveBack: () => undefined,
-  });
   const other = vi.fn<() => void>();
-  const seat = slots.seat(user(ask));
-  slots.seat(user(other));
-  seat.changed();
+  const [first] = [ask, other].map((act) => new IdleUser(slots, act));
+  first!.openChanged();
   await vi.advanceTimersByTimeAsync(2_500);
   expect(ask.mock.calls.length + other.mock.calls.length).toBeGreaterThanOrEqual(3);
   expect(told).toEqual(['dealing slots to queues: unforeseen']);
