@@ -10,7 +10,7 @@ it('says in one line how many jobs are left whose end Redis did not confirm', as
   const { engine, pool } = await idle();
   pool.claimer.exchangeAnyway();
   await until(() => engine.exchanges.length === 2);
-  engine.exchanges[1]!.answer.open(claimed('a', 'b', 'c'));
+  engine.exchanges[1]!.answer.open(claimed(['a', 'b', 'c']));
   await until(() => engine.exchanges.at(-1)!.call.settled.length === 3);
   expect(await pool.drain({ timeoutMs: 0, graceMs: 0 })).toEqual({ finished: 0, released: [] });
   expect(warned.mock.calls.flat()).toEqual([
