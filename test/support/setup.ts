@@ -1,4 +1,5 @@
-import { afterEach, beforeEach } from 'vitest';
+import { takeCoverage } from 'node:v8';
+import { afterAll, afterEach, beforeEach } from 'vitest';
 import { runCleanup } from './cleanup.js';
 import { expectNothingLeft, startCounting, type Usage } from './resources.js';
 
@@ -14,3 +15,6 @@ afterEach(async () => {
   await runCleanup();
   await expectNothingLeft(before);
 });
+
+// Vitest kills its processes, so under `npm run coverage` they would leave nothing by themselves.
+if (process.env['NODE_V8_COVERAGE'] !== undefined) afterAll(() => takeCoverage());
