@@ -7,8 +7,8 @@ import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 
 /**
- * Looks at everything as on Redis. Nobody else can write here, so of jobs nothing is ever found; a lease may lie too far ahead, where
- * the clock was stepped back.
+ * Checks the same as on Redis. Nobody else can write here, so the only thing to find is a lease that ends too late because the
+ * clock was set back.
  */
 export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
   const facts = new AuditFacts();
@@ -69,7 +69,7 @@ export interface RepairSettings {
   readonly limits: QueueLimits;
 }
 
-/** Mends the leases: all else cannot be broken. */
+/** Repairs leases: nothing else can be wrong. */
 export function repair(queue: MemoryQueue, settings: RepairSettings): RepairReport {
   const { violations, checked } = audit(queue, settings.leaseMs);
   const names = new Set(violations.map(({ worker }) => worker));
@@ -77,7 +77,7 @@ export function repair(queue: MemoryQueue, settings: RepairSettings): RepairRepo
   return { repairs: broken.flatMap((worker) => mend(queue, worker, settings)), checked };
 }
 
-/** A worker that is known gets a lease of one length: if it lives it goes on. One that is not cannot settle what it holds. */
+/** A known worker gets a lease of normal length. An unknown worker cannot settle its jobs, so they are taken back. */
 function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
   const { now } = queue;
   const { leaseMs } = settings;

@@ -7,13 +7,13 @@ import {
 } from '../contract/declaration-verbs.js';
 import type { ScheduleBook } from './schedule-book.js';
 
-/** A process that stands for a set. */
+/** A process that declares a set. */
 interface Standing {
   readonly declaration: Declaration;
   endsAt: number;
 }
 
-/** A set of schedules as it was last declared. */
+/** A set of schedules as last declared. */
 interface DeclaredSet {
   readonly owner: string;
   readonly ids: readonly string[];
@@ -33,7 +33,7 @@ export class DeclarationBook {
       this.isTaken(put.id, declaration.owner, now) ? 'taken' : this.schedules.put(put, now),
     );
     const { removed, left } = this.prune(declaration.owner);
-    // Where no schedules are left at all, there is nothing to watch over either.
+    // Without schedules there is nothing to renew.
     const idle = ids.length === 0 && left === 0;
     if (idle) this.forget(declaration);
     return { outcomes, removed, idle };
@@ -42,12 +42,12 @@ export class DeclarationBook {
   renew(declaration: Declaration, now: number): RenewAnswer {
     const own = this.standings.get(keyOf(declaration));
     if (!own) return { kind: 'unknown' };
-    // Where this one comes too late itself, the process or its clock may have stood still: then all have another chance.
+    // If this process is late itself, it or its clock may have been suspended: then all get another chance.
     const isLate = own.endsAt < now;
     for (const [key, one] of this.standings) {
       if (one === own || one.declaration.owner !== declaration.owner) continue;
       const { ttlMs } = one.declaration;
-      // Further ahead than it can be: the clock was stepped back.
+      // Later than possible: the clock was set back.
       if (one.endsAt > now + ttlMs || (isLate && one.endsAt < now)) one.endsAt = now + ttlMs;
       else if (one.endsAt < now) this.standings.delete(key);
     }
@@ -58,7 +58,7 @@ export class DeclarationBook {
     return { kind: 'renewed', removed, shifted: gone > 0, idle };
   }
 
-  /** The set stays written: whoever declares next finds it without a process, and prunes what it does not want itself. */
+  /** The set stays: the next process that declares removes the schedules that it does not declare itself. */
   withdraw(declaration: Declaration): void {
     this.standings.delete(keyOf(declaration));
   }
@@ -77,7 +77,7 @@ export class DeclarationBook {
     this.sets.delete(setOf(declaration));
   }
 
-  /** Whether a live process of another owner declares it; of one that is gone it is taken over. */
+  /** Whether a live process of another owner declares it; otherwise it may be taken over. */
   private isTaken(id: string, by: string, now: number): boolean {
     const record = this.schedules.get(id)?.record;
     const owner = record === undefined ? null : ownerOf(record);
@@ -90,8 +90,8 @@ export class DeclarationBook {
   }
 
   /**
-   * What only sets named that nobody declares any more is removed, where it still comes from this owner: a person may have put
-   * another one in its place.
+   * Removes schedules of this owner that only sets without a live process name. A schedule with another owner stays: it was replaced
+   * by hand.
    */
   private prune(owner: string): { removed: string[]; gone: number; left: number } {
     const living = new Set([...this.standings.values()].map(({ declaration }) => setOf(declaration)));

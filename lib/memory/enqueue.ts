@@ -2,12 +2,12 @@ import type { EnqueueAnswer, EnqueueCall, EnqueueJob, QueueLimits } from '../con
 import type { Saying } from './event-log.js';
 import type { MemoryQueue } from './memory-queue.js';
 
-/** Puts jobs in. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer. */
+/** Adds jobs. A job whose id is already in the queue, in any state, stays as it is and is listed in the answer. */
 export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): EnqueueAnswer {
   const { lane, seq, rememberMs, replication } = call;
   const before = laneAt(queue, lane);
   if (before && before.seq > seq) return { kind: 'stale' };
-  // There is nobody else to have it too.
+  // There are no replicas to wait for.
   const replicas = replication ? { replicas: replication.replicas } : {};
   if (before?.seq === seq) return { kind: 'stored', duplicates: before.duplicates, ...replicas };
 
@@ -16,7 +16,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const later = call.jobs.filter(isLater);
   const duplicates = new Set<string>();
   let sooner = false;
-  // As the lists of a call have them: those without a priority first.
+  // In the order in which Redis stores them: jobs without a priority first.
   for (const job of [...now.filter(isPlain), ...now.filter((one) => !isPlain(one)), ...later]) {
     const created = queue.create(job.id, job.body);
     const { priority = 0 } = job;

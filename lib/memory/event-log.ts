@@ -1,23 +1,23 @@
 import type { EventType, QueueEventBatch, RawEvent } from '../contract/engine.js';
 
-/** What one event says, as far as it says more than its type and job. */
+/** An event without its number; fields that are not given have defaults. */
 export type Saying = Pick<RawEvent, 'type' | 'id'> & Partial<Omit<RawEvent, 'number' | 'type' | 'id'>>;
 
-/** Entries that one read answers; an entry holds the events of one call. */
+/** Entries per read; an entry holds the events of one call. */
 const ENTRIES = 100;
-/** Only progress has such values; smaller ones are bounded by number. */
+/** Bytes from which a progress value counts as large. */
 const LARGE = 1_024;
 
 /**
- * The events of one queue, numbered one by one, with those of the last calls kept for readers that resume. A call may leave numbers
- * out: for what was asked and did not happen.
+ * The numbered events of one queue; the latest are kept for readers that resume. A call may skip numbers, for moves that did not
+ * happen.
  */
 export class EventLog {
-  /** Entries, the oldest of them at `from`. */
+  /** Entries; the oldest is at `from`. */
   private entries: QueueEventBatch[] = [];
   private from = 0;
   private number = 0;
-  /** Events with large values that are kept, and how many bytes those have. */
+  /** Kept events with large values, with their sizes. */
   private large: { readonly number: number; readonly bytes: number }[] = [];
   private largeBytes = 0;
 
@@ -28,7 +28,7 @@ export class EventLog {
     return this.number;
   }
 
-  /** When the oldest entry was written. */
+  /** Time of the oldest entry. */
   get oldestAt(): number | null {
     return this.entries[this.from]?.at ?? null;
   }
@@ -51,7 +51,7 @@ export class EventLog {
     for (const { progress } of events) this.addLarge(Buffer.byteLength(progress ?? ''), maxBytes);
   }
 
-  /** Takes away the entries written before; answers how many those were. */
+  /** Removes entries up to this time; answers how many. */
   trim(youngAt: number): number {
     let dropped = 0;
     for (; this.from < this.entries.length && this.entries[this.from]!.at <= youngAt; dropped++) this.drop();
@@ -70,7 +70,7 @@ export class EventLog {
     return this.entries.slice(low, low + ENTRIES);
   }
 
-  /** The number of the last event stays: whoever follows goes on behind it. */
+  /** Keeps the number of the last event, so that readers continue behind it. */
   clear(): void {
     this.entries = [];
     this.from = 0;

@@ -8,7 +8,7 @@ import { RULES } from '../job/rules.js';
 
 const LOG_LINES = 100;
 
-/** Settles, promotes, claims. A repetition of the last exchange of a worker answers the same and changes nothing. */
+/** Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. */
 export function exchange(
   queue: MemoryQueue,
   call: ExchangeCall,
@@ -49,7 +49,7 @@ export function exchange(
   });
 }
 
-/** What an answer says of the jobs that it does not bring. */
+/** What an answer reports about the jobs that it does not contain. */
 interface Rest {
   readonly isCut: boolean;
   readonly supply: Supply;
@@ -81,9 +81,9 @@ export function claim(
   };
   if (most > 0 && maySuspect) take(suspects);
   while (claimed.length < most && !isCut && (take(wait) || (!isCut && take(prioritized))));
-  // Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
+  // Suspects that this worker may not take do not count: ringing for them would wake it again and again.
   const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
-  // Whoever claimed may have been woken by the only bell.
+  // The worker that claimed may have been woken by the only ring.
   if (left > 0) queue.ring();
   return { claimed, isCut };
 }
@@ -117,7 +117,7 @@ export function activated({ id, name, failed }: MemoryJob): Saying {
   return { type: 'active', id, name, attempt: failed + 1 };
 }
 
-/** What a run says while it runs; a run that lost its job is not heard any more. */
+/** Stores progress and log lines of a run; false if the worker no longer holds the job. */
 export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): boolean {
   const { id, name, attempt, progress, log } = call;
   const job = queue.workers.get(call.worker)?.held.get(id);

@@ -19,7 +19,7 @@ const RECOVER = 500;
 /** Leases that one answer names at most, of those that end soon and of those that lie too far ahead. */
 const OVERDUE = 100;
 
-/** One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. */
+/** Renews the one lease for all jobs of a worker. A worker that holds nothing needs none. */
 export function beat(
   queue: MemoryQueue,
   name: string,
@@ -39,7 +39,7 @@ export function beat(
   return { kind: 'alive', held: worker.held.size, exchanges, cancels, ...(pauseMark && { pauseMark }) };
 }
 
-/** Leases that are over or nearly so, and those that lie further ahead than one lease can: the clock stepped back. */
+/** Leases that are over or nearly over, and those that end later than possible because the clock was set back. */
 export function overdue(queue: MemoryQueue, withinMs: number, leaseMs: number) {
   const { now } = queue;
   const all = queue.leased();
@@ -51,7 +51,7 @@ export function overdue(queue: MemoryQueue, withinMs: number, leaseMs: number) {
   return [...near, ...far].map(({ name, leaseAt }) => ({ worker: name, endsInMs: leaseAt - now }));
 }
 
-/** Takes the jobs of a worker whose lease is over back to the line, a bounded number per call, and counts a stall for each. */
+/** Returns the jobs of a worker whose lease is over to the line, a bounded number per call, and counts a stall for each. */
 export function recover(
   queue: MemoryQueue,
   call: RecoverCall,
@@ -63,15 +63,15 @@ export function recover(
   const lease = worker?.leaseAt ?? null;
   if (!worker || lease === null) return { kind: 'alive' };
   const record = worker.recordAt(now);
-  // The clock was stepped back: no lease may be longer than one lease, as long as its worker takes them.
+  // The clock was set back: a lease may not last longer than its worker's lease duration.
   const longest = record?.leaseMs ?? call.leaseMs;
   if (lease > now + longest) {
     worker.leaseAt = now + longest;
     return { kind: 'alive' };
   }
   if (lease > now + call.beatMs) return { kind: 'alive' };
-  // A clock stepped forward makes every lease look over at once: so a lease is over only when a beat has passed since it was
-  // first in doubt, and the worker has not used that time. A mark that is much older is of another step.
+  // A clock that was set forward makes all leases look over at once. So a lease is over only if the worker does not renew it for one
+  // beat after it was first doubted. A much older doubt belongs to another jump of the clock.
   const since = record?.doubt?.lease === lease ? record.doubt.since : null;
   if (since === null || since > now || now - since > 2 * longest) {
     worker.note({ doubt: { lease, since: now }, until: now + recordMs });
@@ -93,7 +93,7 @@ function takeFrom(
   const jobs = taken.filter((job) => queue.takeBack(job, ended));
   const more = worker.held.size > 0;
   if (more) {
-    // Without its number the worker is unknown from now on: it must not settle or claim under this name again.
+    // Without its sequence number the worker is unknown: it must not settle or claim under this name again.
     if (worker.record) worker.note({ last: null, beside: null, until: worker.record.until });
   } else queue.workers.delete(worker.name);
 
@@ -129,7 +129,7 @@ function idOf({ id }: MemoryJob): string {
   return id;
 }
 
-/** Compares what a worker holds with what it knows, should they have come to differ. */
+/** Compares the jobs that a worker holds here with those it knows of. */
 export function adopt(queue: MemoryQueue, name: string, known: readonly string[]): AdoptAnswer {
   const held = queue.workers.get(name)?.held ?? new Map<string, MemoryJob>();
   const isKnown = new Set(known);
@@ -140,7 +140,7 @@ export function adopt(queue: MemoryQueue, name: string, known: readonly string[]
   };
 }
 
-/** Gives held jobs back to the head of the line; no attempt is counted. Those that were cancelled end. */
+/** Returns held jobs to the head of the line without counting an attempt. Cancelled jobs end. */
 export function release(
   queue: MemoryQueue,
   { worker: name, ids, leave }: ReleaseCall,

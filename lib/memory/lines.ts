@@ -1,6 +1,6 @@
 import type { MemoryJob, Place } from './memory-job.js';
 
-/** Jobs one behind the other; any of them can step out. */
+/** A line of jobs, first in first out, from which any job can be removed. */
 export class Line {
   private head: MemoryJob | null = null;
   private tail: MemoryJob | null = null;
@@ -62,7 +62,7 @@ export class Line {
   *[Symbol.iterator](): Generator<MemoryJob> {
     let job = this.head;
     while (job) {
-      // Whoever is given a job may take it out.
+      // The caller may remove the job.
       const { next } = job;
       yield job;
       job = next;
@@ -70,10 +70,10 @@ export class Line {
   }
 }
 
-/** Jobs by a number, the lowest first, and by the bytes of their ids where that is equal: a heap, of which each job knows its slot. */
+/** Jobs by score, then by the bytes of their ids, as a sorted set of Redis. A heap; each job knows its slot. */
 export class Ranking {
   private readonly heap: MemoryJob[] = [];
-  /** All of them in order, for those who walk, until something changes. */
+  /** All jobs in order, until something changes. */
   private ordered: readonly MemoryJob[] | null = null;
 
   constructor(readonly place: Exclude<Place, 'wait' | 'suspects' | 'active'>) {}
@@ -163,8 +163,8 @@ function compare(a: MemoryJob, b: MemoryJob): number {
 }
 
 /**
- * The order of the bytes that texts have in UTF-8, by which ids of equal rank stand everywhere. `<` compares units of UTF-16, which
- * differs where one is of a surrogate pair and the other one lies above them.
+ * The order of texts by their bytes in UTF-8, as Redis sorts ids of equal score. `<` compares UTF-16 units, which differs if one is
+ * a surrogate and the other lies above the surrogates.
  */
 export function byBytes(a: string, b: string): number {
   if (a === b) return 0;
@@ -177,7 +177,7 @@ export function byBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates above everything else in the basic plane. */
+/** Puts surrogates above everything else in the basic plane. */
 function lifted(unit: number): number {
   return unit > 0xdfff ? unit - 0x800 : unit + 0x2000;
 }

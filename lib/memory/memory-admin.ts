@@ -10,7 +10,7 @@ import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
 
-/** How far into a line one looks for a job that has not failed before. */
+/** How many jobs of a line are searched for one that has not failed before. */
 const LOOK = 100;
 
 const STATES: Readonly<Record<Place, JobState>> = {
@@ -23,7 +23,7 @@ const STATES: Readonly<Record<Place, JobState>> = {
   dead: 'dead',
 };
 
-/** The acts of people. */
+/** Verbs of the handle of a queue. */
 export class MemoryAdmin implements AdminVerbs {
   constructor(private readonly verbs: Verbs) {}
 
@@ -186,12 +186,12 @@ function storedJob(job: MemoryJob): StoredJob {
 }
 
 /**
- * Those that may have waited longest: the first of each line. What has run before was added long before it came to its
- * line, so it says nothing of how long the line is.
+ * Jobs that may have waited longest: the first of each line that has not run before. A job that has run was added long before it
+ * came to this line.
  */
 function* heads({ wait, suspects, prioritized }: MemoryQueue): Generator<MemoryJob> {
   const ranked = prioritized.sorted();
-  // The lowest priority is where jobs starve.
+  // Jobs of the lowest priority wait longest.
   const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RULES.ranks) * RULES.ranks;
   const starving = ranked.slice(ranked.findIndex(({ score }) => score >= lowest));
   for (const line of [wait, suspects, ranked, starving]) {

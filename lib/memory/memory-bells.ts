@@ -4,17 +4,17 @@ import { MAX_TIMER_MS } from '../job/duration.js';
 type Bell = 'work' | 'due';
 
 interface Listener {
-  /** The engine that listens. */
+  /** The engine that waits. */
   readonly owner: object;
   readonly queues: readonly string[];
   readonly done: (queue: string | null) => void;
 }
 
-/** The doorbells of all queues: each ring wakes one listener, the one that has waited longest, or the next one to come. */
+/** The doorbells of all queues: each ring wakes the listener that has waited longest, or the next to come. */
 export class MemoryBells {
   private readonly rung = new Map<string, Set<Bell>>();
   private readonly listeners = new Set<Listener>();
-  /** Told to end a wait that had not begun. */
+  /** Owners whose next wait ends at once. */
   private readonly interrupted = new WeakSet<object>();
 
   /** There may be work. */
@@ -22,18 +22,18 @@ export class MemoryBells {
     this.give(queue, 'work');
   }
 
-  /** A job is due before all others: idle workers sleep until the time they know of. Two are told, so that one of them may die. */
+  /** A job is due before all others. Wakes two workers, so that one of them may die. */
   ringSooner(queue: string): void {
     this.give(queue, 'due');
     this.give(queue, 'work');
   }
 
-  /** Nobody is to be woken for it any more. */
+  /** Forgets rings that have woken nobody. */
   clear(queue: string): void {
     this.rung.delete(queue);
   }
 
-  /** Those that have been rung and have woken nobody. */
+  /** Rings that have woken nobody. */
   of(queue: string): ReadonlySet<Bell> {
     return this.rung.get(queue) ?? new Set();
   }
@@ -56,14 +56,14 @@ export class MemoryBells {
     if (!this.hush(owner)) this.interrupted.add(owner);
   }
 
-  /** Ends the waits of an engine; answers whether there was one. */
+  /** Ends the waits of an engine; answers whether there were any. */
   hush(owner: object): boolean {
     const own = [...this.listeners].filter((listener) => listener.owner === owner);
     for (const listener of own) this.end(listener, null);
     return own.length > 0;
   }
 
-  /** Takes a bell, as whoever is woken by it does. */
+  /** Takes a ring, as a woken worker does. */
   take(queue: string): boolean {
     const bells = this.rung.get(queue);
     if (!bells) return false;
@@ -89,10 +89,10 @@ export class MemoryBells {
   }
 }
 
-/** Something waited for, for a bounded time on the real clock. Its timer does not keep the process alive. */
+/** A wait of bounded time on the real clock. Its timer does not keep the process alive. */
 export interface BoundedWait<T> {
   readonly promise: Promise<T>;
-  /** What was waited for, or `otherwise`; the first word counts. */
+  /** Resolves the promise; only the first call counts. */
   readonly done: (value: T) => void;
 }
 

@@ -37,22 +37,22 @@ import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 
 export interface MemoryEngineOptions extends MemorySettings {
-  /** Where the queues are; engines that share one see the same. @default one of its own, on the clock of the machine */
+  /** The queues; engines with the same store share them. @default a new store on the system clock */
   readonly store?: MemoryStore;
 }
 
 /**
- * The engine without Redis: everything in the memory of one process, for development and for tests. What the verbs do and answer is
- * what they do and answer on Redis, in each case that can be seen through them: ids and duplicates, fenced settlements and their
- * repetitions, leases, stalls, priorities, delays, retention, counters, and events with their numbers.
+ * The engine without Redis: everything is in the memory of one process, for development and tests. Every verb does and answers the
+ * same as on Redis: ids and duplicates, fenced settlements and their repetitions, leases, stalls, priorities, delays, retention,
+ * counters, and numbered events. `test/model` compares both.
  *
- * What differs by nature:
- * - Nothing is durable: what is in the store is gone with the process, and `durability` of adds has nobody to wait for.
+ * Differences:
+ * - Nothing is durable: the store is gone with the process, and `durability` of adds waits for nobody.
  * - Workers and producers are in one process. Several engines are several "processes" only where they share a `MemoryStore`.
- * - There is no link that could go down, so no call ever fails for that, and there is nothing to warn of.
- * - The clock is the one that is given to the store. When a virtual one has moved, `clockMoved` has to be called: sleepers do not
- *   hear of it otherwise. Only bounded waits (`awaitBell`, `readEvents`) and the timer of the heartbeat are by the real clock.
- * - A verb that is a walk in steps on Redis (cleaning, retrying many dead jobs) is one step, and its events are one entry; trimming
+ * - No connection can break, so no call fails for that reason, and there are no warnings.
+ * - The store takes the time from the clock it is given. After moving a virtual clock, call `clockMoved`, or sleeping workers do not
+ *   notice. Bounded waits (`awaitBell`, `readEvents`) and the timer of the heartbeat use the real clock.
+ * - Verbs that take several scripts on Redis (cleaning, retrying many dead jobs) are one step with one entry of events, and trimming
  *   by number is exact.
  */
 export class MemoryEngine implements QueueEngine {
@@ -81,7 +81,7 @@ export class MemoryEngine implements QueueEngine {
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
 
-  /** There is nothing to connect to, so it is always there. */
+  /** There is nothing to connect to, so the engine is always available. */
   open(): Promise<boolean> {
     return this.verbs.run('open', () => true);
   }
@@ -93,12 +93,12 @@ export class MemoryEngine implements QueueEngine {
     for (const heartbeat of this.heartbeats) await heartbeat.close();
   }
 
-  /** Nothing comes up or goes down. */
+  /** No connection goes up or down. */
   onLink(): () => void {
     return () => {};
   }
 
-  /** There is no server that could keep less than is assumed. */
+  /** There is no server to warn about. */
   onWarning(): () => void {
     return () => {};
   }
@@ -108,8 +108,7 @@ export class MemoryEngine implements QueueEngine {
   }
 
   /**
-   * To be called by whoever owns the clock of the store, when it has moved: living workers renew their leases, and those are woken who
-   * sleep until something is due.
+   * The owner of the clock calls this after moving it: live workers renew their leases, and workers that sleep until a due time wake.
    */
   clockMoved(): void {
     for (const heartbeat of this.heartbeats) heartbeat.clockMoved();
@@ -135,7 +134,7 @@ export class MemoryEngine implements QueueEngine {
     return this.verbs.on('beat', queue, (q) => beat(q, worker, { leaseMs, recordMs, heard }));
   }
 
-  /** By a timer of this process. It is never null, so that nobody is warned of what cannot be otherwise here. */
+  /** Uses a timer. Never null, which would log a warning about the missing heartbeat thread. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat {
     const vouch = (queue: string, worker: string) => this.store.at(queue).vouch(worker, this.verbs.recordMs);
     const heartbeat = new MemoryHeartbeat(this, plan, vouch, (closed) => this.heartbeats.delete(closed));
@@ -220,7 +219,7 @@ export class MemoryEngine implements QueueEngine {
   }
 }
 
-/** Queues of other programs, none of which can put anything into the memory of this one: there is never a task. */
+/** Other programs cannot write into this memory, so there is never a task to dispatch. */
 class MemoryTasks implements TaskVerbs {
   constructor(private readonly verbs: Verbs) {}
 
@@ -246,7 +245,7 @@ class MemoryDeclarations implements DeclarationVerbs {
   }
 }
 
-/** Who works on a store in memory: whoever has it, so mostly one process. */
+/** The processes that share a store: normally this one. */
 class MemoryProcesses implements ProcessVerbs {
   readonly server = 'memory';
 

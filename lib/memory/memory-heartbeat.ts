@@ -3,8 +3,8 @@ import type { Heartbeat, HeartbeatPlan, QueueEngine } from '../contract/engine.j
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /**
- * Beats by a timer: who holds jobs and who would take them back live on the same event loop, so what blocks the one blocks the
- * other. Its timer does not keep the process alive.
+ * Renews leases by a timer: holders and recoverers share one event loop, so what blocks one blocks the other. The timer does not
+ * keep the process alive.
  */
 export class MemoryHeartbeat implements Heartbeat {
   private readonly followed = new Map<string, { readonly worker: string; holds: boolean }>();
@@ -14,7 +14,7 @@ export class MemoryHeartbeat implements Heartbeat {
   constructor(
     private readonly engine: Pick<QueueEngine, 'beat' | 'processes'>,
     private readonly plan: HeartbeatPlan,
-    /** Whatever the clock says, this worker is known. */
+    /** Keeps the record of a worker, whatever the clock says. */
     private readonly vouch: (queue: string, worker: string) => void,
     private readonly onClose: (heartbeat: MemoryHeartbeat) => void,
   ) {
@@ -40,7 +40,7 @@ export class MemoryHeartbeat implements Heartbeat {
     this.register();
   }
 
-  /** Before anybody judges a lease by it. Who has slept through it is alive all the same. */
+  /** Call it before anybody checks a lease by the new time: a worker that slept through the jump is alive. */
   clockMoved(): void {
     for (const [queue, { worker }] of this.followed) this.vouch(queue, worker);
     this.beatAll();

@@ -1,10 +1,10 @@
 import type { ClaimedJob } from '../contract/engine.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
-/** Where a job stands. It is in one place, since it has but one field for it. */
+/** The place of a job: exactly one. */
 export type Place = 'wait' | 'suspects' | 'prioritized' | 'delayed' | 'active' | 'completed' | 'dead';
 
-/** How a job ended that is kept. */
+/** The end of a completed job that is kept. */
 export interface EndRecord extends KeptResult {
   readonly at: number;
   readonly attempt: number;
@@ -12,23 +12,23 @@ export interface EndRecord extends KeptResult {
   readonly stalls?: number | undefined;
 }
 
-/** A job with all that is known of it. */
+/** A job with everything that is stored about it. */
 export class MemoryJob {
   place: Place | null = null;
-  /** What orders it in its place: rank, due, kept until or died at. */
+  /** Its order in its place: rank, due time, kept until, or died at. */
   score = 0;
-  /** Where it stands in the heap of its place. */
+  /** Its index in the heap of its place. */
   slot = -1;
   /** Its neighbours in its line. */
   previous: MemoryJob | null = null;
   next: MemoryJob | null = null;
-  /** Under whom it runs. */
+  /** The worker that holds it. */
   worker: string | null = null;
-  /** Of a delayed job that has one. */
+  /** Priority of a delayed job. */
   priority = 0;
   /** Attempts that failed. */
   failed = 0;
-  /** It has run before, or was retried by a person: it does not expire. */
+  /** It has run before, or was retried with `retryDead`: it does not expire. */
   started = false;
   /** Workers lost. */
   stalls = 0;
@@ -36,7 +36,7 @@ export class MemoryJob {
   end: EndRecord | null = null;
   progress: string | null = null;
   logs: readonly string[] = [];
-  /** Why, where it was cancelled while it ran. */
+  /** The reason, if it was cancelled while it ran. */
   cancel: string | null = null;
   private firstLine: string | undefined;
 
@@ -70,7 +70,7 @@ export class MemoryJob {
     return this.firstLine;
   }
 
-  /** As it was written; a copy, since who reads it may change it. */
+  /** A copy, since the reader may change it. */
   get failureRecord(): FailureRecord | null {
     return this.failure && (JSON.parse(this.failure.json) as FailureRecord);
   }

@@ -11,12 +11,12 @@ import { RULES } from '../job/rules.js';
 
 const DAY_MS = 86_400_000;
 
-/** Where a queue tells that something is to be seen or heard. */
+/** How a queue notifies its store. */
 export interface Surroundings {
   ring(): void;
   ringSooner(): void;
   clearBells(): void;
-  /** Events were said. */
+  /** Events were written. */
   said(): void;
 }
 
@@ -35,7 +35,7 @@ export interface LaneRecord {
 
 /** One queue: its jobs, each in one place, and the moves that several verbs share. */
 export class MemoryQueue {
-  /** The time of the verb that is being done, whole ms. */
+  /** The time of the current verb, in whole ms. */
   now = 0;
   pausedAt: number | null = null;
   readonly jobs = new Map<string, MemoryJob>();
@@ -51,9 +51,9 @@ export class MemoryQueue {
   readonly schedules = new ScheduleBook(() => this.ring());
   readonly declarations = new DeclarationBook(this.schedules);
   readonly events: EventLog;
-  /** Active jobs that were cancelled. */
+  /** Number of active jobs that were cancelled. */
   marked = 0;
-  /** When and why, of jobs that ended as cancelled. */
+  /** When and why jobs ended as cancelled. */
   cancelled = new Map<string, { readonly at: number; readonly reason: string }>();
   cancelledUntil = 0;
   private ranks = 0;
@@ -77,7 +77,7 @@ export class MemoryQueue {
     this.around.ringSooner();
   }
 
-  /** Says what a verb has done, in one entry. `null` is a number left out. */
+  /** Writes the events of a verb as one entry. `null` skips a number. */
   say(sayings: readonly (Saying | null)[], { maxEvents, eventsMaxBytes }: QueueLimits): void {
     if (maxEvents === 0 || sayings.length === 0) return;
     this.events.say(this.now, sayings, maxEvents, eventsMaxBytes);
@@ -103,12 +103,12 @@ export class MemoryQueue {
     return this.inMs(first);
   }
 
-  /** Whether somebody who sleeps until a time would be woken by it now. */
+  /** Whether a worker that sleeps until a due time must wake now. */
   get isAnythingDue(): boolean {
     return this.dueInMs === 0 || this.scheduleInMs === 0 || this.leaseOfAnotherInMs('') === 0;
   }
 
-  /** What there is for somebody who sleeps; null where there is nothing. */
+  /** What a sleeping worker could do here; null if there is nothing. */
   look(worker: string): QueueLook | null {
     const waiting = this.wait.size + this.suspects.size + this.prioritized.size > 0;
     const work = waiting && this.pausedAt === null;
@@ -132,13 +132,13 @@ export class MemoryQueue {
 
   // ------------------------------------------------------------------------------------------------------------- moves
 
-  /** A job of this id, or undefined; one whose retention is over is not in the queue any more. */
+  /** The job with this id; undefined also when its retention is over. */
   find(id: string): MemoryJob | undefined {
     const job = this.jobs.get(id);
     return job?.place === 'completed' && job.score <= this.now ? undefined : job;
   }
 
-  /** A new job, in no place yet; null where its id is taken. */
+  /** A new job in no place yet; null if its id is taken. */
   create(id: string, body: string): MemoryJob | null {
     const there = this.jobs.get(id);
     if (there && this.find(id)) return null;
@@ -159,7 +159,7 @@ export class MemoryQueue {
     this.delayed.add(job, this.placeAt(dueAt, letterOf(job.id) === ''));
   }
 
-  /** Jobs that are due at the same ms run first in first out: made ids sort by age, one of its own goes behind all that are there. */
+  /** Jobs due at the same ms run first in, first out: generated ids sort by age, a custom id goes behind all that are there. */
   private placeAt(dueAt: number, isOwn: boolean): number {
     const { lastDue } = this;
     const first = Math.floor(this.delayed.first?.score ?? Infinity);
@@ -170,7 +170,7 @@ export class MemoryQueue {
     return place;
   }
 
-  /** Back to the head of the line, in the order given; what has stalled twice or more goes to the line of the suspects. */
+  /** Back to the head of the line, in the given order; jobs that stalled twice or more go to the suspects. */
   toHead(jobs: readonly MemoryJob[]): void {
     for (const job of jobs.toReversed())
       (job.stalls >= RULES.suspectAfter ? this.suspects : this.wait).unshift(job);
@@ -182,7 +182,7 @@ export class MemoryQueue {
     worker.held.set(job.id, job);
   }
 
-  /** Delayed jobs whose time has come go to the line; a job with a priority keeps it. */
+  /** Moves due jobs to the line; they keep their priority. */
   promoteDue(limit: number): number {
     let promoted = 0;
     for (; promoted < limit && (this.delayed.first?.score ?? Infinity) < this.now + 1; promoted++)
@@ -212,7 +212,7 @@ export class MemoryQueue {
     this.completed.add(job, untilMs);
   }
 
-  /** Out of the place it is in. */
+  /** Takes a job out of its place. */
   leave(job: MemoryJob): void {
     switch (job.place) {
       case null:
@@ -228,7 +228,7 @@ export class MemoryQueue {
     }
   }
 
-  /** Nothing of it stays. */
+  /** Deletes a job with everything that is stored about it. */
   forget(job: MemoryJob): void {
     this.leave(job);
     this.jobs.delete(job.id);
@@ -236,14 +236,14 @@ export class MemoryQueue {
 
   // --------------------------------------------------------------------------------------------------------- cancelling
 
-  /** It ends when its worker lets go of it; the first reason stays. */
+  /** The job ends when its worker settles or releases it; the first reason stays. */
   mark(job: MemoryJob, reason: string): void {
     if (job.cancel !== null) return;
     job.cancel = reason;
     this.marked += 1;
   }
 
-  /** Takes a job that has not completed from its worker. Answers whether it goes on; one that was cancelled does not. */
+  /** Takes a job that has not completed from its worker. Answers false if it was cancelled and ends now. */
   takeBack(job: MemoryJob, ended: Ended[]): boolean {
     const reason = job.cancel;
     this.leave(job);
@@ -251,7 +251,7 @@ export class MemoryQueue {
     return reason === null;
   }
 
-  /** Jobs end as cancelled; those that ran have begun one attempt more than have failed. */
+  /** Jobs end as cancelled; `begun` is 1 if they ran: they began one attempt more than failed. */
   endCancelled(ended: readonly Ended[], begun: 0 | 1): Saying[] {
     if (ended.length === 0) return [];
     this.dropOldCancelled();
@@ -270,7 +270,7 @@ export class MemoryQueue {
     return says;
   }
 
-  /** All of them go together, a minute after the last one. */
+  /** All records go together, a minute after the last one. */
   dropOldCancelled(): void {
     if (this.cancelledUntil <= this.now) this.cancelled.clear();
   }
@@ -283,13 +283,13 @@ export class MemoryQueue {
 
   // ---------------------------------------------------------------------------------------------------------- retention
 
-  /** Dead jobs that are too old go, else those that are too many. */
+  /** Removes dead jobs that are too old, or else those beyond the maximum number. */
   trimDead({ deadMax, deadAgeMs }: QueueLimits): Saying[] {
     const gone = this.trim(this.dead, this.now - deadAgeMs, deadMax);
     return sayAll('removed', gone, { reason: 'retention' });
   }
 
-  /** Completed jobs whose retention is over go, else those that are too many, first whose retention ends first. */
+  /** Removes completed jobs whose retention is over, or else those beyond the maximum number, earliest end first. */
   trimCompleted({ completedMax }: QueueLimits): number {
     return this.trim(this.completed, this.now, completedMax).length;
   }
@@ -310,7 +310,7 @@ export class MemoryQueue {
 
   // ------------------------------------------------------------------------------------------------------------ workers
 
-  /** What is known of this worker; made where there is nothing. */
+  /** The worker with this name, created if needed. */
   worker(name: string): MemoryWorker {
     let worker = this.workers.get(name);
     if (!worker) {
@@ -321,13 +321,13 @@ export class MemoryQueue {
     return worker;
   }
 
-  /** What is remembered of this worker is not over yet, although the clock may say so. */
+  /** Extends the record of a worker that is alive although the clock jumped past the record's end. */
   vouch(name: string, recordMs: number): void {
     const record = this.workers.get(name)?.record;
     if (record) record.until = this.now + recordMs;
   }
 
-  /** Everything goes; lanes and the records of workers without a lease end by themselves, and the number of the last event stays. */
+  /** Deletes everything but lanes, records of workers without a lease (both expire), and the number of the last event. */
   obliterate(): void {
     for (const worker of this.leased()) this.workers.delete(worker.name);
     this.jobs.clear();
@@ -351,7 +351,7 @@ export class MemoryQueue {
   }
 }
 
-/** What became of jobs, by day (UTC) and job name. */
+/** Counters of outcomes by day (UTC) and job name. */
 export class DayCounters {
   /** `kind:name`, or `cancelled`, of each day since 1970. */
   private readonly days = new Map<number, { readonly counts: Map<string, number>; names: Set<string> }>();

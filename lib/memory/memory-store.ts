@@ -14,7 +14,7 @@ interface Reader {
   readonly wait: BoundedWait<void>;
 }
 
-/** All queues, for the engines that share them. Nothing of it outlives the process. */
+/** All queues, for the engines that share them; gone with the process. */
 export class MemoryStore {
   readonly bells = new MemoryBells();
   readonly processes = new ProcessBook();
@@ -22,10 +22,10 @@ export class MemoryStore {
   private readonly readers = new Set<Reader>();
   private readonly janitors = new Map<string, number>();
 
-  /** @param clock decides everything: due times, leases, retention. */
+  /** @param clock for due times, leases and retention. */
   constructor(readonly clock: Clock = Date) {}
 
-  /** The queue at the time of now: to be asked for once in each verb. */
+  /** The queue, its `now` set to the current time: call it once per verb. */
   at(name: string): MemoryQueue {
     let queue = this.queues.get(name);
     if (!queue) {
@@ -45,7 +45,7 @@ export class MemoryStore {
     return [...this.queues.keys()];
   }
 
-  /** Whoever asks first of these queues may look after them, and nobody else for this time. */
+  /** True for the first caller for these queues; nobody else gets them for this time. */
   claimUpkeep(queues: readonly string[], forMs: number): boolean {
     const now = this.clock.now();
     const group = queues.toSorted().join('\n');
@@ -54,7 +54,7 @@ export class MemoryStore {
     return true;
   }
 
-  /** Events after the given numbers; where there are none, the first to come within the time. */
+  /** Events after the given numbers, or the first to come within the time. */
   async readEvents(
     owner: object,
     after: ReadonlyMap<string, number>,
@@ -84,16 +84,16 @@ export class MemoryStore {
   }
 }
 
-/** Who is gone is remembered for so long, for whoever asks whose jobs were lost. */
+/** How long the record of a process outlives its lease, to tell which process lost its jobs. */
 const REMEMBER_MS = 600_000;
 
-/** What worker processes say of themselves, each for one lease. */
+/** The records of worker processes, each valid for one lease. */
 class ProcessBook {
   private readonly entries = new Map<string, { readonly record: ProcessRecord; readonly endsAt: number }>();
 
   register(record: ProcessRecord, leaseMs: number, now: number): void {
     for (const [id, { endsAt }] of this.entries) if (endsAt <= now - REMEMBER_MS) this.entries.delete(id);
-    // A copy, as of what is written elsewhere: who says it may change it.
+    // A copy, since the caller may change it.
     this.entries.set(record.id, { record: structuredClone(record), endsAt: now + leaseMs });
   }
 
@@ -106,7 +106,7 @@ class ProcessBook {
     return living.map(({ record }) => structuredClone(record));
   }
 
-  /** The process of a worker, also when it is gone. */
+  /** The process of a worker, also after its lease. */
   ofWorker(worker: string): ProcessRecord | null {
     for (const { record } of this.entries.values()) {
       if (record.pools.some(({ workers }) => workers.includes(worker))) return structuredClone(record);

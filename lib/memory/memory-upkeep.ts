@@ -16,10 +16,10 @@ import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
 
-/** Of a line only its head is cleaned: there the oldest are. */
+/** Only the head of a line is cleaned: the oldest jobs are there. */
 const HEAD = 200;
 
-/** Dead letters, cleaning, retention; what is a walk elsewhere is one step here. */
+/** Dead letters, cleaning, retention. Verbs of several scripts on Redis are one step here. */
 export class MemoryUpkeep implements UpkeepVerbs {
   constructor(private readonly verbs: Verbs) {}
 
@@ -98,7 +98,7 @@ function isOvergrown({ completed, dead, events, now }: MemoryQueue, limits: Queu
   );
 }
 
-/** The dead jobs that are named, or the ones asked for that died first. */
+/** The named dead jobs, or those that match, earliest death first. */
 function chosen(queue: MemoryQueue, which: DeadChoice, fits = (_job: MemoryJob) => true): MemoryJob[] {
   if ('ids' in which) {
     const jobs = Array.from(new Set(which.ids), (id) => queue.jobs.get(id));
@@ -120,7 +120,7 @@ function takeAway(
   return { removed: jobs.map(({ id }) => id) };
 }
 
-/** Jobs of one state that are old enough, in the order in which they are cleaned. */
+/** Jobs of one state that are old enough, in the order of cleaning. */
 function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Generator<MemoryJob> {
   const { now } = queue;
   const isOld = (since: number | null) => olderThanMs <= 0 || (since !== null && since <= now - olderThanMs);
@@ -135,7 +135,7 @@ function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Genera
       yield* queue.delayed.sorted().filter(byAdding);
       return;
     case 'completed':
-      // Those whose retention is over are gone already, whoever takes them away.
+      // Jobs whose retention is over count as gone already.
       yield* queue.completed.sorted().filter(({ score, end }) => score > now && isOld(end?.at ?? null));
       return;
     case 'dead':
@@ -162,7 +162,7 @@ function storedDeadJob(job: MemoryJob): StoredDeadJob {
   return { id, body, diedAt: score, failed, failure: failureRecord };
 }
 
-/** Dead jobs between two ages, from behind a place on, the one that died first first. */
+/** Dead jobs between two ages behind a place, earliest death first. */
 function deadBetween(
   { dead, now }: MemoryQueue,
   { olderThanMs = 0, newerThanMs = -1 }: DeadMatch,
@@ -175,7 +175,7 @@ function deadBetween(
     .filter((job) => job.score >= first && job.score <= last && (after === null || isBehind(job, after)));
 }
 
-/** Whether a dead job is of the name and reason that are asked for. */
+/** Whether a dead job has the given name and reason. */
 function isAsked(job: MemoryJob, { name, reason }: DeadMatch): boolean {
   // As a text: the record may have been written by hand, and be anything.
   if (reason !== undefined && !job.failure?.json.endsWith(`"reason":"${reason}"}`)) return false;

@@ -1,29 +1,29 @@
 import type { MemoryJob } from './memory-job.js';
 
-/** An exchange that may be repeated. */
+/** The last exchange, which may be repeated. */
 export interface LastExchange {
   readonly seq: number;
-  /** What it gave, and which of the settled it found lost. */
+  /** Ids that it claimed, and settled ids that were lost. */
   readonly gave: readonly string[];
   readonly lost: readonly string[];
 }
 
-/** What is remembered of a worker. */
+/** The record of a worker. */
 export interface WorkerRecord {
-  /** Without it the worker is not known any more. */
+  /** Null: the worker is unknown. */
   last: LastExchange | null;
-  /** The last of those that went beside others. */
+  /** The last exchange sent beside another one. */
   beside: LastExchange | null;
-  /** How long its leases are. */
+  /** Its lease duration. */
   leaseMs: number | null;
-  /** When a lease was first found over, and which one. */
+  /** Which lease was first found to be over, and when. */
   doubt: { readonly lease: number; readonly since: number } | null;
-  /** Of a pause that it has not said to know of. */
+  /** Mark of a pause that the worker has not confirmed. */
   pause?: string;
   until: number;
 }
 
-/** A worker: what it holds, until when, and what it did last. */
+/** A worker: the jobs it holds, its lease, and its last exchanges. */
 export class MemoryWorker {
   readonly held = new Map<string, MemoryJob>();
   /** End of its lease; null while it holds nothing. */
@@ -32,7 +32,7 @@ export class MemoryWorker {
 
   constructor(readonly name: string) {}
 
-  /** Whether nothing of it would be missed. */
+  /** Whether it can be deleted. */
   isForgotten(now: number): boolean {
     return this.held.size === 0 && this.leaseAt === null && this.recordAt(now) === null;
   }
@@ -42,7 +42,7 @@ export class MemoryWorker {
     return this.record;
   }
 
-  /** Writes what has changed, and keeps the rest. */
+  /** Changes the record; other fields stay. */
   note(change: Partial<WorkerRecord> & { until: number }): void {
     this.record = { last: null, beside: null, leaseMs: null, doubt: null, ...this.record, ...change };
   }

@@ -7,28 +7,28 @@ import type {
 } from '../contract/schedule-verbs.js';
 import { byBytes } from './lines.js';
 
-/** Schedules that one call looks at. */
+/** Schedules per call. */
 const DUE_LIMIT = 100;
 
 type Mutable<T> = { -readonly [Field in keyof T]: T[Field] };
 export type ScheduleEntry = Mutable<StoredSchedule>;
 
-/** The schedules of one queue. Whether one is still as it was seen is told by its revision, which every change makes a new one. */
+/** The schedules of one queue. Every change gives a schedule a new revision. */
 export class ScheduleBook {
   private readonly entries = new Map<string, ScheduleEntry>();
-  /** Rises over all of them, so that one made anew is never taken for the one that was removed. */
+  /** Common to all schedules, so that a new one is never mistaken for a removed one with the same id. */
   private revisions = 0;
-  /** Those with a next time, the first first, until something changes. */
+  /** Schedules with a next time, in order, until something changes. */
   private ordered: readonly ScheduleEntry[] | null = null;
 
-  /** @param ring wakes somebody: an idle worker sleeps until the first time it knows of. */
+  /** @param ring wakes a worker: idle workers sleep until the first time they know of. */
   constructor(private readonly ring: () => void) {}
 
   get(id: string): ScheduleEntry | undefined {
     return this.entries.get(id);
   }
 
-  /** When the first of them is next to fire, also where that has passed; null where none is. */
+  /** The first next time, also if it has passed; null if there is none. */
   get firstAt(): number | null {
     return this.timed()[0]?.nextAt ?? null;
   }
@@ -45,7 +45,7 @@ export class ScheduleBook {
     return { now, due: page, nextInMs: this.nextInMs(now) };
   }
 
-  /** How many are due, and until the first one that is not. */
+  /** How many are due, and the ms until the first one that is not. */
   outlook(now: number): { readonly due: number; readonly nextInMs: number | null } {
     const due = this.timed().filter(({ nextAt }) => nextAt! <= now).length;
     return { due, nextInMs: this.nextInMs(now) };
@@ -57,7 +57,7 @@ export class ScheduleBook {
     const entry = there ?? this.added(id, now);
     entry.record = record;
     this.touch(entry);
-    // What a person has paused stays so when a release says it anew.
+    // A paused schedule stays paused when a release declares it again.
     if (entry.mode !== 'paused' && nextAt !== 'keep') this.setNext(entry, nextAt);
     return 'written';
   }
@@ -87,7 +87,7 @@ export class ScheduleBook {
     return 'resumed';
   }
 
-  /** An occurrence has come: it goes on at `nextAt`, or has ended. */
+  /** After an occurrence: the next is at `nextAt`, or the schedule has ended. */
   moveOn(entry: ScheduleEntry, nextAt: number | null): void {
     this.touch(entry);
     this.setNext(entry, nextAt);

@@ -6,12 +6,12 @@ import type { MemoryJob } from './memory-job.js';
 import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 
-/** What a batch of settlements came to. */
+/** The outcome of a batch of settlements. */
 export interface Settlement {
   /** Ids that the worker no longer held. */
   readonly lost: string[];
   readonly says: (Saying | null)[];
-  /** When the first of the jobs that wait for a retry is due. */
+  /** The earliest due time among the retries. */
   readonly soonest: number;
 }
 
@@ -24,7 +24,7 @@ interface NameRow {
   dead: number;
 }
 
-/** Settles what a worker says of its runs, each only if it still holds the job. */
+/** Settles the runs of a worker, each only if the worker still holds the job. */
 export function settle(
   queue: MemoryQueue,
   worker: MemoryWorker,
@@ -47,7 +47,7 @@ class Settling {
     private readonly runs: readonly SettledRun[],
     private readonly limits: QueueLimits,
   ) {
-    // In this order names are counted for the first time.
+    // Names are counted in this order, so the limit of names per day is as on Redis.
     for (const { name } of runs)
       if (!this.rows.has(name)) this.rows.set(name, { processed: 0, failed: 0, dead: 0 });
   }
@@ -81,7 +81,7 @@ class Settling {
     for (const run of this.runs) if (run.outcome.kind === kind) act(run, run.outcome as OutcomeOf<K>);
   }
 
-  /** Where all are held, what is said twice of a job counts once; else the second time is in vain. */
+  /** If all jobs are held, a job named twice counts once; otherwise the second time is reported as lost. */
   private completeAll(): void {
     const { held } = this.worker;
     const plain: SettledRun[] = [];
@@ -143,13 +143,13 @@ class Settling {
     return job;
   }
 
-  /** Taken from the worker, and not cancelled meanwhile. */
+  /** Takes the job from the worker; undefined if it was lost or cancelled. */
   private goesOn(run: SettledRun): MemoryJob | undefined {
     const job = this.held(run);
     return job && this.queue.takeBack(job, this.ended) ? job : undefined;
   }
 
-  /** One for each run, by how it ended; of those in vain only the number. */
+  /** One event per run, grouped by outcome; lost runs only use up a number. */
   private sayings(): (Saying | null)[] {
     const { runs, limits } = this;
     const vain = new Set(this.lost);
@@ -193,7 +193,7 @@ function sayingOf({ id, name, attempt, durationUs, outcome }: SettledRun) {
   }
 }
 
-/** Events carry what went wrong, not where: the stack is with the job. */
+/** Events contain the error without its stack, which is stored with the job. */
 function brief(failure: FailureRecord | null): FailureRecord | null {
   return failure && { name: failure.name, message: failure.message.slice(0, 500), attempt: failure.attempt };
 }

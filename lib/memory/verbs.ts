@@ -1,20 +1,20 @@
-// By name, since tests put clocks of their own in the place of the global timers: those must not stop a store that has a clock too.
+// Imported, since tests replace the global timers: fake timers must not stop this store.
 import { setImmediate } from 'node:timers';
 import { NotRunningError } from '../errors.js';
 import type { QueueLimits } from '../contract/engine.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryStore } from './memory-store.js';
 
-/** What an engine in memory needs to know of the module's and the queues' options. */
+/** Options of the module and of queues that the memory engine uses. */
 export interface MemorySettings {
   readonly leaseMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;
 }
 
-/** A worker's record outlives its lease: until then a late call of it is recognised. */
+/** How long a worker's record outlives its last call, so that late calls are recognised. */
 const RECORD_MS = 600_000;
 
-/** How the verbs of one engine are done: all at once, answered in the next turn, and no more once it is closed. */
+/** Runs the verbs of one engine: at once, answered in the next turn of the event loop, and rejected after `close`. */
 export class Verbs {
   readonly leaseMs: number;
   readonly recordMs: number;
@@ -37,7 +37,7 @@ export class Verbs {
     return this.run(verb, () => act(this.store.at(queue), this.limitsOf(queue)));
   }
 
-  /** One step on what is not one queue's. */
+  /** One step that does not concern a single queue. */
   async run<A>(verb: string, act: () => A): Promise<A> {
     if (this.closed) throw new NotRunningError(verb);
     const answer = act();
@@ -57,8 +57,7 @@ export class Verbs {
 let coming: Promise<void> | null = null;
 
 /**
- * The next turn of the event loop. Answers come no sooner, as they would from a server: else a worker with a long line would
- * never let timers and sockets have their turn.
+ * The next turn of the event loop. Answers come no sooner, or a worker with a long line would starve timers and sockets.
  */
 export function nextTurn(): Promise<void> {
   return (coming ??= new Promise((resolve) => {
