@@ -3,12 +3,13 @@ import { Test } from '@nestjs/testing';
 import { expect, onTestFinished } from 'vitest';
 import { QUEUE_ENGINE, WORKER_SERVICES } from '#lib/decorators/metadata.js';
 import type { PoolPlan, QueuePlan } from '#lib/handlers/discovery/handler.registry.js';
-import type { LinkEvent, QueueEngine, ServerWarning } from '#lib/contract/engine.js';
-import { BootstrapError, NotRunningError } from '#lib/errors.js';
-import { QueueProducer } from '#lib/producer/queue-producer.js';
+import type { EnqueueAnswer, EnqueueCall, LinkEvent, ServerWarning } from '#lib/contract/engine.js';
+import { BootstrapError } from '#lib/errors.js';
+import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { WorkerServices } from '#lib/module/queue.runtime.js';
 import type { DrainLimits, DrainReport, Pool } from '#lib/worker/worker-pool.js';
+import { LIMITS } from '../scripts/support.js';
 
 /** What a handler waits for until the test opens it. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
@@ -20,46 +21,49 @@ export function gate(): { readonly opened: Promise<void>; readonly open: () => v
 /** Everything that happened, in order, over all fakes of one application. */
 export type History = string[];
 
-/** An engine that stores nothing: it only knows whether it is open. */
-export class FakeEngine {
+/** The memory engine; it writes down when it is opened, used and closed, and its link and its server do what the test says. */
+export class WatchedEngine extends MemoryEngine {
   state: 'new' | 'open' | 'closed' = 'new';
   isThere = true;
-  readonly warningListeners = new Set<(warning: ServerWarning) => void>();
   openError: Error | null = null;
   readonly listeners = new Set<(event: LinkEvent) => void>();
+  private readonly warningListeners = new Set<(warning: ServerWarning) => void>();
 
-  constructor(private readonly history: History) {}
+  constructor(private readonly history: History) {
+    super({ leaseMs: 8_000, limitsOf: () => LIMITS });
+  }
 
-  async open(): Promise<boolean> {
+  override async open(): Promise<boolean> {
     this.history.push('engine opened');
     if (this.openError) throw this.openError;
     this.state = 'open';
     return this.isThere;
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     if (this.state === 'closed') return;
     this.state = 'closed';
     this.history.push('engine closed');
+    await super.close();
   }
 
-  onLink(listener: (event: LinkEvent) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+  override onLink(listener?: (event: LinkEvent) => void): () => void {
+    if (listener) this.listeners.add(listener);
+    return () => listener && this.listeners.delete(listener);
   }
 
-  onWarning(listener: (warning: ServerWarning) => void): () => void {
-    this.warningListeners.add(listener);
-    return () => this.warningListeners.delete(listener);
+  override onWarning(listener?: (warning: ServerWarning) => void): () => void {
+    if (listener) this.warningListeners.add(listener);
+    return () => listener && this.warningListeners.delete(listener);
   }
 
   warn(warning: ServerWarning): void {
     for (const listener of this.warningListeners) listener(warning);
   }
 
-  enqueue(queue: string): void {
-    if (this.state === 'closed') throw new NotRunningError('enqueue');
+  override enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     this.history.push(`added to ${queue}`);
+    return super.enqueue(queue, call);
   }
 }
 
@@ -127,7 +131,7 @@ export class FakePool implements Pool {
 
 export interface Fakes {
   readonly app: INestApplicationContext;
-  readonly engine: FakeEngine;
+  readonly engine: WatchedEngine;
   readonly pools: Map<string, FakePool>;
   readonly history: History;
   readonly logs: { readonly level: string; readonly text: string }[];
@@ -141,16 +145,16 @@ export interface FakeOptions {
   readonly makePool?: (plan: QueuePlan, history: History, pool: PoolPlan) => FakePool;
 }
 
-/** A real Nest application whose engine, pools and producer are fakes; not yet initialised. */
+/** A real Nest application on memory whose pools are fakes; not yet initialised. */
 export async function compileApp(metadata: ModuleMetadata, options: FakeOptions = {}): Promise<Fakes> {
   const { history = [], makePool = (...plan) => new FakePool(...plan) } = options;
-  const engine = new FakeEngine(history);
+  const engine = new WatchedEngine(history);
   const pools = new Map<string, FakePool>();
   const logs: Fakes['logs'] = [];
   const app = await Test.createTestingModule(metadata)
     .setLogger(collector(logs))
     .overrideProvider(QUEUE_ENGINE)
-    .useValue(engine as unknown as QueueEngine)
+    .useValue(engine)
     .overrideProvider(WORKER_SERVICES)
     .useValue((): WorkerServices => ({
       declare: async () => undefined,
@@ -164,8 +168,6 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
       report: () => undefined,
       stop: async () => void history.push('services stopped'),
     }))
-    .overrideProvider(QueueProducer)
-    .useValue({ add: async (queue: string) => engine.enqueue(queue) })
     .compile();
   let failed = false;
   // Nest 11 does not close what has failed to start; the test itself closes it where that matters.

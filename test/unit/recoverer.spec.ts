@@ -1,54 +1,61 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { QueueEngine, RecoverAnswer, RecoverCall } from '#lib/contract/engine.js';
+import { MemoryEngine } from '#lib/memory/memory-engine.js';
+import { MemoryStore } from '#lib/memory/memory-store.js';
 import { Recoverer } from '#lib/worker/recoverer.js';
+import { callOf, LIMITS } from '../scripts/support.js';
 import { atEnd } from '../support/cleanup.js';
 
 const LEASE_MS = 8_000;
 const BEAT_MS = LEASE_MS / 4;
+const STEP_MS = 250;
+const QUEUE = 'work';
 
-/** Leases by worker, and what is asked about them, by the test's clock. */
-class Leases {
-  readonly ends = new Map<string, number>();
-  readonly looks: number[] = [];
-  readonly recovered: [worker: string, at: number][] = [];
-  private readonly doubts = new Map<string, number>();
+let engine: MemoryEngine;
+let recoverer: Recoverer;
+let recovered: [worker: string, at: number][];
+let adds: number;
 
-  renew(worker: string): void {
-    this.ends.set(worker, performance.now() + LEASE_MS);
-  }
-
-  async overdue(_: string, withinMs: number) {
-    this.looks.push(performance.now());
-    return [...this.ends]
-      .map(([worker, end]) => ({ worker, endsInMs: end - performance.now() }))
-      .filter(({ endsInMs }) => endsInMs <= withinMs);
-  }
-
-  async recover(_: string, { worker, beatMs }: RecoverCall): Promise<RecoverAnswer> {
-    const now = performance.now();
-    const end = this.ends.get(worker);
-    if (end === undefined || end > now + beatMs) return { kind: 'alive' };
-    const since = this.doubts.get(`${worker} ${end}`);
-    if (since === undefined) this.doubts.set(`${worker} ${end}`, now);
-    const againInMs = Math.max(end - now, (since ?? now) + beatMs - now);
-    if (againInMs > 0) return { kind: 'doubted', againInMs };
-    this.ends.delete(worker);
-    this.recovered.push([worker, now]);
-    return { kind: 'recovered', waiting: ['a'], suspects: [], dead: [], cancelled: [], more: false };
+/** In steps, between which the verbs of the engine are answered: they take turns of the event loop that are not virtual. */
+async function passes(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= STEP_MS) {
+    await vi.advanceTimersByTimeAsync(STEP_MS);
+    for (let turns = 0; turns < 5; turns++) await turn();
   }
 }
 
-let leases: Leases;
-let recoverer: Recoverer;
-const passes = (ms: number) => vi.advanceTimersByTimeAsync(ms);
-const watch = () => recoverer.watch('work', 'ours', Math.min(...leases.ends.values()) - performance.now());
+const leaseEnd = (worker: string) => engine.store.at(QUEUE).workers.get(worker)!.leaseAt!;
+const renew = (worker: string) => engine.beat(QUEUE, worker, LEASE_MS);
+const watch = async () => {
+  const [first] = await engine.overdue(QUEUE, LEASE_MS);
+  recoverer.watch(QUEUE, 'ours', first!.endsInMs);
+};
+
+/** The worker claims a job, named like the worker, so it has a lease. */
+async function hold(worker: string): Promise<void> {
+  await engine.enqueue(QUEUE, callOf([worker], ++adds));
+  const claim = { worker, seq: 1, leaseMs: LEASE_MS, want: 1, maySuspect: true, settled: [] };
+  await engine.exchange(QUEUE, claim);
+}
 
 beforeEach(() => {
   vi.useFakeTimers();
   Logger.overrideLogger(false);
-  leases = new Leases();
-  recoverer = new Recoverer(leases as unknown as QueueEngine, { leaseMs: LEASE_MS, maxStalls: 5 });
+  adds = 0;
+  recovered = [];
+  engine = new MemoryEngine({
+    store: new MemoryStore(performance),
+    leaseMs: LEASE_MS,
+    limitsOf: () => LIMITS,
+  });
+  const recover = engine.recover.bind(engine);
+  engine.recover = async (queue, call) => {
+    const answer = await recover(queue, call);
+    if (answer.kind === 'recovered') recovered.push([call.worker, performance.now()]);
+    return answer;
+  };
+  recoverer = new Recoverer(engine, { leaseMs: LEASE_MS, maxStalls: 5 });
   atEnd(() => recoverer.stop());
 });
 afterEach(() => {
@@ -57,25 +64,25 @@ afterEach(() => {
 
 describe('a worker that dies', () => {
   it('is recovered when its lease ends, though it was renewed since the last exchange heard of it', async () => {
-    leases.renew('other');
-    watch();
+    await hold('other');
+    await watch();
     for (let beats = 1; beats <= 5; beats++) {
       await passes(BEAT_MS);
-      leases.renew('other');
+      await renew('other');
     }
-    const end = leases.ends.get('other')!;
+    const end = leaseEnd('other');
     await passes(4 * LEASE_MS);
-    expect(leases.recovered).toEqual([['other', end]]);
+    expect(recovered).toEqual([['other', end]]);
   });
 
   it('is recovered when its own lease ends, beside others that died a little earlier', async () => {
-    leases.renew('first');
-    watch();
+    await hold('first');
+    await watch();
     await passes(BEAT_MS / 2);
-    leases.renew('second');
-    const ends = [...leases.ends.values()];
+    await hold('second');
+    const ends = [leaseEnd('first'), leaseEnd('second')];
     await passes(4 * LEASE_MS);
-    expect(leases.recovered).toEqual([
+    expect(recovered).toEqual([
       ['first', ends[0]],
       ['second', ends[1]],
     ]);
@@ -83,16 +90,16 @@ describe('a worker that dies', () => {
 });
 
 it('does not look after the worker of its own process, nor where nothing is held', async () => {
-  leases.renew('other');
-  leases.renew('ours');
-  watch();
+  await hold('other');
+  await hold('ours');
+  await watch();
+  const looks = vi.spyOn(engine, 'overdue');
   await passes(BEAT_MS);
-  leases.renew('ours');
-  leases.ends.delete('other');
+  await renew('ours');
+  await engine.release(QUEUE, { worker: 'other', ids: ['other'], leave: true });
   await passes(LEASE_MS);
-  const looks = leases.looks.length;
-  expect(looks).toBe(1);
+  expect(looks).toHaveBeenCalledTimes(1);
   await passes(4 * LEASE_MS);
-  expect(leases.looks).toHaveLength(looks);
-  expect(leases.recovered).toEqual([]);
+  expect(looks).toHaveBeenCalledTimes(1);
+  expect(recovered).toEqual([]);
 });
