@@ -50,6 +50,7 @@ export type {
 export type {
   CompletedOptions,
   DeadOptions,
+  ProgressOptions,
   EnhancerKind,
   EnhancerOptions,
   EventsOption,

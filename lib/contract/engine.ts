@@ -392,7 +392,11 @@ export interface QueueLimits {
   readonly eventsAgeMs: number | null;
   /** About how many bytes events with large values may take. */
   readonly eventsMaxBytes: number;
+  /** About how many bytes large values of progress may take. */
+  readonly progressMaxBytes: number;
   readonly deadMax: number;
+  /** About how many bytes dead jobs may take. */
+  readonly deadMaxBytes: number;
   readonly deadAgeMs: number;
   /** Completed jobs kept, however long their retention. */
   readonly completedMax: number;

@@ -101,7 +101,9 @@ export class RedisEngine implements QueueEngine {
     this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.adds = new RedisAdds(this.store, this.replicators, settings);
-    this.exchanges = new RedisExchanges(this.store, this.bells, settings, this.recordMs);
+    this.exchanges = new RedisExchanges(this.store, this.bells, settings, this.recordMs, (queue, deaths) =>
+      this.upkeep.died(queue, deaths),
+    );
     this.streams = new EventStreams(prefix, this.store, () => connections.forQueues('events', keyOf));
   }
 
@@ -160,9 +162,9 @@ export class RedisEngine implements QueueEngine {
     });
   }
 
-  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
+  async recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
-    return this.store.run(recover, this.store.keysOfWorker(queue, call.worker), {
+    const answer = await this.store.run(recover, this.store.keysOfWorker(queue, call.worker), {
       ...call,
       recordMs: this.recordMs,
       limit: RECOVER_LIMIT,
@@ -171,6 +173,8 @@ export class RedisEngine implements QueueEngine {
       deadAge: deadAgeMs,
       record: STALLED,
     });
+    if (answer.kind === 'recovered') this.upkeep.died(queue, answer.dead.length);
+    return answer;
   }
 
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
@@ -193,7 +197,7 @@ export class RedisEngine implements QueueEngine {
   }
 
   note(queue: string, call: NoteCall): Promise<boolean> {
-    const { maxEvents, eventsMaxBytes } = this.settings.limitsOf(queue);
+    const { maxEvents, eventsMaxBytes, progressMaxBytes } = this.settings.limitsOf(queue);
     return this.store.run(note, this.store.keysOfWorker(queue, call.worker), {
       id: call.id,
       name: call.name,
@@ -202,6 +206,7 @@ export class RedisEngine implements QueueEngine {
       log: call.log ?? '',
       maxEvents,
       eventsMaxBytes,
+      progressMaxBytes,
     });
   }
 

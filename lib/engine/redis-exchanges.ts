@@ -23,6 +23,7 @@ export class RedisExchanges {
     private readonly settings: EngineSettings,
     /** How long the record of a worker outlives its last word. */
     private readonly recordMs: number,
+    private readonly died: (queue: string, deaths: number) => void,
   ) {}
 
   async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
@@ -55,6 +56,7 @@ export class RedisExchanges {
     );
     const answer = await this.store.call(exchange, args, this.settings.callMs);
     this.store.setClock(answer.now);
+    if (lists.dead.length > 0) this.died(queue, lists.dead.length / 3);
     return answer;
   }
 

@@ -4,6 +4,7 @@ import { QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
 import { clean } from './scripts/clean.js';
 import { deadPage } from './scripts/dead-page.js';
+import { deadThatFit } from './scripts/dead-that-fit.js';
 import { overgrown } from './scripts/overgrown.js';
 import { retryDead } from './scripts/retry-dead.js';
 import { trim } from './scripts/trim.js';
@@ -28,9 +29,19 @@ const PLACES = {
 
 /** Queues that one look takes in, so that it never holds Redis for long. */
 const LOOK_AT = 200;
+/** Of one dead job, mostly; where there are fewer of them, nobody has to look how large they are. */
+const LARGE_BYTES = 1_048_576;
+/** Dead jobs that one look measures: about 1 ms. */
+const MEASURED_AT_ONCE = 1_000;
+/** Deaths are collected for so long before their bytes are looked at. */
+const COLLECT_MS = 250;
 
 /** Upkeep on Redis, in steps of one script each. */
 export class RedisUpkeep implements UpkeepVerbs {
+  /** Deaths in each queue since its dead jobs were last measured. */
+  private readonly deaths = new Map<string, number>();
+  private readonly measuring = new Set<string>();
+
   constructor(
     private readonly prefix: string,
     private readonly store: RedisStore,
@@ -94,8 +105,9 @@ export class RedisUpkeep implements UpkeepVerbs {
     for (let from = 0; from < queues.length; from += size) {
       const some = queues.slice(from, from + size);
       const limits = some.flatMap((queue) => {
-        const { completedMax, deadMax, deadAgeMs, eventsAgeMs } = this.settings.limitsOf(queue);
-        return [completedMax, deadMax, deadAgeMs, eventsAgeMs ?? -1];
+        const { completedMax, deadMax, deadMaxBytes, deadAgeMs, eventsAgeMs } = this.settings.limitsOf(queue);
+        const deadToLook = Math.min(deadMax, Math.floor(deadMaxBytes / LARGE_BYTES));
+        return [completedMax, deadToLook, deadAgeMs, eventsAgeMs ?? -1];
       });
       const keys = some.flatMap((queue) => {
         const { completed, dead, events } = this.store.keysOf(queue).fixed;
@@ -107,15 +119,48 @@ export class RedisUpkeep implements UpkeepVerbs {
     return found;
   }
 
-  trim(queue: string): Promise<number> {
-    const { maxEvents, eventsAgeMs, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
+  async trim(queue: string): Promise<number> {
+    const { maxEvents, eventsAgeMs, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     return this.store.run(trim, this.store.keysOf(queue).fixed, {
       maxEvents,
       eventsAge: eventsAgeMs ?? -1,
-      deadMax,
+      deadMax: await this.deadMaxOf(queue),
       deadAge: deadAgeMs,
       completedMax,
     });
+  }
+
+  /** Jobs have died here. Where they may be many bytes, what is beyond the limit goes soon, and not with the next round only. */
+  died(queue: string, deaths: number): void {
+    const all = (this.deaths.get(queue) ?? 0) + deaths;
+    this.deaths.set(queue, all);
+    const mayBeMany = all * LARGE_BYTES * 16 >= this.settings.limitsOf(queue).deadMaxBytes;
+    if (deaths === 0 || !mayBeMany || this.measuring.has(queue)) return;
+    this.measuring.add(queue);
+    setTimeout(() => void this.measure(queue), COLLECT_MS).unref();
+  }
+
+  /** Never rejects. */
+  private async measure(queue: string): Promise<void> {
+    this.deaths.delete(queue);
+    try {
+      while ((await this.trim(queue)) > 0);
+    } catch {
+      // The link tells; the next round of upkeep looks again.
+    }
+    this.measuring.delete(queue);
+  }
+
+  /** How many dead jobs are kept: those that died last, as far as they fit into their bytes. */
+  private async deadMaxOf(queue: string): Promise<number> {
+    const { deadMax, deadMaxBytes: most } = this.settings.limitsOf(queue);
+    const { fixed } = this.store.keysOf(queue);
+    let step = { passed: 0, bytes: 0, isEnd: false };
+    do {
+      const { passed, bytes } = step;
+      step = await this.store.run(deadThatFit, fixed, { passed, bytes, most, examine: MEASURED_AT_ONCE });
+    } while (!step.isEnd && step.passed < deadMax);
+    return step.bytes > most ? Math.min(deadMax, step.passed) : deadMax;
   }
 
   private remove(

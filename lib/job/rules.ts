@@ -12,6 +12,8 @@ export const RULES = {
   promoteMax: 250,
   /** What one call takes away at most of what is beyond its age or number. */
   trimStep: 500,
+  /** Progress of more bytes is large: large values are bounded in bytes, all others by the number of jobs. */
+  largeProgress: 4_096,
   /** How long it is known of a cancelled job when and why it ended, and of how many jobs. */
   cancelledMs: 60_000,
   cancelledMax: 1_000,

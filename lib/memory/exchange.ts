@@ -125,6 +125,7 @@ export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): b
   if (log) job.logs = [...job.logs, ...log.split('\n')].slice(-LOG_LINES);
   if (progress) {
     job.progress = progress;
+    queue.boundProgress(job, limits);
     queue.say([{ type: 'progress', id, name, attempt, progress }], limits);
   }
   return true;

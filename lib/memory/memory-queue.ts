@@ -59,6 +59,8 @@ export class MemoryQueue {
   private ranks = 0;
   /** The last score of a job due at this ms. */
   private readonly lastDue = new Map<number, number>();
+  /** Jobs with large values of progress, the one that wrote last last; also such as are gone. */
+  private readonly largeProgress = new Set<MemoryJob>();
 
   constructor(
     readonly name: string,
@@ -283,10 +285,40 @@ export class MemoryQueue {
 
   // ---------------------------------------------------------------------------------------------------------- retention
 
-  /** Removes dead jobs that are too old, or else those beyond the maximum number. */
-  trimDead({ deadMax, deadAgeMs }: QueueLimits): Saying[] {
-    const gone = this.trim(this.dead, this.now - deadAgeMs, deadMax);
+  /** Removes dead jobs that are too old, or else those beyond the maximum number or bytes. */
+  trimDead({ deadMax, deadAgeMs, deadMaxBytes }: QueueLimits): Saying[] {
+    const bytesOf = ({ body, failure }: MemoryJob) =>
+      Buffer.byteLength(body) + Buffer.byteLength(failure?.json ?? '');
+    let bytes = 0;
+    for (const job of this.dead) bytes += bytesOf(job);
+    let most = this.dead.size;
+    for (const job of bytes > deadMaxBytes ? this.dead.sorted() : []) {
+      if (bytes <= deadMaxBytes || most === 1) break;
+      bytes -= bytesOf(job);
+      most -= 1;
+    }
+    const gone = this.trim(this.dead, this.now - deadAgeMs, Math.min(deadMax, most));
     return sayAll('removed', gone, { reason: 'retention' });
+  }
+
+  /** Drops the oldest large values of progress beyond the maximum bytes, down to three quarters of it. */
+  boundProgress(job: MemoryJob, { progressMaxBytes: most }: QueueLimits): void {
+    const bytesOf = ({ progress }: MemoryJob) => Buffer.byteLength(progress ?? '');
+    if (bytesOf(job) <= Math.max(RULES.largeProgress, most / 16_384)) return;
+    this.largeProgress.delete(job);
+    this.largeProgress.add(job);
+    let sum = 0;
+    for (const one of this.largeProgress) {
+      if (this.jobs.get(one.id) === one) sum += bytesOf(one);
+      else this.largeProgress.delete(one);
+    }
+    const goal = sum > most ? most * 0.75 : sum;
+    for (const one of this.largeProgress) {
+      if (sum <= goal || one === job) break;
+      sum -= bytesOf(one);
+      one.progress = null;
+      this.largeProgress.delete(one);
+    }
   }
 
   /** Removes completed jobs whose retention is over, or else those beyond the maximum number, earliest end first. */
@@ -334,6 +366,7 @@ export class MemoryQueue {
     for (const place of [this.wait, this.suspects, this.prioritized, this.delayed, this.completed, this.dead])
       place.clear();
     this.lastDue.clear();
+    this.largeProgress.clear();
     this.cancelled.clear();
     this.counters.clear();
     this.schedules.clear();

@@ -88,11 +88,11 @@ export class MemoryUpkeep implements UpkeepVerbs {
 }
 
 function isOvergrown({ completed, dead, events, now }: MemoryQueue, limits: QueueLimits): boolean {
-  const { completedMax, deadMax, deadAgeMs, eventsAgeMs } = limits;
+  const { completedMax, deadMax, deadMaxBytes, deadAgeMs, eventsAgeMs } = limits;
   return (
     completed.size > completedMax ||
     (completed.first?.score ?? Infinity) <= now ||
-    dead.size > deadMax ||
+    dead.size > Math.min(deadMax, Math.floor(deadMaxBytes / 1_048_576)) ||
     (dead.first?.score ?? Infinity) <= now - deadAgeMs ||
     (eventsAgeMs !== null && (events.oldestAt ?? Infinity) <= now - eventsAgeMs)
   );

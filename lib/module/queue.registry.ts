@@ -164,12 +164,14 @@ export class QueueRegistry {
   }
 }
 
-function limitsOf({ events, dead, completed }: ResolvedQueueOptions): QueueLimits {
+function limitsOf({ events, progress, dead, completed }: ResolvedQueueOptions): QueueLimits {
   return {
     maxEvents: events.max,
     eventsAgeMs: events.ageMs,
     eventsMaxBytes: events.maxBytes,
+    progressMaxBytes: progress.maxBytes,
     deadMax: dead.max,
+    deadMaxBytes: dead.maxBytes,
     deadAgeMs: dead.ageMs,
     completedMax: completed.max,
   };

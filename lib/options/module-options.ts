@@ -62,8 +62,10 @@ export interface QueueModuleOptions {
   readonly shutdown?: ShutdownOptions;
   /** Whether queues write events, and how many they keep. @default true */
   readonly events?: EventsOption;
-  /** How many dead jobs each queue keeps, and how long. @default { max: 10000, age: '90d' } */
+  /** How many dead jobs each queue keeps, and how long. @default { max: 10000, age: '90d', maxBytes: 268435456 } */
   readonly dead?: DeadOptions;
+  /** How much progress of its jobs each queue keeps. @default { maxBytes: 67108864 } */
+  readonly progress?: ProgressOptions;
   /** How many completed jobs each queue keeps, of those with a `retention`. @default { max: 100000 } */
   readonly completed?: CompletedOptions;
   /** How often jobs and events beyond their number or age are trimmed. @default { interval: '60s' } */
@@ -152,6 +154,14 @@ export interface DeadOptions {
   readonly max?: number;
   /** How long they are kept. @default '90d' */
   readonly age?: Duration;
+  /** About how many bytes their data and errors may take in all; the oldest go first. @default 268435456 */
+  readonly maxBytes?: number;
+}
+
+/** How much progress of its jobs a queue keeps. */
+export interface ProgressOptions {
+  /** About how many bytes values of more than 4 KiB may take in all; the oldest go first, so those jobs have none. @default 67108864 */
+  readonly maxBytes?: number;
 }
 
 /** How many completed jobs a queue keeps, of those with a `retention`. */
@@ -181,6 +191,8 @@ export interface QueueOptions {
   readonly events?: EventsOption;
   /** How many dead jobs it keeps, and how long. @default that of `forRoot` */
   readonly dead?: DeadOptions;
+  /** How much progress of its jobs it keeps. @default that of `forRoot` */
+  readonly progress?: ProgressOptions;
   /** How many completed jobs it keeps, of those with a `retention`. @default that of `forRoot` */
   readonly completed?: CompletedOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
@@ -227,12 +239,19 @@ export interface ResolvedModuleOptions {
   readonly wrap: readonly WrapHook[];
   readonly defaults: CheckedDefaults;
   readonly events: ResolvedEvents;
-  readonly dead: { readonly max: number; readonly ageMs: number };
+  readonly dead: ResolvedDead;
+  readonly progress: { readonly maxBytes: number };
   readonly completed: { readonly max: number };
   /** Null: local. */
   readonly durability: Replication | null;
   readonly unknownJob: UnknownJobRule;
   readonly unknownJobTimeoutMs: number;
+}
+
+interface ResolvedDead {
+  readonly max: number;
+  readonly ageMs: number;
+  readonly maxBytes: number;
 }
 
 /** `max` 0: no events. `ageMs` null: of any age. */
@@ -249,7 +268,8 @@ export interface ResolvedQueueOptions {
   readonly policy: JobPolicy;
   readonly maxPayloadBytes: number;
   readonly events: ResolvedEvents;
-  readonly dead: { readonly max: number; readonly ageMs: number };
+  readonly dead: ResolvedDead;
+  readonly progress: { readonly maxBytes: number };
   readonly completed: { readonly max: number };
   /** Null: local. */
   readonly durability: Replication | null;
@@ -264,24 +284,29 @@ export interface ResolvedProcessorOptions {
 const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 const DEFAULT_EVENTS = 10_000;
 const DEFAULT_EVENT_BYTES = 67_108_864;
+const DEFAULT_DEAD: ResolvedDead = { max: 10_000, ageMs: 7_776_000_000, maxBytes: 268_435_456 };
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
 
 /** What was said of events, in ms; booleans stay as they are: what `true` means depends on where it is said. */
 type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number; readonly maxBytes?: number };
 
-const KEPT = { max: field('max', integer(0, MANY)), age: field('ageMs', duration()) } as const;
-const readKept = shape(KEPT);
-const readKeptEvents = shape({ ...KEPT, maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)) });
+const MAX_BYTES = { maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)) } as const;
+const readKept = shape({
+  max: field('max', integer(0, MANY)),
+  age: field('ageMs', duration()),
+  ...MAX_BYTES,
+});
 
 const readEvents: Rule<GivenEvents> = (value, path, report) =>
-  typeof value === 'boolean' ? value : readKeptEvents(value, path, report);
+  typeof value === 'boolean' ? value : readKept(value, path, report);
 
 /** The fields that a queue may set for itself. */
 const QUEUE_FIELDS = {
   defaults: field('defaults', readDefaults),
   events: field('events', readEvents),
   dead: field('dead', readKept),
+  progress: field('progress', shape(MAX_BYTES)),
   completed: field('completed', shape({ max: field('max', integer(0, MANY)) })),
   maxPayloadBytes: field('maxPayloadBytes', integer(1, 67_108_864)),
   durability: field('durability', readDurability),
@@ -373,7 +398,8 @@ export function resolveModuleOptions(
       ageMs: null,
       maxBytes: DEFAULT_EVENT_BYTES,
     }),
-    dead: { max: given.dead?.max ?? 10_000, ageMs: given.dead?.ageMs ?? 7_776_000_000 },
+    dead: { ...DEFAULT_DEAD, ...given.dead },
+    progress: { maxBytes: 67_108_864, ...given.progress },
     completed: { max: given.completed?.max ?? 100_000 },
     durability: given.durability ?? null,
     unknownJob: given.unknownJob ?? 'wait',
@@ -399,7 +425,8 @@ export function resolveQueueOptions(
     policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
     events: eventsOf(given?.events, module.events),
-    dead: { max: given?.dead?.max ?? module.dead.max, ageMs: given?.dead?.ageMs ?? module.dead.ageMs },
+    dead: { ...module.dead, ...given?.dead },
+    progress: { ...module.progress, ...given?.progress },
     completed: { max: given?.completed?.max ?? module.completed.max },
     durability: given?.durability === undefined ? module.durability : given.durability,
     unknownJob: given?.unknownJob ?? module.unknownJob,
@@ -498,6 +525,7 @@ export type NamedModuleOptions = Pick<
   | 'maxPayloadBytes'
   | 'events'
   | 'dead'
+  | 'progress'
   | 'completed'
   | 'durability'
   | 'unknownJob'

@@ -278,6 +278,33 @@ describe.each(ENGINES)('events on %s', (kind) => {
     expect(kept[0]!.number).toBeGreaterThan(100);
   });
 
+  it('of progress: jobs keep large values up to a number of bytes, and small ones', async () => {
+    const bounded = t.engineWith({ progressMaxBytes: 100_000 });
+    const ids = Array.from({ length: 60 }, (_, i) => `j${i}`);
+    await t.hold(...ids);
+    const noting = (id: string, bytes: number) => {
+      const progress = JSON.stringify('x'.repeat(bytes - 2));
+      return bounded.note(QUEUE, { worker: WORKER, id, name: 'work', attempt: 1, progress });
+    };
+    const kept = async () => {
+      const jobs = await Promise.all(ids.map((id) => t.engine.admin.get(QUEUE, id)));
+      return ids.filter((_, i) => jobs[i]!.progress !== null);
+    };
+    // What is written over counts once.
+    for (let i = 0; i < 40; i++) await noting('j0', 9_000);
+    for (let i = 1; i < 30; i++) await noting(`j${i}`, 4_096);
+    expect(await kept()).toEqual(ids.slice(0, 30));
+    for (let i = 30; i < 60; i++) await noting(`j${i}`, 10_000);
+    const left = await kept();
+    expect(left.slice(0, 29)).toEqual(ids.slice(1, 30));
+    expect(left.length - 29).toBeGreaterThanOrEqual(7);
+    expect(left.length - 29).toBeLessThanOrEqual(10);
+    expect(left.slice(29)).toEqual(ids.slice(60 - (left.length - 29)));
+    await noting('j3', 200_000);
+    expect((await kept()).filter((id) => Number(id.slice(1)) >= 30)).toEqual([]);
+    expect(await kept()).toContain('j3');
+  });
+
   it('with large values are kept up to a number of bytes, small ones by their number alone', async () => {
     const bounded = t.engineWith({ eventsMaxBytes: 10_000 });
     await t.hold('a');

@@ -54,6 +54,32 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     });
   });
 
+  it('take up to a number of bytes, and the last one stays in any case', async () => {
+    const bounded = t.engineWith({ deadMaxBytes: 100_000 });
+    const large = (id: string) => job(id, { body: `work\n${'x'.repeat(30_000)}` });
+    const left = async () => {
+      while ((await bounded.upkeep.trim(QUEUE)) > 0);
+      return (await bounded.upkeep.deadJobs(QUEUE, { after: null, limit: 9 })).jobs.map(({ id }) => id);
+    };
+    await t.bury('a');
+    for (const id of ['b', 'c', 'd']) {
+      await t.advance(10);
+      await t.bury(large(id));
+    }
+    expect(await left()).toEqual(['a', 'b', 'c', 'd']);
+    await t.advance(10);
+    await t.bury(large('e'));
+    expect(await left()).toEqual(['c', 'd', 'e']);
+    expect((await t.events()).filter(({ type }) => type === 'removed')).toMatchObject([
+      { id: 'a', reason: 'retention' },
+      { id: 'b', reason: 'retention' },
+    ]);
+    await t.advance(10);
+    await t.bury(job('f', { body: `work\n${'x'.repeat(200_000)}` }));
+    expect(await left()).toEqual(['f']);
+    expect(await bounded.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
+  });
+
   it('are found by name, reason and age', async () => {
     await four();
     const ids = async (match: object) =>

@@ -10,6 +10,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   shutdown: 'ShutdownOptions',
   schedules: 'ScheduleOwnerOptions',
   dead: 'DeadOptions',
+  progress: 'ProgressOptions',
   completed: 'CompletedOptions',
   upkeep: 'UpkeepOptions',
   enhancers: 'EnhancerOptions',

@@ -30,6 +30,8 @@ async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
     deadAgeMs: 1,
     eventsAgeMs: null,
     eventsMaxBytes: 67_108_864,
+    progressMaxBytes: 67_108_864,
+    deadMaxBytes: 1_073_741_824,
     completedMax: 1,
   });
   const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 10_000, limitsOf });

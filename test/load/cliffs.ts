@@ -40,6 +40,8 @@ const engine = new RedisEngine({
     deadAgeMs: 90 * 86_400_000,
     eventsAgeMs: null,
     eventsMaxBytes: 67_108_864,
+    progressMaxBytes: 67_108_864,
+    deadMaxBytes: 1_073_741_824,
     completedMax: 100_000,
   }),
 });

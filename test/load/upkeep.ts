@@ -34,6 +34,8 @@ const limits = {
   maxEvents: 10_000,
   eventsAgeMs: null as number | null,
   eventsMaxBytes: 67_108_864,
+  progressMaxBytes: 67_108_864,
+  deadMaxBytes: 1_073_741_824,
   deadMax: 10_000_000,
   deadAgeMs: 900 * DAY,
   completedMax: 10_000_000,

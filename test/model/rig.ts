@@ -17,6 +17,8 @@ export const LIMITS: QueueLimits = {
   maxEvents: 10_000,
   eventsAgeMs: 15_000,
   eventsMaxBytes: 67_108_864,
+  progressMaxBytes: 67_108_864,
+  deadMaxBytes: 1_073_741_824,
   deadMax: 3,
   deadAgeMs: 600_000,
   completedMax: 3,

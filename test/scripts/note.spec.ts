@@ -171,7 +171,7 @@ describe('refused', () => {
     except: ['events'],
     async prepare() {
       await q.hold('a');
-      return () => noting({ progress: JSON.stringify('x'.repeat(2_000)), log: 'x' });
+      return () => noting({ progress: JSON.stringify('x'.repeat(5_000)), log: 'x' });
     },
   });
 });

@@ -67,6 +67,8 @@ export const LIMITS: Limits = {
   deadAgeMs: 90 * 86_400_000,
   eventsAgeMs: null,
   eventsMaxBytes: 67_108_864,
+  progressMaxBytes: 67_108_864,
+  deadMaxBytes: 1_073_741_824,
   completedMax: 1_000,
 };
 

@@ -36,13 +36,17 @@ const DOORS: Readonly<
       'enqueue-plain': 'plain jobs',
       obliterate: 'the number of the last event stays',
       trim: 'events that are too old',
-      'shared/large-events': 'events that are too large together',
+      'shared/large-values': 'events that are too large together',
     },
   },
   bell: { keys: ['doorbell'], others: { 'enqueue-plain': 'plain jobs' } },
   traces: {
     keys: ['attempts', 'stalls', 'failures', 'progress', 'toCancel'],
-    others: { note: 'what a run says of itself', repair: 'numbers that cannot be read' },
+    others: {
+      note: 'what a run says of itself',
+      repair: 'numbers that cannot be read',
+      'shared/large-values': 'progress beyond its bytes',
+    },
   },
 };
 

@@ -3,7 +3,7 @@ import { defineScript } from '../script.js';
 export const note = defineScript({
   name: 'note',
   memory: 'refuse',
-  keys: ['meta', 'active', 'progress', 'logs', 'large', 'events'],
+  keys: ['meta', 'active', 'progress', 'largeProgress', 'logs', 'large', 'events'],
   args: {
     id: 'text',
     name: 'text',
@@ -12,6 +12,7 @@ export const note = defineScript({
     log: 'text',
     maxEvents: 'int',
     eventsMaxBytes: 'int',
+    progressMaxBytes: 'int',
   },
   reply: (raw: number) => raw === 1,
 });

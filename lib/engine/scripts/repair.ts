@@ -12,6 +12,7 @@ const OF_NO_JOB: readonly QueueKeyName[] = [
   'declarers',
   'declaredSets',
   'large',
+  'largeProgress',
 ];
 
 export const repair = defineScript({

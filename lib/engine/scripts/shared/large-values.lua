@@ -1,0 +1,52 @@
+--@needs steps
+-- Events are bounded by number; those with large values, which only progress has, are bounded in bytes too. `large` knows them: the
+-- number of the event, and how many bytes all of them had up to it. The oldest of the stream go until about so many are left.
+local function trim_large(bytes)
+  local last = redis.call('HGET', key_meta, 'events')
+  if bytes <= 1024 or not last then return end
+  local before = redis.call('ZRANGE', key_large, -1, -1, 'WITHSCORES')[2]
+  local all = (tonumber(before) or 0) + bytes
+  redis.call('ZADD', key_large, all, last)
+  local over = redis.call('ZCOUNT', key_large, '-inf', string.format('%.0f', all - arg_eventsMaxBytes))
+  if over > 0 then
+    local newest = tonumber(redis.call('ZRANGE', key_large, over - 1, over - 1)[1])
+    if newest then redis.pcall('XTRIM', key_events, 'MINID', '=', string.format('%.0f', newest + 1)) end
+  end
+  -- Those that were trimmed by number are forgotten with them.
+  local oldest = tonumber(redis.call('ZRANGE', key_large, over, over)[1])
+  while oldest and oldest <= tonumber(last) - arg_maxEvents do
+    over = over + 1
+    oldest = tonumber(redis.call('ZRANGE', key_large, over, over)[1])
+  end
+  if over > 0 then redis.call('ZREMRANGEBYRANK', key_large, 0, over - 1) end
+end
+
+-- What jobs keep of their progress is bounded in the same way. `largeProgress` knows the large values: the job, and how many bytes all of them had up to it. Once
+-- those are too many they are counted anew, since many were written over or are gone; if they take more than three quarters still,
+-- the oldest go.
+local function bound_progress(id, bytes)
+  local last = redis.call('ZRANGE', key_largeProgress, -1, -1, 'WITHSCORES')[2]
+  local all = (tonumber(last) or 0) + bytes
+  redis.call('ZADD', key_largeProgress, string.format('%.0f', all), id)
+  if all <= arg_progressMaxBytes then return end
+  local sizes, sum = {}, 0
+  local ids = redis.call('ZRANGE', key_largeProgress, 0, -1)
+  for i, one in ipairs(ids) do
+    sizes[i] = redis.call('HSTRLEN', key_progress, one)
+    sum = sum + sizes[i]
+  end
+  local gone, kept, place = {}, {}, 0
+  for i, one in ipairs(ids) do
+    if sum > 0.75 * arg_progressMaxBytes and i < #ids then
+      gone[#gone + 1] = one
+      sum = sum - sizes[i]
+    elseif sizes[i] > 0 then
+      place = place + sizes[i]
+      kept[#kept + 1] = string.format('%.0f', place)
+      kept[#kept + 1] = one
+    end
+  end
+  in_steps(gone, function(...) redis.call('HDEL', key_progress, ...) end)
+  redis.call('DEL', key_largeProgress)
+  in_steps(kept, function(...) redis.call('ZADD', key_largeProgress, ...) end)
+end
