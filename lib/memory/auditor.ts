@@ -1,4 +1,4 @@
-import { AuditFacts } from '../contract/audit-facts.js';
+import { AUDITED, AuditFacts, type AuditedKey } from '../contract/audit-facts.js';
 import type { QueueLimits } from '../contract/engine.js';
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
 import { recover } from './leases.js';
@@ -6,49 +6,32 @@ import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 
+/** Fields that Redis keeps beside a job, and which jobs have them. */
+const FIELDS: Readonly<Partial<Record<AuditedKey, (job: MemoryJob) => boolean>>> = {
+  attempts: ({ failed, started }) => failed > 0 || started,
+  stalls: ({ stalls }) => stalls > 0,
+  failures: ({ failure }) => failure !== null,
+  results: ({ end }) => end !== null,
+  progress: ({ progress }) => progress !== null,
+  logs: ({ logs }) => logs.length > 0,
+  priorities: ({ priority }) => priority > 0,
+  toCancel: ({ cancel }) => cancel !== null,
+};
+
 /**
  * Checks the same as on Redis. Nobody else can write here, so the only thing to find is a lease that ends too late because the
  * clock was set back.
  */
 export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
   const facts = new AuditFacts();
-  const ids = (jobs: Iterable<MemoryJob>) => Array.from(jobs, ({ id }) => id);
-  const those = (has: (job: MemoryJob) => boolean) => ids([...queue.jobs.values()].filter(has));
-  facts.see('jobs', [...queue.jobs.keys()]);
-  for (const place of ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const)
-    facts.see(place, ids(queue[place]));
-  facts.see(
-    'attempts',
-    those(({ failed, started }) => failed > 0 || started),
-  );
-  facts.see(
-    'stalls',
-    those(({ stalls }) => stalls > 0),
-  );
-  facts.see(
-    'failures',
-    those(({ failure }) => failure !== null),
-  );
-  facts.see(
-    'results',
-    those(({ end }) => end !== null),
-  );
-  facts.see(
-    'progress',
-    those(({ progress }) => progress !== null),
-  );
-  facts.see(
-    'logs',
-    those(({ logs }) => logs.length > 0),
-  );
-  facts.see(
-    'priorities',
-    those(({ priority }) => priority > 0),
-  );
-  facts.see(
-    'toCancel',
-    those(({ cancel }) => cancel !== null),
-  );
+  const jobs = [...queue.jobs.values()];
+  for (const key of AUDITED) {
+    const has = FIELDS[key] ?? (({ place }: MemoryJob) => key === 'jobs' || key === place);
+    facts.see(
+      key,
+      jobs.filter(has).map(({ id }) => id),
+    );
+  }
   for (const worker of queue.leased()) {
     facts.seeHeld(worker.name, [...worker.held.keys()]);
     facts.seeWorker(worker.name, {
