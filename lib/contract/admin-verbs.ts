@@ -20,8 +20,6 @@ export interface AdminVerbs {
   /** Runs a delayed job now. */
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
   pause(queue: string): Promise<boolean>;
-  /** Resolves once no live worker starts a job that it had claimed before the pause, or after a little more than a beat. */
-  pauseHeard(queue: string): Promise<void>;
   resume(queue: string): Promise<boolean>;
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'>;

@@ -35,12 +35,8 @@ export interface QueueEngine {
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer>;
   /** The heart: settles a batch (fenced), promotes what is due, claims up to `want`. */
   exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer>;
-  /**
-   * Renews the lease of a worker and tells what the server thinks it holds.
-   *
-   * @param heard mark of a pause: from now on the worker starts no job that it holds, until the queue is resumed.
-   */
-  beat(queue: string, worker: string, leaseMs: number, heard?: string): Promise<BeatAnswer>;
+  /** Renews the lease of a worker and tells what the server thinks it holds. */
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer>;
   /**
    * Beats from a thread of its own, so that a handler that blocks the event loop is not taken for dead. Null where the
    * connection cannot be carried to a thread (a factory, or options with functions): then `beat` is called by a timer.
@@ -190,8 +186,6 @@ export type ExchangeAnswer =
       /** Whether fewer were claimed than wanted because of `maxBytes`; a repetition never says so. */
       readonly isCut: boolean;
       readonly supply: Supply;
-      /** Of the pause that is in force, where one is: to be told to `beat`. */
-      readonly pauseMark?: string;
       /** Until the next delayed job is due. */
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */
@@ -261,8 +255,6 @@ export type BeatAnswer =
       readonly exchanges: number;
       /** Why, by id: jobs this worker holds that were cancelled. Where there are more than 1,000, some of them. */
       readonly cancels: ReadonlyMap<string, string>;
-      /** The queue was paused, and this worker has not said yet that it knows. */
-      readonly pauseMark?: string;
     }
   | { readonly kind: 'unknown-worker' };
 

@@ -76,15 +76,7 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
   }
 }
 
-const LOOK_MS = { first: 5, most: 100 };
-
-/** Looks again and again whether something is so; resolves after a little more than a beat of such a lease whatever it is. */
-export async function untilSo(leaseMs: number, isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + leaseMs / 4 + 250;
-  for (
-    let ms = LOOK_MS.first;
-    !(await isSo()) && performance.now() < deadline;
-    ms = Math.min(ms * 2, LOOK_MS.most)
-  )
-    await new Promise((resolve) => setRealTimeout(resolve, ms));
+/** By a clock that tests do not replace. */
+export function realPause(ms: number): Promise<void> {
+  return new Promise((resolve) => setRealTimeout(resolve, ms));
 }

@@ -81,11 +81,7 @@ async function beatOnce(
   [workers, record, active, toCancel]: [string, string, string, string],
 ): Promise<void> {
   const { leaseMs, recordMs } = start;
-  const args = beat.encode(
-    { workers, worker: record, active, toCancel },
-    { worker, leaseMs, recordMs, heard: '' },
-    {},
-  );
+  const args = beat.encode({ workers, worker: record, active, toCancel }, { worker, leaseMs, recordMs }, {});
   try {
     const raw = await run(beat, args);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });

@@ -6,7 +6,6 @@ import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
 import { readStats, type QueueStats } from '../contract/stats.js';
-import { untilSo } from '../contract/retry.js';
 import { stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 import { cancel } from './scripts/cancel.js';
@@ -112,37 +111,16 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   pause(queue: string): Promise<boolean> {
-    const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        pause,
-        keys.fixed,
-        { pause: 1, workers: workers.join('\n'), maxEvents },
-        {},
-        workers.map((worker) => keys.worker(worker)),
-      ),
-    );
-  }
-
-  pauseHeard(queue: string): Promise<void> {
-    const keys = this.store.keysOf(queue);
-    return untilSo(this.settings.leaseMs, async () => {
-      const live = [keys.fixed.workers, Math.floor(this.store.now()), '+inf', 'byscore'];
-      const workers = (await this.store.command('workers', 'zrange', live)) as string[];
-      const marks = workers.map((worker) =>
-        this.store.command('worker', 'hget', [keys.worker(worker), 'pause']),
-      );
-      return (await Promise.all(marks)).every((mark) => mark === null);
-    });
+    return this.setPaused(queue, 1);
   }
 
   resume(queue: string): Promise<boolean> {
+    return this.setPaused(queue, 0);
+  }
+
+  private setPaused(queue: string, paused: 0 | 1): Promise<boolean> {
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(pause, this.store.keysOf(queue).fixed, {
-      pause: 0,
-      workers: '',
-      maxEvents,
-    }) as Promise<boolean>;
+    return this.store.run(pause, this.store.keysOf(queue).fixed, { pause: paused, maxEvents });
   }
 
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {

@@ -141,12 +141,11 @@ export class RedisEngine implements QueueEngine {
     return this.exchanges.exchange(queue, call);
   }
 
-  beat(queue: string, worker: string, leaseMs: number, heard = ''): Promise<BeatAnswer> {
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
     return this.store.run(beat, this.store.keysOfWorker(queue, worker), {
       worker,
       leaseMs,
       recordMs: this.recordMs,
-      heard,
     });
   }
 

@@ -6,6 +6,8 @@ export const RULES = {
   priorityMax: 2_097_151,
   /** Room for a sequence below each priority, so that ranks are first in first out inside one. */
   ranks: 4_294_967_296,
+  /** A claimed job starts within so many ms, or its worker asks first whether the queue was paused meanwhile. */
+  startMs: 200,
   /** Jobs that one call claims at most. */
   claimMax: 1_000,
   /** Due delayed jobs that one exchange moves at most. */

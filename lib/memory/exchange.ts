@@ -105,7 +105,6 @@ function answer(
     lost,
     claimed: claimed.map(({ claim }) => claim),
     ...rest,
-    ...(queue.pausedAt !== null && { pauseMark: String(queue.pausedAt) }),
     dueInMs: queue.dueInMs,
     leaseInMs: queue.leaseOfAnotherInMs(worker.name),
     scheduleInMs: queue.scheduleInMs,

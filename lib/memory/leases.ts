@@ -23,20 +23,18 @@ const OVERDUE = 100;
 export function beat(
   queue: MemoryQueue,
   name: string,
-  { leaseMs, recordMs, heard }: { leaseMs: number; recordMs: number; heard: string },
+  { leaseMs, recordMs }: { leaseMs: number; recordMs: number },
 ): BeatAnswer {
   const worker = queue.workers.get(name);
   const record = worker?.recordAt(queue.now);
   if (!worker || !record?.last) return { kind: 'unknown-worker' };
   if (worker.held.size > 0) worker.leaseAt = queue.now + leaseMs;
   worker.note({ until: queue.now + recordMs });
-  if (worker.record!.pause === heard) delete worker.record!.pause;
-  const { pause: pauseMark } = worker.record!;
   const cancels = new Map<string, string>();
   if (queue.marked > 0)
     for (const { id, cancel } of worker.held.values()) if (cancel !== null) cancels.set(id, cancel);
   const exchanges = record.last.seq + (record.beside?.seq ?? 0);
-  return { kind: 'alive', held: worker.held.size, exchanges, cancels, ...(pauseMark && { pauseMark }) };
+  return { kind: 'alive', held: worker.held.size, exchanges, cancels };
 }
 
 /** Leases that are over or nearly over, and those that end later than possible because the clock was set back. */

@@ -1,4 +1,3 @@
-import { untilSo } from '../contract/retry.js';
 import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
@@ -113,24 +112,9 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('pause', queue, (q, limits) => {
       if (q.pausedAt !== null) return false;
       q.pausedAt = q.now;
-      for (const worker of q.workers.values()) {
-        if (worker.leaseAt !== null && worker.record?.last) worker.record.pause = String(q.now);
-      }
       q.say([{ type: 'paused', id: '' }], limits);
       return true;
     });
-  }
-
-  pauseHeard(queue: string): Promise<void> {
-    return untilSo(this.verbs.leaseMs, () =>
-      this.verbs.on('pauseHeard', queue, (q) =>
-        [...q.workers.values()].every(
-          // In memory a claimed job starts in the turn of its claim, so a worker with one job has none that has not started.
-          ({ leaseAt, record, held }) =>
-            leaseAt === null || leaseAt <= q.now || !record?.pause || held.size <= 1,
-        ),
-      ),
-    );
   }
 
   resume(queue: string): Promise<boolean> {

@@ -129,9 +129,9 @@ export class MemoryEngine implements QueueEngine {
     return this.verbs.on('exchange', queue, (q, limits) => exchange(q, call, limits, recordMs));
   }
 
-  beat(queue: string, worker: string, leaseMs: number, heard = ''): Promise<BeatAnswer> {
+  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
     const { recordMs } = this.verbs;
-    return this.verbs.on('beat', queue, (q) => beat(q, worker, { leaseMs, recordMs, heard }));
+    return this.verbs.on('beat', queue, (q) => beat(q, worker, { leaseMs, recordMs }));
   }
 
   /** Uses a timer. Never null, which would log a warning about the missing heartbeat thread. */

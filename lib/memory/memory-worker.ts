@@ -18,8 +18,6 @@ export interface WorkerRecord {
   leaseMs: number | null;
   /** Which lease was first found to be over, and when. */
   doubt: { readonly lease: number; readonly since: number } | null;
-  /** Mark of a pause that the worker has not confirmed. */
-  pause?: string;
   until: number;
 }
 

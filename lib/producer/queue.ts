@@ -1,6 +1,6 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { within } from '../contract/retry.js';
+import { realPause, within } from '../contract/retry.js';
 import {
   InvalidOptionError,
   JobNotFoundError,
@@ -14,6 +14,7 @@ import { checkJobId } from '../job/job-id.js';
 import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../contract/stats.js';
 import type { JobCounts } from '../job/job-state.js';
+import { RULES } from '../job/rules.js';
 import { quoted, faultOfText } from '../job/text.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
 import { JOB_OPTION_NAMES, type JobOptions } from '../options/job-options.js';
@@ -48,6 +49,8 @@ export type PrepareWait = (queue: string, id: string) => EndWait;
 const readObliterate = shape({ force: field('force', boolean) });
 const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
+/** What a worker was given just before a pause reaches it within this time, if its line is well. */
+const ON_ITS_WAY_MS = 50;
 const DEFAULT_WAIT = '30s';
 const WAIT_OPTION_NAMES = [...JOB_OPTION_NAMES, 'waitTimeout'];
 /** How long the result of an awaited job is kept at least, in case its event is lost. */
@@ -240,14 +243,15 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * From now on no process claims from this queue; running jobs go on. Resolves when no live worker will start a job that it had claimed
-   * before, within a quarter of a lease. Resolves to whether this changed anything.
+   * From now on no process claims from this queue; running jobs go on. Resolves when no worker will start a job that it had claimed
+   * before: at once if no job is active, else after a quarter of a second. Resolves to whether this changed anything.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async pause(): Promise<boolean> {
     const isNew = await this.engine.admin.pause(this.name);
-    await this.engine.admin.pauseHeard(this.name);
+    const { active } = await this.engine.admin.counts(this.name);
+    if (active > 0) await realPause(RULES.startMs + ON_ITS_WAY_MS);
     return isNew;
   }
 

@@ -17,7 +17,7 @@ import { decodeBody } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { counted } from '../job/text.js';
 import type { LeaseKeeper } from './lease-keeper.js';
-import { Claims, Prefetch, PrefetchTimeout } from './prefetch.js';
+import { Claims, Prefetch, PrefetchTimeout, StartPermit } from './prefetch.js';
 import { isSuspect } from './run.js';
 import type { EndedRun, Runner } from './runner.js';
 import { Settlements } from './settlements.js';
@@ -77,7 +77,9 @@ export class Claimer extends SlotUser {
   open = false;
   private readonly prefetch = new Prefetch();
   private readonly claims = new Claims();
+  private readonly permit = new StartPermit();
   private readonly prefetchTimeout = new PrefetchTimeout(this.claims, () => {
+    if (this.permit.isAsked) return this.prefetchTimeout.watch();
     this.prefetch.forget();
     this.giveBack();
   });
@@ -360,7 +362,9 @@ export class Claimer extends SlotUser {
     if (asked > 0) this.prefetch.measured(supply, tookMs);
     // Before a handler runs: it may block everything but the heartbeat thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
+    const wasWaiting = this.claims.size > 0;
     if (jobs.length > 0) {
+      if (!wasWaiting) this.permit.arrive();
       this.claims.put(jobs);
       let chars = 0;
       for (const job of jobs) {
@@ -370,9 +374,12 @@ export class Claimer extends SlotUser {
       // The time of a call that waited at the doorbell tells nothing of the connection.
       this.prefetch.received(jobs.length, chars, answer.kind === 'exchanged' ? tookMs : null);
     }
+    // A call may have waited at the doorbell, and large bodies may have taken long to arrive: their time tells nothing.
+    const isTimed = answer.kind === 'exchanged' && !this.prefetch.isNarrow;
+    this.permit.renew(supply !== 'paused', isTimed ? tookMs : 0, wasWaiting);
     this.claimAnswered(asked, supply);
     this.parts.answered(answer, supply);
-    if (!this.open) this.giveBackClaims();
+    if (!this.open || supply === 'paused') this.giveBackClaims();
     else if (asked > 0 && supply === 'more' && this.want() > 0) this.exchangeSoon();
   }
 
@@ -384,10 +391,12 @@ export class Claimer extends SlotUser {
 
   // ----------------------------------------------------------------------------------------------------- runs and slots
 
-  startOne(): void {
+  startOne(): boolean {
+    if (!this.permit.isValid) return this.permit.ask(() => this.exchangeAnyway());
     this.prefetchTimeout.starts();
     this.slots.running += 1;
     this.parts.runner.start(this.claims.take());
+    return true;
   }
 
   ended(run: EndedRun): void {

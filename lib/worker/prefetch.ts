@@ -1,4 +1,5 @@
 import type { ClaimedJob, Supply } from '../contract/engine.js';
+import { RULES } from '../job/rules.js';
 
 /** Work that a worker may hold without having started it, in ms of its own speed: so much, and what it does during a round trip. */
 const AHEAD_MS = 5;
@@ -161,6 +162,45 @@ export class Claims {
   private reset(jobs: readonly ClaimedJob[]): void {
     this.jobs = jobs;
     this.next = 0;
+  }
+}
+
+/**
+ * Whether claimed jobs may start. `Queue.pause` waits as long as they may start without asking, so that none does behind it, not even
+ * in a process whose event loop was blocked meanwhile.
+ */
+export class StartPermit {
+  private until = -Infinity;
+  private arrivedAt = 0;
+  /** An exchange is to tell whether they may start. */
+  isAsked = false;
+
+  get isValid(): boolean {
+    return performance.now() <= this.until;
+  }
+
+  /** Jobs came, and none was there. */
+  arrive(): void {
+    this.arrivedAt = performance.now();
+  }
+
+  /** Answers that none may start now, and asks, unless an answer is on its way. */
+  ask(exchange: () => void): false {
+    if (!this.isAsked) exchange();
+    this.isAsked = true;
+    return false;
+  }
+
+  /**
+   * Whether the queue was open was answered, by a call that was made `ms` ago. On a slow line the time counts from the answer to a
+   * second question, so that jobs start there too.
+   */
+  renew(isOpen: boolean, ms: number, isWaiting: boolean): void {
+    const now = performance.now();
+    const askedAt = now - ms;
+    const from = isWaiting && askedAt >= this.arrivedAt ? now : askedAt;
+    this.until = isOpen ? Math.max(this.until, from + RULES.startMs) : -Infinity;
+    this.isAsked = false;
   }
 }
 

@@ -37,8 +37,8 @@ export abstract class SlotUser {
   abstract readonly ahead: number;
   /** Its turn has come: claim, with the next exchange. */
   abstract exchangeSoon(): void;
-  /** Starts one of the jobs it holds. */
-  abstract startOne(): void;
+  /** Starts one of the jobs it holds; false if it must ask first whether it may. */
+  abstract startOne(): boolean;
   /** All slots are taken: the doorbell that woke it is for another worker. */
   abstract noSlot(): void;
   /** More was claimed than there are slots for: it goes back. */
@@ -184,8 +184,7 @@ export class Slots {
     try {
       while (this.running < this.total) {
         const user = this.users[this.isShared ? this.turns.next(this.users) : 0];
-        if (!user?.open || user.held === 0) return;
-        user.startOne();
+        if (!user?.open || user.held === 0 || !user.startOne()) return;
       }
     } finally {
       this.filling = false;

@@ -68,8 +68,6 @@ export class WorkerPool {
   private readonly logger = new Log('QueueWorker');
   private readonly heldJobs: HeldJobsReconciler;
   private readonly dueJobs: DueJobs;
-  /** Of the pause of the queue, as far as it is known here. */
-  private pauseMark = '';
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private drained: Promise<DrainReport> | undefined;
 
@@ -206,24 +204,11 @@ export class WorkerPool {
     const limitedForMs = typeof supply === 'string' ? Infinity : supply.limitedForMs;
     const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
-    this.hearPause(answer.pauseMark);
   }
 
   private looked({ dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {
     if (dueInMs !== null) this.dueJobs.plan(dueInMs);
     this.parts.heard(this.queue, this.worker, { leaseInMs, scheduleInMs });
-  }
-
-  /** Jobs of a paused queue that were claimed before do not start, and the store is told so. */
-  private hearPause(mark = ''): void {
-    if (mark !== '') this.claimer.giveBackClaims();
-    if (mark === this.pauseMark) return;
-    this.pauseMark = mark;
-    if (mark === '' || this.runs.size === 0) return;
-    // If it fails, the next beat tells of the pause again.
-    this.parts.engine
-      .beat(this.queue, this.worker, this.parts.leaseMs, mark)
-      .catch(() => (this.pauseMark = ''));
   }
 
   private beaten(worker: string, answer: BeatAnswer): void {
@@ -235,8 +220,6 @@ export class WorkerPool {
       return;
     }
     if (answer.cancels.size > 0) this.cancel(answer.cancels);
-    // Only an exchange can tell which jobs were claimed before the pause, and all of them.
-    if (answer.pauseMark !== undefined && answer.pauseMark !== this.pauseMark) claimer.exchangeAnyway();
     if (!claimer.busy && answer.exchanges === claimer.answers) this.heldJobs.compare(answer.held);
   }
 

@@ -15,6 +15,7 @@ describe('in memory', () => {
   describe('several queues', async () => void (await import('../features/several-queues.spec.js')));
   describe('results that are kept', async () => void (await import('../features/retention.spec.js')));
   describe('the handle of a queue', async () => void (await import('../features/queue-handle.spec.js')));
+  describe('pausing', async () => void (await import('../features/pausing.spec.js')));
   describe('cleaning', async () => void (await import('../features/cleaning.spec.js')));
   describe('handlers', async () => void (await import('../features/handlers.spec.js')));
 });

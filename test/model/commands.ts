@@ -191,19 +191,13 @@ const claimAtBell = command(
   },
 );
 
-const beat = command(
-  'beat',
-  fc.record({ worker: speaker, heard: fc.boolean(), fate }),
-  async (scene, drawn) => {
-    const worker = scene.workers[drawn.worker]!;
-    const paused = scene.state['meta']?.hash?.find(([field]) => field === 'paused')?.[1] ?? '';
-    const heard = drawn.heard ? paused : '';
-    const answer = await scene.both((engine) => engine.beat(QUEUE, worker.name, worker.leaseMs, heard), {
-      fate: drawn.fate,
-    });
-    if (answer.kind === 'unknown-worker') scene.rename(worker);
-  },
-);
+const beat = command('beat', fc.record({ worker: speaker, fate }), async (scene, drawn) => {
+  const worker = scene.workers[drawn.worker]!;
+  const answer = await scene.both((engine) => engine.beat(QUEUE, worker.name, worker.leaseMs), {
+    fate: drawn.fate,
+  });
+  if (answer.kind === 'unknown-worker') scene.rename(worker);
+});
 
 const release = command(
   'release',

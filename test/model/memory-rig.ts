@@ -143,7 +143,7 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     if (held.size > 0) out[`active:${name}`] = { set: [...held.keys()].toSorted() };
     const record = worker.recordAt(queue.now);
     if (!record) continue;
-    const { last, beside, leaseMs: ms, doubt, pause } = record;
+    const { last, beside, leaseMs: ms, doubt } = record;
     const fields: [string, string | number][] = [];
     if (doubt) fields.push(['doubt', `${doubt.lease} ${doubt.since}`]);
     const add = (one: LastExchange | null, which: string) => {
@@ -154,7 +154,6 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     add(last, '');
     add(beside, '2');
     if (ms !== null) fields.push(['lease', ms]);
-    if (pause !== undefined) fields.push(['pause', pause]);
     put(`worker:${name}`, 'hash', fields);
   }
 }

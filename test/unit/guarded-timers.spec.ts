@@ -64,7 +64,9 @@ class IdleUser extends SlotUser {
     super(slots);
   }
 
-  startOne(): void {}
+  startOne(): boolean {
+    return true;
+  }
   noSlot(): void {}
   giveBack(): void {}
 }

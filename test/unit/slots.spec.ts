@@ -42,11 +42,12 @@ class ModelQueue extends SlotUser {
     if (!this.open) this.giveBack();
   }
 
-  startOne(): void {
+  startOne(): boolean {
     this.held -= 1;
     this.started += 1;
     this.slots.running += 1;
     this.began();
+    return true;
   }
 
   noSlot(): void {}

@@ -2,18 +2,13 @@
 -- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. It is told which of them were
 -- cancelled; where those are many, some with each beat.
 local now = clock()
-local record = redis.call('HMGET', key_worker, 'seq', 'seq2', 'pause')
+local record = redis.call('HMGET', key_worker, 'seq', 'seq2')
 local exchanges = count_in(record[1]) + count_in(record[2])
 local held_now = held()
 local marks = redis.call('HLEN', key_toCancel)
 if not record[1] then return { 'unknown-worker' } end
 if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) end
 redis.call('PEXPIRE', key_worker, arg_recordMs)
-local pause = record[3] or ''
-if pause ~= '' and pause == arg_heard then
-  redis.call('HDEL', key_worker, 'pause')
-  pause = ''
-end
 local cancels = {}
 if marks > 0 and held_now > 0 then
   local ids = marks <= 1000 and redis.call('HKEYS', key_toCancel) or redis.call('SRANDMEMBER', key_active, 1000)
@@ -26,4 +21,4 @@ if marks > 0 and held_now > 0 then
     end
   end
 end
-return { 'alive', held_now, exchanges, cancels, pause }
+return { 'alive', held_now, exchanges, cancels }

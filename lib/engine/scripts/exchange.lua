@@ -15,7 +15,7 @@ if arg_beside == 1 and not record[4] then return { 'unknown-worker', now } end
 if last_seq and seq < last_seq then return { 'stale', now } end
 
 -- Bounded, so that one call never takes long and fits what Lua can unpack.
-local want, opens_in, pause_mark = open_gate(math.min(arg_want, rule_claimMax))
+local want, opens_in = open_gate(math.min(arg_want, rule_claimMax))
 local held_now = held()
 local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }
@@ -58,7 +58,7 @@ local function answer(lost, gave, ids, bodies, count, is_cut)
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, is_cut and rule_supplyCut or opens_in == rule_supplyMore and count < want and rule_supplyEmpty or opens_in,
-    pause_mark, due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
+    due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
     gave, bodies_in(bodies), failed, stalled }
 end
 

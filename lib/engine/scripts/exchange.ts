@@ -9,7 +9,6 @@ type Raw =
       'exchanged',
       number,
       number,
-      string,
       number,
       number,
       number,
@@ -81,8 +80,8 @@ export const exchange = defineScript({
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
-    const [, now, supply, paused, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
-    const answer = {
+    const [, now, supply, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
+    return {
       kind: 'exchanged' as const,
       now,
       isCut: supply === RULES.supplyCut,
@@ -94,6 +93,5 @@ export const exchange = defineScript({
       lost,
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
-    return paused !== '' ? { ...answer, pauseMark: paused } : answer;
   },
 });

@@ -1,10 +1,9 @@
 -- Whether jobs may start.
 
--- How many of so many jobs may start now, in how many ms more may (or that nothing holds them up, or that the queue is paused), and the mark of the pause.
+-- How many of so many jobs may start now, and in how many ms more may (or that nothing holds them up, or that the queue is paused).
 local function open_gate(want)
-  local paused = redis.call('HGET', key_meta, 'paused')
-  if paused then return 0, rule_supplyPaused, paused end
-  return want, rule_supplyMore, ''
+  if redis.call('HEXISTS', key_meta, 'paused') == 1 then return 0, rule_supplyPaused end
+  return want, rule_supplyMore
 end
 
 local function is_paused()
