@@ -55,7 +55,7 @@ it('tries its share of the mutants', { timeout: 0 }, async () => {
   expect(mine).not.toEqual([]);
   for (const mutant of mine) {
     const killedBy = await tryOne(redis, mutant);
-    appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, code: mutant.code, killedBy })}\n`);
+    appendFileSync(MUTATION_OUT, `${JSON.stringify({ id: mutant.id, key: mutant.key, killedBy })}\n`);
   }
   await redis.stop();
 });

@@ -86,12 +86,6 @@ function table(mutants) {
     .join('');
 }
 
-/** Without its line, which changes with every edit above it. */
-function keyOf({ id, code }) {
-  const [, , nth, kind] = id.split(':');
-  return `${id.split(':')[0]} | ${kind} ${nth} | ${code}`;
-}
-
 const byModel = await run('model', only === undefined ? {} : { MUTATION_ONLY: only });
 const mutants = byModel.lines;
 if (mutants.length === 0) throw new Error(`the model has tried nothing:\n${byModel.text}`);
@@ -108,8 +102,8 @@ for (const mutant of left) mutant.killedBy = answers.get(mutant.id) ?? null;
 
 const survivors = left.filter(({ killedBy }) => killedBy === null);
 const reasons = JSON.parse(readFileSync(join(HERE, 'survivors.json'), 'utf8'));
-const unexplained = survivors.filter((mutant) => !(keyOf(mutant) in reasons));
-for (const mutant of unexplained) console.log(`no reason is given for ${JSON.stringify(keyOf(mutant))}`);
+const unexplained = survivors.filter((mutant) => !(mutant.key in reasons));
+for (const mutant of unexplained) console.log(`no reason is given for ${JSON.stringify(mutant.key)}`);
 if (only === undefined) writeFileSync(join(HERE, 'results.tsv'), table(mutants));
 const killed = mutants.length - survivors.length;
 const score = (100 * killed) / mutants.length;

@@ -6,6 +6,8 @@ import type { Patch } from '../support/patched-client.js';
 export interface Mutant {
   /** `exchange:47:2:drop`: file, line, which call of that line, and what is done to it. */
   readonly id: string;
+  /** The same with its text in place of its line, which changes with every edit above it. */
+  readonly key: string;
   readonly file: string;
   readonly line: number;
   readonly kind: 'drop' | 'swap';
@@ -97,6 +99,7 @@ export function allMutants(): Mutant[] {
 /** `none` is no mistake, but another text: with it every test must pass. */
 const NONE: Mutant = {
   id: 'none',
+  key: '',
   file: '',
   line: 0,
   kind: 'drop',
@@ -151,7 +154,8 @@ function mutantsOf(file: string, text: string): Mutant[] {
         const mutated = inLine(name, whole, `${file}.lua:${line}`, (its) => replaceNth(its, nth, helper));
         return mutated === whole ? whole : mutated.replace('\n', () => `\n${HELPERS}`);
       };
-      mutants.push({ id: `${file}:${line}:${nth}:${kind}`, file, line, kind, code, patch });
+      const key = `${file} | ${kind} ${nth} | ${code}`;
+      mutants.push({ id: `${file}:${line}:${nth}:${kind}`, key, file, line, kind, code, patch });
     }
   }
   return mutants;
