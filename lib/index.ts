@@ -94,6 +94,7 @@ export { Queue } from './producer/queue.js';
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions, CleanOptions } from './producer/queue.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
+export type { JobListOptions, JobPage } from './producer/job-list.js';
 export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
 export type { TemplateIn, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';

@@ -2,11 +2,14 @@ import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import type { QueueStats } from './stats.js';
 import type { FailureRecord } from '../job/outcome.js';
+import type { DeadMatch, Place } from './upkeep-verbs.js';
 
 /** What people ask of a queue and do to it, by hand or from a page: nothing here is on the way of a job. */
 export interface AdminVerbs {
   /** Everything about one job, or null. */
   get(queue: string, id: string): Promise<StoredJob | null>;
+  /** Jobs of one state in their order, or in the opposite one. */
+  jobs(queue: string, call: JobsCall): Promise<JobsAnswer>;
   counts(queue: string): Promise<JobCounts & { paused: boolean }>;
   /** Since the job that waits longest could first run, among those that have not failed before; null where there is none. */
   oldestWaitingMs(queue: string): Promise<number | null>;
@@ -35,6 +38,48 @@ export interface AdminVerbs {
  * job, or it has ended.
  */
 export type CancelAnswer = 'cancelled' | 'signalled' | 'not-found';
+
+/** Reasons and ages are of dead jobs alone. */
+export interface JobsCall extends DeadMatch {
+  readonly state: JobState;
+  /** A text in the id, the name or the last error, in any case. @default any job */
+  readonly contains?: string | undefined;
+  readonly after: JobsPlace | null;
+  readonly limit: number;
+  /** @default false */
+  readonly backward?: boolean | undefined;
+  /** Without data, progress and log, and without a result of more than some KiB. @default false */
+  readonly brief?: boolean | undefined;
+}
+
+/** Where a page ended: the waiting jobs are in several lines, each worker holds jobs of its own. */
+export interface JobsPlace extends Place {
+  readonly line: string;
+}
+
+export interface JobsAnswer {
+  readonly jobs: readonly StoredJob[];
+  /** Where to go on; null at the end. There may be more although fewer than `limit` were found. */
+  readonly next: JobsPlace | null;
+  /** Jobs that were looked at. */
+  readonly examined: number;
+}
+
+/** Jobs that one call looks at, at most some more: a filter that fits none ends here. */
+export const MOST_EXAMINED = 10_000;
+
+/** Where a line is among those that are there now, or the one behind it. */
+export function indexFrom(lines: readonly string[], line: string, backward: boolean): number {
+  const at = lines.indexOf(line);
+  if (at >= 0) return at;
+  const next = lines.findIndex((one) => (backward ? one < line : one > line));
+  return next < 0 ? lines.length : next;
+}
+
+/** The body of a job without its data. */
+export function withoutData(body: string): string {
+  return /^[^\n]*\n[^\n]*\n[^\n]*\n/.exec(body)?.[0] ?? '';
+}
 
 export interface StoredJob {
   readonly id: string;

@@ -6,8 +6,6 @@ import type { JobState } from '../job/job-state.js';
  * briefly; what changes between two steps is neither passed over nor met twice.
  */
 export interface UpkeepVerbs {
-  /** Dead jobs with all that is kept of them, the one that died first first, from behind a place on. */
-  deadJobs(queue: string, call: DeadJobsCall): Promise<DeadJobsAnswer>;
   /** Dead jobs back to the line, attempts starting again: those named, or the ones asked for that died first. */
   retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }>;
   removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }>;
@@ -38,27 +36,6 @@ export interface Place {
 }
 
 export type DeadChoice = { readonly ids: readonly string[] } | (DeadMatch & { readonly limit: number });
-
-export interface DeadJobsCall extends DeadMatch {
-  readonly after: Place | null;
-  readonly limit: number;
-}
-
-export interface DeadJobsAnswer {
-  readonly jobs: readonly StoredDeadJob[];
-  /** Where to go on; null at the end. */
-  readonly next: Place | null;
-}
-
-export interface StoredDeadJob {
-  readonly id: string;
-  readonly body: string;
-  readonly diedAt: number;
-  /** Attempts that failed. */
-  readonly failed: number;
-  /** Null where it cannot be read. */
-  readonly failure: FailureRecord | null;
-}
 
 export interface CleanCall {
   readonly state: Exclude<JobState, 'active'>;

@@ -1,7 +1,19 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { JobCounts } from '../job/job-state.js';
-import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
+import type { JobCounts, JobState } from '../job/job-state.js';
+import {
+  indexFrom,
+  MOST_EXAMINED,
+  type AdminVerbs,
+  type CancelAnswer,
+  type JobsAnswer,
+  type JobsCall,
+  type StoredJob,
+} from '../contract/admin-verbs.js';
+import type { Place } from '../contract/upkeep-verbs.js';
+import { BEGINNING, LINES, walkArgs } from './walks.js';
+import { page } from './scripts/page.js';
+import type { QueueKeys } from './keys.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
@@ -40,6 +52,34 @@ export class RedisAdmin implements AdminVerbs {
       ),
     );
     return found && { id, ...found };
+  }
+
+  async jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
+    const { state, limit, backward = false, after } = call;
+    const keys = this.store.keysOf(queue);
+    const all = state === 'active' ? await this.holdersOf(queue) : linesOf(state);
+    if (backward) all.reverse();
+    const lines = after === null ? all : all.slice(indexFrom(all, after.line, backward));
+    const jobs: StoredJob[] = [];
+    let examined = 0;
+    for (const [i, line] of lines.entries()) {
+      let from: Place = line === after?.line ? after : BEGINNING;
+      for (;;) {
+        const answer = await this.pageOf(keys, line, from, limit - jobs.length, call);
+        jobs.push(...answer.jobs);
+        examined += answer.examined;
+        if (answer.next === null) break;
+        if (jobs.length >= limit || examined >= MOST_EXAMINED)
+          return { jobs, next: { line, ...answer.next }, examined };
+        from = answer.next;
+      }
+      if (jobs.length < limit) continue;
+      const rest = lines.slice(i + 1);
+      const sizes = rest.map((one) => this.store.command('jobs', 'exists', [keyOf(keys, state, one)]));
+      const next = (await Promise.all(sizes)).indexOf(1);
+      return { jobs, next: next < 0 ? null : { line: rest[next]!, ...BEGINNING }, examined };
+    }
+    return { jobs, next: null, examined };
   }
 
   counts(queue: string): Promise<JobCounts & { paused: boolean }> {
@@ -140,6 +180,44 @@ export class RedisAdmin implements AdminVerbs {
     return this.auditor(maxStalls).repair(queue);
   }
 
+  /**
+   * One step. Lists move while a page is read: where the last jobs of the page before are not near the place where they were, they are
+   * looked for in all of the list, first nearer to its head. If they have left it, so have those before them, and the page begins
+   * at the head; or, in the opposite order, those behind them have, and there is no more.
+   */
+  private async pageOf(keys: QueueKeys, line: string, from: Place, limit: number, call: JobsCall) {
+    const { state, contains = '', backward = false, brief = false, ...match } = call;
+    const isActive = state === 'active';
+    const ask = (after: Place) =>
+      this.store.run(
+        page,
+        { ...keys.fixed, active: keys.active(isActive ? line : '') },
+        {
+          ...walkArgs({ after, limit, until: 0 }, match),
+          // All that is known of a job takes several reads.
+          limit: Math.min(limit, 50),
+          examine: 100,
+          kind: isActive ? 'active' : line,
+          worker: isActive ? line : '',
+          contains,
+          backward: backward ? 1 : 0,
+          brief: brief ? 1 : 0,
+        },
+      );
+    const answer = await ask(from);
+    if (answer.missed === null) return answer;
+    for (const at of elsewhere(Number(from.at), answer.missed)) {
+      const found = await ask({ ...from, at: String(at) });
+      if (found.missed === null) return found;
+    }
+    return backward ? answer : ask(BEGINNING);
+  }
+
+  /** The workers that hold jobs, in the order of their names. */
+  private async holdersOf(queue: string): Promise<string[]> {
+    return this.store.withWorkers(queue, async (workers) => workers.toSorted());
+  }
+
   private auditor(maxStalls: number): Auditor {
     const { leaseMs, limitsOf } = this.settings;
     return new Auditor(this.store, {
@@ -148,4 +226,22 @@ export class RedisAdmin implements AdminVerbs {
       recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
     });
   }
+}
+
+/** In the order in which they are taken from. */
+function linesOf(state: Exclude<JobState, 'active'>): string[] {
+  return state === 'waiting' ? ['suspects', 'wait', 'prioritized'] : [...LINES[state]];
+}
+
+function keyOf(keys: QueueKeys, state: JobState, line: string): string {
+  return state === 'active' ? keys.active(line) : keys.fixed[line as 'wait'];
+}
+
+/** How far around a place the script looks. */
+const AROUND = 2_000;
+
+/** Places from which to look for jobs that are not near this one. */
+function* elsewhere(at: number, length: number): Generator<number> {
+  for (let nearer = at - 2 * AROUND; nearer > -AROUND; nearer -= 2 * AROUND) yield Math.max(0, nearer);
+  for (let farther = at + 2 * AROUND; farther < length + AROUND; farther += 2 * AROUND) yield farther;
 }

@@ -3,29 +3,12 @@ import type { EngineSettings } from './wire/clients.js';
 import { QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
 import { clean } from './scripts/clean.js';
-import { deadPage } from './scripts/dead-page.js';
 import { deadThatFit } from './scripts/dead-that-fit.js';
 import { overgrown } from './scripts/overgrown.js';
 import { retryDead } from './scripts/retry-dead.js';
 import { trim } from './scripts/trim.js';
-import type {
-  CleanCall,
-  DeadChoice,
-  DeadJobsAnswer,
-  DeadJobsCall,
-  Place,
-  StoredDeadJob,
-  UpkeepVerbs,
-} from '../contract/upkeep-verbs.js';
-import { walkArgs, walkOn, type Walked } from './walks.js';
-
-/** Where the jobs of a state are, in the order in which they are cleaned. */
-const PLACES = {
-  waiting: ['wait', 'suspects', 'prioritized'],
-  delayed: ['delayed'],
-  completed: ['completed'],
-  dead: ['dead'],
-} as const;
+import type { CleanCall, DeadChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
+import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
 /** Queues that one look takes in, so that it never holds Redis for long. */
 const LOOK_AT = 200;
@@ -50,19 +33,6 @@ export class RedisUpkeep implements UpkeepVerbs {
     private readonly perQueue: () => boolean,
   ) {}
 
-  async deadJobs(queue: string, { after, limit, ...match }: DeadJobsCall): Promise<DeadJobsAnswer> {
-    const { fixed } = this.store.keysOf(queue);
-    const jobs: StoredDeadJob[] = [];
-    let next: Place | null = after;
-    do {
-      const step = { after: next, limit: limit - jobs.length, until: 0 };
-      const page = await this.store.run(deadPage, fixed, walkArgs(step, match));
-      jobs.push(...page.jobs);
-      next = page.next;
-    } while (next !== null && jobs.length < limit);
-    return { jobs, next };
-  }
-
   async retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }> {
     const { fixed } = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
@@ -80,7 +50,7 @@ export class RedisUpkeep implements UpkeepVerbs {
   async clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }> {
     const { state, olderThanMs, limit } = call;
     const removed: string[] = [];
-    for (const kind of PLACES[state]) {
+    for (const kind of LINES[state]) {
       if (removed.length >= limit) break;
       const isLine = kind === 'wait' || kind === 'suspects';
       const found = await walkOn(limit - removed.length, async (step) => {
@@ -165,7 +135,7 @@ export class RedisUpkeep implements UpkeepVerbs {
 
   private remove(
     queue: string,
-    kind: (typeof PLACES)[keyof typeof PLACES][number],
+    kind: (typeof LINES)[keyof typeof LINES][number],
     why: string,
     args: ReturnType<typeof walkArgs>,
     ids: readonly string[],
@@ -174,9 +144,6 @@ export class RedisUpkeep implements UpkeepVerbs {
     return this.store.run(clean, this.store.keysOf(queue).fixed, { ...args, kind, why, maxEvents }, { ids });
   }
 }
-
-/** Behind nothing. */
-const BEGINNING: Place = { at: '', id: '' };
 
 type Call = (args: ReturnType<typeof walkArgs>, ids: readonly string[]) => Promise<Walked>;
 

@@ -24,6 +24,17 @@ const EXAMINE = 200;
 const MOVE = 100;
 const BYTES = 1_048_576;
 
+/** Behind nothing. */
+export const BEGINNING: Place = { at: '', id: '' };
+
+/** Where the jobs of a state are, in the order in which they are cleaned. */
+export const LINES = {
+  waiting: ['wait', 'suspects', 'prioritized'],
+  delayed: ['delayed'],
+  completed: ['completed'],
+  dead: ['dead'],
+} as const;
+
 export interface WalkStep {
   readonly after: Place | null;
   readonly limit: number;

@@ -16,6 +16,8 @@ export const RULES = {
   trimStep: 500,
   /** Progress of more bytes is large: large values are bounded in bytes, all others by the number of jobs. */
   largeProgress: 4_096,
+  /** Bytes of the record of an end from which on lists leave it out but for the time. */
+  briefResult: 4_096,
   /** How long it is known of a cancelled job when and why it ended, and of how many jobs. */
   cancelledMs: 60_000,
   cancelledMax: 1_000,

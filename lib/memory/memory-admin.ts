@@ -1,4 +1,16 @@
-import type { AdminVerbs, CancelAnswer, StoredJob } from '../contract/admin-verbs.js';
+import {
+  indexFrom,
+  MOST_EXAMINED,
+  withoutData,
+  type AdminVerbs,
+  type CancelAnswer,
+  type JobsAnswer,
+  type JobsCall,
+  type JobsPlace,
+  type StoredJob,
+} from '../contract/admin-verbs.js';
+import { byBytes } from './lines.js';
+import { deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
@@ -30,6 +42,33 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('get', queue, (q) => {
       const job = q.find(id);
       return job ? storedJob(job) : null;
+    });
+  }
+
+  jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
+    const { after, limit, contains = '', backward = false, brief = false } = call;
+    return this.verbs.on('jobs', queue, (q) => {
+      const lines = linesOf(q, call);
+      const jobs: StoredJob[] = [];
+      let examined = 0;
+      for (const [line, all] of after
+        ? lines.slice(
+            indexFrom(
+              lines.map(([line]) => line),
+              after.line,
+              backward,
+            ),
+          )
+        : lines) {
+        const start = line === after?.line ? startBehind(all, after, backward) : 0;
+        for (let at = start; at < all.length; at++) {
+          if (jobs.length >= limit || examined >= MOST_EXAMINED)
+            return { jobs, next: placeBefore(line, all, at, start), examined };
+          examined += 1;
+          if (isAsked(all[at]!, call) && hasText(all[at]!, contains)) jobs.push(storedJob(all[at]!, brief));
+        }
+      }
+      return { jobs, next: null, examined };
     });
   }
 
@@ -146,27 +185,99 @@ export class MemoryAdmin implements AdminVerbs {
   }
 }
 
-function storedJob(job: MemoryJob): StoredJob {
+function storedJob(job: MemoryJob, brief = false): StoredJob {
   const { id, body, failed, stalls, worker, progress, logs, end, failure } = job;
   const state = STATES[job.place!];
+  const isLarge = brief && Buffer.byteLength(end?.result ?? '') > RULES.briefResult;
   return {
     id,
-    body,
+    body: brief ? withoutData(body) : body,
     state,
     worker,
     failed,
-    stalls: end?.stalls ?? stalls,
+    stalls: (isLarge ? null : end?.stalls) ?? stalls,
     failure: job.failureRecord,
     failedAt: failure?.at ?? null,
     dueAt: state === 'delayed' ? Math.floor(job.score) : null,
     endedAt: state === 'dead' ? job.score : (end?.at ?? null),
-    progress,
-    logs: [...logs],
-    result: end?.result ?? null,
+    progress: brief ? null : progress,
+    logs: brief ? [] : [...logs],
+    result: isLarge ? null : (end?.result ?? null),
     resultFault: end?.resultFault ?? null,
-    attempt: end?.attempt ?? null,
-    durationUs: end?.durationUs ?? null,
+    attempt: isLarge ? null : (end?.attempt ?? null),
+    durationUs: isLarge ? null : (end?.durationUs ?? null),
   };
+}
+
+type JobLine = readonly [line: string, jobs: readonly MemoryJob[]];
+
+/** The jobs of a state, line by line, in the order that is asked for. */
+function linesOf(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
+  const lines = linesIn(q, call);
+  return call.backward ? lines.toReversed().map(([line, jobs]) => [line, jobs.toReversed()]) : lines;
+}
+
+function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
+  switch (call.state) {
+    case 'waiting':
+      return [
+        ['suspects', [...q.suspects]],
+        ['wait', [...q.wait]],
+        ['prioritized', q.prioritized.sorted()],
+      ];
+    case 'delayed':
+      return [['delayed', q.delayed.sorted()]];
+    case 'active':
+      return Array.from(q.leased(), ({ name, held }): JobLine => {
+        return [name, [...held.values()].toSorted((a, b) => byBytes(a.id, b.id))];
+      }).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    case 'completed':
+      return [['completed', q.completed.sorted().filter(({ score }) => score > q.now)]];
+    case 'dead':
+      return [['dead', deadBetween(q, call)]];
+  }
+}
+
+/** Where to begin in a line, as the page before ended at this place. */
+function startBehind(jobs: readonly MemoryJob[], { line, at, id }: JobsPlace, backward: boolean): number {
+  if (id === '') return 0;
+  if (line === 'wait' || line === 'suspects') {
+    const ids = id.split('\n');
+    const last = jobs.findLastIndex((job) => ids.includes(job.id));
+    return last >= 0 || !backward ? last + 1 : jobs.length;
+  }
+  const place = at === '' ? null : Number(at);
+  const first = jobs.findIndex((job) => {
+    const order = (place === null ? 0 : job.score - place) || byBytes(job.id, id);
+    return backward ? order < 0 : order > 0;
+  });
+  return first < 0 ? jobs.length : first;
+}
+
+/** The place of the job before this one; of the first, the beginning of the line. */
+function placeBefore(line: string, jobs: readonly MemoryJob[], at: number, start: number): JobsPlace {
+  const last = jobs[at - 1];
+  if (!last || at === start) return { line, at: '', id: '' };
+  switch (last.place) {
+    case 'wait':
+    case 'suspects':
+      return {
+        line,
+        at: String(at - 1),
+        id: jobs
+          .slice(Math.max(0, at - 3), at)
+          .map((job) => job.id)
+          .join('\n'),
+      };
+    case 'active':
+      return { line, at: '', id: last.id };
+    default:
+      return { line, at: String(last.score), id: last.id };
+  }
+}
+
+function hasText({ id, name, failure }: MemoryJob, text: string): boolean {
+  return text === '' || [id, name, failure?.json ?? ''].join('\n').toLowerCase().includes(text.toLowerCase());
 }
 
 /**

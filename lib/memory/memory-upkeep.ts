@@ -1,17 +1,8 @@
-import type {
-  CleanCall,
-  DeadChoice,
-  DeadJobsAnswer,
-  DeadJobsCall,
-  DeadMatch,
-  Place,
-  StoredDeadJob,
-  UpkeepVerbs,
-} from '../contract/upkeep-verbs.js';
+import type { CleanCall, DeadChoice, DeadMatch, UpkeepVerbs } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
 import { sayAll } from './event-log.js';
-import { byBytes, type Line } from './lines.js';
+import type { Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
@@ -22,20 +13,6 @@ const HEAD = 200;
 /** Dead letters, cleaning, retention. Verbs of several scripts on Redis are one step here. */
 export class MemoryUpkeep implements UpkeepVerbs {
   constructor(private readonly verbs: Verbs) {}
-
-  deadJobs(queue: string, { after, limit, ...match }: DeadJobsCall): Promise<DeadJobsAnswer> {
-    return this.verbs.on('deadJobs', queue, (q) => {
-      const range = deadBetween(q, match, after);
-      const jobs: StoredDeadJob[] = [];
-      let next: Place | null = null;
-      for (const [i, job] of range.entries()) {
-        if (jobs.length >= limit) break;
-        if (isAsked(job, match)) jobs.push(storedDeadJob(job));
-        next = i + 1 < range.length ? { at: String(job.score), id: job.id } : null;
-      }
-      return { jobs, next };
-    });
-  }
 
   retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }> {
     return this.verbs.on('retryDead', queue, (q, limits) => {
@@ -105,7 +82,7 @@ function chosen(queue: MemoryQueue, which: DeadChoice, fits = (_job: MemoryJob) 
     return jobs.filter((job) => job?.place === 'dead' && fits(job)) as MemoryJob[];
   }
   const { limit, ...match } = which;
-  const asked = deadBetween(queue, match, null).filter((job) => isAsked(job, match) && fits(job));
+  const asked = deadBetween(queue, match).filter((job) => isAsked(job, match) && fits(job));
   return asked.slice(0, Math.max(0, limit));
 }
 
@@ -139,7 +116,7 @@ function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Genera
       yield* queue.completed.sorted().filter(({ score, end }) => score > now && isOld(end?.at ?? null));
       return;
     case 'dead':
-      yield* deadBetween(queue, { olderThanMs }, null);
+      yield* deadBetween(queue, { olderThanMs });
   }
 }
 
@@ -157,33 +134,19 @@ function addedAt({ body }: MemoryJob): number | null {
   return found ? Number.parseInt(found[1]!, 36) : null;
 }
 
-function storedDeadJob(job: MemoryJob): StoredDeadJob {
-  const { id, body, score, failed, failureRecord } = job;
-  return { id, body, diedAt: score, failed, failure: failureRecord };
-}
-
-/** Dead jobs between two ages behind a place, earliest death first. */
-function deadBetween(
+/** Dead jobs between two ages, the one that died first first. */
+export function deadBetween(
   { dead, now }: MemoryQueue,
   { olderThanMs = 0, newerThanMs = -1 }: DeadMatch,
-  after: Place | null,
 ): readonly MemoryJob[] {
   const first = newerThanMs >= 0 ? now - newerThanMs : -Infinity;
   const last = olderThanMs > 0 ? now - olderThanMs : Infinity;
-  return dead
-    .sorted()
-    .filter((job) => job.score >= first && job.score <= last && (after === null || isBehind(job, after)));
+  return dead.sorted().filter(({ score }) => score >= first && score <= last);
 }
 
-/** Whether a dead job has the given name and reason. */
-function isAsked(job: MemoryJob, { name, reason }: DeadMatch): boolean {
+/** Whether a job is of the name and, if dead, of the reason that are asked for. */
+export function isAsked(job: MemoryJob, { name, reason }: DeadMatch): boolean {
   // As a text: the record may have been written by hand, and be anything.
   if (reason !== undefined && !job.failure?.json.endsWith(`"reason":"${reason}"}`)) return false;
   return !name || job.name === name;
-}
-
-function isBehind({ score, id }: MemoryJob, { at, id: afterId }: Place): boolean {
-  if (afterId === '') return true;
-  const place = Number(at);
-  return score > place || (score === place && byBytes(id, afterId) > 0);
 }

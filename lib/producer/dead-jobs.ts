@@ -1,14 +1,16 @@
 import type { QueueEngine } from '../contract/engine.js';
-import type { DeadMatch, Place, StoredDeadJob } from '../contract/upkeep-verbs.js';
-import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import type { StoredJob } from '../contract/admin-verbs.js';
+import type { DeadMatch } from '../contract/upkeep-verbs.js';
+import { JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
-import { faultOfText, quoted } from '../job/text.js';
+import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { encodeCursor, readCursor } from './job-list.js';
 
 /** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
@@ -30,7 +32,7 @@ export interface DeadListOptions<Name extends string = string> extends DeadFilte
   readonly cursor?: string;
 }
 
-/** A page of dead jobs. */
+/** A page of dead jobs; it has fewer than `limit` if the call looked at 10,000 jobs and the others did not match. */
 export interface DeadPage<Data = unknown, Entry = DeadJob<Data>> {
   /** Ordered by when they died, the earliest first. */
   readonly jobs: readonly Entry[];
@@ -112,9 +114,9 @@ export class DeadJobs<Jobs = any> {
   async list(options: DeadListOptions = {}): Promise<DeadPage<any, DeadJob<any, any>>> {
     const { limit = 100, after = null, ...match } = readList(options, 'dead.list()', refuse)!;
     const { name } = this.options;
-    const page = await this.engine.upkeep.deadJobs(name, { ...match, limit, after });
+    const page = await this.engine.admin.jobs(name, { ...match, state: 'dead', limit, after });
     const jobs = page.jobs.map((job) => toDeadJob(job, this.options));
-    return { jobs, cursor: page.next && `${page.next.at}-${page.next.id}` };
+    return { jobs, cursor: encodeCursor(page.next) };
   }
 
   /**
@@ -172,15 +174,7 @@ function choice(which: unknown, path: string): DeadMatch & { limit: number } {
   return { ...match, limit };
 }
 
-/** A cursor is `<when it died>-<id>`. */
-function readCursor(value: unknown, path: string): Place {
-  const [, at, id] = (typeof value === 'string' && /^(\d{1,16}(?:\.\d{1,16})?)-(.*)$/su.exec(value)) || [];
-  if (at === undefined || faultOfText(id) !== undefined)
-    throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
-  return { at, id: id! };
-}
-
-function toDeadJob(stored: StoredDeadJob, queue: ResolvedQueueOptions): DeadJob {
+function toDeadJob(stored: StoredJob, queue: ResolvedQueueOptions): DeadJob {
   const { id, failure, failed } = stored;
   const body = decodeBody(stored.body);
   return {
@@ -189,7 +183,7 @@ function toDeadJob(stored: StoredDeadJob, queue: ResolvedQueueOptions): DeadJob 
     data: body?.data,
     reason: failure?.reason ?? null,
     failure,
-    diedAt: new Date(stored.diedAt),
+    diedAt: new Date(stored.endedAt ?? 0),
     attempt: failed,
     attempts: body?.options.attempts ?? queue.policy.attempts,
   };

@@ -21,6 +21,10 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly attempt: number;
   /** Maximum number of attempts. */
   readonly attempts: number;
+  /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
+  readonly priority: number;
+  /** Ms between adding it and its first run, as asked for; 0 without a delay. */
+  readonly delay: number;
   /** How many times it lost its worker. */
   readonly stalls: number;
   /** When it was added; null if the job cannot be decoded. */
@@ -64,6 +68,8 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobS
     data: body?.data,
     attempt: stored.attempt ?? stored.failed + running,
     attempts: body?.options.attempts ?? queue.policy.attempts,
+    priority: body?.options.priority ?? 0,
+    delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,
     createdAt: body && new Date(body.createdAt),
     dueAt: date(stored.dueAt),

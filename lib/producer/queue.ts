@@ -26,6 +26,7 @@ import { addInChunks } from './bulk.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer, type AddLimits } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
+import { checkJobList, encodeCursor, type JobListOptions, type JobPage } from './job-list.js';
 import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
@@ -207,6 +208,22 @@ export class Queue<Jobs = any> {
   async get(id: string): Promise<JobSnapshot<any, any> | null> {
     const stored = await this.engine.admin.get(this.name, checkJobId(id));
     return stored && toSnapshot(stored, this.options);
+  }
+
+  /**
+   * Lists jobs of one state, in pages. A cursor stays valid while jobs come, go and move: a job that stays where it is comes exactly
+   * once. Works in small steps, so it does not block Redis.
+   *
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   * @example
+   * const { jobs, cursor } = await emails.jobs({ state: 'waiting', name: 'welcome', limit: 20, data: false });
+   * console.log(jobs.map((job) => job.id), cursor); // pass the cursor for the next page
+   */
+  async jobs(options: JobListOptions<NameIn<Jobs>>): Promise<JobPage<SnapshotIn<Jobs>>> {
+    const page = await this.engine.admin.jobs(this.name, checkJobList(options));
+    const jobs = page.jobs.map((job) => toSnapshot(job, this.options) as SnapshotIn<Jobs>);
+    return { jobs, cursor: encodeCursor(page.next), examined: page.examined };
   }
 
   /**

@@ -33,25 +33,27 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
 
   it('are told in the order in which they died, with all that is kept of them', async () => {
     await four();
-    const { jobs, next } = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 9 });
+    const { jobs, next } = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 });
     expect(next).toBeNull();
     expect(jobs.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
     const failure = { ...FAILURE, reason: 'unrecoverable' };
-    expect(jobs[0]).toEqual({ id: 'a', body: job('a').body, diedAt: t.now - 4_000, failed: 1, failure });
+    expect(jobs[0]).toMatchObject({
+      id: 'a',
+      body: job('a').body,
+      endedAt: t.now - 4_000,
+      failed: 1,
+      failure,
+    });
   });
 
   it('are told page by page, from behind a place on, whatever became of the one that stood there', async () => {
     await four();
-    const first = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 2 });
-    expect(first.next).toEqual({ at: String(t.now - 3_000), id: 'b' });
+    const first = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 2 });
+    expect(first.next).toEqual({ line: 'dead', at: String(t.now - 3_000), id: 'b' });
     await t.engine.admin.remove(QUEUE, 'b');
-    const second = await t.engine.upkeep.deadJobs(QUEUE, { after: first.next, limit: 2 });
+    const second = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: first.next, limit: 2 });
     expect(second.jobs.map(({ id }) => id)).toEqual(['c', 'd']);
     expect(second.next).toBeNull();
-    expect(await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 0 })).toEqual({
-      jobs: [],
-      next: null,
-    });
   });
 
   it('take up to a number of bytes, and the last one stays in any case', async () => {
@@ -59,7 +61,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     const large = (id: string) => job(id, { body: `work\n${'x'.repeat(30_000)}` });
     const left = async () => {
       while ((await bounded.upkeep.trim(QUEUE)) > 0);
-      return (await bounded.upkeep.deadJobs(QUEUE, { after: null, limit: 9 })).jobs.map(({ id }) => id);
+      return (await bounded.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 })).jobs.map(({ id }) => id);
     };
     await t.bury('a');
     for (const id of ['b', 'c', 'd']) {
@@ -83,7 +85,9 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
   it('are found by name, reason and age', async () => {
     await four();
     const ids = async (match: object) =>
-      (await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 9, ...match })).jobs.map(({ id }) => id);
+      (await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9, ...match })).jobs.map(
+        ({ id }) => id,
+      );
     expect(await ids({ name: 'mail' })).toEqual(['b', 'd']);
     expect(await ids({ reason: 'expired' })).toEqual(['c', 'd']);
     expect(await ids({ reason: 'expired', name: 'mail' })).toEqual(['d']);
@@ -96,10 +100,10 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
   it('in one and the same moment stand by the bytes of their ids', async () => {
     const ids = ['\u{1F600}', '\uFFFD', 'b', 'a'];
     await t.bury(...ids);
-    const { jobs } = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 9 });
+    const { jobs } = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 });
     expect(jobs.map(({ id }) => id)).toEqual(['a', 'b', '\uFFFD', '\u{1F600}']);
-    const { next } = await t.engine.upkeep.deadJobs(QUEUE, { after: null, limit: 3 });
-    const rest = await t.engine.upkeep.deadJobs(QUEUE, { after: next, limit: 3 });
+    const { next } = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 3 });
+    const rest = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: next, limit: 3 });
     expect(rest.jobs.map(({ id }) => id)).toEqual(['\u{1F600}']);
   });
 

@@ -86,15 +86,17 @@ describe('every dead letter with its reason', () => {
 
   it('has no cursor but those that pages are answered with', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
+    const encoded = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString('base64url');
     for (const cursor of [
       '',
       'x',
-      '5',
-      '-a',
-      '5-',
-      'NaN-a',
-      '1e3-a',
-      '5-\n',
+      '5-a',
+      encoded(),
+      encoded('dead', '5'),
+      encoded('dead', 5, 'a'),
+      encoded('dead', 'NaN', 'a'),
+      encoded('dead', '1e3', 'a'),
+      encoded('dead', '5', 'a', 'b'),
       5,
       null,
       {},
@@ -105,7 +107,10 @@ describe('every dead letter with its reason', () => {
         message: expect.stringContaining('dead.list().cursor'),
       });
     }
-    expect(await queue.dead.list({ cursor: '5-a-b' })).toEqual({ jobs: [], cursor: null });
+    expect(await queue.dead.list({ cursor: encoded('dead', '5', 'a-b') })).toEqual({
+      jobs: [],
+      cursor: null,
+    });
   });
 });
 

@@ -6,7 +6,8 @@ import { Redis } from 'ioredis';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { clean } from '#lib/engine/scripts/clean.js';
-import { deadPage } from '#lib/engine/scripts/dead-page.js';
+import type { JobsPlace } from '#lib/contract/admin-verbs.js';
+import { page } from '#lib/engine/scripts/page.js';
 import { obliterate } from '#lib/engine/scripts/obliterate.js';
 import { overgrown } from '#lib/engine/scripts/overgrown.js';
 import { retryDead } from '#lib/engine/scripts/retry-dead.js';
@@ -49,7 +50,7 @@ const engine = new RedisEngine({
 });
 const { upkeep } = engine;
 const keys = new QueueKeys('load', QUEUE).fixed;
-const scripts = [clean, deadPage, obliterate, overgrown, retryDead, trim];
+const scripts = [clean, page, obliterate, overgrown, retryDead, trim];
 const names = new Map(scripts.map(({ name, sha }) => [sha, name]));
 const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
   /^eval(sha)?$/i.test(command) ? names.get(sha) : undefined,
@@ -115,6 +116,8 @@ async function until0(step: () => Promise<{ length: number } | number>): Promise
 const cleanAll = (state: 'completed' | 'dead' | 'waiting' | 'delayed', olderThanMs = 0) =>
   until0(async () => (await upkeep.clean(QUEUE, { state, olderThanMs, limit: 1_000 })).removed);
 
+let deep: JobsPlace | null = null;
+
 try {
   await engine.open();
   times.head();
@@ -123,10 +126,30 @@ try {
     upkeep.retryDead(QUEUE, { reason: 'expired', limit: 1_000 }),
   );
   await times.measured(`${JOBS} dead: list the first 1,000`, () =>
-    upkeep.deadJobs(QUEUE, { after: null, limit: 1_000 }),
+    engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 1_000 }),
+  );
+  await times.measured(`${JOBS} dead: list 20 backward, with a text that none has`, () =>
+    engine.admin.jobs(QUEUE, {
+      state: 'dead',
+      after: null,
+      limit: 20,
+      backward: true,
+      contains: 'none',
+      brief: true,
+    }),
   );
   await times.measured(`${JOBS} dead: retry all`, () =>
     until0(async () => (await upkeep.retryDead(QUEUE, { limit: 1_000 })).retried),
+  );
+  await times.measured(`${JOBS} waiting: 10 pages of 1,000`, async () => {
+    let after: JobsPlace | null = null;
+    for (let pages = 0; pages < 10; pages++)
+      after = (await engine.admin.jobs(QUEUE, { state: 'waiting', after, limit: 1_000, brief: true })).next;
+    deep = { ...after!, at: String(JOBS / 2) };
+  });
+  await times.measured(
+    `${JOBS} waiting: a page behind a job that is ${JOBS / 2} nearer to the head than it was`,
+    () => engine.admin.jobs(QUEUE, { state: 'waiting', after: deep, limit: 100, brief: true }),
   );
   await times.measured(`${JOBS} waiting: clean what is older than 90 minutes`, () =>
     cleanAll('waiting', 5_400_000),

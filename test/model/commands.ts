@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import type { JobsAnswer, JobsPlace } from '#lib/contract/admin-verbs.js';
 import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import type { SettledRun } from '#lib/job/outcome.js';
@@ -333,22 +334,44 @@ const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }
 /** Everything that changes nothing. */
 const ask = command(
   'ask',
-  fc.record({ id, worker: speaker, match, limit, after: maybe(id), withinMs: fc.constantFrom(0, 9_000) }),
+  fc.record({ id, worker: speaker, withinMs: fc.constantFrom(0, 9_000) }),
   (scene, drawn) =>
     scene.both(async (engine) => {
       const { admin, upkeep } = engine;
-      const after = drawn.after === undefined ? null : { at: String(scene.now - 2_000), id: drawn.after };
       return {
         job: await admin.get(QUEUE, drawn.id),
         counts: await admin.counts(QUEUE),
         oldest: await admin.oldestWaitingMs(QUEUE),
         total: (await admin.stats(QUEUE, 2)).total,
-        dead: await upkeep.deadJobs(QUEUE, { ...drawn.match, limit: drawn.limit, after } as never),
         overgrown: await upkeep.overgrown([QUEUE]),
         look: await engine.look([{ queue: QUEUE, worker: scene.workers[drawn.worker]!.name }]),
         overdue: await engine.overdue(QUEUE, drawn.withinMs),
         lastEvent: await engine.lastEvent(QUEUE),
       };
+    }),
+);
+
+/** Jobs of one state, page by page. */
+const list = command(
+  'list',
+  fc.record({
+    state: fc.constantFrom('waiting', 'delayed', 'active', 'completed', 'dead'),
+    match,
+    limit: fc.integer({ min: 1, max: 3 }),
+    contains: fc.constantFrom('', '', 'A', 'luck'),
+    backward: fc.boolean(),
+    brief: fc.boolean(),
+  }),
+  (scene, { state, match: { name: ofName, ...ofDead }, ...call }) =>
+    scene.both(async ({ admin }) => {
+      const pages: JobsAnswer[] = [];
+      let after: JobsPlace | null = null;
+      do {
+        const which = { ...call, ...(state === 'dead' && ofDead), name: ofName, state, after };
+        pages.push(await admin.jobs(QUEUE, which as never));
+        after = pages.at(-1)!.next;
+      } while (after && pages.length < 9);
+      return pages;
     }),
 );
 
@@ -386,7 +409,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     ...onJob,
     ...onDead,
   ];
-  const asks = [ask, ask, ask];
+  const asks = [ask, ask, list];
   const leases = [sweep, sweep, sweep, recovery, recovery, recovery];
   const rare = fc.oneof(
     { weight: 30, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },

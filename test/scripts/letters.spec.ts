@@ -116,7 +116,7 @@ describe('of a batch from several hashes', () => {
     expect((await q.exchanged({ settled })).lost).toEqual([]);
     expect(await whereBodiesAre()).toEqual(byLetter([z, b3, a, other]));
     expect(await claimedWithBodies()).toEqual([other, a]);
-    const page = await q.engine.upkeep.deadJobs(QUEUE, { limit: 5, after: null });
+    const page = await q.engine.admin.jobs(QUEUE, { state: 'dead', limit: 5, after: null });
     expect(page.jobs).toMatchObject([{ id: b3, body: job(b3).body }]);
     expect(await q.engine.admin.get(QUEUE, z)).toMatchObject({ state: 'completed', body: job(z).body });
   });

@@ -127,7 +127,7 @@ async function playOn(engine: RedisEngine): Promise<unknown> {
     .not.toBe('doubted');
   await engine.release(QUEUE, { worker: WORKER, ids: ['a4'], leave: false });
   await engine.upkeep.retryDead(QUEUE, { ids: ['x1'] });
-  await engine.upkeep.deadJobs(QUEUE, { after: null, limit: 10 });
+  await engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 10 });
   await engine.admin.cancel(QUEUE, 'p2', 'why');
   await engine.admin.cancelled(QUEUE, 'gone');
   await engine.admin.stats(QUEUE, 2);

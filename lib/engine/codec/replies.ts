@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { FailureRecord, KeptResult } from '../../job/outcome.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
-import type { Place, StoredDeadJob } from '../../contract/upkeep-verbs.js';
+import type { Place } from '../../contract/upkeep-verbs.js';
 import type { Walked } from '../walks.js';
 import type { StoredSchedule } from '../../contract/schedule-verbs.js';
 
@@ -113,20 +113,6 @@ export function walked([now, at, id, ids]: RawWalked): Walked {
 
 export function placeOf(at: string, id: string): Place | null {
   return id === '' ? null : { at, id };
-}
-
-/** Id, died-at, body, failure, failed. */
-export type RawDeadJob = [string, string, string, string, string];
-
-export function deadJob([id, diedAt, body, failure, failed]: RawDeadJob): StoredDeadJob {
-  const [, text] = stamped(failure);
-  return {
-    id,
-    body,
-    diedAt: Number(diedAt),
-    failed: count(failed),
-    failure: failureIn(text),
-  };
 }
 
 /** A record behind the ms at which the store wrote it. */

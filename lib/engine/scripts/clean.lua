@@ -64,7 +64,7 @@ elseif arg_kind == 'suspects' then
   found = take_from_line(key_suspects)
 elseif arg_kind == 'dead' then
   local first, last = dead_range(now)
-  found, at, id = walk(key, first, last, take_dead)
+  found, at, id = walk(key, math.max(first, rank_behind(key)), last, take_dead)
 elseif arg_kind == 'completed' then
   -- Those whose retention is over are gone already, whoever takes them away.
   local first = math.max(rank_behind(key), redis.call('ZCOUNT', key, '-inf', now))

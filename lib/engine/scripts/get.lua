@@ -1,4 +1,4 @@
---@needs clock, logs, workers
+--@needs clock, stored, workers
 -- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
 -- the caller asks again.
 local now = clock()
@@ -26,7 +26,4 @@ else
     end
   end
 end
-return { 'job', body, state, at, worker,
-  redis.call('HGET', key_attempts, arg_id) or '', redis.call('HGET', key_stalls, arg_id) or '',
-  redis.call('HGET', key_failures, arg_id) or '', redis.call('HGET', key_results, arg_id) or '',
-  redis.call('HGET', key_progress, arg_id) or '', read_log(arg_id) }
+return { 'job', unpack(stored(arg_id, body, state, at, worker)) }

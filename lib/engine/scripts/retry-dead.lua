@@ -33,7 +33,7 @@ if ids_last >= ids_first then
   end
 elseif arg_limit > 0 then
   local first, last = dead_range(now)
-  retried, at, id = walk(key_dead, first, last, choose)
+  retried, at, id = walk(key_dead, math.max(first, rank_behind(key_dead)), last, choose)
 end
 if #retried > 0 then
   leave_dead(retried)

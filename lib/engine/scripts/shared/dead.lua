@@ -1,9 +1,9 @@
---@needs bodies, names, walk
+--@needs bodies, names
 -- The dead jobs that are asked for: between two ages, of a name, and with this end of their record, which says the reason.
 local function dead_range(now)
-  local first, last = rank_behind(key_dead), '+inf'
+  local first, last = 0, '+inf'
   if arg_newerThan >= 0 then
-    first = math.max(first, redis.call('ZCOUNT', key_dead, '-inf', '(' .. string.format('%.0f', now - arg_newerThan)))
+    first = redis.call('ZCOUNT', key_dead, '-inf', '(' .. string.format('%.0f', now - arg_newerThan))
   end
   -- What dies again while one call goes on is not asked for again.
   if arg_olderThan > 0 or arg_until > 0 then

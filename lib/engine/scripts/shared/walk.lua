@@ -21,20 +21,30 @@ local function rank_behind(key)
   return low
 end
 
+-- The same for a walk in the opposite order: the last rank before the place.
+local function rank_before(key)
+  if arg_afterId == '' then return math.huge end
+  local behind = rank_behind(key)
+  if behind == 0 then return -1 end
+  local last = redis.call('ZRANGE', key, behind - 1, behind - 1, 'WITHSCORES')
+  local is_there = last[1] == arg_afterId and tonumber(last[2]) == tonumber(arg_afterAt)
+  return is_there and behind - 2 or behind - 1
+end
+
 -- `fits` answers whether a job is asked for, and how many bytes it had to read for that. Answers the ids that fit, and the place
--- to go on behind: empty at the end.
-local function walk(key, first, last, fits)
-  local found, page, spent, seen = {}, {}, 0, 0
-  if first <= last then
-    page = redis.call('ZRANGE', key, first, math.min(last, first + arg_examine - 1), 'WITHSCORES')
-  end
+-- to go on behind, empty at the end, and how many it has looked at.
+local function walk(key, first, last, fits, backward)
+  local found, page, spent, seen, at = {}, {}, 0, 0, 0
+  local from, to = first, math.min(last, first + arg_examine - 1)
+  if backward then from, to = math.max(first, last - arg_examine + 1), last end
+  if from <= to then page = redis.call('ZRANGE', key, from, to, 'WITHSCORES') end
   while 2 * seen < #page and #found < arg_limit and spent < arg_bytes do
-    local id = page[2 * seen + 1]
-    local fit, bytes = fits(id, tonumber(page[2 * seen + 2]))
-    if fit then found[#found + 1] = id end
+    at = backward and #page - 2 * seen or 2 * seen + 2
+    local fit, bytes = fits(page[at - 1], tonumber(page[at]))
+    if fit then found[#found + 1] = page[at - 1] end
     spent = spent + bytes
     seen = seen + 1
   end
-  if seen == 0 or first + seen > last then return found, '', '' end
-  return found, page[2 * seen], page[2 * seen - 1]
+  if seen == 0 or first + seen > last then return found, '', '', seen end
+  return found, page[at], page[at - 1], seen
 end

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { deadPage } from '#lib/engine/scripts/dead-page.js';
-import type { DeadMatch, Place } from '#lib/contract/upkeep-verbs.js';
+import { page } from '#lib/engine/scripts/page.js';
+import type { JobsPlace } from '#lib/contract/admin-verbs.js';
+import type { DeadMatch } from '#lib/contract/upkeep-verbs.js';
 import { dead, FAILURE, job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const page = (limit: number, after: Place | null = null, match: DeadMatch = {}) =>
-  q.engine.upkeep.deadJobs(QUEUE, { ...match, limit, after });
-const idsOf = async (...args: Parameters<typeof page>) => (await page(...args)).jobs.map(({ id }) => id);
+const pageOf = (limit: number, after: JobsPlace | null = null, match: DeadMatch = {}) =>
+  q.engine.admin.jobs(QUEUE, { state: 'dead', ...match, limit, after });
+const idsOf = async (...args: Parameters<typeof pageOf>) => (await pageOf(...args)).jobs.map(({ id }) => id);
 
 const record = (reason: string, message = 'no luck') =>
   `1\n${JSON.stringify({ name: 'Error', message, attempt: 1, reason })}`;
@@ -26,35 +27,42 @@ it('answers all that is kept of a dead job, and changes nothing', async () => {
   await q.hold('a');
   await q.settle(dead('a'));
   const diedAt = Number(await q.admin.zscore(q.key('dead'), 'a'));
-  expect(await changingNothing(q, () => page(5))).toEqual({
+  expect(await changingNothing(q, () => pageOf(5))).toMatchObject({
     jobs: [
-      { id: 'a', body: job('a').body, diedAt, failed: 1, failure: { ...FAILURE, reason: 'unrecoverable' } },
+      {
+        id: 'a',
+        body: job('a').body,
+        endedAt: diedAt,
+        failed: 1,
+        failure: { ...FAILURE, reason: 'unrecoverable' },
+      },
     ],
     next: null,
+    examined: 1,
   });
 });
 
 it('has those first that died first, and says where to go on', async () => {
   await plant({ id: 'z', ago: 30 }, { id: 'y', ago: 20 }, { id: 'x', ago: 10 });
-  const first = await page(2);
+  const first = await pageOf(2);
   expect(first.jobs.map(({ id }) => id)).toEqual(['z', 'y']);
   expect(first.next).toMatchObject({ id: 'y' });
-  expect(await page(2, first.next)).toMatchObject({ jobs: [{ id: 'x' }], next: null });
-  expect((await page(3)).next).toBeNull();
+  expect(await pageOf(2, first.next)).toMatchObject({ jobs: [{ id: 'x' }], next: null });
+  expect((await pageOf(3)).next).toBeNull();
 });
 
 it('goes on where it was although the job there is gone, has died again, or others died at the same time', async () => {
   const ids = ['B', 'a', 'aa', 'b', 'bb', 'c', 'ä', '😀'];
   await plant(...ids.map((id) => ({ id, ago: 0 })));
   await q.admin.zadd(q.key('dead'), ...ids.flatMap((id) => [5, id]));
-  const { next } = await page(3);
-  expect(next).toEqual({ at: '5', id: 'aa' });
+  const { next } = await pageOf(3);
+  expect(next).toEqual({ line: 'dead', at: '5', id: 'aa' });
   await q.admin.zrem(q.key('dead'), 'aa', 'B');
   expect(await idsOf(9, next)).toEqual(['b', 'bb', 'c', 'ä', '😀']);
   await q.admin.zadd(q.key('dead'), 9, 'aa', 5, 'abc');
   expect(await idsOf(9, next)).toEqual(['abc', 'b', 'bb', 'c', 'ä', '😀', 'aa']);
-  expect(await idsOf(9, { at: '5', id: '😀' })).toEqual(['aa']);
-  expect(await idsOf(9, { at: '9', id: 'aa' })).toEqual([]);
+  expect(await idsOf(9, { line: 'dead', at: '5', id: '😀' })).toEqual(['aa']);
+  expect(await idsOf(9, { line: 'dead', at: '9', id: 'aa' })).toEqual([]);
 });
 
 describe('finds those', () => {
@@ -69,7 +77,7 @@ describe('finds those', () => {
     expect(await idsOf(9, null, { reason: 'expired' })).toEqual(['a', 'd']);
     expect(await idsOf(9, null, { reason: 'stalled' })).toEqual(['b']);
     expect(await idsOf(9, null, { reason: 'corrupt' })).toEqual([]);
-    expect((await page(9)).jobs[2]).toMatchObject({ id: 'c', failure: null, failed: 0 });
+    expect((await pageOf(9)).jobs[2]).toMatchObject({ id: 'c', failure: null, failed: 0 });
   });
 
   it('of a name, and of no other that begins so', async () => {
@@ -95,20 +103,21 @@ it('reads a bounded part at a time, by number and by size, and still finds the l
   expect(await idsOf(1_000)).toEqual(many.slice(0, 1_000).map(({ id }) => id));
   const large = 'x'.repeat(600_000);
   for (let i = 0; i < 5; i++) await q.admin.hset(q.key('jobs'), `j${i}`, `work\n${large}`);
-  expect((await page(5)).jobs.map(({ body }) => body.length)).toEqual(Array(5).fill(600_005));
+  expect((await pageOf(5)).jobs.map(({ body }) => body.length)).toEqual(Array(5).fill(600_005));
 });
 
 it('of a queue with no dead jobs is empty', async () => {
-  expect(await page(5)).toEqual({ jobs: [], next: null });
+  expect(await pageOf(5)).toEqual({ jobs: [], next: null, examined: 0 });
 });
 
 describe('refused', () => {
   itRefusesWrongTypes(q, {
-    keys: deadPage.keys,
-    except: ['jobsA'],
+    keys: page.keys,
+    // Those of other states.
+    except: ['jobsA', 'wait', 'suspects', 'prioritized', 'delayed', 'active', 'completed'],
     async prepare() {
       await q.bury('a');
-      return () => page(5);
+      return () => pageOf(5);
     },
   });
 });

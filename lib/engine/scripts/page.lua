@@ -1,0 +1,102 @@
+--@needs clock, names, walk, dead, stored
+-- Jobs of one place, in its order or in the opposite one, from behind another job on.
+local now = clock()
+local jobs, spent, seen = {}, 0, 0
+
+local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waiting' }
+
+local function has_text(id, body)
+  if arg_contains == '' then return true end
+  local texts = { id, name_of(body), redis.call('HGET', key_failures, id) or '' }
+  return string.find(string.lower(table.concat(texts, '\n')), string.lower(arg_contains), 1, true) ~= nil
+end
+
+-- What `walk` asks of each job: those that fit are read whole right away.
+local function add_if_asked(id, score)
+  local fit, bytes, body = is_asked(id)
+  if not fit or not has_text(id, body) then return false, bytes end
+  local at = score and string.format('%.0f', math.floor(score)) or ''
+  local read = arg_brief == 1 and stored_briefly or stored
+  local job = read(id, body, state_of[arg_kind] or arg_kind, at, arg_worker)
+  for i = 5, 10 do bytes = bytes + #job[i] end
+  table.insert(job, 1, id)
+  jobs[#jobs + 1] = job
+  return true, bytes
+end
+
+local function page_of_sorted(key)
+  local first, last
+  if arg_kind == 'dead' then
+    first, last = dead_range(now)
+  else
+    -- Completed jobs whose retention is over are gone already, whoever takes them away.
+    local gone = arg_kind == 'completed' and redis.call('ZCOUNT', key, '-inf', now) or 0
+    first, last = gone, redis.call('ZCARD', key) - 1
+  end
+  if arg_backward == 0 then first = math.max(first, rank_behind(key)) else last = math.min(last, rank_before(key)) end
+  local _, at, id, count = walk(key, first, last, add_if_asked, arg_backward == 1)
+  return { now, at, id, count, jobs }
+end
+
+-- A part of a list, by places counted from the end at which the page began.
+local function part_of(key, from, to)
+  if arg_backward == 0 then return redis.call('LRANGE', key, from, to) end
+  local part, reversed = redis.call('LRANGE', key, -1 - to, -1 - from), {}
+  for i = #part, 1, -1 do reversed[#reversed + 1] = part[i] end
+  return reversed
+end
+
+-- How far around a place the last jobs of the page before are looked for.
+local around = 2000
+
+-- The place of the last of these jobs that is there, near the place where it was; nil where none is.
+local function place_of(key)
+  local wanted, from = {}, math.max(0, tonumber(arg_afterAt) - around)
+  for id in string.gmatch(arg_afterId, '[^\n]+') do wanted[id] = true end
+  local part = part_of(key, from, from + 2 * around)
+  for i = #part, 1, -1 do
+    if wanted[part[i]] then return from + i - 1 end
+  end
+end
+
+local function page_of_ids(ids, first, is_whole)
+  local last = {}
+  while seen < #ids and #jobs < arg_limit and spent < arg_bytes do
+    seen = seen + 1
+    local _, bytes = add_if_asked(ids[seen])
+    spent = spent + bytes
+    last[#last + 1] = ids[seen]
+  end
+  if seen == 0 or (is_whole and seen == #ids) then return { now, '', '', seen, jobs } end
+  return { now, string.format('%.0f', first + seen - 1), table.concat({ unpack(last, math.max(1, #last - 2)) }, '\n'), seen, jobs }
+end
+
+local function page_of_list(key)
+  local first = 0
+  if arg_afterId ~= '' then
+    local place = place_of(key)
+    if not place then return { now, '', '', -1, redis.call('LLEN', key) } end
+    first = place + 1
+  end
+  return page_of_ids(part_of(key, first, first + arg_examine - 1), first, redis.call('LLEN', key) <= first + arg_examine)
+end
+
+-- What one worker holds, in the order of the ids: sets have none of their own.
+local function page_of_held()
+  local ids, rest = redis.call('SMEMBERS', key_active), {}
+  table.sort(ids)
+  for i = 1, #ids do
+    local id = ids[arg_backward == 1 and #ids + 1 - i or i]
+    if arg_afterId == '' or (arg_backward == 1 and id < arg_afterId) or (arg_backward == 0 and id > arg_afterId) then
+      rest[#rest + 1] = id
+    end
+  end
+  local page = page_of_ids(rest, 0, true)
+  if page[3] ~= '' then page[2], page[3] = '', rest[seen] end
+  return page
+end
+
+if arg_kind == 'wait' then return page_of_list(key_wait) end
+if arg_kind == 'suspects' then return page_of_list(key_suspects) end
+if arg_kind == 'active' then return page_of_held() end
+return page_of_sorted(({ dead = key_dead, completed = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind])

@@ -1,0 +1,37 @@
+import type { StoredJob } from '../../contract/admin-verbs.js';
+import { placeOf, storedJob, type RawStoredJob } from '../codec/replies.js';
+import { LETTERED_JOBS } from '../keys.js';
+import { defineScript } from '../script.js';
+import { DEAD_WALK } from '../walks.js';
+
+/** The clock, the place to go on behind, how many were looked at, the jobs; where the place was not found, how long the list is. */
+type Raw = [number, string, string, number, [string, ...RawStoredJob][] | number];
+
+export const page = defineScript({
+  name: 'page',
+  memory: 'read',
+  keys: [
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'active',
+    'completed',
+    'dead',
+    'attempts',
+    'stalls',
+    'failures',
+    'results',
+    'progress',
+    'logs',
+    ...LETTERED_JOBS,
+  ],
+  /** kind: which key of those that hold jobs. worker: whose set `active` is. contains: a text in the id, the name or the last error. */
+  args: { ...DEAD_WALK, kind: 'text', worker: 'text', contains: 'text', backward: 'int', brief: 'int' },
+  reply: ([, at, id, examined, jobs]: Raw) => {
+    if (typeof jobs === 'number') return { missed: jobs, next: null, examined: 0, jobs: [] };
+    const read = jobs.map(([jobId, ...fields]): StoredJob => ({ id: jobId, ...storedJob(fields) }));
+    return { missed: null, next: placeOf(at, id), examined, jobs: read };
+  },
+});

@@ -1,0 +1,100 @@
+import type { JobsPlace } from '../contract/admin-verbs.js';
+import { InvalidOptionError } from '../errors.js';
+import { checkJobName } from '../job/job-id.js';
+import type { JobState } from '../job/job-state.js';
+import { faultOfText } from '../job/text.js';
+import { boolean, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+
+/** Options of `queue.jobs`. */
+export interface JobListOptions<Name extends string = string> {
+  /** Lists jobs of this state. */
+  readonly state: JobState;
+  /** Only jobs of this name. @default any name */
+  readonly name?: Name;
+  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
+  readonly contains?: string;
+  /** Jobs per page, 1 to 1,000. @default 100 */
+  readonly limit?: number;
+  /** The cursor of the page before. @default from the start */
+  readonly cursor?: string;
+  /**
+   * `'asc'`: waiting jobs as they will run; delayed ones by when they are due; completed ones by when their retention ends; dead ones
+   * by when they died; active ones by worker and id. `'desc'`: the opposite order. @default 'asc'
+   */
+  readonly order?: 'asc' | 'desc';
+  /** Whether to read data, progress, log and large results too. @default true */
+  readonly data?: boolean;
+}
+
+/** A page of jobs. */
+export interface JobPage<Entry> {
+  /** At most `limit`; fewer if the call looked at 10,000 jobs and the others did not match. */
+  readonly jobs: readonly Entry[];
+  /** For the next page; null on the last. */
+  readonly cursor: string | null;
+  /** How many jobs this call looked at. */
+  readonly examined: number;
+}
+
+const readOptions = shape({
+  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead')),
+  name: field('name', rule(checkJobName)),
+  contains: field('contains', rule(checkText)),
+  limit: field('limit', integer(1, 1000)),
+  cursor: field('after', rule(readCursor)),
+  order: field('order', oneOf('asc', 'desc')),
+  data: field('data', boolean),
+});
+
+export function checkJobList(options: JobListOptions) {
+  const {
+    state,
+    order,
+    data = true,
+    limit = 100,
+    after = null,
+    ...match
+  } = readOptions(options, 'jobs()', refuse)!;
+  if (state === undefined)
+    throw new InvalidOptionError(
+      'jobs().state',
+      "one of 'waiting', 'delayed', 'active', 'completed', 'dead'",
+      state,
+    );
+  return { ...match, state, limit, after, backward: order === 'desc', brief: !data };
+}
+
+export function encodeCursor(place: JobsPlace | null): string | null {
+  return place && Buffer.from(JSON.stringify([place.line, place.at, place.id])).toString('base64url');
+}
+
+export function readCursor(value: unknown, path: string): JobsPlace {
+  const [line, at, id, ...more] = decode(value);
+  const isPlace = isText(line) && isText(at) && isText(id) && more.length === 0;
+  if (
+    !isPlace ||
+    faultOfText(line) !== undefined ||
+    !/^(\d{1,16}(\.\d{1,16})?)?$/u.test(at) ||
+    id.length > 2_000
+  )
+    throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
+  return { line, at, id };
+}
+
+function decode(value: unknown): unknown[] {
+  try {
+    const read: unknown = JSON.parse(Buffer.from(value as string, 'base64url').toString());
+    return Array.isArray(read) ? read : [];
+  } catch {
+    return [];
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function checkText(value: unknown, path: string): string {
+  if (isText(value) && value !== '' && value.length <= 200 && !value.includes('\n')) return value;
+  throw new InvalidOptionError(path, 'a text of 1 to 200 characters without line breaks', value);
+}

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import type { JobsCall, JobsPlace } from '#lib/contract/admin-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { completed, dead, FAILURE, job, kept, LEASE_MS, QUEUE, retried, WORKER } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+describe.each(ENGINES)('lists of jobs on %s', (kind) => {
+  const t = useEngine(kind);
+  const page = (call: Partial<JobsCall> & Pick<JobsCall, 'state'>) =>
+    t.engine.admin.jobs(QUEUE, { after: null, limit: 100, ...call });
+  const ids = async (call: Parameters<typeof page>[0]) => (await page(call)).jobs.map(({ id }) => id);
+
+  /** All ids, in pages of so many; `between` is done behind each page. */
+  async function inPages(
+    call: Parameters<typeof page>[0],
+    between: (page: number) => Promise<unknown> = async () => {},
+  ): Promise<string[]> {
+    const found: string[] = [];
+    let after: JobsPlace | null = null;
+    for (let pages = 1; ; pages++) {
+      const answer = await page({ limit: 2, ...call, after });
+      expect(answer.jobs.length).toBeLessThanOrEqual(call.limit ?? 2);
+      found.push(...answer.jobs.map(({ id }) => id));
+      if (answer.next === null) return found;
+      after = answer.next;
+      await between(pages);
+    }
+  }
+
+  /** A line in each of its three parts. */
+  async function waiting(): Promise<void> {
+    const lose = async (worker: string) => {
+      const call = { worker, beatMs: 1, leaseMs: LEASE_MS, maxStalls: 9 };
+      await t.advance(LEASE_MS + 1);
+      await t.engine.recover(QUEUE, call);
+      await t.advance(10);
+      await t.engine.recover(QUEUE, call);
+    };
+    await t.hold('s1', 's2');
+    await lose(WORKER);
+    expect(await t.claim(9, 'w2')).toEqual(['s1', 's2']);
+    await lose('w2');
+    await t.add('a', job('late', { priority: 9 }), 'b', job('early', { priority: 1 }), 'c');
+  }
+
+  it('have the waiting jobs in the order in which they will run', async () => {
+    await waiting();
+    const order = ['s1', 's2', 'a', 'b', 'c', 'early', 'late'];
+    expect(await ids({ state: 'waiting' })).toEqual(order);
+    expect(await ids({ state: 'waiting', backward: true })).toEqual(order.toReversed());
+    for (const limit of [1, 2, 3, 7, 8]) {
+      expect(await inPages({ state: 'waiting', limit })).toEqual(order);
+      expect(await inPages({ state: 'waiting', limit, backward: true })).toEqual(order.toReversed());
+    }
+  });
+
+  it('have the jobs of each state, and of no other', async () => {
+    await t.bury('dead');
+    await t.hold('completed', 'active', 'retried', 'gone');
+    await t.settle(kept('completed', 60_000, '1'), retried('retried', { delayMs: 900 }), completed('gone'));
+    await t.add('waiting', job('delayed', { delayMs: 500 }));
+    for (const state of ['waiting', 'active', 'completed', 'dead'] as const) {
+      const { jobs, next, examined } = await page({ state });
+      expect({ next, examined }).toEqual({ next: null, examined: 1 });
+      expect(jobs).toEqual([await t.engine.admin.get(QUEUE, state)]);
+    }
+    expect(await ids({ state: 'delayed' })).toEqual(['delayed', 'retried']);
+    expect(await ids({ state: 'delayed', backward: true })).toEqual(['retried', 'delayed']);
+  });
+
+  it('have an active job from its claim on, by workers and ids', async () => {
+    await t.add('z', 'b', 'a', 'c');
+    expect(await t.claim(3)).toEqual(['z', 'b', 'a']);
+    expect(await t.claim(1, 'w0')).toEqual(['c']);
+    expect((await page({ state: 'active' })).jobs.map(({ id, worker }) => [id, worker])).toEqual([
+      ['c', 'w0'],
+      ['a', WORKER],
+      ['b', WORKER],
+      ['z', WORKER],
+    ]);
+    expect(await inPages({ state: 'active', limit: 1 })).toEqual(['c', 'a', 'b', 'z']);
+    expect(await inPages({ state: 'active', limit: 2, backward: true })).toEqual(['z', 'b', 'a', 'c']);
+    // The worker of the first page holds nothing any more.
+    const first = await page({ state: 'active', limit: 1 });
+    expect(first.next).not.toBeNull();
+    await t.exchanged({ worker: 'w0', want: 0, settled: [completed('c')] });
+    expect((await page({ state: 'active', after: first.next })).jobs.map(({ id }) => id)).toEqual([
+      'a',
+      'b',
+      'z',
+    ]);
+  });
+
+  it('leave out completed jobs whose retention is over', async () => {
+    await t.hold('a', 'b');
+    await t.settle(kept('a', 1_000), kept('b', 60_000));
+    expect(await ids({ state: 'completed' })).toEqual(['a', 'b']);
+    await t.advance(1_000);
+    expect(await ids({ state: 'completed' })).toEqual(['b']);
+    expect(await ids({ state: 'completed', backward: true })).toEqual(['b']);
+  });
+
+  describe('while jobs move between two pages, meet each job that stays exactly once', () => {
+    const all = Array.from({ length: 12 }, (_, i) => `j${String(i).padStart(2, '0')}`);
+
+    it('where workers take the first ones', async () => {
+      await t.add(...all);
+      const found = await inPages({ state: 'waiting', limit: 3 }, () => t.claim(1));
+      expect(found).toEqual(all);
+    });
+
+    it('where workers take more than the page had', async () => {
+      await t.add(...all);
+      const found = await inPages({ state: 'waiting', limit: 3 }, (pages) => t.claim(pages === 1 ? 5 : 0));
+      expect(found).toEqual([...all.slice(0, 3), ...all.slice(5)]);
+    });
+
+    it('where others are added, in either order', async () => {
+      await t.add(...all);
+      const more = (n: number) => (pages: number) => (pages < 3 ? t.add(`x${n}${pages}`) : Promise.resolve());
+      const found = await inPages({ state: 'waiting', limit: 5 }, more(1));
+      expect(found.slice(0, 12)).toEqual(all);
+      const backward = await inPages({ state: 'waiting', limit: 5, backward: true }, more(2));
+      expect(backward.filter((id) => id.startsWith('j'))).toEqual(all.toReversed());
+      expect(new Set(backward).size).toBe(backward.length);
+    });
+
+    it('where the last one of a page is cancelled', async () => {
+      await t.add(...all);
+      const found = await inPages({ state: 'waiting', limit: 4 }, (pages) =>
+        t.engine.admin.cancel(QUEUE, all[4 * pages - 1] ?? 'none', 'why'),
+      );
+      expect(found).toEqual(all);
+    });
+
+    it('where they are sorted', async () => {
+      await t.add(...all.map((id, i) => job(id, { delayMs: 1_000 + i })));
+      const forward = await inPages({ state: 'delayed', limit: 4 }, (pages) =>
+        t.engine.admin.promoteNow(QUEUE, all[4 * pages - 1]!),
+      );
+      expect(forward).toEqual(all);
+      const rest = all.filter((id) => id !== 'j03' && id !== 'j07');
+      const backward = await inPages({ state: 'delayed', limit: 3, backward: true }, (pages) =>
+        t.engine.admin.promoteNow(QUEUE, rest.at(-3 * pages)!),
+      );
+      expect(backward).toEqual(rest.toReversed());
+    });
+  });
+
+  it('are found by name and by a text in id, name or error, in any case', async () => {
+    await t.bury(job('a', { name: 'mail' }), job('b'), job('Mailer-7'));
+    const found = (more: object) => ids({ state: 'dead', ...more });
+    expect(await found({ name: 'mail' })).toEqual(['a']);
+    expect(await found({ contains: 'mail' })).toEqual(['Mailer-7', 'a']);
+    expect(await found({ contains: 'NO LUCK', name: 'mail' })).toEqual(['a']);
+    expect(await found({ contains: 'mail.' })).toEqual([]);
+    await t.add(job('w1', { name: 'mail' }), 'w2');
+    expect(await ids({ state: 'waiting', name: 'mail' })).toEqual(['w1']);
+    expect(await page({ state: 'waiting', contains: 'none' })).toEqual({ jobs: [], next: null, examined: 2 });
+  });
+
+  it('are read without data, progress, log and large results where they are to be brief', async () => {
+    const body = encodeBody('work', 1, { priority: 3 }, '{"of":"a"}');
+    await t.hold(job('a', { body }), 'b', 'c');
+    await t.engine.note(QUEUE, {
+      worker: WORKER,
+      id: 'c',
+      name: 'work',
+      attempt: 1,
+      progress: '1',
+      log: 'x',
+    });
+    await t.settle(kept('a', 60_000, '"small"'), kept('b', 60_000, JSON.stringify('x'.repeat(9_000))));
+    const [a, b] = (await page({ state: 'completed', brief: true })).jobs;
+    expect(a).toEqual({
+      ...(await t.engine.admin.get(QUEUE, 'a')),
+      body: encodeBody('work', 1, { priority: 3 }, ''),
+    });
+    expect(b).toMatchObject({ id: 'b', state: 'completed', endedAt: t.now, result: null });
+    expect((await page({ state: 'active', brief: true })).jobs[0]).toMatchObject({
+      progress: null,
+      logs: [],
+    });
+    expect((await page({ state: 'active' })).jobs[0]).toMatchObject({ progress: '1', logs: ['x'] });
+  });
+
+  it('of a queue without jobs are empty', async () => {
+    for (const state of ['waiting', 'delayed', 'active', 'completed', 'dead'] as const)
+      expect(await page({ state })).toEqual({ jobs: [], next: null, examined: 0 });
+  });
+
+  it('end a call that finds nothing behind 10,000 jobs, and say so', async () => {
+    for (let from = 0; from < 10_500; from += 500)
+      await t.add(...Array.from({ length: 500 }, (_, i) => job(`n${from + i}`)));
+    await t.add(job('last', { name: 'rare' }));
+    const first = await page({ state: 'waiting', name: 'rare' });
+    expect(first).toMatchObject({ jobs: [], examined: 10_000 });
+    expect(await page({ state: 'waiting', name: 'rare', after: first.next })).toMatchObject({
+      jobs: [{ id: 'last' }],
+      next: null,
+      examined: 501,
+    });
+  });
+
+  it('give the last error of a job', async () => {
+    await t.hold('a');
+    await t.settle(dead('a'));
+    const [a] = (await page({ state: 'dead', brief: true })).jobs;
+    expect(a!.failure).toEqual({ ...FAILURE, reason: 'unrecoverable' });
+  });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { InvalidOptionError } from '#lib/errors.js';
+import { bootQueue } from '../support/queue-app.js';
+import { gated, oneOfEach, refused } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+
+const redis = useRedis();
+
+describe('queue.jobs', () => {
+  it('lists the jobs of each state with all that get() knows of them', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    await oneOfEach(queue);
+    for (const state of ['active', 'completed', 'dead', 'delayed'] as const) {
+      expect(await queue.jobs({ state })).toEqual({
+        jobs: [await queue.get(state)],
+        cursor: null,
+        examined: 1,
+      });
+    }
+    const { jobs } = await queue.jobs({ state: 'waiting' });
+    expect(jobs).toEqual([await queue.get('waiting'), await queue.get('ranked')]);
+    expect(jobs).toMatchObject([
+      { priority: 0, delay: 0 },
+      { priority: 3, delay: 0 },
+    ]);
+    expect((await queue.jobs({ state: 'delayed' })).jobs).toMatchObject([{ priority: 2, delay: 3_600_000 }]);
+    gate.open();
+  });
+
+  it('goes through all of them by the cursor of the page before, in either order', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    const ids = Array.from({ length: 25 }, (_, i) => `j${i}`);
+    await queue.addBulk(ids.map((id) => ({ name: 'job', data: { id }, options: { id } })));
+    for (const order of ['asc', 'desc'] as const) {
+      const found: string[] = [];
+      let cursor: string | null | undefined;
+      do {
+        const page = await queue.jobs({
+          state: 'waiting',
+          limit: 10,
+          order,
+          data: false,
+          ...(cursor && { cursor }),
+        });
+        for (const job of page.jobs) expect(job).toMatchObject({ name: 'job', data: undefined });
+        found.push(...page.jobs.map(({ id }) => id));
+        ({ cursor } = page);
+      } while (cursor);
+      expect(found).toEqual(order === 'asc' ? ids : ids.toReversed());
+    }
+  });
+
+  it('filters by name and by a text in id, name or error', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    await queue.add('welcome', 1, { id: 'ada-1' });
+    await queue.add('digest', 1, { id: 'ada-2' });
+    const ids = async (more: object) =>
+      (await queue.jobs({ state: 'waiting', ...more })).jobs.map(({ id }) => id);
+    expect(await ids({ name: 'digest' })).toEqual(['ada-2']);
+    expect(await ids({ contains: 'ADA' })).toEqual(['ada-1', 'ada-2']);
+    expect(await ids({ contains: 'wel' })).toEqual(['ada-1']);
+    expect(await ids({ contains: 'ada', name: 'none' })).toEqual([]);
+  });
+
+  it.each([
+    ['no state', {}, 'jobs().state'],
+    ['an unknown state', { state: 'failed' }, 'jobs().state'],
+    ['a limit of 0', { state: 'dead', limit: 0 }, 'jobs().limit'],
+    ['too high a limit', { state: 'dead', limit: 1_001 }, 'jobs().limit'],
+    ['an empty text', { state: 'dead', contains: '' }, 'jobs().contains'],
+    ['two lines of text', { state: 'dead', contains: 'a\nb' }, 'jobs().contains'],
+    ['another order', { state: 'dead', order: 'newest' }, 'jobs().order'],
+    ['a misspelt option', { state: 'dead', nmae: 'x' }, 'jobs().nmae'],
+    ['a number as cursor', { state: 'dead', cursor: 7 }, 'jobs().cursor'],
+    ['a made-up cursor', { state: 'dead', cursor: 'WyJkZWFkIiwiMSJd' }, 'jobs().cursor'],
+    [
+      'a cursor with another score',
+      { state: 'dead', cursor: cursorOf('dead', '-inf', 'a') },
+      'jobs().cursor',
+    ],
+    ['a cursor with a line break', { state: 'dead', cursor: cursorOf('de\nad', '1', 'a') }, 'jobs().cursor'],
+  ])('refuses %s', async (_, options, place) => {
+    const { queue } = await bootQueue(redis, {});
+    const error = await refused(queue.jobs(options as never));
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    expect(error['message']).toContain(place);
+  });
+
+  it('begins at the next line where the one of a cursor is not there', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    await queue.add('job', 1, { id: 'a' });
+    const page = (cursor: string) => queue.jobs({ state: 'waiting', cursor });
+    expect((await page(cursorOf('none', '0', ''))).jobs).toHaveLength(1);
+    expect((await page(cursorOf('zzz', '0', ''))).jobs).toEqual([]);
+  });
+});
+
+function cursorOf(...parts: string[]): string {
+  return Buffer.from(JSON.stringify(parts)).toString('base64url');
+}
