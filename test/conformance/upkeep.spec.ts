@@ -61,7 +61,9 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     const large = (id: string) => job(id, { body: `work\n${'x'.repeat(30_000)}` });
     const left = async () => {
       while ((await bounded.upkeep.trim(QUEUE)) > 0);
-      return (await bounded.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 })).jobs.map(({ id }) => id);
+      return (await bounded.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 })).jobs.map(
+        ({ id }) => id,
+      );
     };
     await t.bury('a');
     for (const id of ['b', 'c', 'd']) {
