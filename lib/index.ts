@@ -89,7 +89,7 @@ export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and looking at them.
-export { QueueProducer } from './producer/queue-producer.js';
+export { QueueProducer } from './producer/queue.js';
 export { Queue } from './producer/queue.js';
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions, CleanOptions } from './producer/queue.js';
 export { DeadJobs } from './producer/dead-jobs.js';

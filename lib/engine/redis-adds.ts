@@ -1,27 +1,34 @@
 import { RedisRefusedError } from '../errors.js';
-import type { EnqueueAnswer, EnqueueCall } from '../contract/engine.js';
+import type { EnqueueAnswer, EnqueueCall, EnqueueJob } from '../contract/engine.js';
 import type { EngineSettings } from './wire/clients.js';
-import { inFull, type FixedArgs } from './wire/fixed-args.js';
+import { inFull, type Arg, type FixedArgs } from './wire/fixed-args.js';
 import type { QueueKeys } from './keys.js';
-import { encodeJobs, encodeMuch, encodePlain, isMadeHere, isMuch } from './codec/enqueue-codec.js';
+import { letterOf } from '../job/job-id.js';
+import { fold, writeGroup } from './codec/event-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './wire/replicator.js';
 import type { Value } from './script.js';
 import { enqueue } from './scripts/enqueue.js';
 import { enqueueBegin } from './scripts/enqueue-begin.js';
 import { enqueueEnd } from './scripts/enqueue-end.js';
-import { enqueuePlain } from './scripts/enqueue-plain.js';
+import { END, enqueuePlain } from './scripts/enqueue-plain.js';
 import { msUntil } from '../contract/retry.js';
+
+/** Of a job, on average, up to which bodies travel as one text: a text takes Redis and its client less time than a list. */
+const MAX_JOINED_CHARS = 2048;
+/** From so many jobs, or characters of their bodies, on they go past Lua. */
+const MUCH_JOBS = 250;
+const MUCH_CHARS = 64 * 1024;
 
 type Transaction = [name: string, args: Value[]][];
 
 const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
 /** What is the same for all adds to a queue. */
-interface Line {
+interface QueueArgs {
   readonly keys: QueueKeys;
   readonly maxEvents: number;
-  /** What stands first in each call of `enqueue-plain`. */
+  /** The first arguments of each call of `enqueue-plain`. */
   readonly fixed: FixedArgs;
 }
 
@@ -33,25 +40,19 @@ interface Add {
 }
 
 /**
- * Stores all jobs of a call and answers `true`, or none and answers `false`. Null: nothing was sent, for these jobs it is not made.
+ * The ways to add. Each stores all jobs of a call or none; a call takes the first way that is for its jobs, and the full script if that way
+ * stored none. A way that gains less than 15 % for the jobs it is for is removed.
+ *
+ * | Way | For | Gain against the next one |
+ * |---|---|---|
+ * | `byTransaction` | plain jobs with generated ids, at least 250 of them or 64 KB of bodies | CPU of Redis per job: 2.3 -> 1.2 us with 1,000 small jobs a call, 2.2 -> 1.6 us with 250, 18 -> 9 us with 100 of 4 KB |
+ * | `byPlainScript` | one plain job; or several with generated ids and bodies of at most 2 KB on average | with 50 small jobs a call 46 % more jobs/s, CPU of Redis per job 4.0 -> 3.0 us |
+ * | `byFullScript` | any jobs, and calls that wait for replicas | |
+ *
+ * A plain job has no priority and no time. Null: the way is not for these jobs, or not possible now, and nothing was sent.
  */
-type Way = (add: Add) => Promise<boolean> | null;
-
 export class RedisAdds {
-  private readonly lines = new Map<string, Line>();
-
-  /**
-   * The ways to add, shortest first: a call takes the first that can store its jobs, and `byFullScript` stores whatever is left.
-   * A way that gains less than 15 % where it is taken is removed.
-   */
-  private readonly ways: readonly Way[] = [
-    // Plain jobs with generated ids, at least 250 of them or 64 KB of bodies. CPU of Redis per job, against the plain script: with
-    // 1,000 small jobs a call 2.3 -> 1.2 us, with 250 2.2 -> 1.6 us, with 100 of 4 KB 18 -> 9 us.
-    (add) => this.byTransaction(add),
-    // One plain job; or several with generated ids and bodies of at most 2 KB on average. Against the full script, with 50 small
-    // jobs a call: 46 % more jobs/s, CPU of Redis 4.0 -> 3.0 us a job.
-    (add) => this.byPlainScript(add),
-  ];
+  private readonly queues = new Map<string, QueueArgs>();
 
   constructor(
     private readonly store: RedisStore,
@@ -59,19 +60,16 @@ export class RedisAdds {
     private readonly settings: EngineSettings,
   ) {}
 
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
+  readonly enqueue = (queue: string, call: EnqueueCall): Promise<EnqueueAnswer> => {
     const add = { queue, call, deadline: performance.now() + call.withinMs };
     // A call that waits for replicas counts them on a connection of its own.
-    return call.replication ? this.byFullScript(add) : this.takeWay(0, add);
-  }
-
-  private takeWay(first: number, add: Add): Promise<EnqueueAnswer> {
-    for (let i = first; i < this.ways.length; i++) {
-      const stored = this.ways[i]!(add);
-      if (stored) return stored.then((isDone) => (isDone ? STORED : this.takeWay(i + 1, add)));
-    }
-    return this.byFullScript(add);
-  }
+    if (call.replication) return this.byFullScript(add);
+    const { jobs } = call;
+    const isOneSmall = jobs.length === 1 && jobs[0]!.body.length < MUCH_CHARS;
+    const stored = (isOneSmall ? null : this.byTransaction(add)) ?? this.byPlainScript(add);
+    if (!stored) return this.byFullScript(add);
+    return stored.then((isDone) => (isDone ? STORED : this.byFullScript(add)));
+  };
 
   /**
    * Past Lua, which would read each body twice. Scripts are sent in full: one that the server has forgotten could not be sent again
@@ -91,7 +89,7 @@ export class RedisAdds {
     const much = encodeMuch(jobs);
     if (!much) return null;
     const rememberMs = ttlOf(call);
-    const { keys, maxEvents } = this.lineOf(queue);
+    const { keys, maxEvents } = this.queues.get(queue) ?? this.argsOf(queue);
     const { ids, lines, fields, names } = much;
     // Not a copy of all of them, which takes V8 as long as encoding a hundred jobs.
     const { meta, wait, events, doorbell } = keys.fixed;
@@ -121,34 +119,38 @@ export class RedisAdds {
     const { queue, call } = add;
     const plain = encodePlain(call.jobs);
     if (!plain) return null;
-    const { ids, bodies } = plain;
-    const { keys, maxEvents, fixed } = this.lineOf(queue);
-    const { seq } = call;
-    const names = maxEvents > 0 ? plain.names : '';
-    const rememberMs = ttlOf(call);
-    const args = enqueuePlain.encodeBehind(
+    const { keys, maxEvents, fixed } = this.queues.get(queue) ?? this.argsOf(queue);
+    // In the order of the descriptor. No time of 0, which would say that nobody will repeat the call.
+    const args: Arg[] = [
       fixed,
-      [keys.lane(call.lane), keys.bodies(call.jobs[0]!.id)],
-      { seq, rememberMs, maxEvents, jobs: call.jobs.length, ids, bodies, names },
-      {},
-    );
-    return this.store.call(enqueuePlain, args, ...this.timeOf(add));
+      keys.lane(call.lane),
+      keys.bodies(call.jobs[0]!.id),
+      call.seq,
+      Math.max(call.rememberMs, 1),
+      maxEvents,
+      call.jobs.length,
+      plain.ids,
+      plain.bodies,
+      maxEvents > 0 ? plain.names : '',
+    ];
+    const { callMs } = this.settings;
+    return call.isBound
+      ? this.store.call(enqueuePlain, args, callMs, add.deadline)
+      : this.store.call(enqueuePlain, args, Math.min(call.withinMs, callMs));
   }
 
-  private lineOf(queue: string): Line {
-    let line = this.lines.get(queue);
-    if (!line) {
-      const keys = this.store.keysOf(queue);
-      const { maxEvents } = this.settings.limitsOf(queue);
-      this.lines.set(queue, (line = { keys, maxEvents, fixed: enqueuePlain.fix(keys.fixed) }));
-    }
-    return line;
+  private argsOf(queue: string): QueueArgs {
+    const keys = this.store.keysOf(queue);
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const args = { keys, maxEvents, fixed: enqueuePlain.fix(keys.fixed) };
+    this.queues.set(queue, args);
+    return args;
   }
 
   private async byFullScript(add: Add): Promise<EnqueueAnswer> {
     const { queue, call, deadline } = add;
     const { replication } = call;
-    const { keys, maxEvents } = this.lineOf(queue);
+    const { keys, maxEvents } = this.queues.get(queue) ?? this.argsOf(queue);
     const args = enqueue.encodeBehind(
       enqueue.fix(keys.fixed),
       [keys.lane(call.lane)],
@@ -191,4 +193,147 @@ function areStored([begun, ...written]: unknown[]): boolean {
 function leftToOthers(error: unknown): false {
   if (error instanceof RedisRefusedError) return false;
   throw error;
+}
+
+/**
+ * The lists of one enqueue call: jobs by where they go, and the events they make.
+ *
+ * @param now for the event of a job with a due time, which tells how long that is.
+ */
+function encodeJobs(
+  jobs: readonly EnqueueJob[],
+  withEvents: boolean,
+  now: number,
+): Record<'plain' | 'ranked' | 'later' | 'times' | 'priorities' | 'said', Value[]> {
+  const lists = {
+    plain: [] as Value[],
+    ranked: [] as Value[],
+    later: [] as Value[],
+    times: [] as Value[],
+    priorities: [] as Value[],
+    said: [] as Value[],
+  };
+  for (const job of jobs) {
+    if (isLater(job)) {
+      lists.later.push(job.id, job.body);
+      lists.times.push(job.dueAt ?? `+${job.delayMs ?? 0}`);
+      if (job.priority) lists.priorities.push(job.id, job.priority);
+    } else if (job.priority) {
+      lists.ranked.push(job.id, job.body, job.priority);
+    } else {
+      lists.plain.push(job.id, job.body);
+    }
+  }
+  if (withEvents) say(jobs, lists.said, now);
+  return lists;
+}
+
+/** Id and body of one job, or those of several with `END` behind each; names a line each, or one that all have. */
+interface PlainJobs {
+  readonly ids: string;
+  readonly bodies: string;
+  readonly names: string;
+}
+
+/**
+ * Jobs without an order or a time of their own; null where one has. Null too where one of several may be there already: they
+ * would be sent a second time, and what is added behind them would come before. Where their bodies are kept in more than one
+ * hash; and where they are large: Redis would copy them once more to take them apart.
+ */
+function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
+  if (jobs.length === 1) {
+    const job = jobs[0]!;
+    return isPlain(job) ? { ids: job.id, bodies: job.body, names: job.name } : null;
+  }
+  const ids: string[] = [];
+  const bodies: string[] = [];
+  const names: string[] = [];
+  let chars = 0;
+  for (const job of jobs) {
+    if (!isMadeHere(job)) return null;
+    ids.push(job.id);
+    bodies.push(job.body);
+    names.push(job.name);
+    chars += job.body.length;
+  }
+  if (chars > MAX_JOINED_CHARS * jobs.length) return null;
+  const joined = ids.join(END);
+  if (!haveOneLetter(ids, joined)) return null;
+  return { ids: joined + END, bodies: bodies.join(END) + END, names: fold(names) as string };
+}
+
+/** Whether what Lua would do with each body takes longer than a transaction without it, which has four more commands. */
+function isMuch(jobs: readonly EnqueueJob[]): boolean {
+  if (jobs.length >= MUCH_JOBS) return true;
+  let chars = 0;
+  for (const { body } of jobs) chars += body.length;
+  return chars >= MUCH_CHARS;
+}
+
+/** Whether it goes to the end of the line under an id that no job has. */
+function isMadeHere(job: EnqueueJob): boolean {
+  return !job.hasOwnId && isPlain(job);
+}
+
+/**
+ * Whether one hash keeps the bodies of all these jobs, whose ids were made here. They are looked at in one text, with a character
+ * between two: an id is still in pieces, and V8 would put each together for itself.
+ */
+function haveOneLetter(ids: readonly string[], joined: string): boolean {
+  const first = ids[0]!;
+  const letter = letterOf(first);
+  if (letter === '') return ids.every((id) => letterOf(id) === '');
+  const step = first.length + 1;
+  if (joined.length !== ids.length * step - 1) return false;
+  const code = letter.charCodeAt(0);
+  for (let at = first.length - 1; at < joined.length; at += step)
+    if (joined.charCodeAt(at) !== code) return false;
+  return true;
+}
+
+/** Ids, also a line each, the same each with its body, and names as of `PlainJobs`. */
+interface MuchJobs {
+  readonly ids: readonly string[];
+  readonly lines: string;
+  readonly fields: readonly string[];
+  readonly names: string;
+}
+
+/** Null where more than one hash keeps their bodies. */
+function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
+  const ids: string[] = [];
+  const fields: string[] = [];
+  const names: string[] = [];
+  for (const { id, body, name } of jobs) {
+    ids.push(id);
+    fields.push(id, body);
+    names.push(name);
+  }
+  const lines = ids.join('\n');
+  return haveOneLetter(ids, lines) ? { ids, lines, fields, names: fold(names) as string } : null;
+}
+
+/** Whether it has neither an order nor a time of its own. */
+function isPlain(job: EnqueueJob): boolean {
+  return !job.priority && !isLater(job);
+}
+
+function isLater(job: EnqueueJob): boolean {
+  return Boolean(job.delayMs) || job.dueAt !== undefined;
+}
+
+function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {
+  const added = { ids: [] as string[], names: [] as string[] };
+  const delayed = { ids: [] as string[], names: [] as string[], delays: [] as number[] };
+  for (const job of jobs) {
+    const group = isLater(job) ? delayed : added;
+    group.ids.push(job.id);
+    group.names.push(job.name);
+    if (group === delayed) delayed.delays.push(job.delayMs ?? Math.max(0, Math.ceil(job.dueAt! - now)));
+  }
+  writeGroup(fields, 'added', added.ids, [['name', added.names]]);
+  writeGroup(fields, 'delayed', delayed.ids, [
+    ['name', delayed.names],
+    ['delay', delayed.delays],
+  ]);
 }

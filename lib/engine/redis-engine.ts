@@ -2,9 +2,6 @@ import { DEFAULT_CONNECTION } from '../options/connection.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
-  EnqueueAnswer,
-  EnqueueCall,
-  ExchangeAnswer,
   ExchangeCall,
   Heartbeat,
   HeartbeatPlan,
@@ -62,9 +59,10 @@ export class RedisEngine implements QueueEngine {
   readonly declarations: RedisDeclarations;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
+  readonly enqueue: RedisAdds['enqueue'];
+  readonly exchange: RedisExchanges['exchange'];
   private readonly connections: Connections;
   private readonly store: RedisStore;
-  private readonly adds: RedisAdds;
   private readonly exchanges: RedisExchanges;
   private readonly bells: Bells;
   private readonly poller: IdlePoller;
@@ -100,10 +98,11 @@ export class RedisEngine implements QueueEngine {
     );
     this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
-    this.adds = new RedisAdds(this.store, this.replicators, settings);
+    this.enqueue = new RedisAdds(this.store, this.replicators, settings).enqueue;
     this.exchanges = new RedisExchanges(this.store, this.bells, settings, this.recordMs, (queue, deaths) =>
       this.upkeep.died(queue, deaths),
     );
+    this.exchange = this.exchanges.exchange;
     this.streams = new EventStreams(prefix, this.store, () => connections.forQueues('events', keyOf));
   }
 
@@ -132,14 +131,6 @@ export class RedisEngine implements QueueEngine {
   }
 
   // -------------------------------------------------------------------------------------------------------- the work
-
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
-    return this.adds.enqueue(queue, call);
-  }
-
-  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
-    return this.exchanges.exchange(queue, call);
-  }
 
   beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
     return this.store.run(beat, this.store.keysOfWorker(queue, worker), {

@@ -26,7 +26,7 @@ export class RedisExchanges {
     private readonly died: (queue: string, deaths: number) => void,
   ) {}
 
-  async exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
+  readonly exchange = async (queue: string, call: ExchangeCall): Promise<ExchangeAnswer> => {
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, seq, leaseMs, want, settled } = call;
     const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
@@ -58,7 +58,7 @@ export class RedisExchanges {
     this.store.setClock(answer.now);
     if (lists.dead.length > 0) this.died(queue, lists.dead.length / 3);
     return answer;
-  }
+  };
 
   claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
     const args = this.claimOf(queue, call);

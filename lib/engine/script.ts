@@ -20,11 +20,6 @@ export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L exte
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];
   readonly args: A;
-  /**
-   * Hands on the arguments in their order, where a call is made for each job: name by name they are read from objects of all shapes,
-   * the slowest way that V8 has. Whether none is forgotten is checked where the script is defined.
-   */
-  readonly listArgs?: (args: ArgValues<A>, out: { push(...values: Value[]): void }) => void;
   /** Values of varying number; they follow the arguments in this order. */
   readonly lists?: readonly L[];
   /** Whether further keys, one per worker, follow the named ones (`more_first`, `more_last` in KEYS). */
@@ -68,7 +63,7 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
 export type AnyScript = Script<any, any, any, unknown>;
 
 /** What the linker needs to know of a script. */
-export type SomeShape = Omit<ScriptShape<ScriptKeyName, ArgTypes, string, unknown>, 'listArgs'>;
+export type SomeShape = ScriptShape<ScriptKeyName, ArgTypes, string, unknown>;
 
 const registry = new Map<string, AnyScript>();
 const shapes: SomeShape[] = [];
@@ -92,11 +87,8 @@ export function defineScript<
   const { text, sha } = TEXTS[shape.name] ?? { text: '', sha: '' };
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
-  const { listArgs } = shape;
-  if (listArgs) checkListed(shape.name, argNames, listArgs);
   const append = <Out extends Arg>(out: (Out | Value)[], args: ArgValues<A>, lists: ListValues<L>) => {
-    if (listArgs) listArgs(args, out);
-    else for (const name of argNames) out.push(args[name as keyof A]);
+    for (const name of argNames) out.push(args[name as keyof A]);
     for (const name of listNames) out.push(lists[name].length);
     for (const name of listNames) {
       const values = lists[name];
@@ -138,18 +130,6 @@ export function defineScript<
   registry.set(script.name, script);
   shapes.push(shape);
   return script;
-}
-
-/** @throws where what is listed are not the arguments in their order. */
-function checkListed<A extends ArgTypes>(
-  script: string,
-  names: readonly string[],
-  listArgs: NonNullable<ScriptShape<never, A, never, never>['listArgs']>,
-): void {
-  const listed: Value[] = [];
-  listArgs(Object.fromEntries(names.map((name) => [name, name])) as ArgValues<A>, listed);
-  if (listed.join() !== names.join())
-    throw new Error(`${script} lists ${listed.join()}, not ${names.join()}`);
 }
 
 /** How Redis says where a script failed: `… script: <sha>, on @user_script:12.` */

@@ -51,7 +51,7 @@ import {
   type ResolvedModuleOptions,
   type EnhancerKind,
 } from '../options/module-options.js';
-import { QueueProducer } from '../producer/queue-producer.js';
+import { QueueProducer } from '../producer/queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { InMemoryQueues, logAddresses, logLinks } from './notices.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';

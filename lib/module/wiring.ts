@@ -23,7 +23,7 @@ import { Scheduler } from '../schedule/schedule-timer.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { isMemory } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
-import { QueueProducer } from '../producer/queue-producer.js';
+import { QueueProducer } from '../producer/queue.js';
 import { Queue } from '../producer/queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';

@@ -1,9 +1,15 @@
-import type { QueueEngine } from '../contract/engine.js';
-import { EnqueueBufferFullError, RedisUnavailableError } from '../errors.js';
+import { randomBytes } from 'node:crypto';
+import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
+import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
+import {
+  EnqueueBufferFullError,
+  NotReplicatedError,
+  RedisUnavailableError,
+  type Applied,
+} from '../errors.js';
 import { isSame, strictest, type Replication } from '../options/job-options.js';
 import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
-import { Lane, type AddTime } from './lane.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
@@ -22,7 +28,16 @@ const LANES = 2;
  * call with a single job is on its way; otherwise two groups of callers would take turns in waiting for each other.
  */
 const EARLY_JOBS = 50;
+/** No replica is waited for in less than this: Redis ends a wait up to a tenth of a second late. */
+const SHORTEST_MS = 250;
 const NOW = Promise.resolve();
+
+/** How long adds may take. */
+export interface AddTime {
+  readonly timeoutMs: number;
+  /** Whether the user set that time, so that no call may take longer. The default is extended while bytes move. */
+  readonly isBound: boolean;
+}
 
 export interface AddLimits extends AddTime {
   /** Single adds that may wait here from one turn of the event loop to the next. */
@@ -42,33 +57,6 @@ interface Waiting {
  * never adds a second job.
  */
 export class Enqueuer {
-  private readonly local: Batcher;
-  /** Separate, so that adds without `durability` never wait for replicas. */
-  private readonly replicated: Batcher;
-
-  constructor(engine: QueueEngine, queue: string, limits: AddLimits) {
-    this.local = new Batcher(engine, queue, limits);
-    this.replicated = new Batcher(engine, queue, limits);
-  }
-
-  add(job: MadeJob): Promise<AddResult> {
-    return this.batcherFor(job.replication).add(job);
-  }
-
-  /** At most one call, all or none; resolves to the ids that were already there. */
-  addAll(jobs: readonly MadeJob[]): Promise<ReadonlySet<string>> {
-    let replication: Replication | null = null;
-    for (const job of jobs) replication = strictest(replication, job.replication);
-    return this.batcherFor(replication).addAll(jobs, replication);
-  }
-
-  private batcherFor(replication: Replication | null): Batcher {
-    return replication === null ? this.local : this.replicated;
-  }
-}
-
-/** Groups adds into calls, and sends one call per lane at a time. */
-class Batcher {
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
   private flushing = false;
@@ -85,44 +73,51 @@ class Batcher {
   /** Rejects adds that have waited too long while every lane is busy. */
   private timer: NodeJS.Timeout | null = null;
 
+  /** For jobs that wait for replicas; separate, so that others never wait for them. */
+  private readonly replicated: Enqueuer | null;
+
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
     private readonly limits: AddLimits,
+    isLocal = true,
   ) {
     this.free = Array.from({ length: LANES }, () => new Lane(engine, queue, limits));
+    this.replicated = isLocal ? new Enqueuer(engine, queue, limits, false) : null;
   }
 
   add(job: MadeJob): Promise<AddResult> {
+    if (job.replication && this.replicated) return this.replicated.add(job);
     const { maxBuffered, timeoutMs } = this.limits;
     if (this.isFull) return Promise.reject(new EnqueueBufferFullError(this.queue, maxBuffered));
     // Within a tick time does not matter.
     if (!this.flushing) this.deadline = performance.now() + timeoutMs;
     return new Promise((resolve, reject) => {
-      this.buffer.push({ job, deadline: this.deadline, resolve, reject });
-      if (this.buffer.length === maxBuffered) setImmediate(() => this.lookIfFull());
-      if (this.isEarly()) this.flush();
+      const { buffer } = this;
+      buffer.push({ job, deadline: this.deadline, resolve, reject });
+      if (buffer.length === maxBuffered) setImmediate(() => this.lookIfFull());
+      // Beside a wait for replicas a tick is nothing, and adds of one tick share it.
+      const isEarly =
+        buffer.length === EARLY_JOBS
+          ? this.underWay <= 1
+          : buffer.length === 1 && this.isSingle && this.underWay === 0 && job.replication === null;
+      if (isEarly) this.flush();
       else this.schedule();
     });
   }
 
-  async addAll(jobs: readonly MadeJob[], replication: Replication | null): Promise<ReadonlySet<string>> {
+  /** At most one call, all or none; resolves to the ids that were already there. */
+  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlySet<string>> {
+    let replication: Replication | null = null;
+    for (const job of jobs) replication = strictest(replication, job.replication);
+    const sender = (replication && this.replicated) ?? this;
     // A lane of its own: the call must not wait behind, or be mixed with, single adds.
-    const lane = this.free.pop() ?? new Lane(this.engine, this.queue, this.limits);
+    const lane = sender.free.pop() ?? new Lane(this.engine, this.queue, this.limits);
     try {
       return new Set(await lane.send(jobs, performance.now() + this.limits.timeoutMs, replication));
     } finally {
-      this.giveBack(lane);
+      sender.giveBack(lane);
     }
-  }
-
-  /** Whether the call is sent without waiting for further adds of this tick. */
-  private isEarly(): boolean {
-    const { length } = this.buffer;
-    if (length === EARLY_JOBS) return this.underWay <= 1;
-    if (length > 1 || !this.isSingle || this.underWay > 0) return false;
-    // Beside a wait for replicas a tick is nothing, and those of one call share it.
-    return this.buffer[0]!.job.replication === null;
   }
 
   private schedule(): void {
@@ -138,40 +133,36 @@ class Batcher {
   }
 
   private flush(): void {
-    this.refuseLate();
+    const first = this.buffer[0];
+    // They are in the order in which their time is over.
+    if (first && first.deadline <= performance.now()) this.refuseLate();
     if (this.buffer.length === 0 || this.free.length === 0) return;
     const batch = this.take();
     if (batch.length === 0) return this.watch();
     if (this.isFull) this.lookIfFull();
     const lane = this.free.pop()!;
+    const { deadline, job } = batch[0]!;
+    const jobs = batch.map((waiting) => waiting.job);
     this.underWay += batch.length;
     this.isSingle = batch.length === 1;
-    void lane
-      .send(
-        batch.map((waiting) => waiting.job),
-        batch[0]!.deadline,
-        batch[0]!.job.replication,
-      )
-      .then(
-        (duplicates) => {
-          const there = duplicates.length > 0 ? new Set(duplicates) : null;
-          for (const { job, resolve } of batch)
-            resolve(addResult(this.queue, job, there !== null && there.has(job.id)));
-          this.ended(lane, batch);
-        },
-        (error: Error) => {
-          for (const waiting of batch) waiting.reject(error);
-          this.ended(lane, batch);
-        },
-      );
+    void lane.send(jobs, deadline, job.replication).then(
+      (duplicates) => {
+        const there = duplicates.length > 0 ? new Set(duplicates) : null;
+        for (const { job: one, resolve } of batch)
+          resolve(addResult(this.queue, one, there !== null && there.has(one.id)));
+        this.ended(lane, batch);
+      },
+      (error: Error) => {
+        for (const waiting of batch) waiting.reject(error);
+        this.ended(lane, batch);
+      },
+    );
     if (this.buffer.length > 0) this.schedule();
   }
 
   /** Adds that waited here until their time was over have never been sent, so they are certainly not stored. */
   private refuseLate(): void {
     const now = performance.now();
-    // They are in the order in which their time is over.
-    if (this.buffer.length === 0 || this.buffer[0]!.deadline > now) return;
     const late = this.buffer.findIndex(({ deadline }) => deadline > now);
     const count = late < 0 ? this.buffer.length : late;
     for (const { reject } of this.buffer.splice(0, count)) {
@@ -234,4 +225,91 @@ class Batcher {
     if (this.free.length < LANES) this.free.push(lane);
     if (this.buffer.length > 0) this.schedule();
   }
+}
+
+/** One call and its state. */
+interface Sending {
+  readonly seq: number;
+  readonly since: number;
+  tries: number;
+  /** Whether any try may have stored them. */
+  applied: Applied;
+  /** Set when they were stored with too few replicas. */
+  shortage: NotReplicatedError | undefined;
+}
+
+/** Makes one call after another under one name, with rising numbers by which the store recognises repetitions. */
+export class Lane {
+  private readonly name = randomBytes(6).toString('base64url');
+  private seq = 0;
+
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly queue: string,
+    private readonly time: AddTime,
+  ) {}
+
+  /** Resolves to the ids that were already there. The call is repeated until it is answered or its time is over. */
+  // One promise if the first try succeeds, as nearly every one does: an async function would make two.
+  send(
+    jobs: readonly EnqueueJob[],
+    deadline: number,
+    replication: Replication | null,
+    sending: Sending = {
+      seq: ++this.seq,
+      since: performance.now(),
+      tries: 0,
+      applied: 'no',
+      shortage: undefined,
+    },
+  ): Promise<readonly string[]> {
+    const { seq } = sending;
+    const isRepeated = sending.tries++ > 0;
+    const { name: lane, time } = this;
+    const withinMs = msUntil(deadline);
+    const rememberMs = time.timeoutMs * 2;
+    const call = { lane, seq, isRepeated, rememberMs, withinMs, isBound: time.isBound, replication, jobs };
+    const again = async (error: unknown): Promise<readonly string[]> => {
+      await this.untilAgain(sending, deadline, error);
+      return this.send(jobs, deadline, replication, sending);
+    };
+    let answered: Promise<EnqueueAnswer>;
+    try {
+      answered = this.engine.enqueue(this.queue, call);
+    } catch (error) {
+      return again(error);
+    }
+    const asked = replication?.replicas ?? 0;
+    return answered.then((answer) => {
+      const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;
+      return isStored ? answer.duplicates : again(this.shortcomingOf(sending, asked, answer));
+    }, again);
+  }
+
+  private shortcomingOf(sending: Sending, asked: number, answer: EnqueueAnswer): Error {
+    if (answer.kind !== 'stored')
+      return new RedisUnavailableError('add', 'unknown', 'a later call overtook it');
+    const waitedMs = Math.round(performance.now() - sending.since);
+    sending.shortage = new NotReplicatedError(this.queue, asked, answer.replicas ?? 0, waitedMs);
+    return sending.shortage;
+  }
+
+  /** @throws if it is not to be repeated any more. */
+  private async untilAgain(sending: Sending, deadline: number, error: unknown): Promise<void> {
+    if (error instanceof RedisUnavailableError && error.applied === 'unknown') sending.applied = 'unknown';
+    const { shortage, applied, tries } = sending;
+    const left = deadline - performance.now();
+    // That it was stored is more important than the outcome of the last repetition.
+    const enough = shortage === undefined ? 0 : SHORTEST_MS;
+    if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
+    await pause(Math.min(repeatDelay(error, tries), left));
+  }
+}
+
+/** One repetition may have been refused, or found the connection closed, after another took effect. */
+function honest(error: unknown, applied: Applied): unknown {
+  if (applied === 'no') return error;
+  // The words of the last failure would say that nothing was changed.
+  const why = 'an earlier try was not answered, the last one failed';
+  return new RedisUnavailableError('add', 'unknown', why, { cause: error });
 }

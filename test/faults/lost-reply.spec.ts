@@ -7,7 +7,7 @@ import { RedisUnavailableError } from '#lib/errors.js';
 import { generateId } from '#lib/job/job-id.js';
 import { encodeBody, NO_OPTIONS } from '#lib/job/job-record.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';
-import { Lane } from '#lib/producer/lane.js';
+import { Lane } from '#lib/producer/enqueuer.js';
 import { isBlocked } from '../support/blocked.js';
 import { startCut } from '../support/cut.js';
 import { useRedis } from '../support/redis.js';

@@ -114,7 +114,7 @@ describe('where a call of this number, or a later one, was made', () => {
     await states[state]!(jobs);
     said.length = 0;
     // As a call does that was on its way for long, and whose repetition was made before it.
-    const late = () => q.engine['adds'].enqueue(QUEUE, callOf(jobs, 1));
+    const late = () => q.engine.enqueue(QUEUE, callOf(jobs, 1));
     await rememberingLonger(q, late);
     expect(said.map(([begun, , , ended]) => [begun, ended])).toEqual([[0, 0]]);
   });

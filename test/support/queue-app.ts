@@ -14,7 +14,7 @@ import type {
   QueueOptions,
   ResolvedModuleOptions,
 } from '#lib/options/module-options.js';
-import { QueueProducer } from '#lib/producer/queue-producer.js';
+import { QueueProducer } from '#lib/producer/queue.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRegistry } from '#lib/module/queue.registry.js';

@@ -8,7 +8,10 @@ export const enqueuePlain = defineScript({
   name: 'enqueue-plain',
   memory: 'refuse',
   keys: ['meta', 'wait', 'events', 'doorbell', 'lane', 'bodies'],
-  /** jobs: how many. ids, bodies: of several, each with `END` behind it. names: a line each, or one that all have. */
+  /**
+   * `RedisAdds` writes them in this order, without `encode`. jobs: how many. ids, bodies: of several, each with `END` behind it. names: a
+   * line each, or one that all have.
+   */
   args: {
     seq: 'digits',
     rememberMs: 'digits',
@@ -18,6 +21,5 @@ export const enqueuePlain = defineScript({
     bodies: 'text',
     names: 'text',
   },
-  listArgs: (a, out) => out.push(a.seq, a.rememberMs, a.maxEvents, a.jobs, a.ids, a.bodies, a.names),
   reply: (raw: 0 | 1): boolean => raw === 1,
 });

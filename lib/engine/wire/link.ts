@@ -121,7 +121,8 @@ export class Link implements Sender {
   write(verb: string, name: string, args: Arg[], silentMs: number, until = Infinity): Promise<any> {
     const client = this.client;
     if (!client) return Promise.reject(new NotRunningError(verb));
-    const command = this.track(new FlatCommand(name, args, verb, silentMs, until, this));
+    const command = new FlatCommand(name, args, verb, silentMs, until, this);
+    this.pending.add(command);
     try {
       const told = client.sendCommand(command) as Promise<unknown>;
       this.traffic.sent(command.size);
@@ -135,17 +136,13 @@ export class Link implements Sender {
   /** Whoever stands before the client may answer in its place: his answer counts, and is waited for as long. */
   private answeredBy(told: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
     sent.leaveSender();
-    const command = this.track(new FlatCommand(sent.name, [], sent.verb, sent.silentMs, sent.until, this));
+    const command = new FlatCommand(sent.name, [], sent.verb, sent.silentMs, sent.until, this);
+    this.pending.add(command);
     Promise.resolve(told).then(
       (reply) => command.give(reply),
       (error: Error) => command.reject(error),
     );
     return command.promise;
-  }
-
-  private track(command: FlatCommand): FlatCommand {
-    this.pending.add(command);
-    return command;
   }
 
   /** Told by each command. */
