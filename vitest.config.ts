@@ -17,6 +17,12 @@ class LongFirst extends BaseSequencer {
 /** Specs that start no process and no application: files that share a process load Nest and lib once, which takes half of their time. */
 export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
 
+/**
+ * Specs that change nothing of their process. Sharing one takes a quarter off their time, as Nest and lib are loaded once for many
+ * files; `embedded` looks at its process as a whole.
+ */
+const SHARED = [...QUICK, 'test/features/!(embedded*).spec.ts', 'test/{memory,history,bench}/**/*.spec.ts'];
+
 /** For every run of specs in this repository. */
 export const base = {
   // Nest reads the types of constructor parameters, so the specs need the decorator metadata that tsc writes.
@@ -24,7 +30,7 @@ export const base = {
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/setup.ts'],
-    // One process per file, so that a spec cannot disturb the next; those of `quick` share one.
+    // One process per file, so that a spec cannot disturb the next; those of `shared` share some.
     pool: 'forks',
     // Most specs wait for something: on two cores, three at a time take three quarters of the time of two.
     maxWorkers: 3,
@@ -41,13 +47,13 @@ export default defineConfig({
   test: {
     ...base.test,
     projects: [
-      { extends: true, test: { name: 'quick', include: QUICK, isolate: false } },
+      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
       {
         extends: true,
         test: {
           name: 'rest',
           include: ['test/**/*.spec.ts', 'sample/*/e2e/**/*.e2e-spec.ts'],
-          exclude: [...configDefaults.exclude, ...QUICK],
+          exclude: [...configDefaults.exclude, ...SHARED],
         },
       },
     ],
