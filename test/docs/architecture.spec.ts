@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LETTERS } from '#lib/job/job-id.js';
@@ -19,6 +19,30 @@ describe('ARCHITECTURE.md', () => {
       'lib/gone.ts',
       'lib/job',
     ]);
+  });
+
+  it('tells how many functions in how many files the walk of a job takes, and where they are', () => {
+    const [add, rest] = section('The walk of a job').split('The next three steps') as [string, string];
+    for (const [text, total] of [
+      [add, [14, 7]],
+      [rest, [24, 10]],
+    ] as const) {
+      const functions: string[] = [];
+      const files = new Set<string>();
+      for (const [, where, names] of text.matchAll(/^\|[^|]*\|([^|]*)\|([^|]*)\|$/gm)) {
+        const named = [...names!.matchAll(/`(?:\w+\.)?(\w+)`/g)].map(([, name]) => name!);
+        if (named.length === 0) continue;
+        const paths = pathsIn(where!);
+        const code = paths.map((path) => readFileSync(join(ROOT, path), 'utf8')).join('');
+        const isDefined = (name: string) =>
+          new RegExp(`^\\s*(?:\\w+ )*${name}(?:<.*>)?(?:\\(| = (?:async )?\\(| extends )`, 'm').test(code);
+        expect(named.filter((name) => !isDefined(name))).toEqual([]);
+        functions.push(...named);
+        for (const path of paths) files.add(path);
+      }
+      expect([functions.length, files.size]).toEqual(total);
+      expect(text).toContain(`${total[0]} functions in ${total[1]} files`);
+    }
   });
 
   it('has every script in its catalogue, once', () => {
