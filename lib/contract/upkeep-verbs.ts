@@ -12,6 +12,11 @@ export interface UpkeepVerbs {
   /** Removes jobs of one state that are old enough, the oldest first. */
   clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }>;
 
+  /** A live process has handlers for these names, `''` for all others; remembered for `keepMs`, once somebody has asked for any. */
+  handles(queue: string, names: readonly string[], keepMs: number): Promise<void>;
+  /** For how long no live process has said that it handles this name; counted from the first question where none ever has. */
+  unhandledMs(queue: string, name: string, keepMs: number): Promise<number>;
+
   /** Whether the caller is the one who looks after these queues for this time. */
   claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean>;
   /** Those of the queues of which something is beyond its number or age. */

@@ -39,6 +39,8 @@ const KEYS_OF_QUEUE = {
   progress: { type: 'hash', suffix: 'progress' },
   /** id -> bytes of all large values up to it, in the order in which they were written; of jobs that are gone too. */
   largeProgress: { type: 'zset', suffix: 'largeProgress' },
+  /** job name -> ms when a process last said that it handles it, or when that was first asked. */
+  handled: { type: 'hash', suffix: 'handled' },
   /** id -> lines: what a run wrote to its log. */
   logs: { type: 'hash', suffix: 'logs' },
   /** id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { EngineSettings } from './wire/clients.js';
 import { QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
+import { count } from './codec/replies.js';
 import { clean } from './scripts/clean.js';
 import { deadThatFit } from './scripts/dead-that-fit.js';
 import { overgrown } from './scripts/overgrown.js';
@@ -12,6 +13,8 @@ import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
 /** Queues that one look takes in, so that it never holds Redis for long. */
 const LOOK_AT = 200;
+/** Job names may be made by users; of more of them nobody knows for how long they were not handled, so their jobs wait. */
+const MAX_NAMES = 10_000;
 /** Of one dead job, mostly; where there are fewer of them, nobody has to look how large they are. */
 const LARGE_BYTES = 1_048_576;
 /** Dead jobs that one look measures: about 1 ms. */
@@ -61,6 +64,33 @@ export class RedisUpkeep implements UpkeepVerbs {
       removed.push(...found);
     }
     return { removed };
+  }
+
+  async handles(queue: string, names: readonly string[], keepMs: number): Promise<void> {
+    const { handled } = this.store.keysOf(queue).fixed;
+    // Where nobody has asked, there is no key of it.
+    if ((await this.store.command('handles', 'exists', [handled])) === 0) return;
+    const now = Math.floor(this.store.now());
+    await Promise.all([
+      this.store.command('handles', 'hset', [handled, ...names.flatMap((name) => [name, now])]),
+      this.store.command('handles', 'pexpire', [handled, keepMs]),
+    ]);
+  }
+
+  async unhandledMs(queue: string, name: string, keepMs: number): Promise<number> {
+    const { handled } = this.store.keysOf(queue).fixed;
+    const now = Math.floor(this.store.now());
+    const [size, [own, any]] = (await Promise.all([
+      this.store.command('unhandledMs', 'hlen', [handled]),
+      this.store.command('unhandledMs', 'hmget', [handled, name, '']),
+      this.store.command('unhandledMs', 'pexpire', [handled, keepMs]),
+    ])) as [number, (string | null)[], number];
+    if (own === null && size < MAX_NAMES)
+      await Promise.all([
+        this.store.command('unhandledMs', 'hsetnx', [handled, name, now]),
+        this.store.command('unhandledMs', 'pexpire', [handled, keepMs]),
+      ]);
+    return own === null ? 0 : Math.max(0, now - Math.max(count(own), count(any)));
   }
 
   async claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean> {

@@ -61,6 +61,8 @@ export class MemoryQueue {
   private readonly lastDue = new Map<number, number>();
   /** Jobs with large values of progress, the one that wrote last last; also such as are gone. */
   private readonly largeProgress = new Set<MemoryJob>();
+  /** Job name -> when a process last said that it handles it, or when that was first asked. */
+  readonly handled = new Map<string, number>();
 
   constructor(
     readonly name: string,
@@ -367,6 +369,7 @@ export class MemoryQueue {
       place.clear();
     this.lastDue.clear();
     this.largeProgress.clear();
+    this.handled.clear();
     this.cancelled.clear();
     this.counters.clear();
     this.schedules.clear();

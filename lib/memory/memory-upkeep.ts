@@ -40,6 +40,21 @@ export class MemoryUpkeep implements UpkeepVerbs {
     );
   }
 
+  handles(queue: string, names: readonly string[]): Promise<void> {
+    return this.verbs.on('handles', queue, ({ handled, now }) => {
+      // As on Redis: until somebody asks, nothing is remembered.
+      if (handled.size > 0) for (const name of names) handled.set(name, now);
+    });
+  }
+
+  unhandledMs(queue: string, name: string): Promise<number> {
+    return this.verbs.on('unhandledMs', queue, ({ handled, now }) => {
+      const own = handled.get(name) ?? now;
+      handled.set(name, own);
+      return Math.max(0, now - Math.max(own, handled.get('') ?? 0));
+    });
+  }
+
   claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean> {
     const { store } = this.verbs;
     return this.verbs.run('claimUpkeep', () => store.claimUpkeep(queues, forMs));

@@ -136,7 +136,7 @@ function createWorkerServices(
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
       janitor.start();
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
-      const pools = queues.map(({ queue, weight, find }) => {
+      const pools = queues.map(({ queue, weight, find, names }) => {
         scheduler.add(queue);
         return new WorkerPool({
           engine,
@@ -144,6 +144,7 @@ function createWorkerServices(
           slots,
           weight,
           find,
+          names,
           leaseMs,
           doorbell,
           leases,

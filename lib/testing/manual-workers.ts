@@ -170,11 +170,15 @@ let workers = 0;
 export class WatchedRunner extends Runner {
   private readonly endings = new WeakMap<EndedRun, Ending>();
 
-  constructor(parts: Omit<RunnerParts, 'ended'>, ended: (run: SettledRun, ending: Ending) => void) {
+  constructor(
+    parts: Omit<RunnerParts, 'ended' | 'unhandledMs'>,
+    ended: (run: SettledRun, ending: Ending) => void,
+  ) {
     // Nobody else runs these jobs, so none is lost; and no other process could have the missing handler.
     super({
       ...parts,
       queue: { ...parts.queue, unknownJob: 'dead' },
+      unhandledMs: async () => 0,
       ended: (run) => ended(run as SettledRun, this.endings.get(run) ?? {}),
     });
   }

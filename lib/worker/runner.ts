@@ -32,6 +32,8 @@ export interface RunnerParts {
   readonly find: FindHandler;
   /** The store's clock. */
   readonly now: () => number;
+  /** For how long no live process has handled jobs of this name. */
+  readonly unhandledMs: (name: string) => Promise<number>;
   /** Stores progress or a log line of a running job. Answers whether the worker still holds the job. */
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
   /** Called exactly once for each job that was started. */
@@ -64,7 +66,7 @@ export class Runner implements NoteWriter {
     const { name, maxPayloadBytes, unknownJob, unknownJobTimeoutMs } = parts.queue;
     this.queue = name;
     this.maxPayloadBytes = maxPayloadBytes;
-    this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs);
+    this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs, parts.unhandledMs);
   }
 
   start(job: ClaimedJob): void {
@@ -127,7 +129,7 @@ export class Runner implements NoteWriter {
     const handler = find(name);
     if (!handler) {
       const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
-      const outcome = this.unknownJobs.outcomeOf(job, body, policy, why, now());
+      const outcome = this.unknownJobs.outcomeOf(job, body, policy, why);
       this.complain(job.id, name, outcome, why);
       return this.cannotRun(job, name, outcome);
     }

@@ -121,38 +121,72 @@ function text(value: unknown, otherwise: string): string {
 
 const MIN_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 30_000;
-/** Jobs whose first return is remembered; of more the one that came back longest ago is forgotten. */
-const MAX_JOBS = 10_000;
+/** Only so new an answer may bury a job: a process that handles it may have come since. */
+const FRESH_MS = 5_000;
+/** Job names that are remembered; of more the one that was met first is forgotten. */
+const MAX_NAMES = 1_000;
+
+/** What the store said of a job name that this process does not handle. */
+interface UnknownName {
+  unhandledMs: number;
+  at: number;
+  isAsked: boolean;
+}
 
 /**
  * What becomes of a job whose name has no handler in this process. In a rolling deploy another process has one, so by default the job
- * waits for it: it is given back after a second, later more rarely, until a process with a handler claims it.
+ * waits for it: it is given back after a second, later more rarely, until a process with a handler claims it. It is dead only once no
+ * live process has handled its name for the whole time; the store knows that, so restarts do not begin it anew.
  */
 export class UnknownJobs {
-  /** When this process first gave a job back. */
-  private readonly since = new Map<string, number>();
+  private readonly names = new Map<string, UnknownName>();
 
   constructor(
     private readonly rule: UnknownJobRule,
     private readonly timeoutMs: number,
+    /** For how long no live process has handled this name. */
+    private readonly unhandledMs: (name: string) => Promise<number>,
   ) {}
 
-  outcomeOf(job: ClaimedJob, body: DecodedBody, policy: JobPolicy, why: string, now: number): Outcome {
+  outcomeOf(job: ClaimedJob, body: DecodedBody, policy: JobPolicy, why: string): Outcome {
     if (this.rule === 'dead') return unrunnable('no-handler', why, job.failed);
-    return this.rule === 'retry' ? this.retry(job, body, policy, why) : this.wait(job, body, why, now);
+    return this.rule === 'retry' ? this.retry(job, body, policy, why) : this.wait(job, body, why);
   }
 
-  private wait(job: ClaimedJob, body: DecodedBody, why: string, now: number): Outcome {
-    const since = this.since.get(job.id) ?? now;
-    this.since.delete(job.id);
-    const waitedMs = now - since;
-    if (waitedMs >= this.timeoutMs) return unrunnable('no-handler', why, job.failed);
-    this.since.set(job.id, since);
-    if (this.since.size > MAX_JOBS) this.since.delete(this.since.keys().next().value!);
+  private wait(job: ClaimedJob, body: DecodedBody, why: string): Outcome {
+    const known = this.names.get(body.name) ?? this.meet(body.name);
+    const { unhandledMs } = known;
+    const isLate = unhandledMs >= this.timeoutMs;
+    const age = performance.now() - known.at;
+    if (isLate && age < FRESH_MS) return unrunnable('no-handler', why, job.failed);
+    if (age > Math.min(FRESH_MS, this.timeoutMs / 4)) this.ask(body.name, known);
     // Spread, so that the same process does not meet the same jobs each time.
-    const delayMs = Math.min(Math.max(waitedMs / 4, MIN_DELAY_MS), MAX_DELAY_MS) * (0.5 + Math.random() / 2);
+    const fullMs = isLate ? MIN_DELAY_MS : Math.min(Math.max(unhandledMs / 4, MIN_DELAY_MS), MAX_DELAY_MS);
+    const delayMs = fullMs * (0.5 + Math.random() / 2);
     const priority = body.options.priority ?? 0;
     return { kind: 'retried', delayMs, failure: null, priority, counted: false, started: false };
+  }
+
+  private meet(name: string): UnknownName {
+    const known = { unhandledMs: 0, at: -Infinity, isAsked: false };
+    this.names.set(name, known);
+    if (this.names.size > MAX_NAMES) this.names.delete(this.names.keys().next().value!);
+    return known;
+  }
+
+  private ask(name: string, known: UnknownName): void {
+    if (known.isAsked) return;
+    known.isAsked = true;
+    this.unhandledMs(name)
+      .then(
+        (ms) => {
+          known.unhandledMs = ms;
+          known.at = performance.now();
+        },
+        // The job waits, and whoever meets it next asks again.
+        () => undefined,
+      )
+      .finally(() => (known.isAsked = false));
   }
 
   private retry(job: ClaimedJob, body: DecodedBody, { attempts, backoff }: JobPolicy, why: string): Outcome {

@@ -1,6 +1,7 @@
 import type { BeatAnswer, QueueEngine, QueueLook, Supply } from '../contract/engine.js';
 import { Log } from '../contract/log.js';
 import { LAST_WORDS_MS, within } from '../contract/retry.js';
+import { MAX_TIMER_MS } from '../job/duration.js';
 import { counted, jobText, quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { Claimer, type Answered } from './claimer.js';
@@ -15,6 +16,8 @@ import type { Slots } from './slots.js';
 
 /** How long the farewell of a drain may take, within the time of the stop; after that the lease tells the others. */
 const FAREWELL_MS = 3000;
+/** After so long a pool says which names it handles, and again where that failed. */
+const SAY_HANDLES_MS = 1000;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
 export interface WorkerPoolParts {
@@ -25,6 +28,8 @@ export interface WorkerPoolParts {
   /** Its share of them. @default 1 */
   readonly weight?: number;
   readonly find: FindHandler;
+  /** The names it finds handlers for; `''` stands for all others. */
+  readonly names: () => readonly string[];
   readonly leaseMs: number;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
@@ -70,6 +75,7 @@ export class WorkerPool {
   private readonly dueJobs: DueJobs;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private drained: Promise<DrainReport> | undefined;
+  private handlesTimer: NodeJS.Timeout | undefined;
 
   constructor(private readonly parts: WorkerPoolParts) {
     const { engine, doorbell, leases, slots, weight, leaseMs } = parts;
@@ -81,6 +87,7 @@ export class WorkerPool {
       queue,
       find,
       now: () => engine.now(),
+      unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
       ended: (run) => this.claimer.ended(run),
     });
@@ -119,6 +126,34 @@ export class WorkerPool {
     this.state = 'running';
     this.parts.leases.add(this.queue, this.worker, (worker, answer) => this.beaten(worker, answer));
     this.claimer.begin();
+    if (this.parts.queue.unknownJob === 'wait')
+      this.sayHandlesIn(Math.min(SAY_HANDLES_MS, this.handledForMs / 8));
+  }
+
+  /** How long it is enough to have said once which names are handled here. */
+  private get handledForMs(): number {
+    return Math.max(this.parts.queue.unknownJobTimeoutMs, 1_000);
+  }
+
+  /** Processes without a handler bury no job of these names. Most never ask; it is said rarely, and not by those that end soon. */
+  private sayHandlesIn(ms: number): void {
+    this.handlesTimer = setTimeout(
+      () => {
+        const { engine, names } = this.parts;
+        const said = names();
+        const saying =
+          said.length === 0
+            ? Promise.resolve()
+            : engine.upkeep.handles(this.queue, said, this.handledForMs * 2);
+        void saying
+          .then(
+            () => this.handledForMs / 8,
+            () => Math.min(SAY_HANDLES_MS, this.handledForMs / 8),
+          )
+          .then((nextMs) => this.state !== 'stopping' && this.sayHandlesIn(nextMs));
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    ).unref();
   }
 
   /** Claims nothing more; running jobs go on. */
@@ -145,6 +180,7 @@ export class WorkerPool {
     const { claimer, runner } = this;
     const end = performance.now() + timeoutMs + graceMs + LAST_WORDS_MS;
     this.dueJobs.stop();
+    clearTimeout(this.handlesTimer);
     this.stopClaiming('stopping');
     const before = this.runs.size;
     await this.finished(timeoutMs);

@@ -5,6 +5,31 @@ import { ENGINES, OTHERS, useEngine } from './support.js';
 
 const DAY_MS = 86_400_000;
 
+describe.each(ENGINES)('names of jobs on %s', (kind) => {
+  const t = useEngine(kind);
+  const unhandled = (name: string) => t.engine.upkeep.unhandledMs(QUEUE, name, DAY_MS);
+  const handles = (...names: string[]) => t.engine.upkeep.handles(QUEUE, names, DAY_MS);
+
+  /** An exchange tells the engine what the clock of the store shows. */
+  const later = async (ms: number) => {
+    await t.advance(ms);
+    await t.claim();
+  };
+
+  it('are unhandled since that was first asked, or since a process last said that it handles them', async () => {
+    expect(await unhandled('a')).toBe(0);
+    await later(5_000);
+    expect(await unhandled('a')).toBeGreaterThan(4_900);
+    expect(await unhandled('b')).toBe(0);
+    await handles('a', 'c');
+    expect(await unhandled('a')).toBeLessThan(1_000);
+    await later(3_000);
+    expect(await unhandled('c')).toBeGreaterThan(2_900);
+    await handles('');
+    for (const name of ['a', 'b', 'c', 'd']) expect(await unhandled(name)).toBeLessThan(1_000);
+  });
+});
+
 describe.each(ENGINES)('dead letters on %s', (kind) => {
   const t = useEngine(kind);
   const get = (id: string) => t.engine.admin.get(QUEUE, id);

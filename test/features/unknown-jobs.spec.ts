@@ -28,7 +28,37 @@ it('comes back a few times a second at most, and is dead where nobody handles it
   expect(await ended(id)).toMatchObject({ type: 'dead', attempt: 0, reason: 'no-handler' });
   const rounds = said.values.filter((event) => event.type === 'active').length;
   expect(rounds).toBeGreaterThan(1);
-  expect(rounds).toBeLessThan(7);
+  expect(rounds).toBeLessThan(9);
+});
+
+it('is dead in time also where no process lives as long as that', async () => {
+  const options = { handlers: { known: () => 1 }, queue: { unknownJobTimeout: '3s' } };
+  const first = await bootQueue(redis, options);
+  const { id } = await first.queue.add('nobody', 1);
+  const since = performance.now();
+  let died = false;
+  for (let app = first; !died; app = await bootQueue(redis, options)) {
+    const state = async () => (await app.queue.get(id))?.state;
+    const until1s = performance.now() + 1_200;
+    await until(async () => (died = (await state()) === 'dead') || performance.now() > until1s, PATIENT);
+    await app.close();
+  }
+  expect(performance.now() - since).toBeGreaterThan(2_900);
+});
+
+it('is not dead while a live process handles its name, although others do not', async () => {
+  const queue = { unknownJobTimeout: '2s' };
+  const other = await bootQueue(redis, { handlers: { known: () => 1 }, queue });
+  const able = await bootQueue(redis, { handlers: { known: () => 1, late: () => 2 }, queue, watch: false });
+  // It lives, but takes no job now.
+  able.runtime.pause('work');
+  const { id } = await other.queue.add('late', 1, { retention: '1h' });
+  const claims = () => other.said.values.filter((event) => event.type === 'active').length;
+  const since = performance.now();
+  await until(() => claims() >= 6 && performance.now() - since > 4_500, { timeout: 30_000 });
+  expect((await other.queue.get(id))?.state).not.toBe('dead');
+  able.runtime.resume('work');
+  expect(await other.ended(id)).toMatchObject({ type: 'completed' });
 });
 
 it('is a failed attempt where the queue says so', async () => {

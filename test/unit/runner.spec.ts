@@ -15,6 +15,7 @@ function started(more: { failed?: number; stalls?: number; started?: true }, now
     queue,
     find: () => ({ label: 'Test.job', run: () => undefined }),
     now: () => now,
+    unhandledMs: async () => 0,
     note: async () => true,
     ended: ({ outcome }) => (end = outcome?.kind === 'dead' ? outcome.reason : outcome!.kind),
   });

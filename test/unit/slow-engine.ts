@@ -126,6 +126,7 @@ export async function idle({
       queue: resolveQueueOptions({ name }, resolveModuleOptions()),
       slots,
       find: () => ({ label: 'Test.job', run }),
+      names: () => [],
       leaseMs: 8000,
       doorbell,
       leases: new LeaseKeeper(queueEngine, 8000, 60_000),

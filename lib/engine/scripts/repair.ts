@@ -13,6 +13,7 @@ const OF_NO_JOB: readonly QueueKeyName[] = [
   'declaredSets',
   'large',
   'largeProgress',
+  'handled',
 ];
 
 export const repair = defineScript({

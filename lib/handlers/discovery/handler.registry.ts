@@ -37,6 +37,8 @@ export interface QueuePlan {
   readonly add: (handlers: readonly PlannedHandler[]) => void;
   /** The handler of that name, else the catch-all, else undefined. */
   readonly find: FindHandler;
+  /** The names that have handlers; `''` stands for all others. */
+  readonly names: () => readonly string[];
 }
 
 /** Processors that name the same queues in the same way. */
@@ -177,6 +179,7 @@ function queuePlan(
     handlers,
     add: (more) => more.forEach((entry) => named.set(entry.jobName, entry)),
     find: (jobName) => named.get(jobName) ?? named.get(null),
+    names: () => [...named.keys()].map((name) => name ?? ''),
   };
 }
 
