@@ -325,9 +325,8 @@ const clean = command(
   fc.record({ state: fc.constantFrom('waiting', 'delayed', 'completed', 'dead'), olderThanMs: ageMs, limit }),
   (scene, call) => scene.both((engine) => engine.upkeep.clean(QUEUE, call)),
 );
-const trim = command('trim', fate, (scene, drawn) =>
-  scene.both((engine) => engine.upkeep.trim(QUEUE), { fate: drawn }),
-);
+/** In two steps where dead jobs are bounded in bytes. */
+const trim = command('trim', fc.constant(null), (scene) => scene.both((engine) => engine.upkeep.trim(QUEUE)));
 const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
   scene.both((engine) => engine.admin.obliterate(QUEUE, drawn.force), { fate: drawn.fate }),
 );
