@@ -41,8 +41,6 @@ export {
   WaitTimeoutError,
 } from './errors/acts.js';
 
-// What was asked for cannot be done, or did not end well.
-
 // Redis, or the way to it.
 export {
   RedisUnavailableError,

@@ -112,16 +112,16 @@ export class BackOff {
   }
 }
 
-/** Says once that Redis cannot be reached or does not serve, and once that it does. */
+/** Prints once that Redis is not reachable or refuses to work, and once that it works again. */
 class LinkNews {
   private isAway = false;
   private wasThere = false;
 
   constructor(
-    /** As a person may read it: without a password. */
+    /** Address without a password. */
     private readonly place: string,
-    private readonly say: (text: string) => void,
-    /** Called when it is there again. */
+    private readonly print: (text: string) => void,
+    /** Called when Redis works again. */
     private readonly back: () => void,
   ) {}
 
@@ -131,22 +131,22 @@ class LinkNews {
     else if (!error) this.there();
   };
 
-  /** It is not there, or does not serve. */
+  /** Redis is not reachable, or refuses to work. */
   away(error: unknown): void {
     if (this.isAway || isRefusal(error)) return;
     this.isAway = true;
     const why = reasonOf(error);
     const what = this.wasThere ? `lost Redis at ${this.place}` : `cannot reach Redis at ${this.place}`;
-    this.say(`${what}${why && ` (${why})`}; trying again until it is there`);
+    this.print(`${what}${why && ` (${why})`}; retrying`);
   }
 
-  /** It has answered. */
+  /** Redis has answered. */
   there(): void {
     const again = this.wasThere ? ' again' : '';
     this.wasThere = true;
     if (!this.isAway) return;
     this.isAway = false;
-    this.say(`Redis at ${this.place} is there${again}`);
+    this.print(`Redis at ${this.place} is reachable${again}`);
     this.back();
   }
 }
@@ -176,7 +176,7 @@ interface Row {
   readonly waitMs: number;
 }
 
-/** Lines of a table without end, with a header now and then. */
+/** Lines of an endless table, with a header every 50 lines. */
 export class Table {
   private lines = 0;
 

@@ -4,21 +4,21 @@ import type { QueueStats } from './stats.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { DeadMatch, Place } from './upkeep-verbs.js';
 
-/** What people ask of a queue and do to it, by hand or from a page: nothing here is on the way of a job. */
+/** Verbs for people and dashboards: look up, change and repair queues. No job needs them to run. */
 export interface AdminVerbs {
   /** Everything about one job, or null. */
   get(queue: string, id: string): Promise<StoredJob | null>;
   /** Jobs of one state in their order, or in the opposite one. */
   jobs(queue: string, call: JobsCall): Promise<JobsAnswer>;
   counts(queue: string): Promise<JobCounts & { paused: boolean }>;
-  /** Since the job that waits longest could first run, among those that have not failed before; null where there is none. */
+  /** For how long the oldest waiting job could have run, among those that have not failed before; null if there is none. */
   oldestWaitingMs(queue: string): Promise<number | null>;
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
-  /** Ends a job that has not started; one that runs is marked, and ends whatever its worker says of it but `completed`. */
+  /** Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled whatever its outcome is. */
   cancel(queue: string, id: string, reason: string): Promise<CancelAnswer>;
-  /** Why a job that is gone was cancelled, and how long ago: known for a minute at least, unless there were very many. */
+  /** Why a job that is gone was cancelled, and how long ago. Kept for a minute, for at most `RULES.cancelledMax` jobs. */
   cancelled(queue: string, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
-  /** What became of jobs today and on the days before, `days` in all. */
+  /** Counters of today and the days before, `days` in all. */
   stats(queue: string, days: number): Promise<QueueStats>;
   /** Runs a delayed job now. */
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
@@ -27,15 +27,15 @@ export interface AdminVerbs {
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
   obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'>;
 
-  /** Everything that breaks "one place, body present, lease known". Changes nothing and never holds the store long. */
+  /** Finds every job that is not in exactly one place with a body, or runs without a lease. Changes nothing, and works in short steps. */
   audit(queue: string): Promise<AuditReport>;
-  /** Mends what `audit` finds; past `maxStalls` a job that lost its worker is dead. */
+  /** Fixes what `audit` finds; a job that has lost more than `maxStalls` workers is dead. */
   repair(queue: string, maxStalls: number): Promise<RepairReport>;
 }
 
 /**
- * `cancelled`: it had not started and is gone. `signalled`: it runs, and ends once its worker lets go of it. `not-found`: there is no such
- * job, or it has ended.
+ * `cancelled`: the job had not started and is gone. `signalled`: it runs, and will end when its run does. `not-found`: there is no such job,
+ * or it has ended.
  */
 export type CancelAnswer = 'cancelled' | 'signalled' | 'not-found';
 
@@ -95,7 +95,7 @@ export interface StoredJob {
   readonly worker: string | null;
   readonly progress: string | null;
   readonly logs: readonly string[];
-  /** JSON of what the handler returned, where it was kept. */
+  /** JSON of the result, if it was stored. */
   readonly result: string | null;
   /** Why the result of a completed job could not be stored. */
   readonly resultFault: string | null;

@@ -32,12 +32,12 @@ const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'prior
 const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
 
-/** What is known of a worker beside the ids it holds. */
+/** The facts about a worker, apart from the ids that it holds. */
 export interface HolderFacts {
   readonly leaseAt: number | null;
-  /** How long its leases are, where it has said so. */
+  /** How long its leases are, if known. */
   readonly leaseMs: number | null;
-  /** Whether it has a record, so that what it says is heard. */
+  /** Whether it has a record; without one it cannot settle jobs. */
   readonly known: boolean;
   readonly held: number;
 }
@@ -47,7 +47,7 @@ export function shownId(id: string): string {
   return id.startsWith('\n') ? `"0x${id.slice(1)}"` : JSON.stringify(id);
 }
 
-/** Where the ids of a queue were seen, and what is wrong with that. One number per id: there may be millions. */
+/** Collects in which keys each id of a queue is, and derives the violations. It stores one number per id, because there may be millions. */
 export class AuditFacts {
   private readonly marks = new Map<string, number>();
   private readonly holdersOf = new Map<string, string[]>();

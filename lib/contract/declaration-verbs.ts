@@ -1,46 +1,44 @@
 import type { PutSchedule } from './schedule-verbs.js';
 
 /**
- * Schedules that come from code. Each process declares the whole set of those it has, and renews that while it lives; what only
- * sets named that no process declares any more goes, so that neither a second release beside the first nor a restart of all
- * processes removes what is still wanted.
+ * Schedules from code. Each process declares the set of its schedules and renews the declaration while it lives. A schedule is removed when
+ * no live declaration contains it, so neither a rolling deploy nor a restart of all processes removes one that is still wanted.
  */
 export interface DeclarationVerbs {
   /**
-   * Declares a set and writes those of its schedules that are not yet as they should be, all in one step. Sets that were
-   * withdrawn by their last process are pruned.
+   * Declares a set and writes its new and changed schedules, in one step. Sets that their last process has withdrawn are pruned.
    */
   declare(queue: string, call: DeclareCall): Promise<DeclareAnswer>;
   /**
-   * Lives on, and prunes sets whose processes went silent: not in a renewal that comes too late itself, since then Redis or its
-   * clock may have stood still for all of them.
+   * Renews a declaration, and prunes sets whose processes went silent. A renewal that is late itself prunes nothing, because then Redis or
+   * its clock may have stopped for all processes.
    */
   renew(queue: string, declaration: Declaration): Promise<RenewAnswer>;
   /** Ends a declaration at once, and prunes nothing: the next process may be about to declare the same. */
   withdraw(queue: string, declaration: Declaration): Promise<void>;
 }
 
-/** Who declares, and what. */
+/** A process and the set of schedules that it declares. */
 export interface Declaration {
-  /** Unlike that of any other start of any process. */
+  /** Id of this start of the process. */
   readonly process: string;
-  /** A plain name; sets of other owners are not touched. */
+  /** A plain name; sets of other owners are not changed. */
   readonly owner: string;
-  /** Plain text that is the same for the same schedules, and another one for others. */
+  /** A digest of the schedules: equal sets have equal text. */
   readonly set: string;
-  /** How long it lives without a renewal. */
+  /** How long the declaration is valid without a renewal. */
   readonly ttlMs: number;
 }
 
 export interface DeclareCall extends Declaration {
-  /** Of all schedules in the set. */
+  /** Ids of all schedules in the set. */
   readonly ids: readonly string[];
-  /** Those to write, each only if it is still as it was seen; their records begin as `ownedRecord` has it. */
+  /** The schedules to write, each only if its revision is unchanged; their records are made by `ownedRecord`. */
   readonly puts: readonly PutSchedule[];
 }
 
 /**
- * `changed`: it is not as it was seen any more. `taken`: a live process of another owner declares it.
+ * `changed`: its revision has changed meanwhile. `taken`: a live process of another owner declares it.
  */
 export type PutOutcome = 'written' | 'changed' | 'taken';
 
@@ -56,7 +54,7 @@ export type RenewAnswer =
   | {
       readonly kind: 'renewed';
       readonly removed: readonly string[];
-      /** A set has gone: where it said otherwise of the same schedules, they have to be declared anew. */
+      /** Another set was pruned: schedules that both contained must be declared again, because the other set may have changed them. */
       readonly shifted: boolean;
       /** As `DeclareAnswer.idle`; the declaration has ended. */
       readonly idle: boolean;
@@ -65,16 +63,16 @@ export type RenewAnswer =
   | { readonly kind: 'unknown' };
 
 /*
- * The record of a schedule that comes from code begins with a line that names its owner. One that a person made has none, so
- * that nothing but a person ever changes or removes it. JSON holds no line end, and no owner begins with a brace.
+ * The record of a schedule from code begins with a line that names its owner. A schedule that was created at run time has no such line, and
+ * code never changes or removes it. JSON has no line break, and no owner begins with a brace.
  */
 
-/** The record as the code of this owner writes it. */
+/** The record of a schedule from the code of this owner. */
 export function ownedRecord(owner: string, record: string): string {
   return `${owner}\n${record}`;
 }
 
-/** Whose code a record comes from; null where a person made it. */
+/** The owner of a record; null if the schedule was created at run time. */
 export function ownerOf(record: string): string | null {
   const end = record.indexOf('\n');
   return end === -1 ? null : record.slice(0, end);

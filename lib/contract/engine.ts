@@ -8,103 +8,101 @@ import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
 
 /**
- * Everything the rest of the library may ask of the store, as plain verbs. Each verb is one atomic step and one attempt:
- * it resolves with an answer in words, or rejects with `RedisUnavailableError` (`applied` says whether it may have had
- * its effect) or `RedisRefusedError` (nothing was changed). Repeating a call with the same numbers is always harmless.
- * All times that decide anything are the store's own.
+ * The interface of the store. Each verb is one atomic step and one attempt: it resolves with an answer, or rejects with
+ * `RedisUnavailableError` (`applied` says whether it may have had its effect) or `RedisRefusedError` (nothing was changed). Repeating a
+ * call with the same numbers is safe. All decisions use the clock of the store.
  */
 export interface QueueEngine {
   /**
-   * Connects and checks the server; answers whether it is there already. Rejects with `UnsupportedRedisError` where it is too
-   * old.
+   * Connects and checks the server; resolves to whether it has answered. Rejects with `UnsupportedRedisError` if it is too old.
    */
   open(): Promise<boolean>;
   /** Closes every connection. Safe twice, and before `open`. */
   close(): Promise<void>;
-  /** Told of every change between `up` and `down`; returns the function that stops the telling. */
+  /** Calls the listener when a connection goes up or down; returns a function that removes the listener. */
   onLink(listener: (event: LinkEvent) => void): () => void;
   /**
-   * Told of each assumption that the server does not keep, once for each code, whenever it is found: at the start, after a
-   * failover, or when Redis comes later. Returns the function that stops the telling.
+   * Calls the listener with each warning about the server, once per code, whenever it is found: at startup, after a failover, or when Redis
+   * comes later. Returns a function that removes the listener.
    */
   onWarning(listener: (warning: ServerWarning) => void): () => void;
-  /** The store's clock in ms since 1970 as far as it is known here; for texts and ids, never for decisions. */
+  /** The clock of the store in ms since 1970, as far as it is known here; for texts and ids, never for decisions. */
   now(): number;
 
-  /** Puts jobs in, all or none. Jobs whose id is already in the queue are left as they are and named in the answer. */
+  /** Adds jobs, all or none. Jobs whose id is already in the queue are not changed; the answer lists their ids. */
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer>;
-  /** The heart: settles a batch (fenced), promotes what is due, claims up to `want`. */
+  /** Settles a batch of runs that the worker still holds, promotes due jobs, and claims up to `want` jobs. */
   exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer>;
   /** Renews the lease of a worker and tells what the server thinks it holds. */
   beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer>;
   /**
-   * Beats from a thread of its own, so that a handler that blocks the event loop is not taken for dead. Null where the
-   * connection cannot be carried to a thread (a factory, or options with functions): then `beat` is called by a timer.
+   * Renews leases from a thread, so that a handler that blocks the event loop does not lose them. Null if the connection cannot be passed to
+   * a thread (a function, or options with functions): then a timer calls `beat`.
    */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null;
-  /** Workers whose lease is over or will be within `withinMs`, with the ms until its end (negative: over). */
+  /** Workers whose lease ends within `withinMs` or has ended, with the ms until its end (negative: ended). */
   overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
-  /** Takes the jobs of a worker whose lease is over back to the line. */
+  /** Puts the jobs of a worker whose lease has ended back into the line. */
   recover(queue: string, call: RecoverCall): Promise<RecoverAnswer>;
-  /** What the server thinks this worker holds and the worker does not, and the other way round. */
+  /** Compares the jobs that the store and the worker believe the worker holds, and returns the differences. */
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
-  /** Gives held jobs back to the head of the line; those that were cancelled end. With `leave` the worker is forgotten once it holds nothing. */
+  /** Gives held jobs back to the head of the line; cancelled ones end. With `leave` the store forgets the worker when it holds nothing. */
   release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */
   promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
   /** Progress and log lines of a running job, fenced like a settlement. `false`: no longer held. */
   note(queue: string, call: NoteCall): Promise<boolean>;
 
-  /** What people ask and do. */
+  /** Looking up and managing jobs and queues. */
   readonly admin: AdminVerbs;
-  /** Rules that make jobs, and making them. */
+  /** Rules that add jobs at times. */
   readonly schedules: ScheduleVerbs;
   /** Dead letters, cleaning, retention. */
   readonly upkeep: UpkeepVerbs;
-  /** Which schedules the live processes have in their code. */
+  /** Which schedules live processes declare in their code. */
   readonly declarations: DeclarationVerbs;
-  /** Who works, on what. */
+  /** Worker processes and what they run. */
   readonly processes: ProcessVerbs;
   /** Queues of other programs. */
   readonly tasks: TaskVerbs;
 
-  /** Blocks until the doorbell of one of these queues rings, `interruptBell` is called, or the time is over. */
+  /** Resolves to the queue whose doorbell rang; null after `interruptBell`, or when the time is over. */
   awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
   /**
-   * As `awaitBell` for one queue, with the next exchange of a worker left at the store, of which nothing but a claim is made there
-   * the moment the wait is over: so a job reaches an idle worker without its asking. Null, or absent, where that cannot be done now.
+   * As `awaitBell` for one queue, with a claim that Redis executes the moment the wait ends, so that a job reaches an idle worker without
+   * another round trip. `call` is the next exchange of the worker. Null, or absent, if that is not possible now.
    */
   claimAtBell?(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
   /** Ends a running `awaitBell` with null, or a running `claimAtBell`. */
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: string): Promise<void>;
-  /** What there is for workers that sleep; a queue with nothing at all is not in the answer. */
+  /** Which queues have work for sleeping workers; queues without any are not in the answer. */
   look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]>;
 
   /** The number of the last event of a queue. */
   lastEvent(queue: string): Promise<number>;
   /** Events after the given numbers, waiting at most `blockMs` for the first. */
   readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
-  /** Ends a running `readEvents` with what there is: other queues are to be read too. */
+  /** Ends a running `readEvents` early, so that another queue can be read too. */
   interruptEvents(): void;
   /** Opens and closes the connection that reads events; it exists only while somebody subscribes. */
   openEvents(): Promise<void>;
   closeEvents(): Promise<void>;
 }
 
-/** Something about the server under which jobs may be lost, or adds must fail. */
+/** A setting of the server that may lose jobs or make adds fail. */
 export interface ServerWarning {
   /**
    * `evicts-keys`: its maxmemory-policy is not noeviction. `no-append-only-file`: a restart forgets jobs. `too-few-replicas`:
    * fewer than the `durability` of a queue asks for. `read-only-replica`: it is no primary.
    */
   readonly code: 'evicts-keys' | 'no-append-only-file' | 'too-few-replicas' | 'read-only-replica';
-  /** What is so, what may come of it, and what to do. */
+  /** The setting, its consequence, and what to do. */
   readonly message: string;
 }
 
-/** A connection came up, went down, or had an error worth telling. */
+/** A connection went up or down, or had an error. */
 export interface LinkEvent {
   readonly role: 'command' | 'blocking' | 'events' | 'heartbeat' | 'replicated';
   readonly state: 'up' | 'down';
@@ -118,7 +116,7 @@ export interface EnqueueJob {
   /** As `job-record.ts` wrote it; opaque to the store but for its first line, the name. */
   readonly body: string;
   readonly name: string;
-  /** A job of that id may be there already: it was not made for this job. */
+  /** Whether the user chose the id, so a job with it may exist already. */
   readonly hasOwnId?: boolean;
   /** Wait this long before the first run. */
   readonly delayMs?: number;
@@ -132,17 +130,17 @@ export interface EnqueueCall {
   /** Lane of the producer; calls of one lane are sent one after another with rising numbers. */
   readonly lane: string;
   readonly seq: number;
-  /** Whether it may have been made before. */
+  /** Whether this call may have been sent before. */
   readonly isRepeated?: boolean;
   /** How long the store recognises a repetition of this call. */
   readonly rememberMs: number;
   /** How long this attempt waits for its answer. */
   readonly withinMs: number;
-  /** Whether it waits no longer in any case. Else it goes on for as long as its bytes move. @default false */
+  /** Whether `withinMs` is never exceeded; else a call lasts as long as its bytes move. @default false */
   readonly isBound?: boolean;
-  /** The answer waits until so many replicas confirm to have it too, at most so long. Absent or null: it waits for none. */
+  /** How many replicas must confirm, and how long the call waits for them. Absent or null: none. */
   readonly replication?: Replication | null;
-  /** No id twice, at most 1,000. */
+  /** At most 1,000, without repeated ids. */
   readonly jobs: readonly EnqueueJob[];
 }
 
@@ -150,7 +148,7 @@ export type EnqueueAnswer =
   | {
       readonly kind: 'stored';
       readonly duplicates: readonly string[];
-      /** How many replicas confirmed to have it, where `replication` asks. */
+      /** How many replicas confirmed, if `replication` asks for any. */
       readonly replicas?: number;
     }
   /** A call with a higher number has been made since; this one did nothing now. */
@@ -174,7 +172,7 @@ export interface ExchangeCall {
   readonly settled: readonly SettledRun[];
 }
 
-/** Why an exchange brought fewer jobs than it was to: no more wait, none may start as the queue is paused, or no more for so long. */
+/** Whether there are more jobs after an exchange. If not: no more wait, the queue is paused, or no more may start for some ms. */
 export type Supply = 'more' | 'empty' | 'paused' | { readonly limitedForMs: number };
 
 export type ExchangeAnswer =
@@ -199,7 +197,7 @@ export type ExchangeAnswer =
   /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */
   | { readonly kind: 'unknown-worker' };
 
-/** What a worker that had nothing to settle was given; of the queue it says nothing else. */
+/** The answer of a claim without settlements; it says nothing else about the queue. */
 export interface ClaimAnswer {
   readonly kind: 'claimed';
   readonly claimed: readonly ClaimedJob[];
@@ -209,22 +207,22 @@ export interface ClaimAnswer {
   readonly held: number | null;
 }
 
-/** What became of a call that was left at a bell. */
+/** The answer of `claimAtBell`. */
 export interface RungClaim {
-  /** Whether it was the bell that ended the wait. */
+  /** Whether the doorbell ended the wait. */
   readonly rung: boolean;
-  /** Why the bell cannot be listened to, where the store refuses that; the claim was made all the same. */
+  /** The error if the store refused to wait for the doorbell; the claim was made nevertheless. */
   readonly refusal?: Error | undefined;
   /** Whether the bell may have told of more than work: of a time before those that workers know. */
   readonly isOfTime: boolean;
-  /** Null: nothing was done, since there is more to do than to claim: the exchange is to be made. */
+  /** Null: nothing was done, because a claim is not enough: make the exchange. */
   readonly answer: ClaimAnswer | null;
 }
 
-/** What a look at a queue has found. */
+/** One queue in the answer of `look`. */
 export interface QueueLook {
   readonly queue: string;
-  /** Whether it is worth asking for work now: jobs wait, and the queue is not paused; or nothing could be learnt. */
+  /** Whether to ask for work now: jobs wait and the queue is not paused, or the look failed. */
   readonly work: boolean;
   /** Until the next delayed job is due. */
   readonly dueInMs: number | null;
@@ -253,7 +251,7 @@ export type BeatAnswer =
       readonly held: number;
       /** How many it has made. */
       readonly exchanges: number;
-      /** Why, by id: jobs this worker holds that were cancelled. Where there are more than 1,000, some of them. */
+      /** Reasons by id, of jobs that this worker holds and that were cancelled; at most 1,000. */
       readonly cancels: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'unknown-worker' };
@@ -267,20 +265,20 @@ export interface HeartbeatPlan {
   readonly onReady: () => void;
   /** Said for every beat that was answered. */
   readonly onBeat: (queue: string, worker: string, answer: BeatAnswer) => void;
-  /** The thread died; beats must come from elsewhere. */
+  /** The thread died; a timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;
 }
 
-/** A thread that beats for those who hold jobs, and renews what the process says of itself. */
+/** The thread that renews the leases of workers with jobs, and the record of the process. */
 export interface Heartbeat {
-  /** From now on beat for this worker of the queue, while it `holds` anything. */
+  /** From now on renews the lease of this worker of the queue, while it `holds` jobs. */
   follow(queue: string, worker: string): void;
   /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
   holds(queue: string, any: boolean): void;
   leave(queue: string): void;
-  /** Registers this process, and renews that, with the last record given. */
+  /** Registers this process with this record, and renews it. */
   show(record: ProcessRecord): void;
-  /** Once this has resolved nothing is renewed any more. */
+  /** When it resolves, nothing is renewed any more. */
   close(): Promise<void>;
 }
 
@@ -308,7 +306,7 @@ export type RecoverAnswer =
 export interface AdoptAnswer {
   readonly unknown: readonly string[];
   readonly lost: readonly string[];
-  /** Jobs whose ids nobody can name: dead as corrupt now, under these ids. */
+  /** Jobs whose ids cannot be read: they are dead as `corrupt` now, under these ids. */
   readonly buried: readonly string[];
 }
 
@@ -328,12 +326,12 @@ export interface NoteCall {
   readonly log?: string;
 }
 
-/** One entry of the stream as it was read. */
+/** One entry of the event stream. */
 export interface QueueEventBatch {
   readonly queue: string;
-  /** Number of its first event, told or not: one more than the `last` of the entry before. */
+  /** Number of its first event: one more than the `last` of the entry before. */
   readonly first: number;
-  /** Number of the last event in the batch: where to go on. */
+  /** Number of the last event in the batch: the next read starts after it. */
   readonly last: number;
   readonly at: number;
   readonly events: readonly RawEvent[];
@@ -373,10 +371,10 @@ export const EVENT_TYPES = [
   'resumed',
 ] as const;
 
-/** Which move of a job or of a queue an event tells, in the past tense. */
+/** Type of an event: what happened to a job or to a queue. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** What is kept of a queue. */
+/** How many events and jobs a queue keeps. */
 export interface QueueLimits {
   /** Events kept for readers that resume; 0: none are written. */
   readonly maxEvents: number;

@@ -1,4 +1,4 @@
-/** What may stand in one `LinkedSet` at a time; the set alone writes these. */
+/** An item of a `LinkedSet`, which alone writes these fields. An item can be in one set at a time. */
 export interface Linked<T> {
   before: T | undefined;
   after: T | undefined;
@@ -6,9 +6,9 @@ export interface Linked<T> {
 }
 
 /**
- * Objects that come and go, in the order they came. Where many do, V8 moves a `Set` to a new table every so often, and the old table
- * leads to the new one: as soon as one of them is an old object, what has stood in any later one outlives quick collections. Here
- * who leaves knows nobody any more.
+ * Objects in the order in which they were added, for sets with many additions and deletions. V8 moves a `Set` to a new table again and
+ * again, and each old table points to the new one: once one table is in the old generation, everything in later ones survives minor garbage
+ * collections. Here a deleted item points to nothing.
  */
 export class LinkedSet<T extends Linked<T>> implements Iterable<T> {
   private count = 0;
@@ -29,7 +29,7 @@ export class LinkedSet<T extends Linked<T>> implements Iterable<T> {
     this.count += 1;
   }
 
-  /** Answers whether it was there. */
+  /** Returns whether it was in the set. */
   delete(item: T): boolean {
     if (!item.isIn) return false;
     const { before, after } = item;
@@ -43,7 +43,7 @@ export class LinkedSet<T extends Linked<T>> implements Iterable<T> {
     return true;
   }
 
-  /** Those that are there now; who leaves meanwhile is passed over. */
+  /** The items at this moment; items that are deleted meanwhile are skipped. */
   *[Symbol.iterator](): Iterator<T> {
     const all: T[] = [];
     for (let item = this.first; item; item = item.after) all.push(item);

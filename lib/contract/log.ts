@@ -32,8 +32,7 @@ export class Log {
   }
 
   /**
-   * Calls what a timer is set for. An exception there would end the process; here the log tells it, once, and the caller goes on.
-   * Answers whether there was none.
+   * Calls the callback of a timer. An exception would end the process, so it is logged, once, instead. Returns whether there was none.
    */
   guard(what: string, act: () => void): boolean {
     try {

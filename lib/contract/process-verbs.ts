@@ -1,24 +1,24 @@
-/** The worker processes of a prefix: which of them live, and what each does. Nothing here is on the way of a job. */
+/** The worker processes of a prefix: which of them live, and what each does. No job needs these verbs to run. */
 export interface ProcessVerbs {
-  /** Name and version of the server, as far as one has been met. */
+  /** Name and version of the server; null before the first connection. */
   readonly server: string | null;
-  /** Says for one lease what this process does. To be said again before that is over. */
+  /** Stores what this process does, for one lease; it must be stored again before the lease ends. */
   register(record: ProcessRecord, leaseMs: number): Promise<void>;
   /** The process has stopped. */
   unregister(process: string): Promise<void>;
-  /** What living processes say of themselves, in no order. */
+  /** The records of living processes, in no order. */
   list(): Promise<ProcessList>;
-  /** The process that has, or some minutes ago had, this worker; null where that is not known. */
+  /** The process that has this worker, or had it some minutes ago; null if that is unknown. */
   ofWorker(worker: string): Promise<ProcessRecord | null>;
 }
 
 export interface ProcessList {
   readonly records: readonly ProcessRecord[];
-  /** Entries that cannot be read: others wrote them, or a version to come. */
+  /** Entries that cannot be read, because another program or a newer version wrote them. */
   readonly unreadable: readonly { readonly process: string; readonly why: string }[];
 }
 
-/** What a worker process says of itself. Never the data of a job. Times are ms since 1970 on the store's clock. */
+/** The record of a worker process. It never contains job data. Times are ms since 1970 by the clock of the store. */
 export interface ProcessRecord {
   /** Random; a new one at each start of the workers. */
   readonly id: string;
@@ -29,7 +29,7 @@ export interface ProcessRecord {
   readonly role: 'worker' | 'both';
   readonly state: ProcessState;
   readonly pools: readonly PoolRecord[];
-  /** Pools for which there was no room. */
+  /** How many pools did not fit into the record. */
   readonly morePools: number;
 }
 
@@ -40,10 +40,10 @@ export interface PoolRecord {
   /** Those of its queues that this process has paused. */
   readonly paused: readonly string[];
   readonly concurrency: number;
-  /** Under which names it holds leases. */
+  /** The names under which it holds leases. */
   readonly workers: readonly string[];
   readonly running: number;
-  /** Those that run longest. */
+  /** The longest running jobs. */
   readonly jobs: readonly RunningJob[];
 }
 

@@ -1,8 +1,8 @@
-// By name, since tests put clocks of their own in the place of the global timers.
+// Imported by name, because tests replace the global timers.
 import { setTimeout as setRealTimeout } from 'node:timers';
 import { NotReplicatedError, RedisRefusedError, RedisUnavailableError } from '../errors.js';
 
-/** Answers that pass by themselves: loading, a script that runs too long, a failover, a slot on its way, a full disk. */
+/** Errors that end by themselves: loading, a script that runs too long, a failover, a slot that migrates, a full disk. */
 const PASSING = new Set([
   'LOADING',
   'BUSY',
@@ -17,7 +17,7 @@ const PASSING = new Set([
   'MISCONF',
 ]);
 
-/** What a blocking call may take beyond its time before its connection counts as silent. */
+/** How much longer than its timeout a blocking call may take before its connection counts as silent. */
 export const BLOCK_MARGIN_MS = 2000;
 
 /**
@@ -26,35 +26,35 @@ export const BLOCK_MARGIN_MS = 2000;
  */
 export const LAST_WORDS_MS = 100;
 
-/** How long the end of all connections waits for what tidies up behind them and goes by itself in any case. */
+/** How long closing all connections waits for cleanup that is not essential. */
 export const CLEANUP_MS = 50;
 
-/** Whether the same call may succeed when it is made again a little later. */
+/** Whether the same call may succeed if it is made again a little later. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof RedisUnavailableError || error instanceof NotReplicatedError) return true;
   return error instanceof RedisRefusedError && PASSING.has(error.reply);
 }
 
-/** Whether the server does not know the script that was called: it was restarted, or told to forget. */
+/** Whether the server does not know the script: it was restarted, or its scripts were flushed. */
 export function isForgotten(error: unknown): boolean {
   return error instanceof RedisRefusedError && error.reply === 'NOSCRIPT';
 }
 
-/** Ms before the nth repetition: soon at first, never more than a second, and not all processes at once. */
+/** Ms before the nth repetition: 25 ms at first, at most a second, with jitter. */
 export function retryDelay(tries: number): number {
   return Math.min(25 * 2 ** Math.min(tries, 6), 1000) * (0.75 + Math.random() / 4);
 }
 
 /**
- * Ms before the nth repetition of a call that failed. Where there was no connection the call itself has waited for one, and
- * the next one does; a pause in between would only delay what can go on the moment there is one.
+ * Ms before the nth repetition of a call that failed. Without a connection the call itself has waited for one, and so will the next; a long
+ * pause in between would only delay it.
  */
 export function repeatDelay(error: unknown, tries: number): number {
   const waited = error instanceof RedisUnavailableError && error.applied === 'no';
   return retryDelay(waited ? 0 : tries);
 }
 
-/** Ms until the deadline (by `performance.now()`); at least one, so that whoever is late still tries. */
+/** Ms until the deadline (by `performance.now()`); at least one, so that a late caller still tries once. */
 export function msUntil(deadline: number): number {
   return Math.max(1, deadline - performance.now());
 }
@@ -70,7 +70,7 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
   try {
     await Promise.race([promise, late]);
   } catch {
-    // That it has ended is all that was asked.
+    // Only the end matters, not the result.
   } finally {
     clearTimeout(timer);
   }

@@ -1,34 +1,34 @@
 import type { Overlap } from '../options/schedule-options.js';
 
 /**
- * Schedules as the store keeps them: a record it does not read, a next time, and counters. Whether one is still as it was
- * seen is told by its revision, which every change but a firing makes a new one, and by its next time.
+ * Schedules as the store keeps them: a record that it does not read, a next time, and counters. A write succeeds only if the revision,
+ * which every change except a firing increases, and the next time are those that the caller has read.
  */
 export interface ScheduleVerbs {
   /** One schedule or null, and the store's clock. */
   get(queue: string, id: string): Promise<{ now: number; schedule: StoredSchedule | null }>;
-  /** A page of all, those made first first; fewer than asked where their records are large. */
+  /** A page of all schedules, ordered by creation; fewer than `limit` if their records are large. */
   list(queue: string, page: { offset: number; limit: number }): Promise<SchedulePage>;
-  /** Writes one, if it is still as it was seen; one that is paused stays so. */
+  /** Writes one if its revision is unchanged; a paused schedule stays paused. */
   put(queue: string, call: PutSchedule): Promise<'written' | 'changed'>;
-  /** Answers whether there was one. */
+  /** Returns whether there was one. */
   remove(queue: string, id: string): Promise<boolean>;
-  /** No occurrence counts any more. */
+  /** Makes no more jobs until `resume`. */
   pause(queue: string, id: string): Promise<'paused' | 'unchanged' | 'not-found'>;
-  /** Goes on at `nextAt`, if it is still as it was seen. */
+  /** Continues at `nextAt`, if its revision is unchanged. */
   resume(queue: string, call: ResumeSchedule): Promise<'resumed' | 'unchanged' | 'changed' | 'not-found'>;
 
-  /** Schedules whose time has come, behind the first `offset` of them. */
+  /** Due schedules, after the first `offset` of them. */
   due(queue: string, offset: number): Promise<DueAnswer>;
-  /** Makes the jobs of occurrences and sets the next times, for each schedule only if it is still as it was seen. */
+  /** Adds the jobs of occurrences and sets the next times, for each schedule only if its revision and next time are unchanged. */
   fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer>;
-  /** Those of the queues that have schedules with a next time. */
+  /** Which of the queues have schedules with a next time. */
   scheduled(queues: readonly string[]): Promise<readonly string[]>;
 }
 
 export interface StoredSchedule {
   readonly id: string;
-  /** As it was put. */
+  /** As it was written. */
   readonly record: string;
   readonly revision: number;
   readonly mode: 'running' | 'paused' | 'ended';
@@ -36,7 +36,7 @@ export interface StoredSchedule {
   readonly nextAt: number | null;
   /** How many jobs its occurrences have added. */
   readonly fired: number;
-  /** The last occurrence that made a job, and that job. */
+  /** The last occurrence that added a job, and the id of that job. */
   readonly lastAt: number | null;
   readonly lastJob: string | null;
   readonly createdAt: number;
@@ -49,17 +49,17 @@ export interface SchedulePage {
 
 export interface PutSchedule {
   readonly id: string;
-  /** As it was seen; 0: there was none. */
+  /** The revision that was read; 0: there was no such schedule. */
   readonly revision: number;
   readonly record: string;
-  /** Ms since 1970; null: there is none, it has ended; `keep`: as it is. */
+  /** Ms since 1970; null: it has ended; `keep`: unchanged. */
   readonly nextAt: number | null | 'keep';
 }
 
 export interface ResumeSchedule {
   readonly id: string;
   readonly revision: number;
-  /** Null: there is none, it has ended. */
+  /** Null: it has ended. */
   readonly nextAt: number | null;
 }
 
@@ -72,13 +72,13 @@ export interface DueAnswer {
 
 export interface FireSchedule {
   readonly id: string;
-  /** As it was seen. */
+  /** The revision that was read. */
   readonly revision: number;
-  /** The next time as it was seen. */
+  /** The next time that was read. */
   readonly seenAt: number;
-  /** Null: none is left, it has ended. */
+  /** Null: it has ended. */
   readonly nextAt: number | null;
-  /** Jobs it may make in all; null: as many as it likes. */
+  /** Maximum number of jobs; null: no limit. */
   readonly limit: number | null;
   readonly overlap: Overlap;
   /** In the order of their times. */
@@ -97,9 +97,9 @@ export interface OccurrenceJob {
 }
 
 export interface FireAnswer {
-  /** For each call: how many jobs it made, null where the schedule had changed and nothing was done. */
+  /** For each call: how many jobs it added; null if the schedule had changed and nothing was done. */
   readonly made: readonly (number | null)[];
-  /** Schedules that are due still. */
+  /** How many schedules are still due. */
   readonly due: number;
   /** Until the first one that is not due yet. */
   readonly nextInMs: number | null;

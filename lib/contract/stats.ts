@@ -39,13 +39,13 @@ interface Counts extends Mutable<Omit<StatsCounts, 'byName'>> {
   readonly byName: Record<string, Mutable<NameStats>>;
 }
 
-/** The counters of each day, fields and values in turn, as people read them. */
+/** The counters of each day as `QueueStats`. `counters` has fields and values in turn. */
 export function readStats(days: readonly { date: string; counters: readonly string[] }[]): QueueStats {
   const total = nothing();
   const read = days.map(({ date, counters }): DayStats => {
     const day = nothing();
     for (let i = 0; i < counters.length; i += 2) {
-      // Somebody may have written over it.
+      // Another program may have overwritten it.
       const count = Number(counters[i + 1]) || 0;
       add(day, counters[i]!, count);
       add(total, counters[i]!, count);
@@ -59,7 +59,7 @@ function nothing(): Counts {
   return { processed: 0, failed: 0, dead: 0, cancelled: 0, byName: Object.create(null) as Counts['byName'] };
 }
 
-/** The whole of a kind is the sum of its names. */
+/** Adds a counter of one name; the total of a kind is the sum of its names. */
 function add(counts: Counts, field: string, count: number): void {
   if (field === 'cancelled') counts.cancelled += count;
   const stop = field.indexOf(':');

@@ -1,11 +1,11 @@
 /**
- * Queues that other programs fill and empty with plain commands: a task waits in a sorted set (`ZADD delayed due task`) until
- * it is due, and in a list (`BLPOP ready`) until somebody takes it. Tasks are bytes and nobody here reads them.
+ * Queues that other programs fill and empty with plain commands: a task waits in a sorted set (`ZADD delayed due task`) until it is due,
+ * then in a list (`BLPOP ready`). Tasks are bytes that Godwit does not read.
  */
 export interface TaskVerbs {
   /**
-   * Moves due tasks to the end of the list, at most `limit`, in the order of their due times (by their bytes where those are
-   * equal). Rejects with `RedisRefusedError` where one of the keys holds something else, or both are not on one server.
+   * Moves due tasks to the end of the list, at most `limit`, in the order of their due times; tasks with equal times by their bytes. Rejects
+   * with `RedisRefusedError` if a key has another type, or if the keys are on different servers.
    */
   dispatch(call: DispatchCall): Promise<DispatchAnswer>;
 }
@@ -16,9 +16,9 @@ export interface DispatchCall {
   /** The list, by its full name. */
   readonly readyKey: string;
   readonly limit: number;
-  /** What the scores count since 1970. */
+  /** Unit of the scores, since 1970. */
   readonly unit: 's' | 'ms';
-  /** The list grows no longer than this. */
+  /** Maximum length of the list. */
   readonly maxReady?: number;
 }
 
@@ -29,6 +29,6 @@ export interface DispatchAnswer {
   readonly delayed: number;
   /** How many are in the list now. */
   readonly ready: number;
-  /** Until the next one is due, 0 where it is; null where there is none that ever will be. */
+  /** Ms until the next task is due, 0 if one is; null if there is none. */
   readonly dueInMs: number | null;
 }

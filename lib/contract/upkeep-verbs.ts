@@ -2,11 +2,11 @@ import type { DeadReason, FailureRecord } from '../job/outcome.js';
 import type { JobState } from '../job/job-state.js';
 
 /**
- * Dead letters, cleaning and retention. Each verb is a walk in small steps, each of which is atomic and holds the store only
- * briefly; what changes between two steps is neither passed over nor met twice.
+ * Dead letters, cleaning and retention. Each verb works in small atomic steps that block the store only briefly; a job that changes
+ * between two steps is neither skipped nor visited twice.
  */
 export interface UpkeepVerbs {
-  /** Dead jobs back to the line, attempts starting again: those named, or the ones asked for that died first. */
+  /** Puts dead jobs back into the line with no attempts counted: the named ones, or the first to die of those that match. */
   retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }>;
   removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }>;
   /** Removes jobs of one state that are old enough, the oldest first. */
@@ -19,9 +19,9 @@ export interface UpkeepVerbs {
 
   /** Whether the caller is the one who looks after these queues for this time. */
   claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean>;
-  /** Those of the queues of which something is beyond its number or age. */
+  /** Which of the queues have jobs or events beyond their number or age. */
   overgrown(queues: readonly string[]): Promise<readonly string[]>;
-  /** Takes away a bounded part of that, and answers how much it was: 0 when all is well. */
+  /** Removes a bounded part of them, and returns how many. */
   trim(queue: string): Promise<number>;
 }
 
@@ -33,7 +33,7 @@ export interface DeadMatch {
   readonly newerThanMs?: number | undefined;
 }
 
-/** A place in an order: what comes behind it is the same whatever happens to the job that stood there. */
+/** A place in an order. It stays valid if the job at that place is removed. */
 export interface Place {
   /** A score as Redis writes it. */
   readonly at: string;
@@ -49,14 +49,12 @@ export interface CleanCall {
   readonly limit: number;
 }
 
-/** The record of a dead job: it ends with the reason, by which scripts find those of one reason without reading JSON. */
+/** The record of a dead job. It ends with the reason, so that scripts can match the reason without parsing JSON. */
 export function deadRecord({ reason: _, ...failure }: FailureRecord, reason: DeadReason): string {
   return JSON.stringify({ ...failure, reason });
 }
 
-/*
- * What is kept as the failure of jobs that the store itself declares dead.
- */
+/* The failures of jobs that the store itself declares dead. */
 
 /** Its body was deleted or evicted. */
 export const CORRUPT = deadRecord(

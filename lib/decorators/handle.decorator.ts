@@ -69,7 +69,7 @@ export function Handle(...given: [] | [string | AnyDefinition]): HandleDecorator
   };
 }
 
-// Counted, not compared with undefined: `@Handle(NAMES.welcom)` with a misspelt key must not become a catch-all.
+// Counts the arguments: `@Handle(NAMES.welcom)` with a misspelt key passes undefined, and must not become a catch-all.
 function toMark(given: readonly unknown[]): HandlerMark {
   if (given.length === 0) return { jobName: null };
   const [of] = given;

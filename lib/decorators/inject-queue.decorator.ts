@@ -14,8 +14,8 @@ export function InjectQueue(queue: string | AnyDefinition): ParameterDecorator &
 }
 
 /**
- * Injects the `Dispatcher` of this name, or of this `delayedKey` where it was given none. The module that asks for it imports
- * `QueueModule.registerDispatcher` for it, or a module that exports it.
+ * Injects the `Dispatcher` with this name; a dispatcher without a name has its `delayedKey` as name. The module that injects it must
+ * import `QueueModule.registerDispatcher`, or a module that exports it.
  *
  * @example
  * constructor(@InjectDispatcher('mails') private readonly mails: Dispatcher) {}

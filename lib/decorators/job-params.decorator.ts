@@ -94,7 +94,7 @@ export function Signal(): ParameterDecorator {
 
 function parameter(
   type: number,
-  said: string,
+  decorator: string,
   what: ParamMark = {},
   wrong: readonly unknown[] = [],
 ): ParameterDecorator {
@@ -105,12 +105,12 @@ function parameter(
     if (key === undefined || isStatic) {
       const where = key === undefined ? 'the constructor of ' : 'the static ';
       throw new BootstrapError([
-        `${said} stands on a parameter of ${where}${place}; put it on one of a method with @Handle`,
+        `${decorator} is on a parameter of ${where}${place}; put it on a parameter of a method with @Handle`,
       ]);
     }
     if (wrong.length > 0) {
       throw new BootstrapError([
-        `${said} on ${place} takes the name of a property, pipes, or { schema, pipes }, got ${show(wrong[0])}`,
+        `${decorator} on ${place} takes the name of a property, pipes, or { schema, pipes }, got ${show(wrong[0])}`,
       ]);
     }
     markParam(target.constructor, key, type, index, what);

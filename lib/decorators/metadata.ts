@@ -47,13 +47,13 @@ export interface MisplacedSchedule extends ScheduleMark {
   readonly misplaced: string;
 }
 
-/** Token of the engine. Override it in a test, and nothing of the application touches Redis. */
+/** Token of the engine. If a test overrides it, nothing in the application connects to Redis. */
 export const QUEUE_ENGINE = 'godwit:engine';
 
 /**
- * Token of the job, for request-scoped processors and everything request-scoped that they inject: the same object that the handler
- * receives. It is Nest's `REQUEST`, so a provider that serves requests and jobs injects one or the other. In a durable provider it
- * is, as there, the payload of the `ContextIdStrategy`: such an instance outlives the job.
+ * Token of the job, for request-scoped processors and their request-scoped dependencies: the same object that the handler receives.
+ * It equals Nest's `REQUEST`, so a provider can serve both requests and jobs. In a durable provider it is the payload of the
+ * `ContextIdStrategy`, because such an instance outlives the job.
  *
  * @example
  * @Injectable({ scope: Scope.REQUEST })
@@ -77,13 +77,13 @@ export function keyOfNamedRoot(token: unknown): string | undefined {
   return typeof token === 'string' && token.startsWith(start) ? token.slice(start.length) : undefined;
 }
 
-/** The same after checking, with all defaults. */
+/** Token of the options of `forRoot` after checking, with all defaults. */
 export const SETTINGS = 'godwit:settings';
 
 /** Token of the `Substitute` that replaces the store, if there is one (`godwit/testing`). */
 export const SUBSTITUTE = 'godwit:substitute';
 
-/** Makes the running side of the process, at each start. */
+/** Token of the function that creates the `WorkerServices`, at each start of the workers. */
 export const WORKER_SERVICES = 'godwit:worker-services';
 
 /** Token of the function that returns the handle of a queue; it creates each handle once. */
@@ -100,15 +100,14 @@ export function getQueueToken(queue: string | AnyDefinition): string {
   return queueToken(checkQueueName(isDefinition(queue) ? queue.queue : queue));
 }
 
-/** The same for a name that is checked elsewhere. */
+/** As `getQueueToken`, without checking the name: an invalid one is reported at startup, with all other mistakes. */
 export function queueToken(name: unknown): string {
-  // A wrong name comes this far too: it is refused at the start, with everything else that is wrong.
   return `godwit:queue:${typeof name === 'string' ? name : show(name)}`;
 }
 
 /**
- * Token of a dispatcher, for `moduleRef.get`, `overrideProvider` and `inject` lists: by its `name`, or by its `delayedKey`
- * where it has none.
+ * Token of a dispatcher, for `moduleRef.get`, `overrideProvider` and `inject` lists. A dispatcher without a name has its `delayedKey` as
+ * name.
  *
  * @example
  * const mails = app.get<Dispatcher>(getDispatcherToken('mails'));
@@ -147,7 +146,7 @@ export function readScheduleMarks(method: unknown): readonly ScheduleMark[] {
   return (Reflect.getOwnMetadata(SCHEDULE_MARK, method) as readonly ScheduleMark[] | undefined) ?? [];
 }
 
-/** Adds a mark to the method's function: a method may hear several kinds of events. */
+/** Adds a mark to the method's function: a method may listen to several types of events. */
 export function markListener(method: object, mark: ListenerMark): void {
   Reflect.defineMetadata(LISTENER_MARK, [mark, ...readListenerMarks(method)], method);
 }
@@ -157,7 +156,7 @@ export function readListenerMarks(method: unknown): readonly ListenerMark[] {
   return (Reflect.getOwnMetadata(LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
 }
 
-/** Kept on the class: a getter or a property has no function that could carry it. */
+/** Stored on the class, because a getter or a property has no function that could carry the mark. */
 export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): void {
   Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
 }
@@ -169,7 +168,7 @@ export function readMisplacedSchedules(type: object): readonly MisplacedSchedule
   );
 }
 
-/** Numbers of the parameter decorators. Pipes take that of the data for the body of a request, which it is to them. */
+/** Numbers of the parameter decorators. The data has the number of a request body, so pipes treat it like one. */
 export const JOB_PARAMS = { data: 3, job: 100, id: 101, attempt: 102, signal: 103 } as const;
 
 /** Arguments of a parameter decorator. */
@@ -179,7 +178,7 @@ export interface ParamMark {
   readonly schema?: unknown;
 }
 
-/** The metadata key where Nest looks for parameters of a method, so that decorators made with `createParamDecorator` work too. */
+/** Uses the metadata key of Nest for the parameters of a method, so that decorators made with `createParamDecorator` work too. */
 export function markParam(
   type: object,
   method: string | symbol,
@@ -188,7 +187,7 @@ export function markParam(
   { data, pipes = [], schema }: ParamMark,
 ): void {
   const known = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, method) ?? {}) as Record<string, ParamIndex>;
-  // An override starts from the parameters of the method above it, and replaces them one by one.
+  // A method that overrides another one inherits its decorated parameters, and may replace each of them.
   const others = Object.entries(known).filter(([, one]) => one.index !== index);
   const own = { index, data, pipes, ...(schema !== undefined && { schema }) };
   Reflect.defineMetadata(
@@ -203,7 +202,7 @@ interface ParamIndex {
   readonly index: number;
 }
 
-/** A `@Handle` as it is written, for sentences. */
+/** Text of a `@Handle` in messages. */
 export function showHandle(mark: HandlerMark): string {
   if (mark.jobName === null) return '@Handle()';
   return `@Handle(${typeof mark.jobName === 'string' ? `'${mark.jobName}'` : show(mark.jobName)})`;
@@ -215,18 +214,18 @@ export function showSchedule({ given }: ScheduleMark): string {
     const { id } = given as { id?: unknown };
     return typeof id === 'string' ? `@Schedule(${quoted(id)})` : '@Schedule()';
   } catch {
-    // Null, or something that may not be looked at.
+    // Null, or an object that throws when it is read.
     return '@Schedule()';
   }
 }
 
-/** An `@OnQueueEvent` as sentences call it: `@OnQueueEvent('dead')`, without its options. */
+/** Text of an `@OnQueueEvent` in messages: `@OnQueueEvent('dead')`, without its options. */
 export function showListener({ given: [types] }: ListenerMark): string {
   try {
     if (typeof types === 'string') return `@OnQueueEvent(${quoted(types)})`;
     return Array.isArray(types) ? `@OnQueueEvent([${types.map(showType).join(', ')}])` : '@OnQueueEvent()';
   } catch {
-    // Something that may not be looked at.
+    // An object that throws when it is read.
     return '@OnQueueEvent()';
   }
 }
@@ -235,7 +234,7 @@ function showType(type: unknown): string {
   return typeof type === 'string' ? quoted(type) : show(type);
 }
 
-/** What a decorator is on, if not an instance method with a plain name, as a phrase after "is"; else null. */
+/** The target of a decorator that is not on an instance method with a plain name, as a phrase after "is"; else null. */
 export function otherThanMethod(
   target: object,
   key: PropertyKey | undefined,
@@ -254,7 +253,7 @@ export function otherThanMethod(
 /**
  * Refuses a decorator on anything else.
  *
- * @param mark the decorator as sentences call it.
+ * @param mark the text of the decorator in messages.
  * @throws {BootstrapError}
  */
 export function refuseOtherThanMethod(
@@ -268,6 +267,6 @@ export function refuseOtherThanMethod(
   const className = typeof target === 'function' ? target.name : target.constructor.name;
   const place = key === undefined ? className : `${className}.${String(key)}`;
   throw new BootstrapError([
-    `${mark} stands on ${place}, which is ${what}; put it on an instance method with a plain name`,
+    `${mark} is on ${place}, which is ${what}; put it on an instance method with a plain name`,
   ]);
 }

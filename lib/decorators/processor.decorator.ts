@@ -44,7 +44,7 @@ export function Processor(
   options: ProcessorOptions & ScopeOptions = {},
 ): ClassDecorator {
   return (target) => {
-    // Not `Injectable()(target)`: without a scope it would wipe out the one of an `@Injectable({ scope })` below.
+    // Not `Injectable()(target)`: without a scope it would remove that of an `@Injectable({ scope })` on the same class.
     Reflect.defineMetadata(INJECTABLE_WATERMARK, true, target);
     const scope = scopeOf(options);
     if (scope) Reflect.defineMetadata(SCOPE_OPTIONS_METADATA, scope, target);
@@ -52,14 +52,14 @@ export function Processor(
   };
 }
 
-/** What Nest must know of the options; undefined where they say nothing of it, or are none at all. */
+/** The options that Nest reads; undefined if there are none. */
 function scopeOf(options: ScopeOptions | null): ScopeOptions | undefined {
   try {
     const { scope, durable } = options as ScopeOptions;
     if (scope === undefined && durable === undefined) return undefined;
     return { ...(scope !== undefined && { scope }), ...(durable !== undefined && { durable }) };
   } catch {
-    // Null, or something that may not be looked at: said at bootstrap.
+    // Null, or an object that throws when it is read: reported at bootstrap.
     return undefined;
   }
 }

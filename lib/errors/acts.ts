@@ -62,8 +62,8 @@ export class PartialBulkError<Result = unknown> extends GodwitError {
     cause: unknown,
   ) {
     super(
-      `addBulk stored ${results.length} of ${asked} jobs, in order, then failed: ${messageOf(cause)}; ` +
-        'add the others again, with ids of your own where one may be in already',
+      `addBulk stored the first ${results.length} of ${asked} jobs, then failed: ${messageOf(cause)}; ` +
+        'add the others again, with your own ids if some may be stored already',
       { cause },
     );
   }
@@ -152,6 +152,6 @@ export class ScheduleNotFoundError extends GodwitError {
     /** Id of the schedule. */
     readonly scheduleId: string,
   ) {
-    super(`queue '${queue}' has no schedule ${show(scheduleId)}; make it with schedules.upsert() first`);
+    super(`queue '${queue}' has no schedule ${show(scheduleId)}; create it with schedules.upsert() first`);
   }
 }

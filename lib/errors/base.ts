@@ -15,7 +15,7 @@ export abstract class GodwitError extends Error {
   /** Stable, upper-case, starts with `GODWIT_`. */
   abstract readonly code: string;
 
-  /** @internal Whether the message is the caller's own, or is escaped already: it is kept as it is. */
+  /** @internal True if the message must not be escaped, because the caller wrote it or it is escaped already. */
   protected static readonly keepsText: boolean = false;
 
   constructor(message: string, options?: { cause?: unknown }) {

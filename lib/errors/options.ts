@@ -17,7 +17,7 @@ export class InvalidOptionError extends GodwitError {
     readonly rule: string,
     /** The value that was passed. */
     readonly received: unknown,
-    /** Where "must be" does not say it well. */
+    /** Another message, if `rule` does not fit after "must be". */
     message = `${path} must be ${rule}, got ${show(received)}`,
   ) {
     super(message);
@@ -141,7 +141,7 @@ export interface PayloadIssue {
  */
 export type SchemaSide = 'add' | 'json' | 'handler';
 
-/** In the message; `issues` has all of them. */
+/** How many issues the message shows; `issues` has all. */
 const MOST_ISSUES = 10;
 
 /**
@@ -172,13 +172,14 @@ export class SchemaViolationError extends GodwitError {
 const WORDS: Readonly<Record<SchemaSide, { readonly what: string; readonly advice: string }>> = {
   add: { what: 'does not match its schema', advice: 'correct the data, or the schema' },
   json: {
-    what: 'matches its schema as it was given, but not as JSON gives it to the handler',
-    advice: 'describe what JSON holds, such as the text of a date, and let the schema make the rest of it',
+    what: 'matches its schema, but not after the JSON round trip that it makes on its way to the handler',
+    advice:
+      'let the schema accept the JSON form, such as the text of a date, and convert it (z.coerce.date())',
   },
   handler: {
     what: 'does not match the schema of its handler',
     advice:
-      'it was added by its name alone, or with another version of the schema; correct the schema, then retry the dead job',
+      'the job was added by name, or with another version of the schema; correct the schema, then retry the dead job',
   },
 };
 

@@ -43,7 +43,7 @@ export class UnrecoverableError extends GodwitError {
   readonly code = 'GODWIT_UNRECOVERABLE';
   protected static override readonly keepsText = true;
 
-  constructor(message = 'the handler says that another attempt cannot help', options?: { cause?: unknown }) {
+  constructor(message = 'the handler threw UnrecoverableError', options?: { cause?: unknown }) {
     super(message, options);
   }
 }
@@ -70,7 +70,7 @@ export class ProcessorScopeError extends GodwitError {
     cause: unknown,
   ) {
     super(`${what} for job ${show(jobId)} of queue '${queue}': ${messageOf(cause)}`, { cause });
-    // Where it was thrown says which class it was; where it was caught says nothing.
+    // The stack of the cause shows the class that threw; that of this error would not.
     const frames = stackOf(cause)?.match(/^ +at .*$/gm);
     if (frames) this.stack = [`${this.name}: ${this.message}`, ...frames].join('\n');
   }
@@ -78,9 +78,9 @@ export class ProcessorScopeError extends GodwitError {
 
 const SENTENCES = {
   'next-not-called':
-    'returned without calling next(), so the handler did not run; return next(), or throw why not',
+    'returned without calling next(), so the handler did not run; return next(), or throw an error',
   'next-called-twice':
-    'called next() twice, and the handler ran once; call it once: to try again is for `attempts`',
+    'called next() twice, but the handler ran only once; call it once, and use `attempts` for retries',
   'next-called-late': 'called next() after it had returned; the handler did not run: return next()',
 } as const;
 

@@ -104,7 +104,7 @@ export class NestConflictError extends GodwitError {
   ) {
     super(
       `the application runs on ${application ? show(application) : 'another copy of @nestjs/core'}, but godwit finds ${show(found)}; ` +
-        'there may be only one copy, as each knows only its own classes: see who asks for which with npm ls @nestjs/core, ' +
+        'there must be only one copy, because each knows only its own classes: npm ls @nestjs/core shows which package uses which; ' +
         'give all of them the same version, and run npm dedupe',
     );
   }

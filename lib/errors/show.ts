@@ -1,4 +1,4 @@
-/** Some value as a person reads it in a sentence: type and content, never longer than a line. Never throws. */
+/** A value for a message: its content and type, at most one line. Never throws. */
 export function show(value: unknown): string {
   if (value === undefined) return 'undefined';
   switch (typeof value) {
@@ -12,7 +12,7 @@ export function show(value: unknown): string {
       return `${value} (number)`;
     default: {
       const kind = value === null ? 'null' : tryTo(() => Array.isArray(value)) ? 'array' : typeof value;
-      // A revoked proxy, or a toJSON that throws, cannot be looked at.
+      // A revoked proxy, or a toJSON method, may throw.
       const text = tryTo(() => JSON.stringify(value)) ?? tryTo(() => Object.prototype.toString.call(value));
       return `${oneLine(text ?? 'something that cannot be shown')} (${kind})`;
     }
@@ -29,7 +29,7 @@ function tryTo<T>(look: () => T): T | undefined {
 
 /** At most 120 characters of a text, as `escaped`. */
 export function oneLine(given: unknown): string {
-  // What other people's code calls a message may be none.
+  // The message of a foreign error may not be a string.
   const text = typeof given === 'string' ? given : (tryTo(() => String(given)) ?? '');
   const clean = escaped(text.length > 120 ? `${text.slice(0, 117)}...` : text);
   return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;

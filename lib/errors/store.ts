@@ -151,7 +151,7 @@ export class NotRunningError extends GodwitError {
   }
 }
 
-/** What users call, or what the workers do, by the names that the engines have for their scripts and commands. */
+/** Names of the engines' scripts and commands, with the public method or the task that they belong to. */
 const CALLS: Readonly<Record<string, string>> = {
   adopt: 'recover jobs',
   anyOf: 'wake workers',
@@ -226,7 +226,7 @@ function adviceFor(reply: string): string {
       return ' (check the user, password and ACL of the connection)';
     case 'MOVED':
     case 'CROSSSLOT':
-      return ' (this Redis is a node of a cluster: name its nodes in the connection, as { cluster: [...] })';
+      return ' (this Redis is a node of a cluster: set the connection to { cluster: [...] })';
     case 'MISCONF':
       return ' (Redis cannot write to its disk)';
     default:

@@ -5,7 +5,7 @@ import { toQueueEvent, type QueueEvent } from './queue-event.js';
 
 const logger = new Log('QueueEvents');
 
-/** A listener to the events of one queue. */
+/** A listener for the events of one queue. */
 export interface Listener {
   /** Only events of this job. */
   readonly jobId?: string;
@@ -38,7 +38,7 @@ export class EventCursor {
 
   constructor(readonly queue: string) {
     this.ready = new Promise((resolve, reject) => (this.settleReady = { resolve, reject }));
-    this.ready.catch(() => {}); // only those who asked for it need to hear of a rejection
+    this.ready.catch(() => {}); // a rejection matters only to callers that await `ready`
   }
 
   get empty(): boolean {
@@ -97,7 +97,7 @@ export class EventCursor {
 
   /** Delivers a batch to the listeners that are up to date. Returns how many events before it can no longer be read. */
   deliver(batch: QueueEventBatch): number {
-    if (this.position === undefined) return 0; // of a cursor that was here before this one
+    if (this.position === undefined) return 0; // the batch was read for an earlier cursor of this queue
     const missed = missedBetween(this.position, batch);
     for (const raw of batch.events) {
       if (raw.number <= this.position) continue;
@@ -140,7 +140,7 @@ export class EventCursor {
 
   /** There are no listeners any more: rejects whatever waits for `ready`. */
   abandon(): void {
-    this.settleReady.reject(new Error(`nobody listens to queue '${this.queue}' any more`));
+    this.settleReady.reject(new Error(`queue '${this.queue}' has no listeners any more`));
   }
 
   private join(listener: Listener, from: number): void {
@@ -198,7 +198,7 @@ function call(listener: Listener, raw: RawEvent, event: QueueEvent | null): void
   try {
     listener.next(event);
   } catch (error) {
-    // It must neither keep the event from other listeners nor end the loop.
-    logger.error('a listener to job events threw', stackOf(error) ?? messageOf(error));
+    // The event must reach the other listeners, and the loop must go on.
+    logger.error('a listener for job events threw', stackOf(error) ?? messageOf(error));
   }
 }

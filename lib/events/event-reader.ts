@@ -20,7 +20,7 @@ export interface ListenOptions {
   readonly since?: number;
 }
 
-/** A read waits this long for news; a queue that joins while others are read ends it. */
+/** How long a read waits for events; a queue that joins meanwhile ends it. */
 const BLOCK_MS = 1_000;
 /** For a read that should not block. Not 0, which means "without a limit" to Redis. */
 const GLANCE_MS = 1;
@@ -46,12 +46,12 @@ export class StoreEventReader {
   private readonly stepped = new Signal();
   private running = false;
   private stopped = false;
-  /** A read waits for news. */
+  /** Whether a read waits for events. */
   private isWaiting = false;
   private opened = false;
   private closing: Promise<void> | null = null;
-  /** The store may have started over with its numbers: compare before the next read. */
-  private doubtful = false;
+  /** Whether the store may have started over with its numbers: then they are compared before the next read. */
+  private mayHaveRestarted = false;
   private comparedAt = 0;
   private compareNext = 0;
 
@@ -168,7 +168,7 @@ export class StoreEventReader {
 
   private async session(): Promise<void> {
     this.status.set('connecting');
-    this.doubtful = false;
+    this.mayHaveRestarted = false;
     this.comparedAt = performance.now();
     const unlink = this.engine.onLink((event) => this.onLink(event));
     let connected = false;
@@ -182,7 +182,7 @@ export class StoreEventReader {
         failures = 0;
       } catch (error) {
         if (this.cursors.size === 0) break;
-        this.doubtful = true;
+        this.mayHaveRestarted = true;
         this.status.lost(error);
         await this.retryNow.wait(backoff(failures++));
       }
@@ -195,7 +195,7 @@ export class StoreEventReader {
   private async open(): Promise<void> {
     this.opened = true;
     await this.engine.openEvents();
-    this.opened = true; // a `close` that came meanwhile may have found nothing to close yet
+    this.opened = true; // a `close` that came meanwhile may have set it to false
   }
 
   /** Closes the connection once; also after a failed opening, whose client may still be trying. */
@@ -210,7 +210,7 @@ export class StoreEventReader {
   private onLink(event: LinkEvent): void {
     if (event.state === 'up') this.retryNow.fire();
     else if (event.role === 'events') {
-      this.doubtful = true;
+      this.mayHaveRestarted = true;
       this.status.lost(event.error ?? new Error('the connection that reads events is down'));
     }
   }
@@ -222,15 +222,15 @@ export class StoreEventReader {
     await this.compare(cursors);
     if (!this.stopped) await this.catchUp(cursors);
     if (this.stopped) return; // a read after the closing would bring the connection back
-    // Also those that have joined meanwhile.
+    // Includes queues that have joined meanwhile.
     const all = this.begun();
     const hurry =
-      !this.status.live || this.doubtful || all.some((cursor) => cursor.oldestNeeded() !== undefined);
+      !this.status.live || this.mayHaveRestarted || all.some((cursor) => cursor.oldestNeeded() !== undefined);
     const after = new Map(all.map((cursor) => [cursor.queue, cursor.position ?? 0]));
     const reading = this.engine.readEvents(after, hurry ? GLANCE_MS : BLOCK_MS);
     this.isWaiting = !hurry;
     const batches = await reading.finally(() => (this.isWaiting = false));
-    if (!this.doubtful) this.status.set('live');
+    if (!this.mayHaveRestarted) this.status.set('live');
     for (const batch of batches) this.deliver(batch);
   }
 
@@ -265,13 +265,13 @@ export class StoreEventReader {
 
   /** Whether the store has started over with its numbers: for all queues after a broken connection, else for one in turn. */
   private async compare(cursors: readonly EventCursor[]): Promise<void> {
-    if (this.doubtful) {
-      this.doubtful = false;
+    if (this.mayHaveRestarted) {
+      this.mayHaveRestarted = false;
       await Promise.all(cursors.map((cursor) => this.compareOne(cursor)));
     } else if (performance.now() - this.comparedAt >= COMPARE_MS) {
       const cursor = cursors[this.compareNext++ % cursors.length]!;
       // FLUSHALL and failovers most likely affect all queues.
-      if (await this.compareOne(cursor)) this.doubtful = true;
+      if (await this.compareOne(cursor)) this.mayHaveRestarted = true;
     } else return;
     this.comparedAt = performance.now();
   }

@@ -22,7 +22,7 @@ export interface PreparedWait {
    */
   readonly ready: Promise<void>;
   /**
-   * What the handler returned; undefined only if it returned nothing. Call it once, when the job was added. Waits at most
+   * Resolves to the result of the handler; undefined only if it returned nothing. Call it once, when the job was added. Waits at most
    * `timeoutMs`. `duplicate`: the job was in the queue before, so it may have ended already.
    *
    * Rejects with `JobFailedError` if the job died, was removed or was cancelled, `ResultNotKeptError` if it completed and its result
@@ -38,11 +38,11 @@ export interface PreparedWait {
 export type WaitVerbs = Pick<AdminVerbs, 'get' | 'cancelled'>;
 
 const READY_MS = 2_000;
-/** The state is polled after the first time, then after twice as long, up to the last, because events may be lost. */
+/** The state is polled, because events may be lost: first after `first` ms, then after twice as long each time, up to `most`. */
 const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
-/** The event of a job that is gone may still be on its way for this long. */
+/** How long the event of a job that is gone may still be on its way. */
 const GONE_MS = 1_500;
-/** A job cancelled longer than this before the wait was another one with the same id; the clock of Redis is known this exactly. */
+/** A job cancelled longer than this before the wait was another one with the same id; the difference covers the error of the clocks. */
 const CLOCKS_MS = 1_000;
 
 export const NO_RETENTION =
@@ -124,7 +124,7 @@ export class JobWait implements PreparedWait {
     else this.settle({ error: this.removed(event.reason) });
   }
 
-  /** After a silence, events may be missing, `added` included; the state tells. */
+  /** After an interruption events may be missing, `added` included, so the state is queried. */
   private onStatus(status: EventsStatus): void {
     if (status.state === 'gap') {
       if (status.queue !== this.queue) return;
@@ -210,9 +210,7 @@ export class JobWait implements PreparedWait {
   }
 
   private removed(reason: string): Error {
-    const message = reason
-      ? `it was removed before it had ended: ${reason}`
-      : 'it was removed before it had ended';
+    const message = reason ? `it was removed before it ended: ${reason}` : 'it was removed before it ended';
     return this.failed('removed', message);
   }
 
@@ -221,14 +219,14 @@ export class JobWait implements PreparedWait {
   }
 }
 
-/** What the handler of a completed job returned. */
+/** The result of a completed job. */
 export function resultOf(queue: string, { id, result, resultFault }: StoredJob): Result {
   const notKept = (why: string) => ({ error: new ResultNotKeptError(queue, id, why) });
   if (resultFault !== null) return notKept(resultFault);
   try {
     return { value: result === null ? undefined : JSON.parse(result) };
   } catch {
-    return notKept('what is stored is not JSON');
+    return notKept('the stored result is not JSON');
   }
 }
 
@@ -239,7 +237,7 @@ export function deathOf(
   reason: string,
   failure: FailureRecord | null,
 ): JobFailedError {
-  const message = failure?.message ?? 'it was not run, or not to its end';
+  const message = failure?.message ?? 'the record of its failure cannot be read';
   const cause = failure && { name: failure.name, message: failure.message, stack: failure.stack };
   return new JobFailedError(queue, id, reason, message, cause ? { cause } : undefined);
 }
@@ -298,7 +296,7 @@ export class JobWaiter {
     };
   }
 
-  /** For a job id that none has, so that no event is delivered. */
+  /** Listens for an id that no job has, so that no event is delivered. */
   private listen(queue: string): () => void {
     return this.events.reader.listen(queue, { jobId: '' }, () => {});
   }

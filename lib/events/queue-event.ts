@@ -110,7 +110,7 @@ export interface ResumedEvent extends EventBase<'resumed'> {
 }
 
 /**
- * Something that happened to a job or to a queue. `type` says what, and narrows to its fields.
+ * Something that happened to a job or to a queue. `type` names it, and narrows to its fields.
  *
  * @example
  * if (event.type === 'completed') console.log(event.jobId, event.durationUs);

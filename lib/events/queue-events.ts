@@ -91,7 +91,7 @@ export class QueueEvents {
    */
   forJob(queue: string, jobId: string, options: SinceOption = {}): Observable<QueueEvent> {
     this.checkQueue(queue);
-    if (typeof jobId !== 'string' || jobId === '') throw new InvalidJobIdError(jobId, 'is not such a text');
+    if (typeof jobId !== 'string' || jobId === '') throw new InvalidJobIdError(jobId, 'is not a text');
     return this.stream([queue], { jobId, ...readSince(options, 'forJob()') });
   }
 
@@ -111,13 +111,13 @@ export class QueueEvents {
       const ready = this.reader.ready(queue);
       if (ready) return await ready;
     } catch {
-      // Everybody has left, or the reader was closed: told below.
+      // All subscribers have left, or the reader was closed: reported below.
     }
     if (this.reader.closed) throw new NotRunningError('events.ready');
     throw new WrongStateError(queue, 'the event stream', 'not subscribed', 'subscribe to it before ready()');
   }
 
-  /** @internal Resolves once the subscriptions to this queue have been told all that has happened in it by now. */
+  /** @internal Resolves when the subscriptions to this queue have got all events so far. */
   caughtUp(queue: string): Promise<void> {
     return this.reader.caughtUp(queue);
   }

@@ -66,14 +66,13 @@ interface Parts {
 
 type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
 
-/** What Nest's enhancer factories need of an application. */
+/** The part of an application that Nest's enhancer factories need. */
 export function containerOf(modules: ModulesContainer, config: ApplicationConfig): Container {
   return { getModules: () => modules, applicationConfig: config } as unknown as Container;
 }
 
 /**
- * Nest's own code for calling a method through its enhancers, with a configuration of ours and the differences between a handler
- * of jobs and one of requests.
+ * Nest's own code for calling a method through its enhancers, changed where a handler of jobs differs from one of requests.
  */
 export function createContextCreator(
   modules: ModulesContainer,
@@ -117,7 +116,7 @@ function arePiped(pipes: readonly unknown[], params: readonly Param[]): boolean 
   return pipes.length > 0 || params.some((param) => (param.pipes?.length ?? 0) > 0);
 }
 
-/** Nest awaits each parameter even if it is not a promise, which is most of the cost of one. */
+/** Nest awaits each parameter even if it is not a promise, which is most of the cost of a decorated parameter. */
 function fillWithoutPipes(params: readonly Param[]): Fill | null {
   if (params.length === 0) return null;
   return (args, ...given) => {

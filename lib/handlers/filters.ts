@@ -14,7 +14,7 @@ type FilterOrClass = Parameters<ExternalExceptionFilterContext['getFilterInstanc
 type ErrorClass = abstract new (...args: any[]) => object;
 
 interface Filter {
-  /** Its class, for sentences. */
+  /** Name of its class, for messages. */
   readonly name: string;
   /** The types of `@Catch`; empty for all. */
   readonly types: readonly ErrorClass[];
@@ -30,7 +30,7 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     super(containerOf(modules, config), config);
   }
 
-  /** In the order in which they are tried: those of the method, of its class, global ones; of each, the last one first. */
+  /** In the order in which they are tried: filters of the method, of its class, global ones; the last one of each kind first. */
   find(
     instance: object,
     standIn: Method,
@@ -55,12 +55,12 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     if (this.complained.has(key)) return;
     this.complained.add(key);
     this.logger.warn(
-      `${filter}, a filter of ${handler}, returned a value, which cannot make a success of a failed job: ` +
-        `the job keeps its error; throw the error that should stand in its place`,
+      `${filter}, a filter of ${handler}, returned a value, which is ignored: the job still fails with the original error; ` +
+        `to replace it, throw or return another error`,
     );
   }
 
-  /** With the name of the filter, for sentences. */
+  /** Adds the name of the filter, for messages. */
   override createConcreteContext<T extends any[], R extends any[]>(
     metadata: T | undefined,
     contextId?: ContextId,
@@ -83,8 +83,8 @@ export class FilterFinder extends ExternalExceptionFilterContext {
 }
 
 /**
- * Lets filters replace the error of a failure. They cannot turn it into a success, because the job was not done. Nest's own code would
- * take the return value of a filter for the result.
+ * Lets filters replace the error of a failed attempt. They cannot turn it into a success, because the job was not done; Nest's own code
+ * would use the return value of a filter as the result.
  */
 export class FilterStep {
   constructor(

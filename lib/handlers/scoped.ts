@@ -11,7 +11,7 @@ type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /** A method of a processor that has an instance per job, or per tenant. */
 export interface ScopedTarget extends HandlerTarget {
-  /** What Nest knows of the processor. */
+  /** The entry of the processor in Nest's container. */
   readonly wrapper: Wrapper;
   readonly className: string;
   /** Has the prototype of its instances, but was never constructed. */
@@ -65,7 +65,7 @@ class Trees {
     const { wrapper } = target;
     this.host = wrapper.host!;
     this.moduleRef = this.host.getProviderByKey<ModuleRef>(ModuleRef).instance;
-    // An injector of its own: that of the module waits for loads that a provider may be waiting for itself.
+    // Not the injector of the module: it waits for providers that are being loaded, one of which may wait for this one.
     this.injector = new Injector(injectorOptions(this.moduleRef));
     this.isDurable = wrapper.isDependencyTreeDurable();
   }
@@ -83,7 +83,7 @@ class Trees {
       }
       return contextId;
     } catch (error) {
-      const what = 'the ContextIdStrategy of the application, to which jobs come as well as requests, failed';
+      const what = 'the ContextIdStrategy of the application, which gets jobs as well as requests, failed';
       throw this.failure(job, what, error);
     }
   }
@@ -100,7 +100,7 @@ class Trees {
       const { instance } = wrapper;
       return await this.injector.loadPerContext(instance, host, host.providers, contextId, wrapper);
     } catch (error) {
-      throw this.failure(job, `${className} could not be made`, error);
+      throw this.failure(job, `${className} could not be created`, error);
     }
   }
 

@@ -92,7 +92,7 @@ export class QueueInspector {
     if (this.logged.has(process)) return;
     if (this.logged.size >= MAX_LOGGED) this.logged.clear();
     this.logged.add(process);
-    this.logger.debug(`an entry of the registry cannot be read: ${quoted(process)} says ${quoted(why)}`);
+    this.logger.debug(`the record of process ${quoted(process)} cannot be read: ${quoted(why)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { JobCounts } from './job-state.js';
 
-/** Every way in which a queue can be damaged. None happens unless something else wrote to or deleted its keys. */
+/** Every kind of damage to a queue. None happens unless another program wrote to or deleted its keys. */
 export type ViolationKind =
   /** An id is in a list or set, but its body is gone. */
   | 'no-body'
@@ -10,11 +10,11 @@ export type ViolationKind =
   | 'two-places'
   /** An id is twice in one list. */
   | 'repeated'
-  /** There are leftovers of a job that is gone, or in another state. */
+  /** There is data of a job that is gone or in another state. */
   | 'stray'
   /**
-   * A number that is kept of a job cannot be read (until it is mended it counts as 0), its body is in the hash of other ids, or its id
-   * is not UTF-8, is empty or has a line break.
+   * A stored number of a job cannot be read (it counts as 0 until `repair` resets it), its body is in the wrong hash, or its id is not
+   * UTF-8, is empty or has a line break.
    */
   | 'unreadable'
   /** A worker holds jobs without a lease: they would never be recovered. */
@@ -60,9 +60,9 @@ export type RepairAct =
   | 'kept-ended'
   /** The job is in one place only now. */
   | 'kept-one'
-  /** Leftovers were removed. */
+  /** Data that belonged to no job was removed. */
   | 'swept'
-  /** A number of the job that could not be read begins anew. */
+  /** A number of the job that could not be read starts at 0 again. */
   | 'reset'
   /** The worker has a lease of the right length again. */
   | 'leased'

@@ -108,8 +108,8 @@ function checkNumber(value: unknown, min: number, max: number, path: string): nu
  * Exponential is `min(max, delay * factor^(attempt - 1))`, with jitter taken off as in BullMQ: evenly spread over
  * `[wait * (1 - jitter), wait]`, so that jobs that failed together do not come back together.
  *
- * @returns a promise only for an own function that returns one; it rejects as this throws.
- * @throws {InvalidOptionError} if an own function returns no duration, and whatever it throws.
+ * @returns a promise only if the option is a function that returns one; it rejects as this throws.
+ * @throws {InvalidOptionError} if that function returns no duration, and whatever it throws.
  */
 export function backoffDelay(
   option: CheckedBackoff,

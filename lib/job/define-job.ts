@@ -119,13 +119,13 @@ function checkSchema(queue: string, name: string, schema: unknown): StandardSche
   );
 }
 
-/** How errors call the schema of a definition. */
+/** Text of the schema of a definition in messages. */
 export function schemaPath(queue: string, name: string): string {
   return `the schema of defineJob('${queue}', ${JSON.stringify(name)})`;
 }
 
 function isStandardSchema(value: unknown): value is StandardSchemaV1 {
-  // Schemas of arktype are functions.
+  // ArkType schemas are functions.
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
   try {
     const standard = (value as Partial<StandardSchemaV1>)['~standard'];
@@ -136,7 +136,7 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   }
 }
 
-/** Whether it looks like what `defineJob` returns: an object that names a queue and a job. */
+/** Whether it looks like a result of `defineJob`: an object that names a queue and a job. */
 export function isDefinition(value: unknown): value is AnyDefinition {
   try {
     return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
@@ -146,8 +146,8 @@ export function isDefinition(value: unknown): value is AnyDefinition {
 }
 
 /**
- * A definition that can be relied on. Those of `defineJob` are; one written by hand, or made by another copy of this library, is
- * read once and checked as `defineJob` does.
+ * A checked definition: that of `defineJob` itself. One written by hand, or made by another copy of this library, is read once and checked
+ * as `defineJob` does.
  *
  * @throws {InvalidQueueNameError | InvalidJobNameError | InvalidOptionError}
  */
@@ -169,7 +169,7 @@ export function checkDefinition(given: AnyDefinition, path: string): AnyDefiniti
  * The output of the schema, with defaults and coercions applied; without a schema, the data itself. A promise only if the schema is
  * asynchronous.
  *
- * @throws {SchemaViolationError} with every issue, by rejecting where it answers a promise.
+ * @throws {SchemaViolationError} with every issue; the promise rejects with it if the schema is asynchronous.
  * @throws whatever code of the schema throws.
  */
 export function validatePayload<Output>(
@@ -184,11 +184,11 @@ export function validatePayload<Output>(
 }
 
 /**
- * Refuses data that the handler of the definition would not take: what JSON gives back of it is checked. What the schema makes
- * of it is made where it is handled, once, since few transformations may be applied to their own outcome.
+ * Validates the data as the handler will get it, after a JSON round trip. The output of the schema is dropped: the schema is applied to
+ * the stored data just before the handler runs, because few transformations may be applied twice.
  *
- * @param json the text of the data; undefined where there is none.
- * @throws {SchemaViolationError} in words about the data as it was given, where already that does not match.
+ * @param json the text of the data; undefined if there is none.
+ * @throws {SchemaViolationError} about the data as it was passed, if that does not match either.
  */
 export async function checkGiven(
   definition: JobDefinition<any, any, any, any>,
@@ -211,8 +211,8 @@ function valueOf<Output>(
   side: SchemaSide,
 ): Output {
   if (typeof result !== 'object' || result === null)
-    throw new InvalidOptionError(schemaPath(queue, name), 'one that answers { value } or { issues }', result);
-  // Array.from: lists of arktype are of classes of their own.
+    throw new InvalidOptionError(schemaPath(queue, name), 'one that returns { value } or { issues }', result);
+  // Array.from, because the lists of ArkType are instances of its own classes.
   if (result.issues) throw new SchemaViolationError(queue, name, Array.from(result.issues, readIssue), side);
   return result.value;
 }

@@ -4,7 +4,7 @@ import { InvalidOptionError } from '../errors.js';
 /** Milliseconds as a number, or a string such as `'250ms'`, `'10s'`, `'5m'`, `'2h'`, `'90d'`. */
 export type Duration = number | string;
 
-/** 10 years: longer is a slip of the pen, and would come near the numbers Lua cannot hold. */
+/** 10 years: a longer duration is a mistake, and would come near the numbers that Lua cannot represent. */
 export const MAX_DURATION_MS = 315_576_000_000;
 
 /** The maximum delay of Node's timers; longer ones fire at once. */
@@ -55,7 +55,7 @@ function parseText(text: string): number {
   return parsed === undefined ? Number.NaN : Math.round(parsed) + 0;
 }
 
-/** Says which part of the rule was broken. */
+/** The error names the part of the rule that the value breaks. */
 function durationFault(value: unknown, path: string): InvalidOptionError {
   const number =
     typeof value === 'string' ? parseText(value) : typeof value === 'number' ? value : Number.NaN;

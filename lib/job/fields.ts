@@ -2,9 +2,8 @@ import { InvalidOptionError } from '../errors.js';
 import { pathStep } from './text.js';
 
 /**
- * The fields of an object of options, wherever they are defined: its own ones, enumerable or not, and those of its class and
- * what that extends, as getters and methods. What is not known is among them if it may be a misspelt option; methods of
- * a class that have nothing to do with options are not.
+ * The fields of an object of options: its own, enumerable or not, and the getters and methods of its class and base classes. Unknown
+ * fields are included if they may be misspelt options; methods of a class that have nothing to do with options are not.
  *
  * @throws whatever a getter throws.
  */
@@ -42,7 +41,7 @@ const BUILT_IN = new Set(
   ),
 );
 
-/** The error for a field that is no option; its value stays out of the text, since nobody knows what it is. */
+/** The error for an unknown option. Its message does not show the value, which may be a secret. */
 export function unknownField(
   path: string,
   field: string,
@@ -69,7 +68,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
   return best;
 }
 
-/** Levenshtein: how many letters to add, drop or change. */
+/** Levenshtein distance: how many letters to add, drop or change. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, n) => n);
   for (let i = 1; i <= from.length; i++) {

@@ -10,7 +10,7 @@ export const LETTERS = [
 
 export type Letter = (typeof LETTERS)[number];
 
-/** Length of a generated id in bytes. */
+/** Length of a generated id in bytes. A test checks it. */
 const LENGTH = 19;
 const FIRST = LETTERS[0].charCodeAt(0);
 

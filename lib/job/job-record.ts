@@ -2,9 +2,8 @@ import { checkBackoff, type StoredBackoff } from './backoff.js';
 import { timeText } from './job-id.js';
 
 /**
- * A job as it is stored, four lines: its name (read by the store for events), when it was added (ms in base 36), its own
- * options as JSON or nothing, its data as JSON or nothing where there is none. Names hold no line breaks, and JSON text has
- * none outside strings.
+ * The body of a job is four lines: its name (which scripts read for events), when it was added (ms in base 36), its own options as JSON
+ * or an empty line, its data as JSON or an empty line. Names have no line breaks, and JSON text has none outside strings.
  */
 
 /** The data of a job that has none: its handler gets undefined. No JSON text is empty. */

@@ -28,7 +28,7 @@ export interface FailureRecord {
   readonly reason?: DeadReason;
 }
 
-/** What the engine needs of a run to settle it and to write the event. */
+/** The facts about a run that the engine needs to settle it and to write the event. */
 export interface SettledRun {
   readonly id: string;
   readonly name: string;
@@ -41,7 +41,7 @@ export interface SettledRun {
   readonly stalls?: number;
 }
 
-/** What is kept of a completed job. */
+/** The stored result of a completed job. */
 export interface KeptResult {
   /** JSON of what the handler returned; undefined if it returned nothing, or if its result could not be stored. */
   readonly result: string | undefined;
@@ -73,5 +73,5 @@ export type Outcome =
       /** Whether a handler ran and failed, as opposed to a job that could not be run. */
       readonly counted: boolean;
     }
-  /** Given back unfinished, to the head of the line; the attempt is not counted. `started`: its handler had been called. */
+  /** Given back unfinished, to the head of the line; the attempt is not counted. `started`: whether its handler had been called. */
   | { readonly kind: 'released'; readonly started?: boolean };

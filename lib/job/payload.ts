@@ -60,13 +60,13 @@ export function encodeResult(value: unknown, maxBytes = DEFAULT_MAX_PAYLOAD_BYTE
   return value === undefined ? undefined : encodePayload(value, 'result', maxBytes, 'the result of the job');
 }
 
-/** Deeper data is a mistake, and cannot be walked safely by every reader. */
+/** Deeper data is a mistake, and not every reader can walk it safely. */
 const MAX_DEPTH = 1_000;
 
 const TOO_DEEP = 'nested deeper than 1,000 levels';
 
 /**
- * How far above the limit the walk goes on: below it the exact size is worth encoding for, beyond it (a file in memory,
+ * The walk stops at this multiple of the limit. Below it, encoding the data to learn its exact size is cheap; above it (a file in memory,
  * shared parts that multiply) encoding could take seconds or all the memory.
  */
 const GIVE_UP_AT = 8;
@@ -77,7 +77,7 @@ interface Budget {
   readonly max: number;
 }
 
-/** Something that JSON cannot hold, and the way to it; the way is collected while the walk returns from it. */
+/** A value that JSON cannot represent, and the path to it, which is collected while the walk returns. */
 class PayloadFault {
   /** Containers from the innermost to the outermost, with the key that led on. */
   private readonly containers: object[] = [];
@@ -101,7 +101,7 @@ class PayloadFault {
     return root + (steps.length > 10 ? `${steps.slice(0, 10).join('')}...` : steps.join(''));
   }
 
-  /** What looks endless is circular if a container is met again inside itself; the path then ends where it is. */
+  /** Data that is too deep is circular if a container contains itself; the path then ends at the second occurrence. */
   orCircular(): this {
     if (this.found !== TOO_DEEP) return this;
     const seen = new Set<object>();
@@ -224,8 +224,8 @@ function walkOnce(value: unknown, depth: number, budget: Budget): PayloadFault |
 }
 
 /**
- * Built-in objects keep their content where JSON does not look: it would write `{}`. They are known by their tag, which
- * also holds for objects of another realm (a test runner's, a vm's).
+ * JSON would write `{}` for built-in objects, because their content is not in fields. They are recognised by their tag, which also works
+ * for objects of another realm (of a test runner or a vm).
  */
 function faultOfInstance(value: object): string | undefined {
   const tag = Object.prototype.toString.call(value).slice(8, -1);
@@ -242,7 +242,7 @@ function faultOfInstance(value: object): string | undefined {
   return isOwnClass ? undefined : `${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
 }
 
-/** Those that may carry fields of their own beside the content that JSON would lose. */
+/** Built-in objects that may have fields besides the content that JSON would lose. */
 const HIDING = new Set([
   'ArrayBuffer',
   'Error',

@@ -4,9 +4,9 @@ import { escaped } from '../errors/show.js';
 const MAX_BYTES = 255;
 
 /**
- * Why a text may not be an id or a job name, as a phrase that follows it; `undefined` where it may. Control characters
- * would break lines in logs and in the store, lone surrogates would become one and the same character there. All
- * other Unicode is ordinary and kept byte by byte: case and composed or decomposed forms stay different.
+ * Why a text cannot be an id or a job name, as a phrase that follows it; `undefined` if it can. Control characters would break lines in
+ * logs and in the store, and lone surrogates would all become the same character there. All other Unicode is kept byte by byte: case
+ * and composed or decomposed forms stay different.
  */
 export function faultOfText(text: unknown, maxBytes = MAX_BYTES): string | undefined {
   if (typeof text !== 'string') return 'is not a string';
@@ -20,7 +20,7 @@ export function faultOfText(text: unknown, maxBytes = MAX_BYTES): string | undef
   return undefined;
 }
 
-/** The same from the first unit on that is not printable ASCII. */
+/** As `faultOfText`, from the first unit that is not printable ASCII. */
 function faultOfWideText(text: string, from: number, maxBytes: number): string | undefined {
   let bytes = from;
   for (let at = from; at < text.length; at++) {
@@ -71,26 +71,26 @@ export function namedQueues(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${listed(queues.map((queue) => `'${queue}'`))}`;
 }
 
-/** A job in a sentence of the log. Ids are quoted: they may hold quotes or anything else that reads like text of ours. */
+/** Text of a job in log lines. The id is quoted, because it may contain anything. */
 export function jobText(queue: string, id: string): string {
   return `job ${quoted(id)} of queue '${queue}'`;
 }
 
 const MAX_KEY = 60;
 
-/** The path of a value in errors; a function where many values are checked and few paths are needed. */
+/** The path of a value in errors; a function if many values are checked and few paths are needed. */
 export type Path = string | (() => string);
 
 export function pathText(path: Path): string {
   return typeof path === 'string' ? path : path();
 }
 
-/** The place of something inside. */
+/** The path of a value inside. */
 export function pathInside(path: Path, step: string): Path {
   return typeof path === 'string' ? path + step : () => path() + step;
 }
 
-/** One step of a path as a person reads it: `.name`, `[3]`, or `["any text"]`, without anything that could forge a log line. */
+/** One step of a path: `.name`, `[3]`, or `["any text"]`, escaped so that it cannot forge a log line. */
 export function pathStep(key: string | number): string {
   if (typeof key === 'number') return `[${key}]`;
   const short = key.length > MAX_KEY ? `${key.slice(0, MAX_KEY - 3)}...` : key;

@@ -63,8 +63,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The part of Nest that discovery needs. Nest's own `DiscoveryModule` is not imported: with another copy of `@nestjs/core` than that of
- * the application it could not be resolved, and the error would only say that `ModulesContainer` is not available in it.
+ * The part of Nest that discovery needs. Nest's own `DiscoveryModule` is not imported: if the application uses another copy of
+ * `@nestjs/core`, its error would only say that `ModulesContainer` is not available.
  */
 const discoveryProviders: Provider[] = [
   MetadataScanner,
@@ -84,7 +84,7 @@ function ownCopy(): NestCopy {
   return { version: versionAt(path), path };
 }
 
-/** The copy that called. None of its providers is known here, but its injector is in the stack. */
+/** The copy that the application uses. Its providers cannot be injected here, but its injector is in the stack. */
 function callersCopy(stack = ''): NestCopy | undefined {
   const frame = /^ +at (?:.*? \()?(.*[\\/]@nestjs[\\/]core)[\\/]/m.exec(stack);
   if (frame === null) return undefined;
@@ -107,7 +107,7 @@ interface Settings {
 }
 const CHECKED_SETTINGS = 'godwit:checked-settings';
 
-/** What the public tokens of `forRoot` show; they decide who sees it, this module that it exists once. */
+/** The parts that users inject. Each exists once; `forRoot` decides which modules can inject them. */
 export class QueueCore {
   constructor(
     readonly runtime: QueueRuntime,
@@ -118,8 +118,8 @@ export class QueueCore {
 }
 
 /**
- * Holds everything that exists once in an application, and the only lifecycle hooks. It is global so that its hooks run
- * around those of the application: first at the start, last at the end.
+ * Has everything that exists once in an application, and the only lifecycle hooks. It is global, so its hooks run first at startup and
+ * last at shutdown.
  */
 @Global()
 @Module({
@@ -188,7 +188,7 @@ export class QueueCoreModule
     private readonly listenerExplorer: ListenerExplorer,
     private readonly listeners: Listeners,
     private readonly discovery: DiscoveryService,
-    // There are none under another copy of Nest, which `discoveryProviders` says in words.
+    // Missing if the application uses another copy of Nest, which `discoveryProviders` reports.
     @Optional() private readonly modules: ModulesContainer,
     @Optional() private readonly application: ExternalContextCreator,
     @Optional() private readonly lazyLoader?: LazyModuleLoader,
@@ -198,8 +198,7 @@ export class QueueCoreModule
   }
 
   /**
-   * Everything is checked before anything is connected, and it is connected before the application's own hooks run, so
-   * that these may add jobs.
+   * Checks everything, then connects. Both happen before the application's own hooks run, so those may add jobs.
    */
   async onModuleInit(): Promise<void> {
     await this.checkAndPrepare();
@@ -216,18 +215,18 @@ export class QueueCoreModule
     logAddresses(configs, this.logger);
   }
 
-  /** Once every provider is initialised. The listeners come first: they hear of the first job that is claimed. */
+  /** Runs when every provider is initialised. Listeners start before the workers, so they get the events of the first job. */
   async onApplicationBootstrap(): Promise<void> {
     await this.listeners.start();
     await this.core.runtime.boot();
   }
 
-  /** The processors' own hooks have started the drain; here it is awaited where there was none. */
+  /** Usually the hooks of the processors have started the drain already; without processors it starts here. */
   async onModuleDestroy(): Promise<void> {
     await this.drain();
   }
 
-  /** After the drain, whose events are still told, and before the HTTP server waits for its open event streams. */
+  /** After the drain, so that its events are delivered, and before the HTTP server waits for its open event streams. */
   async beforeApplicationShutdown(): Promise<void> {
     this.dispatchers.close();
     try {
@@ -237,20 +236,20 @@ export class QueueCoreModule
     }
   }
 
-  /** As the last of all: requests served until now could still add jobs. */
+  /** Runs last, because requests that are served until now may still add jobs. */
   async onApplicationShutdown(): Promise<void> {
     await this.logLostJobs();
     await this.core.runtime.close();
     this.stopLogging();
   }
 
-  /** The runs end, then listeners hear of their ends: both while what they use is still there. Never rejects. */
+  /** Lets jobs and then listeners finish, before anything they use is destroyed. Never rejects. */
   private async drain(): Promise<void> {
     await this.core.runtime.shutDown();
     await this.listeners.finish(this.core.runtime.stopsBy);
   }
 
-  /** Nest calls no hooks in modules that are loaded lazily, so behind each load their processors are looked for here. */
+  /** Nest calls no hooks in modules that are loaded lazily, so their processors are looked for after each load. */
   private followLazyModules(): void {
     const { lazyLoader } = this;
     if (!lazyLoader) return;
@@ -262,7 +261,7 @@ export class QueueCoreModule
     };
   }
 
-  /** @throws {BootstrapError} where a processor does not fit those that are there. */
+  /** @throws {BootstrapError} if a processor conflicts with the existing ones. */
   private async startLazyProcessors(): Promise<void> {
     for (const { className } of this.listenerExplorer
       .explore()
@@ -288,7 +287,7 @@ export class QueueCoreModule
     await this.core.runtime.extend(plans, schedules);
   }
 
-  /** Pools and schedules of these processors, and what does not fit. */
+  /** Pools and schedules of these processors, and their mistakes. */
   private async planWork(processors: readonly FoundProcessor[]) {
     const maker = this.handlerMaker();
     const makeHandler: MakeHandler = (processor, method, label) => {
@@ -346,7 +345,7 @@ export class QueueCoreModule
     }
   }
 
-  /** What is wrong with the options is said already; until it is mended, no global enhancers take part. */
+  /** With invalid options, which have been reported, no global enhancers apply. */
   private handlerMaker(): HandlerMaker {
     const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
     const { config, faults: scoped } = globalEnhancers(this.application, kinds);
@@ -375,7 +374,7 @@ function checkSettings(
   return collectFaults((report) => resolveModuleOptions(options, report));
 }
 
-/** Those of the application that take part in jobs, as they are at the start. */
+/** The global enhancers of the application that apply to jobs. */
 function globalEnhancers(
   application: ExternalContextCreator,
   kinds: readonly EnhancerKind[],
@@ -395,14 +394,14 @@ function globalEnhancers(
   const faults = kinds.flatMap((kind) =>
     scoped[kind].map(
       ({ metatype }) =>
-        `forRoot().enhancers.global takes in ${metatype?.name}, which is request-scoped; ` +
+        `forRoot().enhancers.global includes ${metatype?.name}, which is request-scoped; ` +
         `make it a singleton, put it on the processors instead, or leave '${kind}' out`,
     ),
   );
   return { config, faults };
 }
 
-/** Where Nest keeps the configuration of an application, which has no token. */
+/** Nest has no injection token for the configuration of an application, only this internal property. */
 interface WithContainer {
   readonly container: { readonly applicationConfig: ApplicationConfig };
 }

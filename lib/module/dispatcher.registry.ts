@@ -17,8 +17,8 @@ interface Registration {
 }
 
 /**
- * The dispatchers of the application by name. One that is registered in several modules is one; what is wrong with a
- * registration is kept for the `BootstrapError`.
+ * The dispatchers of the application by name. A name that is registered in several modules is one dispatcher. Mistakes in registrations
+ * are collected for the `BootstrapError`.
  */
 export class DispatcherRegistry {
   readonly faults: string[] = [];
@@ -30,7 +30,7 @@ export class DispatcherRegistry {
     private readonly prefix: string,
   ) {}
 
-  /** Adds a dispatcher, or meets it again; undefined where its options are refused. */
+  /** Adds a dispatcher, or returns the existing one with this name; undefined if its options are invalid. */
   register(given: DispatcherOptions): Dispatcher | undefined {
     const { value: resolved, faults } = collectFaults((report) =>
       resolveDispatcherOptions(given, (key) => isKeyOf(this.prefix, key), report),
@@ -66,7 +66,7 @@ export class DispatcherRegistry {
     await Promise.all([...this.registered.values()].map(({ dispatcher }) => dispatcher.stop()));
   }
 
-  /** Ends what they tell, for good. */
+  /** Completes their observables. */
   close(): void {
     for (const { dispatcher } of this.registered.values()) dispatcher.close();
   }
@@ -74,7 +74,7 @@ export class DispatcherRegistry {
 
 type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
-/** `QueueModule.registerDispatcherAsync(options)`. The name stands outside, since the injection token is made from it. */
+/** `QueueModule.registerDispatcherAsync(options)`. The name is outside of `useFactory`, because the injection token depends on it. */
 export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   /** For `@InjectDispatcher` and the log. */
   readonly name: string;
@@ -86,22 +86,22 @@ export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> 
   ) => Omit<DispatcherOptions, 'name'> | Promise<Omit<DispatcherOptions, 'name'>>;
 }
 
-/** Those whose options are there already. */
+/** The same registrations with a factory that returns the options. */
 export function withOptions(dispatchers: readonly DispatcherOptions[]): DispatcherAsyncOptions[] {
-  // What is no object at all is refused at the start, with everything else that is wrong.
+  // A value that is no object is reported at startup, with all other mistakes.
   return dispatchers.map((options) => ({
     name: (options as DispatcherOptions | null)?.name ?? options?.delayedKey,
     useFactory: () => options,
   }));
 }
 
-/** The providers of one registration, and the tokens that are injected. */
+/** The providers of these registrations, and the tokens that users inject. */
 export function dispatcherProviders(dispatchers: readonly DispatcherAsyncOptions[]): {
   readonly providers: Provider[];
   readonly tokens: string[];
 } {
   const providers: Provider[] = [];
-  // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
+  // One token for each registration, so that a name that is registered twice in one call is noticed.
   const registered = new Map<string, symbol[]>();
   for (const { name, inject = [], useFactory } of dispatchers) {
     const handle = getDispatcherToken(name);
@@ -122,7 +122,7 @@ export function dispatcherProviders(dispatchers: readonly DispatcherAsyncOptions
   return { providers, tokens: [...registered.keys()] };
 }
 
-/** What is no object stays as it is, for the sentence that refuses it. */
+/** A value that is no object is returned unchanged, so that the error shows it. */
 function named(options: DispatcherOptions, name: string): DispatcherOptions {
   return typeof options === 'object' && options !== null ? { ...options, name } : options;
 }

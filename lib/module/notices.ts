@@ -6,8 +6,8 @@ import type { QueueRegistry } from './queue.registry.js';
 import type { Log } from '../contract/log.js';
 
 /**
- * What an application with `connection: 'memory'` is told: why it does not start, what it must not expect while it runs, and what it
- * lost at the end.
+ * Messages for an application with `connection: 'memory'`: why it cannot start, what to expect of it, and which jobs are lost when it
+ * stops.
  */
 export class InMemoryQueues {
   /** @param configs Keys of the configurations that are in use; `''` is the one without. */
@@ -16,7 +16,7 @@ export class InMemoryQueues {
     private readonly configs: () => readonly string[],
   ) {}
 
-  /** Why this cannot be started on memory. */
+  /** Why the application cannot start in in-memory mode. */
   faults(
     { role }: ResolvedModuleOptions,
     dispatchers: readonly string[],
@@ -30,46 +30,46 @@ export class InMemoryQueues {
       if (environment !== 'production' || !isMemory(connection) || connection.inProduction) continue;
       found.push(
         `${pathOf(key)}.connection is 'memory' and NODE_ENV is 'production': every deployment and every crash would lose ` +
-          'all jobs; let it name a Redis, or say { memory: true, inProduction: true } if they may be lost',
+          'all jobs; set it to the URL of a Redis, or to { memory: true, inProduction: true } if jobs may be lost',
       );
     }
     if (role !== 'both') {
       found.push(
-        `forRoot().role must be 'both' where a connection is 'memory', got '${role}': no other process could ` +
-          `${role === 'producer' ? 'run what this one adds' : 'add what this one runs'}; leave it out, or let connection name a Redis`,
+        `forRoot().role must be 'both' if a connection is 'memory', got '${role}': no other process could ` +
+          `${role === 'producer' ? 'run its jobs' : 'add jobs for it'}; leave it out, or set connection to the URL of a Redis`,
       );
     }
-    // Tasks are in the first store.
+    // Dispatchers use the first configuration.
     if (keys[0] !== this.configs()[0]) return found;
     for (const name of dispatchers) {
       found.push(
         `registerDispatcher('${name}') moves tasks of other programs, which cannot reach the memory of this process; ` +
-          `leave it out where connection is 'memory', or let that name a Redis`,
+          `leave it out if connection is 'memory', or set connection to the URL of a Redis`,
       );
     }
     return found;
   }
 
-  /** Said once at the start. */
+  /** Warnings that are logged once at startup. */
   notices(): string[] {
     const keys = this.keys();
     if (keys.length === 0) return [];
     const queues = this.queues();
-    const whose = keys.length === this.configs().length ? '' : ` of ${namedQueues(queues)}`;
+    const queuesText = keys.length === this.configs().length ? '' : ` of ${namedQueues(queues)}`;
     const notices = [
-      `jobs${whose} live in the memory of this process: nothing is kept when it ends, and no other process sees them; ` +
-        'for more than development let the connection name a Redis',
+      `jobs${queuesText} live in the memory of this process: they are lost when it exits, and no other process sees them; ` +
+        'in-memory mode is for development, so set connection to the URL of a Redis elsewhere',
     ];
     const asking = queues.filter((queue) => this.registry.optionsOf(queue).durability !== null);
     if (asking.length > 0) {
       notices.push(
-        `the durability of ${namedQueues(asking)} asks for replicas and memory has none: add resolves as soon as the job is in`,
+        `the durability of ${namedQueues(asking)} is ignored in memory, which has no replicas: add resolves as soon as the job is stored`,
       );
     }
     return notices;
   }
 
-  /** What ends with the memory of this process, as a sentence; null where nothing does. */
+  /** A message about the jobs that are lost when this process exits; null if there are none. */
   async lossNotice(engine: Pick<QueueEngine, 'admin'>): Promise<string | null> {
     const counted = this.queues().map(async (queue) => {
       const { waiting, delayed, active } = await engine.admin.counts(queue);
@@ -97,20 +97,20 @@ function pathOf(key: string): string {
   return key === '' ? 'forRoot()' : `forRoot('${key}')`;
 }
 
-/** `createApplicationContext` is up before its caller can enable the hooks, so the look comes a little later. */
+/** `createApplicationContext` starts before its caller can enable the hooks, so the check comes later. */
 const LOOK_AFTER_MS = 3000;
 
 /**
- * Warns when nothing listens to SIGTERM: then a deployment ends the process in the middle of its jobs, and they wait
- * for their lease to end before they run again.
+ * Warns if nothing listens to SIGTERM: then a deployment kills the process in the middle of its jobs, and they run again only when
+ * their lease has ended.
  *
- * @returns takes the warning back if it has not been given yet.
+ * @returns a function that cancels the check.
  */
 export function warnWithoutShutdownHooks(logger: Log): () => void {
   const timer = setTimeout(() => {
     if (process.listenerCount('SIGTERM') > 0) return;
     logger.warn(
-      'nothing listens to SIGTERM, so running jobs are cut off when the process is told to end; ' +
+      'nothing listens to SIGTERM, so running jobs are cut off when the process is stopped; ' +
         'call app.enableShutdownHooks() after creating the application',
     );
   }, LOOK_AFTER_MS);
@@ -118,7 +118,7 @@ export function warnWithoutShutdownHooks(logger: Log): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Which Redis each configuration uses, so that a connection that was left out or is incomplete is seen. */
+/** Logs which Redis each configuration uses, which reveals a connection that is missing or incomplete. */
 export function logAddresses(
   configs: readonly { readonly key: string; readonly connection: ConnectionOption }[],
   logger: Log,
@@ -126,13 +126,13 @@ export function logAddresses(
   for (const { key, connection } of configs) {
     if (isMemory(connection)) continue;
     const place = key === '' ? 'forRoot()' : `forRoot('${key}')`;
-    const address = addressOf(connection) ?? 'the address of the client that its function makes';
+    const address = addressOf(connection) ?? 'the server of the client that its function returns';
     const isDefault = connection === DEFAULT_CONNECTION;
     logger.log(`Redis of ${place}: ${address}${isDefault ? ', the default' : ''}`);
   }
 }
 
-/** One line when a connection is lost and one when it is back. */
+/** Logs one line when a connection is lost and one when it is back. Returns a function that stops it. */
 export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () => void {
   const down = new Set<string>();
   return engine.onLink(({ role, state, error, config }) => {

@@ -80,7 +80,7 @@ export interface QueueAsyncOptions
   ) => Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
 }
 
-/** Carries the options to the core, whoever sees the rest. */
+/** Provides the options to the core module, even if `isGlobal` is false. */
 @Module({})
 class QueueRootModule {}
 
@@ -119,7 +119,7 @@ export class QueueModule {
   static forRoot(key: string, options: NamedModuleOptions & VisibilityOptions): DynamicModule;
   static forRoot(...args: [options?: unknown] | [key: string, options: unknown]): DynamicModule {
     const { token, rest, place } = rootOf(args);
-    // Whatever is no object is refused at bootstrap, together with all other faults.
+    // A value that is no object is reported at bootstrap, with all other mistakes.
     if (!hasFields(rest)) return root(token, true, [], [{ provide: token, useValue: rest }]);
     const { isGlobal, ...given } = copyFields(rest, place, [...MODULE_OPTION_NAMES, 'isGlobal']);
     return root(token, visibility(isGlobal, place), [], [{ provide: token, useValue: given }]);
@@ -223,7 +223,7 @@ export class QueueModule {
   }
 }
 
-/** @internal What users inject of the core. */
+/** @internal The providers that users inject. */
 export const coreViews = [
   { provide: QueueRuntime, inject: [QueueCore], useFactory: (core: QueueCore) => core.runtime },
   { provide: QueueProducer, inject: [QueueCore], useFactory: (core: QueueCore) => core.producer },
@@ -243,11 +243,11 @@ function rootOf(
   const [first, second] = args;
   const isNamed = args.length > 1 || typeof first === 'string';
   if (!isNamed) return { token: ROOT_OPTIONS, rest: first === undefined ? {} : first, place: `${method}()` };
-  // Null, not undefined: options that were forgotten are not a `forRoot` that is missing.
+  // Null, not undefined, which would mean that there is no `forRoot`.
   return { token: namedRootToken(first), rest: second ?? null, place: `${method}('${String(first)}')` };
 }
 
-/** The options of an asynchronous registration: they are needed to make providers, so what is wrong is said at once. */
+/** The options of an asynchronous registration. Providers depend on them, so mistakes throw at once. */
 function asyncOptions<Options extends object>(
   value: unknown,
   place: string,
@@ -262,7 +262,7 @@ function asyncOptions<Options extends object>(
   }
   const { useFactory } = options;
   if (useFactory !== undefined ? typeof useFactory !== 'function' : !known.includes('useClass'))
-    throw new InvalidOptionError(`${place}.useFactory`, 'a function that makes the options', useFactory);
+    throw new InvalidOptionError(`${place}.useFactory`, 'a function that returns the options', useFactory);
   return options as Options;
 }
 
@@ -297,7 +297,7 @@ function asyncRootProviders(
   token: string,
   { inject = [], useFactory, useClass, useExisting }: QueueModuleAsyncOptions,
 ): Provider[] {
-  // Null, not undefined: a factory that forgot to return is told so, and not that forRoot is missing.
+  // Null, not undefined, which would mean that there is no `forRoot`: the error then names the factory that returned nothing.
   const provideBy = (tokens: Inject, make: NonNullable<QueueModuleAsyncOptions['useFactory']>): Provider => ({
     provide: token,
     inject: tokens,
@@ -331,7 +331,7 @@ interface GivenQueue extends Pick<QueueAsyncOptions, 'imports' | 'inject'> {
 
 function registration(queues: readonly GivenQueue[]): DynamicModule {
   const providers: Provider[] = [];
-  // A token for each registration, so that a name given twice in one call is seen twice; handles wait for all of them.
+  // One token for each registration, so that a name that is registered twice in one call is noticed.
   const registered = new Map<unknown, symbol[]>();
   for (const { name, configKey, inject = [], useFactory } of queues) {
     const token = Symbol(queueToken(name));

@@ -20,16 +20,16 @@ import type { QueueEngine, QueueLimits } from '../contract/engine.js';
 import type { EndWait } from '../producer/queue.js';
 
 /**
- * What takes the place of the store, for a whole application and without a change to it: provided under `SUBSTITUTE` by any
- * global module.
+ * Replaces the store of a whole application without a change to it. A global module provides it under `SUBSTITUTE`; `godwit/testing`
+ * does so.
  */
 export interface Substitute {
-  /** The options of `forRoot`, where there is one, as they hold now. */
+  /** Replaces the options of `forRoot`; undefined if there is no `forRoot`. */
   options(given: QueueModuleOptions | undefined): QueueModuleOptions;
-  /** The same of `forRoot` with a key. */
+  /** Replaces the options of `forRoot` with a key. */
   namedOptions(given: unknown): unknown;
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine;
-  /** Waits for the end of a job that is about to be added; null: as ever, for a worker that runs it. */
+  /** A wait for the end of a job that is about to be added; null: the usual one, for a worker that runs it. */
   waitFor(queue: string, id: string): EndWait | null;
 }
 
@@ -44,16 +44,16 @@ interface Registration {
 }
 
 /**
- * The queues of the application by name. A queue registered in several modules is one queue; what is wrong with a
- * registration is kept for the `BootstrapError`, so that it is said together with everything else.
+ * The queues of the application by name. A name that is registered in several modules is one queue. Mistakes in registrations are
+ * collected for the `BootstrapError`, which lists them with all others.
  */
 export class QueueRegistry {
   readonly faults: string[] = [];
   private readonly queues = new Map<string, Registration>();
-  /** Registered with options that were refused: not unknown, so nobody need be told that they are missing. */
+  /** Registered with invalid options: they are known, so no error says that they are not registered. */
   private readonly refused = new Set<string>();
 
-  /** By key. */
+  /** Settings by key of the configuration. */
   private readonly configs = new Map<string, ResolvedModuleOptions>();
 
   constructor(
@@ -62,15 +62,15 @@ export class QueueRegistry {
   ) {}
 
   /**
-   * Adds a queue, or meets it again.
+   * Adds a queue, or compares it with the existing one.
    *
-   * @param options What was given with its name, or made by its factory.
-   * @param root Its configuration: key, and what its `forRoot` was given, undefined where there is none.
+   * @param options as passed to `registerQueue`, or returned by its factory.
+   * @param root its configuration: the key, and the options of its `forRoot`; undefined if there is no such `forRoot`.
    */
   register(name: unknown, options: unknown, root: { readonly key: unknown; readonly given: unknown }): void {
     const queue = typeof name === 'string' ? name : show(name);
     const config = (root.key ?? '') as string;
-    // What takes the place of the store needs no configuration.
+    // A substitute needs no `forRoot`.
     if (root.given === undefined && !this.substitute)
       return this.refuse(queue, [missingRoot(queue, root.key)]);
     if (!hasFields(options))
@@ -106,7 +106,7 @@ export class QueueRegistry {
     }
   }
 
-  /** What `forRoot` with a key was given comes with each of its queues. */
+  /** Reads the options of `forRoot` with a key, which come with each of its queues. */
   private configure(key: string, given: unknown): void {
     if (this.configs.has(key)) return;
     const { value, faults } = collectFaults((report) => {
@@ -122,7 +122,7 @@ export class QueueRegistry {
     return [...new Set([...this.queues.keys(), ...this.refused])];
   }
 
-  /** Whether it is registered with options that hold. */
+  /** Whether it is registered with valid options. */
   has(queue: string): boolean {
     return this.queues.has(queue);
   }
@@ -137,7 +137,7 @@ export class QueueRegistry {
     return this.configs.get(config) ?? this.module;
   }
 
-  /** Names of the queues of a configuration that are registered with options that hold. */
+  /** Names of the queues of a configuration that are registered with valid options. */
   queuesOf(config: string): readonly string[] {
     return [...this.queues.keys()].filter((queue) => this.configOf(queue) === config);
   }
@@ -146,13 +146,13 @@ export class QueueRegistry {
    * The options of a queue, with all defaults.
    *
    * @throws {UnknownQueueError} when no module registers it.
-   * @throws {InvalidQueueNameError} when none could.
+   * @throws {InvalidQueueNameError} when the name is invalid.
    */
   optionsOf(queue: string): ResolvedQueueOptions {
     return this.registrationOf(queue).resolved;
   }
 
-  /** What is kept of a queue: the same object at every call. Throws what `optionsOf` does. */
+  /** The limits of a queue: the same object at every call. Throws as `optionsOf` does. */
   limitsOf(queue: string): QueueLimits {
     return this.registrationOf(queue).limits;
   }
@@ -177,7 +177,7 @@ function limitsOf({ events, progress, dead, completed }: ResolvedQueueOptions): 
   };
 }
 
-/** The options of one registration on one line, without the name, which the sentence has already. */
+/** The options of one registration on one line, without the name, which the message has already. */
 function showOptions({ name: _, ...options }: QueueOptions & { readonly configKey?: string }): string {
   return inspect(options, { breakLength: Infinity, depth: 4 });
 }
@@ -188,13 +188,13 @@ function keyed({ config, given }: Pick<Registration, 'config' | 'given'>) {
 
 function faultOfFactory(queue: string | undefined, options: unknown): InvalidOptionError {
   if (queue === undefined) return new InvalidOptionError('registerQueue()', 'an object', options);
-  const place = `what useFactory of registerQueueAsync('${queue}') returns`;
+  const place = `the result of useFactory of registerQueueAsync('${queue}')`;
   return new InvalidOptionError(place, 'an object of options', options);
 }
 
 function otherName(queue: string, name: unknown): InvalidOptionError {
   const place = `registerQueueAsync('${queue}').useFactory`;
-  const message = `${place} returns the name ${show(name)}; leave it out, the queue has its name already`;
+  const message = `${place} returns the name ${show(name)}; leave it out, because the name is outside of useFactory`;
   return new InvalidOptionError(place, 'a function that returns no name', name, message);
 }
 
@@ -204,13 +204,13 @@ function missingRoot(queue: string, key: unknown): string {
     : `registerQueue('${queue}').configKey: there is no forRoot(${typeof key === 'string' ? quoted(key) : show(key)}, …); import it once, in the root module`;
 }
 
-/** Keys of all `forRoot` with one. Known before anything is made: Nest has seen all modules by then. */
+/** Keys of all `forRoot` that have one. Nest knows all modules before it creates providers, so the list is complete. */
 export function configKeys(discovery: DiscoveryService): readonly string[] {
   const keys = discovery.getProviders().map(({ token }) => keyOfNamedRoot(token));
   return [...new Set(keys.filter((key) => key !== undefined))];
 }
 
-/** Keys of the configurations that have a store: all with queues, and `''`, the one without a key, where there is one. */
+/** Keys of the configurations that need a store: those with queues, and `''` for `forRoot()` without a key, if there is one. */
 export function configsInUse(discovery: DiscoveryService, registry: QueueRegistry): readonly string[] {
   const hasRoot = discovery.getProviders().some(({ token }) => token === ROOT_OPTIONS);
   const others = configKeys(discovery).filter((key) => registry.queuesOf(key).length > 0);

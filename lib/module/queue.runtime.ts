@@ -14,26 +14,26 @@ import type { DrainReport, Pool } from '../worker/worker-pool.js';
 /** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
 export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
 
-/** What the runtime must know of `forRoot`. */
+/** The options of `forRoot` that the runtime needs. */
 export interface RuntimeOptions {
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
 }
 
-/** The running side of a process: pools, and what they share. */
+/** Everything that exists while the workers run: the pools, and what they share. */
 export interface WorkerServices {
-  /** One for each queue of the plan, on the same slots; they claim nothing before their `start`. */
+  /** Creates a pool for each queue of the plan; they share slots, and claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
-  /** Whether it works on something beside the pools. */
+  /** Whether there is work other than that of the pools: dispatchers. */
   readonly hasMore?: boolean;
-  /** Registers the schedules that the handlers declare, or begins to try. Never rejects. */
+  /** Registers the schedules that the handlers declare; failures are retried in the background. Never rejects. */
   declare(schedules: readonly QueueSchedules[]): Promise<void>;
-  /** Nobody declares them here any more; before the drain, so that others know at once. Never rejects. */
+  /** Withdraws them, before the drain, so that other processes know at once. Never rejects. */
   withdraw(): Promise<void>;
-  /** Tells operators what the process does now, and that a pool may have been paused. */
+  /** Updates the record that `QueueInspector` reads. */
   report(state: ProcessState): void;
-  /** Once all pools are drained. */
+  /** Stops everything; called when all pools are drained. */
   stop(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export class QueueRuntime {
   /** False once a stop was asked for, which a start that is under way must not outlive. */
   private isWanted = false;
   private endOfStop = 0;
-  /** Whether Redis was there at the start. */
+  /** Whether Redis answered at startup. */
   private isConnected = true;
   private cancelHookWarning: (() => void) | null = null;
   private readonly seenWarnings: ServerWarning[] = [];
@@ -151,22 +151,22 @@ export class QueueRuntime {
       this.paused.delete(name);
       if (this.current !== 'running') continue;
       const pool = this.pools.get(name);
-      // One that was paused before the start has not been started yet.
+      // A pool that was paused before the start has not been started yet.
       pool?.start();
       pool?.resume();
     }
     this.reportState();
   }
 
-  /** @internal Takes what discovery found. */
+  /** @internal Takes the plans of the discovery. */
   prepare(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): void {
     this.plans = plans;
     this.schedules = schedules;
   }
 
   /**
-   * @internal Takes what a lazily loaded module has added: handlers of queues that have a pool join it, pools of other queues start
-   * where the workers run. Schedules are registered for the new pools.
+   * @internal Adds the processors of a lazily loaded module: their handlers join the existing pools of their queues; pools of other
+   * queues, with their schedules, start if the workers run.
    */
   async extend(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): Promise<void> {
     const known = new Map((this.plans ?? []).flatMap(({ queues }) => queues.map((one) => [one.queue, one])));
@@ -182,7 +182,7 @@ export class QueueRuntime {
     this.logStarted(fresh);
   }
 
-  /** @internal What discovery found; null before the application is initialised. */
+  /** @internal The plans of the discovery; null before the application is initialised. */
   get prepared(): {
     readonly plans: readonly PoolPlan[];
     readonly schedules: readonly QueueSchedules[];
@@ -196,12 +196,12 @@ export class QueueRuntime {
     return this.opening;
   }
 
-  /** @internal Starts the workers unless told otherwise. */
+  /** @internal Starts the workers, unless `autoStart` is false. */
   async boot(): Promise<void> {
     if (this.options.autoStart && this.current === 'new') await this.start();
   }
 
-  /** @internal Stops for good: what comes after is the end of the application. */
+  /** @internal Stops for good: the application shuts down. */
   shutDown(): Promise<void> {
     this.shuttingDown = true;
     this.cancelHookWarning?.();
@@ -232,7 +232,7 @@ export class QueueRuntime {
     const { plans } = this;
     if (plans === null) {
       throw new BootstrapError([
-        'QueueRuntime.start() needs an initialised application: await app.init() first',
+        'QueueRuntime.start() was called before the application was initialised; await app.init() first',
       ]);
     }
     await this.open();
@@ -242,7 +242,7 @@ export class QueueRuntime {
     if (this.options.role === 'producer') return;
     this.services = this.createServices();
     const declaring = this.services.declare(this.schedules);
-    // Where Redis is away they are registered when it comes.
+    // If Redis is away, they are registered when it is back.
     if (this.isConnected) await declaring;
     if (!this.isWanted) return;
     this.startPools(plans);
@@ -305,9 +305,9 @@ export class QueueRuntime {
       });
       this.isConnected = await this.engine.open();
       if (!this.isConnected)
-        this.logger.error('Redis cannot be reached yet, retrying; jobs start once it answers');
+        this.logger.error('Redis is not reachable yet; retrying. Jobs start when it answers');
     } catch (error) {
-      // Half-open connections would keep a process alive that has just failed to start.
+      // Half-open connections would keep the process alive although it failed to start.
       await this.engine.close().catch(() => undefined);
       throw error;
     }
@@ -336,7 +336,7 @@ export class QueueRuntime {
       this.logger.log(`workers started: ${pools.join(', ')}`);
       this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);
     } else if (this.options.role === 'worker' && !this.services?.hasMore)
-      this.logger.warn(`the role is 'worker', but there is no processor: nothing will run here`);
+      this.logger.warn(`forRoot().role is 'worker', but there is no processor: this process runs no jobs`);
   }
 
   private logDrained(queues: readonly string[], reports: readonly DrainReport[]): void {

@@ -35,18 +35,18 @@ import { Slots, StrictTurns, WeightedTurns } from '../worker/slots.js';
 import { WorkerPool } from '../worker/worker-pool.js';
 
 /*
- * The one place where the rooms are put together: what is made of which class, from what. Nothing here connects: the
+ * The only place that creates engines, pools and their services, and connects them with each other. Nothing here opens a connection: the
  * engine does so when it is opened or first used.
  */
 
-/** A call that is not answered in this time is taken for a silent socket, whose connection is made anew. */
+/** If a call is not answered within this time, the connection counts as silent and is opened again. */
 const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 
 /**
- * With configurations of other keys, an engine for each of those that are in use. Where all is in memory, the engine on Redis is not
- * even loaded, and with it ioredis.
+ * Creates the engine; with several configurations, one for each that is in use. If all of them are in memory, neither the Redis engine
+ * nor ioredis is loaded.
  */
 async function createEngine(
   settings: ResolvedModuleOptions,
@@ -75,7 +75,7 @@ async function createEngine(
   return new RoutedEngine(new Routes(keys, (queue) => registry.configOf(queue), make));
 }
 
-/** Each has a memory of its own. */
+/** Each engine has its own memory. */
 function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
   return new MemoryEngine({ leaseMs, limitsOf: (queue) => registry.limitsOf(queue) });
 }
@@ -110,7 +110,7 @@ function createHandles(
   };
 }
 
-/** What all pools of one start share: the bell, the leases, the look after other workers, and the schedules. */
+/** Creates what all pools of one start share: doorbell, leases, recovery of other workers, schedules, upkeep. */
 function createWorkerServices(
   engine: QueueEngine,
   registry: QueueRegistry,
@@ -118,7 +118,7 @@ function createWorkerServices(
   dispatchers: DispatcherRegistry,
 ): WorkerServices {
   const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
-  // An idle worker learns of the leases of others when it asks, so it asks at least once in a lease.
+  // An idle worker learns about the leases of others only from an answer, so it asks at least once per lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
   const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
   const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>

@@ -86,8 +86,8 @@ export type Shaped<Fields extends Record<string, Field<string, any>>> = {
 };
 
 /**
- * An object with these fields and no others. Returns a new object with known keys only, so that `__proto__` or `constructor` cannot come
- * through; `undefined` counts as absent.
+ * Reads an object with these fields and no others. It returns a new object with known keys only, so `__proto__` and `constructor` are
+ * dropped; `undefined` counts as absent.
  */
 export function shape<Fields extends Record<string, Field<string, any>>>(
   fields: Fields,
@@ -128,8 +128,8 @@ function readEntries(
 }
 
 /**
- * A plain copy of an object of options, with what its class defines. Fields that are not known are in it too, and are refused
- * by whoever reads the copy.
+ * A plain copy of an object of options, including fields that its class defines. It also has unknown fields, which the reader of the
+ * copy refuses.
  *
  * @throws {InvalidOptionError}
  */
@@ -143,9 +143,9 @@ export function oneOrSeveral(value: unknown, path: string): readonly unknown[] {
 }
 
 /**
- * Returns what `read` returns. Fields of the caller may be code: a getter, or a revoked proxy.
+ * Returns the result of `read`, which accesses fields of the caller's object: a getter or a revoked proxy may throw.
  *
- * @throws {InvalidOptionError} where reading it throws.
+ * @throws {InvalidOptionError} if `read` throws.
  */
 export function readable<T>(value: unknown, path: Path, read: () => T): T {
   try {

@@ -72,8 +72,8 @@ export function isMemory(connection: ConnectionOption): connection is MemoryConn
 }
 
 /**
- * Checks what can be checked without connecting. Errors never show a password: of a URL its user part is cut out, of
- * an object only the field at fault is shown.
+ * Checks a connection without connecting. Errors never show a password: the user part of a URL is cut out, and of an object only the
+ * wrong field is shown.
  *
  * @throws {InvalidOptionError}
  */
@@ -84,8 +84,8 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
   if (!hasFields(value)) {
     throw new InvalidOptionError(
       path,
-      `${URL_RULE}, ioredis options, a function that makes a client, or '${MEMORY}'`,
-      // What a list holds may be options with a password.
+      `${URL_RULE}, ioredis options, a function that returns a client, or '${MEMORY}'`,
+      // A list may contain options with a password.
       Array.isArray(value) ? 'a list' : value,
     );
   }
@@ -94,7 +94,7 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
       path,
       'left out',
       undefined,
-      `${path} is an ioredis client; give a function that makes one, since several are needed and are closed at the end`,
+      `${path} is an ioredis client; pass a function that creates one, because several are needed and all are closed at the end`,
     );
   }
   if (MEMORY in value) return checkMemory(knownFields(value, path, MEMORY_FIELDS), path);
@@ -102,14 +102,14 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
   return checkOptions(value, path);
 }
 
-/** ioredis puts its prefix before the keys of commands only: scripts would miss it on every key they are told in words. */
+/** ioredis adds its prefix to the keys of commands only; the keys that scripts get as arguments would not have it. */
 export function refuseKeyPrefix(options: { readonly keyPrefix?: unknown }, path: string): void {
   if (options.keyPrefix === undefined || options.keyPrefix === '') return;
   throw new InvalidOptionError(
     `${path}.keyPrefix`,
     'left out',
     options.keyPrefix,
-    `${path}.keyPrefix: use \`prefix\` of forRoot instead: ioredis' keyPrefix is not applied to keys inside scripts`,
+    `${path}.keyPrefix must be left out: use the option "prefix" of forRoot, because ioredis does not add keyPrefix to keys inside scripts`,
   );
 }
 
@@ -184,7 +184,8 @@ const IOREDIS: Readonly<Record<keyof RedisOptions, true>> = {
   username: true,
 };
 const CONNECTION_FIELDS = ['url', ...Object.keys(IOREDIS)];
-const OTHER_OPTIONS = 'an option that only your ioredis knows goes into a client made by a function';
+const OTHER_OPTIONS =
+  'to use an option that only your version of ioredis has, pass a function that returns a client';
 const ADDRESS_FIELDS = ['host', 'port'];
 
 function checkOptions(given: object, path: string): RedisConnection {
@@ -193,7 +194,7 @@ function checkOptions(given: object, path: string): RedisConnection {
   for (const name of Object.keys(options))
     if (!CONNECTION_FIELDS.includes(name)) throw unknownField(path, name, CONNECTION_FIELDS, OTHER_OPTIONS);
   if (options['url'] !== undefined) checkUrl(options['url'], `${path}.url`);
-  // The two that come as NaN from a missing environment variable, which ioredis would only stumble over later.
+  // A missing environment variable makes these two NaN, which ioredis would report only later.
   checkNumber(options['port'], 65_535, `${path}.port`);
   checkNumber(options['db'], 1_000_000, `${path}.db`);
   checkSentinels(options['sentinels'], `${path}.sentinels`);
@@ -211,7 +212,7 @@ function checkSentinels(sentinels: unknown, path: string): void {
   });
 }
 
-/** @throws {InvalidOptionError} for a field that is not known; its value stays out of the text, as it may be a password. */
+/** @throws {InvalidOptionError} for an unknown field; the message does not show its value, because it may be a password. */
 function knownFields(value: object, path: string, known: readonly string[]): Record<string, unknown> {
   const fields = copyFields(value, path, known);
   for (const name of Object.keys(fields)) if (!known.includes(name)) throw unknownField(path, name, known);
@@ -266,7 +267,7 @@ function checkNodeOptions(options: unknown, path: string): RedisOptions {
 }
 
 function checkClusterDb(isAnother: boolean, path: string): void {
-  if (isAnother) throw leaveOut(path, 'a cluster has no other database than 0');
+  if (isAnother) throw leaveOut(path, 'a cluster has only database 0');
 }
 
 function leaveOut(path: string, why: string): InvalidOptionError {
@@ -281,7 +282,7 @@ function checkNatMap(map: unknown, path: string): NonNullable<ClusterConnection[
   return Object.fromEntries(entries) as NonNullable<ClusterConnection['natMap']>;
 }
 
-/** ioredis takes digits in a string too. */
+/** ioredis also accepts digits in a string. */
 function checkNumber(value: unknown, max: number, path: string): void {
   if (value === undefined) return;
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
@@ -303,9 +304,9 @@ export function checkUrl(value: unknown, path: string, rule = URL_RULE): string 
 }
 
 /**
- * Where the jobs are, for a person: host, port and database, never a user or a password.
+ * The address of the server for log lines: host, port and database, never a user or a password.
  *
- * @returns null where only the function that makes the clients knows it.
+ * @returns null if the connection is a function.
  */
 export function addressOf(connection: RedisConnection): string | null {
   if (typeof connection === 'function') return null;
@@ -335,12 +336,12 @@ function hostOf({ host = 'localhost', port }: { readonly host?: string; readonly
   return `${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port ?? 6379}`;
 }
 
-/** The path is the number of the database; anything else there comes from a password that was not percent-encoded. */
+/** The path must be the number of the database; anything else comes from a password that was not percent-encoded. */
 function isRedisUrl(text: string): boolean {
   return /^rediss?:\/\//i.test(text) && URL.canParse(text) && /^(\/\d*)?$/.test(new URL(text).pathname);
 }
 
-/** Everything up to the last @ may be a user and password, even if the rest is not a URL. */
+/** Cuts out everything up to the last @, which may be a user and password even if the rest is not a URL. */
 function withoutSecrets(value: unknown): unknown {
   return typeof value === 'string'
     ? value.replace(/^(\w+:\/\/)?.*@/s, '$1***@').replace(/\?.*/s, '?***')

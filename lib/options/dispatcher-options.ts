@@ -2,7 +2,7 @@ import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
 
-/** Most tasks that one call moves: moving a thousand takes Redis less than a millisecond. */
+/** Maximum number of tasks that one call moves: Redis moves a thousand in less than a millisecond. */
 export const MAX_BATCH = 1_000;
 
 /** `QueueModule.registerDispatcher(options)`. Both keys are full names: the `prefix` of `forRoot` is not added. */
@@ -60,7 +60,7 @@ const readKey = rule(checkKey);
 
 const readDispatcher = shape({
   name: field('name', readName),
-  // Both must be there, so their rule is asked below, also where nothing was given.
+  // Both are required, so they are checked below even if they are missing.
   delayedKey: field('delayedKey', (value) => value),
   readyKey: field('readyKey', (value) => value),
   batchSize: field('batchSize', integer(1, MAX_BATCH)),
@@ -103,7 +103,7 @@ export function resolveDispatcherOptions(
 
 function ownKey(path: string, key: string): InvalidOptionError {
   const what = 'a key of your own';
-  const message = `${path} must be ${what}, and '${key}' belongs to the queues, which move their delayed jobs themselves`;
+  const message = `${path} must be ${what}, but '${key}' belongs to a queue of Godwit, which moves its delayed jobs itself`;
   return new InvalidOptionError(path, what, key, message);
 }
 

@@ -103,7 +103,7 @@ export const readDurability: Rule<Replication | null> = (value, path, report) =>
   return undefined;
 };
 
-/** The stricter of two: what holds for jobs that are stored together. */
+/** The stricter of two, for jobs that are stored together. */
 export function strictest(a: Replication | null, b: Replication | null): Replication | null {
   if (a === null || b === null) return a ?? b;
   return {
@@ -139,13 +139,13 @@ const JOB_FIELDS = {
   durability: field('durability', readDurability),
 } as const;
 
-/** What `add` takes as options. */
+/** The names of the options of `add`. */
 export const JOB_OPTION_NAMES: readonly string[] = Object.keys(JOB_FIELDS);
 
 const readJobOptions = shape(JOB_FIELDS);
 
 /**
- * Checks what was given to `add`. Without options the answer is one shared frozen object.
+ * Checks the options of `add`. Without options it returns one shared frozen object.
  *
  * @param path how errors call the options: `add()`.
  * @throws {InvalidOptionError}
@@ -155,9 +155,9 @@ export function checkJobOptions(options: JobOptions | undefined, path: string): 
   if (options === undefined) return NO_OPTIONS;
   const checked: CheckedJobOptions = readJobOptions(options, path, refuse)!;
   if (checked.delayMs !== undefined && checked.dueAt !== undefined) {
-    throw new InvalidOptionError(`${path}.runAt`, 'left out where delay is given', options.runAt);
+    throw new InvalidOptionError(`${path}.runAt`, 'left out if delay is given', options.runAt);
   }
-  // 0 is the word for none; the store keeps nothing for it.
+  // 0 means no priority, and is not stored.
   if (checked.priority === 0) delete checked.priority;
   return checked;
 }
@@ -175,7 +175,7 @@ function checkStoredBackoff(value: unknown, path: string): StoredBackoff {
   if (typeof backoff !== 'function') return backoff;
   throw new InvalidOptionError(
     path,
-    'plain data, since it is stored; functions belong into the defaults of the queue',
+    'plain data, because it is stored with the job; set functions in the defaults of the queue',
     value,
   );
 }

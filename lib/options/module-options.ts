@@ -222,7 +222,7 @@ export interface ResolvedModuleOptions {
   readonly autoStart: boolean;
   readonly enqueue: {
     readonly timeoutMs: number;
-    /** Whether that was asked for. */
+    /** Whether the user set it: then it is never exceeded. */
     readonly isBound: boolean;
     readonly maxBuffered: number;
   };
@@ -261,10 +261,10 @@ export interface ResolvedEvents {
   readonly maxBytes: number;
 }
 
-/** What holds for one queue: its own options over those of the module. */
+/** The options of one queue, with those of the module where it sets none. */
 export interface ResolvedQueueOptions {
   readonly name: string;
-  /** What a job of this queue gets where it says nothing itself. */
+  /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
   readonly maxPayloadBytes: number;
   readonly events: ResolvedEvents;
@@ -288,7 +288,7 @@ const DEFAULT_DEAD: ResolvedDead = { max: 10_000, ageMs: 7_776_000_000, maxBytes
 const MANY = 10_000_000;
 const timer = (min: number) => duration(min, MAX_TIMER_MS);
 
-/** What was said of events, in ms; booleans stay as they are: what `true` means depends on where it is said. */
+/** The option `events` in ms. Booleans are kept: `true` means the default number in a module, and in a queue that of the module. */
 type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number; readonly maxBytes?: number };
 
 const MAX_BYTES = { maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)) } as const;
@@ -340,9 +340,9 @@ const MODULE_FIELDS = {
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 } as const;
 
-/** What `forRoot` takes as options. */
+/** The names of the options of `forRoot`. */
 export const MODULE_OPTION_NAMES: readonly string[] = Object.keys(MODULE_FIELDS);
-/** What `registerQueue` takes as options. */
+/** The names of the options of `registerQueue`. */
 export const QUEUE_OPTION_NAMES: readonly string[] = [...Object.keys(QUEUE_FIELDS), 'name'];
 
 const readModule = shape(MODULE_FIELDS);
@@ -350,7 +350,7 @@ const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) }
 
 const readName = rule(checkQueueName);
 
-/** The values of Nest's enum `Scope`, which this room does not know. */
+/** The values of Nest's enum `Scope`; options do not import Nest. */
 const REQUEST_SCOPE = 2;
 const SCOPES: readonly unknown[] = [0, 1, REQUEST_SCOPE];
 
@@ -418,7 +418,7 @@ export function resolveQueueOptions(
 ): ResolvedQueueOptions {
   const path = queuePath(options);
   const given = readQueue(options, path, report);
-  // The only option that must be there, so its rule is also asked where nothing was given.
+  // The only required option, so it is checked even if it is missing.
   const name = given === undefined ? undefined : readName(given.name, path, report);
   return {
     name: name ?? '',
@@ -445,14 +445,14 @@ export function checkProcessorOptions(
 ): ResolvedProcessorOptions {
   const given = options === undefined ? undefined : readProcessor(options, path, report);
   if (given?.durable && given.scope !== REQUEST_SCOPE) {
-    // Without it Nest takes no notice, and one instance would serve all tenants.
+    // Nest ignores `durable` without it, and one instance would serve all tenants.
     const where = `${path}.durable`;
     report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
   }
   return { concurrency: given?.concurrency ?? 10 };
 }
 
-/** A queue that says more than `false` under a module that says `false` gets the usual number. */
+/** If the module has `events: false` and the queue switches them on, the queue gets the default number. */
 function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): ResolvedEvents {
   if (given === undefined) return inherited;
   if (given === false) return { ...inherited, max: 0 };
@@ -474,7 +474,7 @@ function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind
 }
 
 /**
- * What may stand in a key of Redis or of a configuration.
+ * Checks a name that becomes part of a Redis key, or the key of a configuration.
  *
  * @throws {InvalidOptionError}
  */
@@ -532,7 +532,7 @@ export type NamedModuleOptions = Pick<
   | 'unknownJobTimeout'
 >;
 
-/** A record, so that the compiler says which option is new here. */
+/** A record, so that the compiler reports a new option that is missing here. */
 const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
   role: true,
   autoStart: true,
@@ -564,13 +564,24 @@ export function resolveNamedOptions(
     }
   }
   const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
-  return { ...main, connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability };
+  const { unknownJob, unknownJobTimeoutMs } = own;
+  const ofQueues = {
+    defaults,
+    maxPayloadBytes,
+    events,
+    dead,
+    completed,
+    durability,
+    unknownJob,
+    unknownJobTimeoutMs,
+  };
+  return { ...main, connection, prefix, ...ofQueues };
 }
 
 function misplaced(path: string, value: unknown): InvalidOptionError {
   return new InvalidOptionError(
     path,
-    'left out, as it holds for the whole process: say it in forRoot() without a key',
+    'left out, because it applies to the whole process: set it in forRoot() without a key',
     value,
   );
 }

@@ -79,12 +79,12 @@ export interface CheckedRule {
   readonly maxMissed: number;
 }
 
-/** A shorter interval is work for a loop, not for a queue. */
+/** A shorter interval needs a loop, not a queue. */
 const MIN_EVERY_MS = 1_000;
 const MAX_JITTER_MS = 86_400_000;
 const MAX_LIMIT = 1_000_000_000;
 const MAX_MISSED = 1_000;
-/** Of an expression or a zone. */
+/** Maximum length of an expression or a time zone. */
 const MAX_TEXT = 500;
 
 const readRule = shape({
@@ -101,10 +101,10 @@ const readRule = shape({
 });
 
 /**
- * Checks the fields of a rule, and that they go together. Whether its expression ever fires is for `schedule/check.ts` to say.
+ * Checks the fields of a rule, and that they fit each other. `schedule/check.ts` checks that its expression ever fires.
  *
  * @param path how errors call the rule: `schedules.upsert().rule`.
- * @throws {InvalidOptionError} unless `report` collects; then the answer may be undefined.
+ * @throws {InvalidOptionError} unless `report` collects the faults; then it may return undefined.
  */
 export function readScheduleRule(
   given: unknown,
@@ -119,11 +119,11 @@ export function readScheduleRule(
     report(new InvalidOptionError(`${path}${place}`, phrase, value));
   const fields = given as Readonly<Record<string, unknown>>;
   if (fields.cron !== undefined && fields.every !== undefined)
-    wrong('.every', 'left out where cron is given', fields.every);
+    wrong('.every', 'left out if cron is given', fields.every);
   else if (fields.cron === undefined && fields.every === undefined)
     wrong('', 'an object with cron or every', given);
   if (tz !== undefined && everyMs !== undefined)
-    wrong('.tz', 'left out where every is given: an interval has no zone', tz);
+    wrong('.tz', 'left out if every is given: an interval has no time zone', tz);
   if (startAt !== undefined && endAt !== undefined && endAt < startAt)
     wrong('.endAt', 'a moment at or after startAt', fields.endAt);
   if (fields.maxMissed !== undefined && missed !== 'all')

@@ -57,7 +57,7 @@ export function checkEntries<Entry>(entries: readonly Entry[], known: readonly s
   });
 }
 
-/** Errors that do not say themselves which entry of the bulk they mean, such as those of ids and schemas, do so by this. */
+/** Adds the entry of the bulk to errors that do not name it, such as those of ids and schemas. */
 export async function namingEntry<T>(index: number, check: () => Promise<T>): Promise<T> {
   try {
     return await check();
@@ -70,7 +70,7 @@ export function entryPath(index: number): string {
   return `addBulk()[${index}]`;
 }
 
-/** The error, with the entry it means in its message. */
+/** The error, with its entry in the message. */
 export function naming(index: number, error: unknown): unknown {
   const path = entryPath(index);
   if (error instanceof GodwitError && !error.message.startsWith(path))

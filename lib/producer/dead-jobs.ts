@@ -65,7 +65,7 @@ export type DeadJobIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
 
-/** One call must come to its end. */
+/** Limits the duration of one call. */
 const MOST = 1000;
 
 const FILTER = {
@@ -158,7 +158,7 @@ export class DeadJobs<Jobs = any> {
     if (removed.length === 0) await this.refuse(which, 'use queue.remove for jobs that are not dead');
   }
 
-  /** Says why nothing was done with this job. */
+  /** Throws the reason why nothing was done with this job. */
   private async refuse(id: string, advice: string): Promise<never> {
     const { name } = this.options;
     const stored = await this.engine.admin.get(name, id);

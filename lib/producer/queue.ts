@@ -43,7 +43,7 @@ export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 /** A subscription that exists before the job does, so that its end cannot be missed. */
 export interface EndWait {
   readonly ready: Promise<void>;
-  /** `waitMs`: the whole wait that was asked for; `timeoutMs`: what is left of it. */
+  /** `waitMs`: the whole `waitTimeout`; `timeoutMs`: the rest of it. */
   outcome(
     timeoutMs: number,
     options: { readonly duplicate: boolean; readonly waitMs: number },
@@ -60,7 +60,7 @@ const DEFAULT_STATS_DAYS = 7;
 const ON_ITS_WAY_MS = 50;
 const DEFAULT_WAIT = '30s';
 const WAIT_OPTION_NAMES = [...JOB_OPTION_NAMES, 'waitTimeout'];
-/** How long the result of an awaited job is kept at least, in case its event is lost. */
+/** Minimum retention of an awaited job, in case its event is lost. */
 const WAITED_RETENTION = 60_000;
 
 /**
@@ -119,8 +119,8 @@ export class Queue<Jobs = any> {
    * @throws {SchemaViolationError} if the data, after a JSON round trip, does not match the schema of the definition
    * @throws {RedisUnavailableError} with `applied` after `enqueueTimeout`; repeat it with the same `id`
    * @throws {EnqueueBufferFullError} if too many adds already wait for Redis in this process
-   * @throws {RedisRefusedError} where Redis is full, or the like
-   * @throws {NotReplicatedError} where its `durability` asks for replicas that did not confirm in time
+   * @throws {RedisRefusedError} if Redis refuses, for example because it is full
+   * @throws {NotReplicatedError} if `durability` asks for replicas that did not confirm in time
    */
   add<Job extends JobIn<Jobs>>(job: Job, data: InputIn<Jobs, Job>, options?: JobOptions): Promise<AddResult>;
   // One promise, created where it is settled; an async function would create two more for every job.
@@ -139,7 +139,7 @@ export class Queue<Jobs = any> {
    * Adds many jobs, of any names or of one definition: all or none up to 1,000 and 32 MiB; more go in chunks of at most 500 and
    * 4 MiB, each all or none, with the strictest `durability` of its jobs. The results are in the order given.
    *
-   * @throws {PartialBulkError} where a later chunk failed: it holds the results of those that are in
+   * @throws {PartialBulkError} if a later chunk failed; it has the results of the stored jobs
    * @throws everything `add` throws, with the entry in its message
    */
   async addBulk(jobs: readonly BulkJobIn<Jobs>[]): Promise<AddResult[]>;
@@ -304,13 +304,13 @@ export class Queue<Jobs = any> {
   /**
    * Ends a job in any state, from any process: it is never retried.
    *
-   * `'cancelled'`: it waited, for its time or for a worker, and is gone.
-   * `'signalled'`: it runs. Within a beat (a quarter of `lease.duration`: 2 s) its `job.signal` is aborted with a `JobAbortedError` of
-   * reason `cancelled`, and whatever its handler throws then, the job is gone; so it is where its worker dies or is stopped. A
-   * handler that returns all the same was faster: the job completes. Said again, the first reason stays.
-   * `'not-found'`: there is nothing to cancel, since there is no such job, or it has completed or died.
+   * `'cancelled'`: the job had not started and is gone.
+   * `'signalled'`: the job runs. Within a heartbeat (a quarter of `lease.duration`: 2 s) its `job.signal` aborts with a `JobAbortedError`
+   * with reason `cancelled`. If its handler then throws, or its worker dies or stops, the job ends as cancelled. If the handler returns
+   * all the same, the job is completed. A second call does not change the reason.
+   * `'not-found'`: there is no such job, or it has completed or died.
    *
-   * @param reason for the event `cancelled`, the signal, and whoever waits for the job: 1 to 1,000 bytes of text in one line
+   * @param reason for the event `cancelled`, the signal and callers that wait for the job: one line of 1 to 1,000 bytes
    * @throws {InvalidJobIdError | InvalidOptionError}
    * @example
    * if ((await queue.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
@@ -496,8 +496,7 @@ export class QueueProducer {
 const MAX_BYTES = 1000;
 const DEFAULT = 'no reason was given';
 
-/** One line, since events and logs carry it. @throws {InvalidOptionError} */
-/** What the add answers, or an error once the time of the wait is over. */
+/** The result of the add, or an error when the time of the wait is over. */
 async function before<T>(until: number, added: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -522,17 +521,16 @@ function checkCancelReason(reason: unknown, path: string): string {
   throw new InvalidOptionError(path, rule, reason);
 }
 
-/** What `Queue.clean` takes. */
+/** Options of `Queue.clean`. */
 export interface CleanOptions {
   /**
-   * `completed` and `dead` jobs grow old from their end on, `waiting` and `delayed` ones from when they were added. The line of
-   * waiting jobs is looked at from its head, until 200 in a row are too young: since it is first in, first out, only jobs that came
-   * back to it, or to it late, may be older behind them.
+   * The age of `completed` and `dead` jobs counts from their end, that of `waiting` and `delayed` jobs from when they were added. Waiting
+   * jobs are scanned from the oldest, until 200 consecutive ones are too recent; only retried or recovered jobs behind them may be older.
    */
   readonly state: 'completed' | 'dead' | 'waiting' | 'delayed';
-  /** Only those that are older. @default 0: of any age */
+  /** Only jobs that are older. @default 0: of any age */
   readonly olderThan?: Duration;
-  /** At most so many jobs, 1 to 1,000. @default 1000 */
+  /** Maximum number of jobs, 1 to 1,000. @default 1000 */
   readonly limit?: number;
 }
 

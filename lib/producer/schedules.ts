@@ -32,7 +32,7 @@ export type TemplateIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: TemplateOf<Name, DataIn<Jobs, Name>>;
 }[NameIn<Jobs>];
 
-/** The data may be left out where it may be null. */
+/** The data may be omitted if its type allows null. */
 type TemplateOf<Name extends string, Data> = ScheduleTemplate<Data, Name> &
   (null extends Data ? unknown : { readonly data: Data });
 
@@ -78,7 +78,7 @@ export class Schedules<Jobs = any> {
       const nextAt = nextOf(made, there, now);
       const revision = there?.revision ?? 0;
       const put = { id, revision, record: made.record, nextAt };
-      // Another process said something else in between: seen anew, it may be the same.
+      // Another process has changed it meanwhile: read it again, because it may be the same now.
       if ((await this.engine.schedules.put(this.options.name, put)) === 'changed') continue;
       const isPaused = there?.mode === 'paused';
       const at = isPaused ? null : nextAt === 'keep' ? there!.nextAt : nextAt;
@@ -207,7 +207,7 @@ export class Schedules<Jobs = any> {
     const schedule = readRecord(stored.record);
     if (!schedule) {
       const advice =
-        'its record was written by hand or by a newer version; say it anew with schedules.upsert()';
+        'its record was written by hand or by a newer version; write it again with schedules.upsert()';
       throw new WrongStateError(this.options.name, `schedule ${quoted(id)}`, 'unreadable', advice);
     }
     return { now, stored, schedule };

@@ -12,7 +12,7 @@ import { type MadeSchedule, nextOf } from './record.js';
 /** A schedule that is declared in code. */
 export interface DeclaredSchedule {
   readonly id: string;
-  /** `@Schedule('daily') of Reports.daily`, for sentences. */
+  /** `@Schedule('daily') of Reports.daily`, for messages. */
   readonly label: string;
   readonly made: MadeSchedule;
 }
@@ -161,7 +161,9 @@ class QueueDeclaration {
       else if (outcomes[i] === 'written')
         this.logger.log(`${name} ${put.revision === 0 ? 'created' : 'updated'}: ${ruleIn(schedule)}`);
       else
-        this.warn(`${name} is declared by a live process of another owner; ${schedule.label} was left out`);
+        this.warn(
+          `${name} is declared by a live process of another owner; ${schedule.label} was not registered`,
+        );
     });
     this.logRemoved(removed);
     if (idle) this.end();
@@ -178,7 +180,7 @@ class QueueDeclaration {
     if (there?.record === record) return null;
     if (there !== null && ownerOf(there.record) === null) {
       this.warn(
-        `${this.named(id)} was made with schedules.upsert(), so ${label} was left out; ` +
+        `${this.named(id)} was created with schedules.upsert(), so ${label} was not registered; ` +
           `remove it with schedules.remove(), or give the decorator another id`,
       );
       return null;
@@ -234,7 +236,7 @@ class QueueDeclaration {
     }
   }
 
-  /** Logs each sentence once. */
+  /** Logs each message once. */
   private warn(text: string): void {
     if (this.warned.has(text)) return;
     this.warned.add(text);

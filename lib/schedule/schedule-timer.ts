@@ -130,7 +130,7 @@ export class QueueScheduleTimer {
         jobs,
       };
     } catch {
-      // Its next time is none that a date can hold.
+      // No date can represent its next time.
       return this.unreadable(stored);
     }
   }
@@ -224,7 +224,7 @@ const LATE_MS = 60_000;
  * Decides which occurrences from `seenAt` up to now make a job. The last one is on time unless more than a minute, or the
  * next occurrence, has passed since. All others were missed.
  *
- * @param seenAt the next time as it is stored: an occurrence, whatever the zone's rules have become since.
+ * @param seenAt the stored next time: an occurrence, even if the rules of the time zone have changed since.
  * @param room how many jobs one plan may make.
  */
 export function planFiring(rule: CheckedRule, seenAt: number, now: number, room: number): Plan {
@@ -244,7 +244,7 @@ export function planFiring(rule: CheckedRule, seenAt: number, now: number, room:
   return { occurrences: all.slice(0, room), nextAt: all[room] ?? nextAt };
 }
 
-/** A queue that has made no exchange for so long is asked for its schedules. A sleeping worker asks by itself more often than that. */
+/** If a queue has made no exchange for this long, its schedules are queried. A sleeping worker makes them more often. */
 const SILENCE_MS = 6_000;
 const ROUND_MS = 2_000;
 
@@ -268,7 +268,7 @@ export class Scheduler {
     this.timer ??= setTimeout(() => this.askSilent(), ROUND_MS);
   }
 
-  /** Reports that the next occurrence of this queue is due in so many ms; null: it has none. */
+  /** Takes the ms until the next occurrence in this queue; null: it has none. */
   hear(queue: string, dueInMs: number | null): void {
     this.timers.get(queue)?.hear(dueInMs);
   }

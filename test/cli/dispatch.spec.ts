@@ -255,15 +255,15 @@ describe('Redis goes away', () => {
     await put([1, 'before']);
     await listed(1);
     await server.restart();
-    await command.said(/is there again/, 'err');
+    await command.said(/is reachable again/, 'err');
     await put([2, 'after']);
     await listed(2);
     expect(await ready()).toEqual(['before', 'after']);
     await expectEnd(command);
     const place = `127.0.0.1:${server.port}`;
     expect(command.err).toMatch(
-      new RegExp(`^godwit dispatch: lost Redis at ${place}.*; trying again until it is there
-godwit dispatch: Redis at ${place} is there again
+      new RegExp(`^godwit dispatch: lost Redis at ${place}.*; retrying
+godwit dispatch: Redis at ${place} is reachable again
 $`),
     );
     expect(command.err).not.toContain('s3cret');
@@ -273,10 +273,7 @@ $`),
     const port = await freePort();
     const url = `redis://127.0.0.1:${port}`;
     const command = godwit(['dispatch', '-u', url]);
-    await command.said(
-      /cannot reach Redis at .* \(connect ECONNREFUSED .*\); trying again until it is there\n/,
-      'err',
-    );
+    await command.said(/cannot reach Redis at .* \(connect ECONNREFUSED .*\); retrying\n/, 'err');
     const late = await startRedis({ private: true, port });
     atEnd(() => late.stop());
     await command.said(/is there\n/, 'err');

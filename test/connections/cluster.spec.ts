@@ -179,7 +179,7 @@ it('says what to do to whoever connects to one node as if it were alone', async 
   await expect(queueOf(elsewhere!).add('one', null)).rejects.toMatchObject({
     reply: 'MOVED',
     applied: 'no',
-    message: expect.stringContaining('name its nodes in the connection, as { cluster: [...] }'),
+    message: expect.stringContaining('set the connection to { cluster: [...] }'),
   });
 });
 

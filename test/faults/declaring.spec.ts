@@ -60,7 +60,7 @@ it('stops while Redis is away, before they were registered and after', async () 
   await app.runtime.stop();
   expect(said(app, "withdrawing the schedules of queue 'work'")).toBe(1);
   expect(app.logs.lines.filter(({ level }) => level === 'error').map(({ text }) => text)).toEqual([
-    'Redis cannot be reached yet, retrying; jobs start once it answers',
+    'Redis is not reachable yet; retrying. Jobs start when it answers',
   ]);
 });
 

@@ -272,7 +272,7 @@ export const cases: Case[] = [
   [
     'runAt with delay',
     OPTION,
-    'add().options.runAt must be left out where delay is given',
+    'add().options.runAt must be left out if delay is given',
     withOptions({ runAt: 1, delay: 1 }),
   ],
   [

@@ -102,15 +102,15 @@ describe('the bootstrap refuses', () => {
       return Named;
     });
     const hint =
-      'give a name, a list of names in strict order, or names with weights: { critical: 6, default: 3 }';
+      'pass a name, a list of names in strict order, or names with weights: { critical: 6, default: 3 }';
     const name = 'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -';
     const weight = (i: number, queue: string, got: string) =>
       `@Processor of P${i}: the weight of queue '${queue}' must be an integer from 1 to 1000, got ${got}`;
     expect(await faultsOf({ providers })).toEqual([
-      `@Processor of P0: it names no queue, got [] (array); ${hint}`,
-      `@Processor of P1: it names no queue, got {} (object); ${hint}`,
+      `@Processor of P0 names no queue, got [] (array); ${hint}`,
+      `@Processor of P1 names no queue, got {} (object); ${hint}`,
       `@Processor of P2: ${name}, got null (null)`,
-      expect.stringMatching(/^@Processor of P3: it names no queue, got .*; give a name/),
+      expect.stringMatching(/^@Processor of P3 names no queue, got .*; pass a name/),
       "@Processor of P4: queue 'email' is in the list twice; name it once",
       `@Processor of P5: ${name}, got 7 (number)`,
       weight(6, 'email', '0 (number)'),
@@ -138,11 +138,11 @@ describe('the bootstrap refuses', () => {
       @Handle()
       any() {}
     }
-    const advice = 'give them the same queues, or the queue to one of them';
+    const advice = 'give them the same queues, or name the queue in one of them';
     expect(await faultsOf({ providers: [Ordered, Weighted, Alone] })).toEqual([
-      "queue 'email' belongs to one pool, and is asked for by several: " +
+      "queue 'email' can belong to only one pool, but is in several: " +
         `Ordered ('email' before 'sms') and Weighted ('email' 6 : 'sms' 3); ${advice}`,
-      "queue 'sms' belongs to one pool, and is asked for by several: " +
+      "queue 'sms' can belong to only one pool, but is in several: " +
         `Ordered ('email' before 'sms'), Weighted ('email' 6 : 'sms' 3) and Alone ('sms'); ${advice}`,
     ]);
   });
@@ -160,7 +160,7 @@ describe('the bootstrap refuses', () => {
     expect(await faultsOf({ providers: [Half] })).toEqual([
       "Half.fax handles 'send', which is defined for queue 'fax', but Half works on queues 'email' and 'sms'; " +
         "move it to a processor of 'fax'",
-      "nothing handles the jobs of queue 'email', which Half works on; put @Handle('name') on a method, or take the queue out",
+      "nothing handles the jobs of queue 'email', which Half works on; put @Handle('name') on a method, or remove the queue from @Processor",
     ]);
   });
 
@@ -266,7 +266,7 @@ describe('the bootstrap refuses', () => {
       c() {}
     }
     expect(await faultsOf({ providers: [A, B, C] })).toEqual([
-      "the processors of queue 'email' share one pool and ask for different concurrency: A for 5 and C for 50; give it once",
+      "the processors of queue 'email' share one pool, but have different values for concurrency: A 5 and C 50; set it in one of them",
     ]);
   });
 
@@ -282,8 +282,8 @@ describe('the bootstrap refuses', () => {
       any() {}
     }
     expect(await faultsOf({ providers: [MailService], controllers: [MailController] })).toEqual([
-      "MailService.send is marked @Handle('welcome'), but MailService has no @Processor; add @Processor('queue') to the class",
-      "MailController.any is marked @Handle(), but MailController has no @Processor; add @Processor('queue') to the class",
+      "MailService.send has @Handle('welcome'), but MailService has no @Processor; add @Processor('queue') to the class",
+      "MailController.any has @Handle(), but MailController has no @Processor; add @Processor('queue') to the class",
     ]);
   });
 
@@ -295,7 +295,7 @@ describe('the bootstrap refuses', () => {
       welcome() {}
     }
     expect(await faultsOf({ controllers: [EmailController] })).toEqual([
-      'EmailController is a controller with @Processor; make it a provider, controllers only answer requests',
+      'EmailController is a controller with @Processor; make it a provider, because controllers only answer requests',
     ]);
   });
 
@@ -320,8 +320,8 @@ describe('the bootstrap refuses', () => {
       }
     }
     expect(await faultsOf({ providers: [Loud] })).toEqual([
-      "Loud.welcome overrides EmailProcessor.welcome, which is marked @Handle('welcome'), and so hides it; " +
-        'mark the override too, or give it another name',
+      "Loud.welcome overrides EmailProcessor.welcome, which has @Handle('welcome'), and so hides it; " +
+        'decorate the override too, or give it another name',
       "Loud is a processor of queue 'sms' and has no handler; put @Handle('name') on one of its methods",
     ]);
   });
@@ -333,7 +333,7 @@ describe('the bootstrap refuses', () => {
     class NewsModule {}
     expect(await faultsOf({ imports: [MailModule, NewsModule] })).toEqual([
       'the processor EmailProcessor is provided 3 times (MailModule, NewsModule and NewsModule), ' +
-        'which makes as many instances of it; provide it in one module and export it from there',
+        'so it has an instance in each; provide it in one module and export it from there',
     ]);
   });
 
@@ -344,7 +344,7 @@ describe('the bootstrap refuses', () => {
       d() {}
     }
     expect(await faultsOf({ providers: [Transient] })).toEqual([
-      'Transient is transient; a processor is one instance for all its jobs, or with Scope.REQUEST one for each: change the scope',
+      'Transient is transient; a processor has one instance for all its jobs, or with Scope.REQUEST one for each job: change its scope',
     ]);
   });
 

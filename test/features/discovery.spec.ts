@@ -174,14 +174,14 @@ describe('what is found', () => {
     expect(pool('email').plan.handlers).toHaveLength(1);
     expect(logs).toContainEqual({
       level: 'warn',
-      text: 'Quiet extends the processor EmailProcessor without a @Processor of its own, so it is none and handles nothing',
+      text: 'Quiet extends the processor EmailProcessor but has no @Processor itself, so it handles no jobs',
     });
   });
 });
 
 function refused(what: string): string {
   const advice = 'put it on an instance method with a plain name';
-  return new BootstrapError([`@Handle('x') stands on ${what}; ${advice}`]).message;
+  return new BootstrapError([`@Handle('x') is on ${what}; ${advice}`]).message;
 }
 
 function at(target: object, key: PropertyKey) {

@@ -31,7 +31,7 @@ describe('memory in production', () => {
     async (connection) => {
       expect(await inProduction(() => faultsOf({ connection }))).toEqual([
         "forRoot().connection is 'memory' and NODE_ENV is 'production': every deployment and every crash would lose all " +
-          'jobs; let it name a Redis, or say { memory: true, inProduction: true } if they may be lost',
+          'jobs; set it to the URL of a Redis, or to { memory: true, inProduction: true } if jobs may be lost',
       ]);
     },
   );
@@ -73,12 +73,12 @@ describe('memory of a configuration with a key', () => {
 
 describe('what needs other processes', () => {
   it.each([
-    ['producer', 'run what this one adds'],
-    ['worker', 'add what this one runs'],
+    ['producer', 'run its jobs'],
+    ['worker', 'add jobs for it'],
   ] as const)('is refused: the role %s', async (role, what) => {
     expect(await faultsOf({ role })).toEqual([
-      `forRoot().role must be 'both' where a connection is 'memory', got '${role}': no other process could ${what}; ` +
-        'leave it out, or let connection name a Redis',
+      `forRoot().role must be 'both' if a connection is 'memory', got '${role}': no other process could ${what}; ` +
+        'leave it out, or set connection to the URL of a Redis',
     ]);
   });
 
@@ -89,7 +89,7 @@ describe('what needs other processes', () => {
       expect.stringContaining("NODE_ENV is 'production'"),
       expect.stringContaining("forRoot().role must be 'both'"),
       "registerDispatcher('mails') moves tasks of other programs, which cannot reach the memory of this process; " +
-        "leave it out where connection is 'memory', or let that name a Redis",
+        "leave it out if connection is 'memory', or set connection to the URL of a Redis",
     ]);
   });
 
@@ -102,7 +102,7 @@ describe('what needs other processes', () => {
     await queue.add('x', 1, { durability: { replicas: 100, timeout: 1 } });
     expect(await queue.counts()).toMatchObject({ waiting: 2 });
     expect(logs.complaints[1]).toBe(
-      "the durability of queue 'work' asks for replicas and memory has none: add resolves as soon as the job is in",
+      "the durability of queue 'work' is ignored in memory, which has no replicas: add resolves as soon as the job is stored",
     );
   });
 

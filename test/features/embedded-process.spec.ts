@@ -127,7 +127,7 @@ describe.each(['js', 'cjs'] as const)(
       expect(await response.json()).toMatchObject({ id: `welcome-${email}`, duplicate: false });
       await said(/^mail to ada@example\.com$/m);
       expect(text().match(/WARN|ERROR/g)).toEqual(['WARN']);
-      expect(text()).toMatch(/WARN.*jobs live in the memory of this process: nothing is kept when it ends/);
+      expect(text()).toMatch(/WARN.*jobs live in the memory of this process: they are lost when it exits/);
       expect(await end()).toBe('SIGTERM');
       expect(text()).toContain("queue 'email' drained");
     });

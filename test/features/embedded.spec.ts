@@ -18,7 +18,7 @@ import { latch, until } from '../support/wait.js';
 
 const memory = { url: 'memory', prefix: 'shop' } as const;
 const boot = (options: QueueAppOptions = {}) => bootQueue(memory, options);
-const NOTICE = /^jobs live in the memory of this process: nothing is kept when it ends/;
+const NOTICE = /^jobs live in the memory of this process: they are lost when it exits/;
 
 /** What a stream of server-sent events said until it matched. */
 async function readUntil(url: string, match: RegExp, headers: Record<string, string>, act: () => unknown) {

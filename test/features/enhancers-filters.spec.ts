@@ -115,8 +115,8 @@ it('that returns makes no success of a failure: the job keeps its error, which i
   expect(complaintsOf(app)).toEqual(
     Object.keys(ways).map(
       (name) =>
-        `TestFilter, a filter of Work.${name}, returned a value, which cannot make a success of a failed job: ` +
-        `the job keeps its error; throw the error that should stand in its place`,
+        `TestFilter, a filter of Work.${name}, returned a value, which is ignored: the job still fails with the original error; ` +
+        `to replace it, throw or return another error`,
     ),
   );
 });

@@ -135,7 +135,7 @@ it('that are request-scoped are refused where they are asked for', async () => {
   await expect(
     bootQueue(redis, { providers, root: { enhancers: { global: true } } }).then(() => 'it started'),
   ).rejects.toThrow(
-    'forRoot().enhancers.global takes in ScopedGuard, which is request-scoped; ' +
+    'forRoot().enhancers.global includes ScopedGuard, which is request-scoped; ' +
       "make it a singleton, put it on the processors instead, or leave 'guards' out",
   );
   await bootQueue(redis, { providers, root: { enhancers: { global: ['pipes'] } } });

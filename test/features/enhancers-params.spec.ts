@@ -207,7 +207,7 @@ describe('a wrong use is refused when the class is read, naming the place', () =
       static job() {}
     }
     expect(() => JobRef()(Work, key, 0)).toThrow(
-      `@JobRef() stands on a parameter of ${place}; put it on one of a method with @Handle`,
+      `@JobRef() is on a parameter of ${place}; put it on a parameter of a method with @Handle`,
     );
   });
 });

@@ -223,8 +223,8 @@ describe('QueueInspector.workers()', () => {
     const told = app.logs.lines.filter(({ text }) => text.includes('cannot be read'));
     expect(told.map(({ level }) => level)).toEqual(['debug', 'debug']);
     expect(told.map(({ text }) => text).toSorted()).toEqual([
-      'an entry of the registry cannot be read: "__proto__" says "not\\nJSON"',
-      'an entry of the registry cannot be read: "other" says "{\\"v\\":9}"',
+      'the record of process "__proto__" cannot be read: "not\\nJSON"',
+      'the record of process "other" cannot be read: "{\\"v\\":9}"',
     ]);
     expect(app.logs.complaints.filter((text) => text.includes('registry'))).toEqual([]);
     await redis.flush();

@@ -351,7 +351,7 @@ describe('shutdown', () => {
       providers: [{ provide: SmsProcessor, useValue: Object.freeze(new SmsProcessor()) }],
     });
     expect(logs.filter((line) => line.level === 'warn').map((line) => line.text)).toEqual([
-      'SmsProcessor is frozen, so jobs may still be running when what they use is closed; do not freeze it',
+      'SmsProcessor is frozen, so the shutdown cannot wait for its jobs before it closes what they use; do not freeze it',
     ]);
     await app.close();
     expect(history.slice(-3)).toEqual(['sms drained', 'services stopped', 'engine closed']);

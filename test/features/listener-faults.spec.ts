@@ -48,13 +48,13 @@ describe('a listener is refused at the start', () => {
       dead() {}
     }
     const advice =
-      'an event comes with no request and is for one instance: make the class a singleton, or put the listener on one that is';
+      'events come without a request: make the class a singleton, or put the listener on a class that is one';
     const all = { providers: [PerRequest, Dependent, Fresh], controllers: [Pages] };
     expect(await faultsOf(all)).toEqual([
-      `PerRequest.dead is marked @OnQueueEvent("dead"), but PerRequest is request-scoped, itself or through something it injects; ${advice}`,
-      `Dependent.each is marked @OnQueueEvent(), but Dependent is request-scoped, itself or through something it injects; ${advice}`,
-      `Fresh.dead is marked @OnQueueEvent("dead"), but Fresh is transient; ${advice}`,
-      `Pages.some is marked @OnQueueEvent(["added", "dead"]), but Pages is request-scoped, itself or through something it injects; ${advice}`,
+      `PerRequest.dead has @OnQueueEvent("dead"), but PerRequest is request-scoped, itself or through something it injects; ${advice}`,
+      `Dependent.each has @OnQueueEvent(), but Dependent is request-scoped, itself or through something it injects; ${advice}`,
+      `Fresh.dead has @OnQueueEvent("dead"), but Fresh is transient; ${advice}`,
+      `Pages.some has @OnQueueEvent(["added", "dead"]), but Pages is request-scoped, itself or through something it injects; ${advice}`,
     ]);
   });
 
@@ -89,7 +89,7 @@ describe('a listener is refused at the start', () => {
       `@OnQueueEvent() of Wrong.four: there is no event undefined; name ${TYPES}`,
       '@OnQueueEvent() of Wrong.five.queue: it names no queue; name one or several, or leave it out for all',
       '@OnQueueEvent() of Wrong.five.concurrency must be an integer from 1 to 1000, got 0 (number)',
-      `@OnQueueEvent("dead") of Wrong.six.queue: queue 'quiet' tells no events (events: false); switch them on, or leave the queue out`,
+      `@OnQueueEvent("dead") of Wrong.six.queue: queue 'quiet' writes no events (events: false); switch them on, or leave the queue out`,
       '@OnQueueEvent("dead") of Wrong.seven.queues is not an option; did you mean queue?',
       '@OnQueueEvent("dead") of Wrong.eight must be an object, got "email" (string)',
     ]);
@@ -134,7 +134,7 @@ describe('a listener is refused at the start', () => {
     @Injectable()
     class Further extends Derived {}
     expect(await faultsOf({ providers: [Derived, Further] })).toEqual([
-      'Derived.dead overrides Base.dead, which is marked @OnQueueEvent("dead"), and so hides it; mark the override too, or give it another name',
+      'Derived.dead overrides Base.dead, which has @OnQueueEvent("dead"), and so hides it; decorate the override too, or give it another name',
     ]);
   });
 });
@@ -201,7 +201,7 @@ describe('a listener is refused when its class is read', () => {
         'Audit.dead, which is a property',
         'Audit.dead, which is a parameter',
         'Audit, which is a class',
-      ].map((place) => `@OnQueueEvent("dead") stands on ${place}; ${advice}`),
+      ].map((place) => `@OnQueueEvent("dead") is on ${place}; ${advice}`),
     );
   });
 });

@@ -77,7 +77,7 @@ describe('at the end, a listener', () => {
     await until(() => app.get(Stuck).heard.length > 0, PATIENT);
     await app.close();
     expect(app.logs.complaints.filter((line) => line.startsWith('Stuck'))).toEqual([
-      'Stuck.never is stopped before it has dealt with all it heard; calls that have not ended: 1, events left out: 1',
+      'Stuck.never was stopped before it had handled all events; calls that have not ended: 1, events dropped: 1',
     ]);
   });
 });

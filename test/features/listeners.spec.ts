@@ -154,7 +154,7 @@ describe('a listener', () => {
     const all = [app.get(Twice), app.get<Twice>('again', { strict: false })];
     await until(() => all.every(({ heard }) => heard.length === 1), PATIENT);
     expect(complaintsOf(logs)).toEqual([
-      'Twice listens to events and is provided twice (RootTestModule and Again), so that as many instances of it hear each event; ' +
+      'Twice listens to events and is provided twice (RootTestModule and Again), so each event is handled once per instance; ' +
         'provide it in one module and export it from there',
     ]);
   });

@@ -191,7 +191,7 @@ describe('registerQueue and registerQueueAsync', () => {
   it.each([
     [
       undefined,
-      "what useFactory of registerQueueAsync('email') returns must be an object of options, got undefined",
+      "the result of useFactory of registerQueueAsync('email') must be an object of options, got undefined",
     ],
     [null, 'must be an object of options, got null (null)'],
     ['fast', 'must be an object of options, got "fast" (string)'],
@@ -210,7 +210,11 @@ describe('registerQueue and registerQueueAsync', () => {
       { name: 'email', usefactory: () => ({}) },
       'usefactory is not an option; did you mean useFactory?',
     ],
-    ['no factory', { name: 'email' }, 'useFactory must be a function that makes the options, got undefined'],
+    [
+      'no factory',
+      { name: 'email' },
+      'useFactory must be a function that returns the options, got undefined',
+    ],
     [
       'an inject that is no list',
       { name: 'email', inject: 'x', useFactory: () => ({}) },

@@ -215,7 +215,7 @@ describe('what does not fit is said at the start:', () => {
   });
 
   it.each([
-    [{ role: 'worker' }, "forRoot('a').role must be left out, as it holds for the whole process"],
+    [{ role: 'worker' }, "forRoot('a').role must be left out, because it applies to the whole process"],
     [{ connection: 7 }, "forRoot('a').connection must be"],
     [{ colour: 'red' }, "forRoot('a').colour"],
     [null, "forRoot('a') must be an object"],

@@ -67,7 +67,7 @@ describe('start', () => {
 
   it('warns of a worker without processors', async () => {
     const { logs } = await startApp(['sms'], {}, { root: QueueModule.forRoot({ role: 'worker' }) });
-    const text = "the role is 'worker', but there is no processor: nothing will run here";
+    const text = "forRoot().role is 'worker', but there is no processor: this process runs no jobs";
     expect(logs).toContainEqual({ level: 'warn', text });
   });
 
@@ -83,7 +83,7 @@ describe('start', () => {
     away.engine.isThere = false;
     await away.init();
     expect(away.pool('sms').state).toBe('running');
-    const text = 'Redis cannot be reached yet, retrying; jobs start once it answers';
+    const text = 'Redis is not reachable yet; retrying. Jobs start when it answers';
     expect(away.logs).toContainEqual({ level: 'error', text });
 
     const there = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
@@ -262,7 +262,7 @@ describe('stop and start by hand', () => {
   it('refuse to start before the application is initialised, and start with it then', async () => {
     const { app, init, pool } = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     await expect(app.get(QueueRuntime).start()).rejects.toThrow(
-      'QueueRuntime.start() needs an initialised application: await app.init() first',
+      'QueueRuntime.start() was called before the application was initialised; await app.init() first',
     );
     await init();
     expect([app.get(QueueRuntime).state, pool('sms').state]).toEqual(['running', 'running']);

@@ -230,7 +230,7 @@ describe('several processes', () => {
     const app = await release([HOURLY]);
     expect(app.logs.complaints.filter((text) => text.startsWith('schedule'))).toEqual([
       "schedule 'hourly' of queue 'work' is declared by a live process of another owner; " +
-        '@Schedule("hourly") of Reports.report was left out',
+        '@Schedule("hourly") of Reports.report was not registered',
     ]);
     expect(await shop.queue.schedules.get('hourly')).toMatchObject({ rule: { every: '2h' }, owner: 'shop' });
   });
@@ -269,7 +269,7 @@ describe('what a person does', () => {
     expect(await second.queue.schedules.get('hourly')).toMatchObject({ rule: BY_HAND, owner: null });
     expect(second.logs.complaints.filter((text) => text.startsWith('schedule'))).toEqual([
       "schedule 'hourly' of queue 'work' was made with schedules.upsert(), so @Schedule(\"hourly\") of Reports.report " +
-        'was left out; remove it with schedules.remove(), or give the decorator another id',
+        'was not registered; remove it with schedules.remove(), or give the decorator another id',
     ]);
     await second.close();
     expect(await scheduleIdsOf(await release([DAILY]))).toEqual(['daily', 'hourly']);

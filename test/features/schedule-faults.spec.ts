@@ -37,12 +37,9 @@ describe('@Schedule: the rule', () => {
     ['0 7 * * *', `${AT} must be an object, got "0 7 * * *" (string)`],
     [[], `${AT} must be an object, got [] (array)`],
     [{}, `${AT} must be an object with cron or every, got {} (object)`],
-    [
-      { cron: '0 7 * * *', every: '5m' },
-      `${AT}.every must be left out where cron is given, got "5m" (string)`,
-    ],
+    [{ cron: '0 7 * * *', every: '5m' }, `${AT}.every must be left out if cron is given, got "5m" (string)`],
     [{ every: 999 }, `${AT}.every must be a duration from 1000 ms to 315576000000 ms, got 999 (number)`],
-    [{ every: '5m', tz: 'UTC' }, `${AT}.tz must be left out where every is given`],
+    [{ every: '5m', tz: 'UTC' }, `${AT}.tz must be left out if every is given`],
     [{ cron: '61 7 * * *' }, `${AT}.cron must be a cron expression that can be read`],
     [{ cron: '0 0 31 2 *' }, `${AT}.cron must be an expression that matches some date`],
     [
@@ -87,7 +84,7 @@ describe('@Schedule: what is made', () => {
     [{ id: 'x'.repeat(201) }, 'of Reports.daily.id must be 1 to 200 bytes'],
     [{ name: 7 }, `${AT}.name must be the name of a job, got 7 (number)`],
     [{ name: null }, `${AT}.name must be the name of a job, got null (null)`],
-    [{ name: 'weekly' }, `${AT} makes jobs 'weekly', which Reports.daily does not handle`],
+    [{ name: 'weekly' }, `${AT} adds jobs 'weekly', which Reports.daily does not handle`],
     [{ queue: 'sms' }, `${AT} is for queue "sms" (string), but its processor works on email`],
     [{ queue: {} }, `${AT} is for queue {} (object), but its processor works on email`],
     [{ data: () => 1 }, `${AT}.data is a function, which JSON cannot hold`],
@@ -153,8 +150,8 @@ describe('@Schedule: what is made', () => {
       x() {}
     }
     expect(await faultsOf({ providers: [A, B, Other] })).toEqual([
-      "schedule 'x' of queue 'email' is declared twice: @Schedule() of A.x and @Schedule() of A.x; give each an id of its own",
-      "schedule 'z' of queue 'email' is declared twice: @Schedule(\"z\") of B.y and @Schedule() of B.z; give each an id of its own",
+      "schedule 'x' of queue 'email' is declared twice: @Schedule() of A.x and @Schedule() of A.x; give each its own id",
+      "schedule 'z' of queue 'email' is declared twice: @Schedule(\"z\") of B.y and @Schedule() of B.z; give each its own id",
     ]);
   });
 
@@ -172,10 +169,10 @@ describe('@Schedule: what is made', () => {
       rest() {}
     }
     expect(await faultsOf({ providers: [Reports] })).toEqual([
-      '@Schedule() of Reports.several must say which jobs it makes, as its method handles several names; give it a name',
-      '@Schedule() of Reports.rest must say which jobs it makes, as its method handles every other name; give it a name',
-      '@Schedule("stolen") of Reports.rest makes jobs \'a\', which Reports.rest does not handle; ' +
-        'name one it handles, or put the schedule on the method that does',
+      '@Schedule() of Reports.several needs the option "name", because its method handles several names',
+      '@Schedule() of Reports.rest needs the option "name", because its method handles every other name',
+      '@Schedule("stolen") of Reports.rest adds jobs \'a\', which Reports.rest does not handle; ' +
+        'use a name that it handles, or put the schedule on the method that does',
     ]);
   });
 });
@@ -188,7 +185,7 @@ describe('@Schedule: where it stands', () => {
       daily() {}
     }
     expect(await faultsOf({ providers: [Reports] })).toEqual([
-      "@Schedule() stands on Reports.daily without @Handle; add @Handle('name'): it runs the jobs that the schedule makes",
+      "@Schedule() is on Reports.daily, which has no @Handle; add @Handle('name') to run the jobs that the schedule adds",
     ]);
   });
 
@@ -204,8 +201,8 @@ describe('@Schedule: where it stands', () => {
       weekly() {}
     }
     expect(await faultsOf({ providers: [ReportService], controllers: [ReportController] })).toEqual([
-      "ReportService.daily is marked @Schedule(), but ReportService has no @Processor; add @Processor('queue') to the class",
-      'ReportController.weekly is marked @Schedule("weekly"), but ReportController has no @Processor; ' +
+      "ReportService.daily has @Schedule(), but ReportService has no @Processor; add @Processor('queue') to the class",
+      'ReportController.weekly has @Schedule("weekly"), but ReportController has no @Processor; ' +
         "add @Processor('queue') to the class",
     ]);
   });
@@ -239,16 +236,16 @@ describe('@Schedule: where it stands', () => {
       ok() {}
     }
     const text = (what: string) =>
-      `, which is ${what}; put it beside @Handle on an instance method with a plain name`;
+      `, which is ${what}; put it next to @Handle on an instance method with a plain name`;
     expect(new Set(await faultsOf({ providers: [Reports, Others] }))).toEqual(
       new Set([
-        `@Schedule() stands on Reports${text('a class')}`,
-        `@Schedule("gone") stands on Reports.nightly${text('static')}`,
-        `@Schedule() stands on Reports.daily${text('a getter or setter')}`,
-        `@Schedule() stands on Reports.property${text('a property')}`,
-        `@Schedule() stands on Reports.Symbol(secret)${text('named by a symbol')}`,
-        `@Schedule() stands on Reports.ok${text('a parameter')}`,
-        `@Schedule() stands on Base.inherited${text('static')}`,
+        `@Schedule() is on Reports${text('a class')}`,
+        `@Schedule("gone") is on Reports.nightly${text('static')}`,
+        `@Schedule() is on Reports.daily${text('a getter or setter')}`,
+        `@Schedule() is on Reports.property${text('a property')}`,
+        `@Schedule() is on Reports.Symbol(secret)${text('named by a symbol')}`,
+        `@Schedule() is on Reports.ok${text('a parameter')}`,
+        `@Schedule() is on Base.inherited${text('static')}`,
       ]),
     );
   });
@@ -266,8 +263,8 @@ describe('@Schedule: where it stands', () => {
       override daily() {}
     }
     expect(await faultsOf({ providers: [Loud] })).toEqual([
-      'Loud.daily overrides Reports.daily, which is marked @Schedule(), and so hides it; ' +
-        'mark the override too, or give it another name',
+      'Loud.daily overrides Reports.daily, which has @Schedule(), and so hides it; ' +
+        'decorate the override too, or give it another name',
     ]);
   });
 

@@ -126,7 +126,7 @@ describe('a durable processor', () => {
     const both = await Promise.allSettled([run(jobOf({ tenant: 'a' })), run(jobOf({ tenant: 'a' }))]);
     const messages = both.map((end) => (end.status === 'rejected' ? String(end.reason.message) : 'it ran'));
     for (const message of messages) {
-      expect(message).toMatch(/^Mails could not be made for job .*: the database of a is down$/);
+      expect(message).toMatch(/^Mails could not be created for job .*: the database of a is down$/);
     }
     isDown = false;
     expect(await run(jobOf({ tenant: 'a' }))).toBe('a');
@@ -175,7 +175,7 @@ describe('a request-scoped processor', () => {
     const { run } = await runnerFor({ providers: [Mails] });
     const job = jobOf({});
     await expect(run(job)).rejects.toThrow(
-      'the ContextIdStrategy of the application, to which jobs come as well as requests, failed ' +
+      'the ContextIdStrategy of the application, which gets jobs as well as requests, failed ' +
         `for job "${job.id}" (string) of queue 'email': Cannot read properties of undefined (reading 'x-tenant')`,
     );
   });

@@ -132,7 +132,7 @@ it('hooks of a request-scoped processor, which nobody calls, are warned of', asy
   }
   const { logs } = await startApp(['email'], { providers: [Mails] });
   expect(logs.filter(({ level }) => level === 'warn').map(({ text }) => text)).toEqual([
-    'Mails is made for each job, itself or through something it injects, and Nest does not call onModuleInit and onModuleDestroy ' +
-      'of such a class; make it and what it injects singletons, or put the hook on its module',
+    'Mails is created for each job, itself or through something it injects, and Nest does not call onModuleInit and onModuleDestroy ' +
+      'of such a class; make it and its dependencies singletons, or put the hook on its module',
   ]);
 });

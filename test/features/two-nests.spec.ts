@@ -60,7 +60,7 @@ it('an application on another copy of Nest than this library finds is told so, w
   });
   expect(expected.message).toBe(
     `the application runs on @nestjs/core 13.0.0 (${copy.path}), but godwit finds @nestjs/core ${version} (${realpathSync(core)}); ` +
-      'there may be only one copy, as each knows only its own classes: see who asks for which with npm ls @nestjs/core, ' +
+      'there must be only one copy, because each knows only its own classes: npm ls @nestjs/core shows which package uses which; ' +
       'give all of them the same version, and run npm dedupe',
   );
 }, 90_000);

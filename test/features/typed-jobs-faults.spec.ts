@@ -156,7 +156,7 @@ describe('a schema that fails', () => {
     const odd = standard(() => answer);
     const { producer } = await boot(odd);
     await expect(producer.add(odd, 1 as never)).rejects.toThrow(
-      `the schema of defineJob('work', "odd") must be one that answers { value } or { issues }, got `,
+      `the schema of defineJob('work', "odd") must be one that returns { value } or { issues }, got `,
     );
   });
 });

@@ -135,9 +135,7 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
     expect(failure!.message).toMatch(
       /^the data of job 'order' in queue 'work' does not match the schema of its handler: cents: .+; lines\.1\.sku: /,
     );
-    expect(failure!.message).toMatch(
-      /added by its name alone, or with another version .*retry the dead job$/,
-    );
+    expect(failure!.message).toMatch(/added by name, or with another version .*retry the dead job$/);
     await expect(queue.addAndWait('order', bad)).rejects.toThrow(JobFailedError);
   });
 
@@ -249,10 +247,10 @@ describe('data that JSON changes', () => {
     expect(error.side).toBe('json');
     expect(error.issues.map(({ path }) => path)).toEqual(['at']);
     expect(error.message).toMatch(
-      /^the data of job 'remind' in queue 'work' matches its schema as it was given, but not as JSON gives it to the handler: at: /,
+      /^the data of job 'remind' in queue 'work' matches its schema, but not after the JSON round trip that it makes on its way to the handler: at: /,
     );
     expect(error.message).toMatch(
-      /describe what JSON holds, such as the text of a date, and let the schema make the rest/,
+      /let the schema accept the JSON form, such as the text of a date, and convert it/,
     );
     expect(await queue.counts()).toMatchObject({ waiting: 0 });
   });

@@ -275,11 +275,11 @@ describe('a hook that does not call next once', () => {
     expect(await outcomeOf(app, 'works', 'never')).toEqual([
       'dead',
       name,
-      'forRoot().wrap[0] (withTenant) returned without calling next(), so the handler did not run; return next(), or throw why not',
+      'forRoot().wrap[0] (withTenant) returned without calling next(), so the handler did not run; return next(), or throw an error',
     ]);
     expect(runs).toBe(0);
     const twice =
-      'forRoot().wrap[1] (withRetry) called next() twice, and the handler ran once; call it once: to try again is for `attempts`';
+      'forRoot().wrap[1] (withRetry) called next() twice, but the handler ran only once; call it once, and use `attempts` for retries';
     expect(await outcomeOf(app, 'works', 'twice')).toEqual(['dead', name, twice]);
     expect(runs).toBe(1);
     expect(await outcomeOf(app, 'fails', 'again')).toEqual(['dead', name, twice.replace('[1]', '[2]')]);

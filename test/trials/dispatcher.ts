@@ -124,7 +124,7 @@ async function throughRestarts(lab: Lab, store: Store): Promise<void> {
   }
   await until(async () => (await admin.zcard(DELAYED)) === 0, PATIENT);
   // The last restart may have come when nothing was left to do.
-  const said = () => command.err.match(/is there again/g)?.length ?? 0;
+  const said = () => command.err.match(/is reachable again/g)?.length ?? 0;
   await until(() => said() >= RESTARTS, PATIENT);
   await stop(command);
   const receipts = new Receipts();

@@ -54,14 +54,14 @@ describe('checkConnection', () => {
     ['redis://localhost?keyPrefix=app:', 'forRoot().connection'],
   ])('refuses the keyPrefix of ioredis in %j', (value, place) => {
     expect(refusalOf(value).message).toBe(
-      `${place}.keyPrefix: use \`prefix\` of forRoot instead: ioredis' keyPrefix is not applied to keys inside scripts`,
+      `${place}.keyPrefix must be left out: use the option "prefix" of forRoot, because ioredis does not add keyPrefix to keys inside scripts`,
     );
   });
 
   it.each([
     [
       5,
-      "forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function that makes a client, or 'memory', got 5",
+      "forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function that returns a client, or 'memory', got 5",
     ],
     [null, 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function'],
     [[], 'forRoot().connection must be a redis:// or rediss:// URL, ioredis options, a function'],
@@ -85,7 +85,7 @@ describe('checkConnection', () => {
     [{ port: '' }, 'forRoot().connection.port must be an integer from 0 to 65535, got "" (string)'],
     [{ port: 'abc' }, 'forRoot().connection.port must be an integer from 0 to 65535, got "abc" (string)'],
     [{ db: -1 }, 'forRoot().connection.db must be an integer from 0 to 1000000, got -1 (number)'],
-    [{ duplicate: () => 0 }, 'forRoot().connection is an ioredis client; give a function that makes one'],
+    [{ duplicate: () => 0 }, 'forRoot().connection is an ioredis client; pass a function that creates one'],
   ])('refuses %j', (value, message) => {
     expect(refusalOf(value).message).toContain(message);
   });
@@ -116,7 +116,7 @@ describe('checkConnection', () => {
     [{ prot: 6380 }, 'forRoot().connection.prot is not an option; did you mean port?'],
     [
       { database: 2 },
-      'forRoot().connection.database is not an option; an option that only your ioredis knows',
+      'forRoot().connection.database is not an option; to use an option that only your version of ioredis has',
     ],
     [Object.create({ hots: 'redis' }), 'forRoot().connection.hots is not an option; did you mean host?'],
     [
@@ -220,16 +220,25 @@ describe('checkConnection', () => {
       { cluster: [{ host: 'a', password: 'hunter2' }] },
       'forRoot().connection.cluster[0].password is not an option; the options are host, port',
     ],
-    [{ cluster: ['redis://a/2'] }, 'cluster[0] must be left out: a cluster has no other database than 0'],
+    [{ cluster: ['redis://a/2'] }, 'cluster[0] must be left out: a cluster has only database 0'],
     [{ cluster: ['redis://a'], redisOptions: { db: 1 } }, 'redisOptions.db must be left out'],
     [{ cluster: ['redis://a'], redisOptions: { host: 'b' } }, 'redisOptions.host must be left out'],
     [{ cluster: ['redis://a'], redisOptions: 5 }, 'redisOptions must be ioredis options'],
     [{ cluster: ['redis://a'], redisOption: {} }, 'redisOption is not an option; did you mean redisOptions?'],
     [{ cluster: ['redis://a'], natMap: [] }, 'natMap must be an object of { host, port } by host:port'],
     [{ cluster: ['redis://a'], natMap: { x: { port: 1 } } }, "natMap['x'].host must be the name"],
-    [{ cluster: ['redis://a'], keyPrefix: 'a' }, 'forRoot().connection.keyPrefix: use `prefix`'],
-    [{ cluster: ['redis://a?keyPrefix=a'] }, 'cluster[0].keyPrefix: use `prefix`'],
-    [{ cluster: ['redis://a'], redisOptions: { keyPrefix: 'a' } }, 'redisOptions.keyPrefix: use `prefix`'],
+    [
+      { cluster: ['redis://a'], keyPrefix: 'a' },
+      'forRoot().connection.keyPrefix must be left out: use the option "prefix"',
+    ],
+    [
+      { cluster: ['redis://a?keyPrefix=a'] },
+      'cluster[0].keyPrefix must be left out: use the option "prefix"',
+    ],
+    [
+      { cluster: ['redis://a'], redisOptions: { keyPrefix: 'a' } },
+      'redisOptions.keyPrefix must be left out: use the option "prefix"',
+    ],
   ])('refuses the cluster %j', (value, message) => {
     const error = refusalOf(value);
     expect(error.message).toContain(message);
@@ -247,7 +256,7 @@ describe('refuseKeyPrefix', () => {
     expect(() => refuseKeyPrefix({}, 'p')).not.toThrow();
     expect(() => refuseKeyPrefix({ keyPrefix: '' }, 'p')).not.toThrow();
     expect(() => refuseKeyPrefix({ keyPrefix: 'a' }, 'p')).toThrow(
-      'p.keyPrefix: use `prefix` of forRoot instead',
+      'p.keyPrefix must be left out: use the option "prefix" of forRoot',
     );
   });
 });

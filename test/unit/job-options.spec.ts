@@ -71,7 +71,7 @@ describe('checkJobOptions', () => {
     [{ runAt: 1.5 }, `${moment}, got 1.5 (number)`],
     [{ runAt: 8.64e15 + 1 }, `${moment}, got`],
     [{ runAt: '2026-01-01' }, `${moment}, got "2026-01-01" (string)`],
-    [{ delay: 0, runAt: 5 }, 'add().runAt must be left out where delay is given, got 5 (number)'],
+    [{ delay: 0, runAt: 5 }, 'add().runAt must be left out if delay is given, got 5 (number)'],
     [{ attempts: 0 }, 'add().attempts must be an integer from 1 to 1000000, got 0 (number)'],
     [{ attempts: -1 }, 'add().attempts must be an integer from 1 to 1000000, got -1 (number)'],
     [{ attempts: 1.5 }, 'add().attempts must be an integer from 1 to 1000000, got 1.5 (number)'],
@@ -85,7 +85,7 @@ describe('checkJobOptions', () => {
     [{ retention: true }, `add().retention ${duration}, got true (boolean)`],
     [
       { backoff },
-      'add().backoff must be plain data, since it is stored; functions belong into the defaults of the queue, got function backoff',
+      'add().backoff must be plain data, because it is stored with the job; set functions in the defaults of the queue, got function backoff',
     ],
     [{ backoff: { type: 'fixed' } }, `add().backoff.delay ${duration}, got undefined`],
     [{ dealy: 5 }, 'add().dealy is not an option; did you mean delay?'],

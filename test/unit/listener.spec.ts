@@ -39,13 +39,13 @@ describe('a listener that does not keep up', () => {
     for (let number = 1; number <= 10; number++) listener.receive(event(number));
     expect(listener.pending).toBe(4);
     expect(logged).toEqual([
-      'Audit.added does not keep up with the events: 3 wait for it, and the oldest are left out until it does; ' +
-        'let it do less, or raise its concurrency',
+      'Audit.added does not keep up with the events: 3 wait for it, so the oldest are dropped; ' +
+        'make it faster, or raise its concurrency',
     ]);
     gate.open();
     await listener.idle();
     expect(heard).toEqual(['1', '8', '9', '10']);
-    expect(logged.slice(1)).toEqual(['Audit.added keeps up again; 6 events left out for it']);
+    expect(logged.slice(1)).toEqual(['Audit.added keeps up with the events again; 6 events dropped']);
   });
 
   it('is not waited for longer than a call may take, and what it says later is still logged', async () => {
@@ -67,7 +67,7 @@ describe('a listener that does not keep up', () => {
     late.open();
     await until(() => logged.length === 2);
     expect(logged).toEqual([
-      `Audit.added has not ended for 'added' of job "job 1" of queue 'q' after 20 ms; it is not waited for any longer`,
+      `Audit.added has not finished 'added' of job "job 1" of queue 'q' after 20 ms; it gets further events meanwhile`,
       `Audit.added failed for 'added' of job "job 1" of queue 'q': at last`,
     ]);
     expect(listener.pending).toBe(0);

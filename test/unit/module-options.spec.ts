@@ -1,10 +1,12 @@
 import { InvalidOptionError, InvalidQueueNameError } from '#lib/errors.js';
-import { collectFaults } from '#lib/options/check.js';
+import { collectFaults, refuse } from '#lib/options/check.js';
 import { DEFAULTS } from '#lib/options/job-options.js';
 import {
   checkProcessorOptions,
   resolveModuleOptions,
+  resolveNamedOptions,
   resolveQueueOptions,
+  type NamedModuleOptions,
   type QueueModuleOptions,
   type QueueOptions,
 } from '#lib/options/module-options.js';
@@ -202,7 +204,7 @@ describe('resolveModuleOptions', () => {
     const { faults } = collectFaults((report) => resolveModuleOptions(options, report));
     expect(faults.map((fault) => fault.split(' ')[0])).toEqual([
       'forRoot().role',
-      'forRoot().connection.keyPrefix:',
+      'forRoot().connection.keyPrefix',
       'forRoot().shutdown.timeout',
       'forRoot().defaults.backoff',
       'forRoot().defaults.atempts',
@@ -349,5 +351,26 @@ describe('checkProcessorOptions', () => {
     expect(check).toThrow(`${path}.concurency is not an option; did you mean concurrency?`);
     const { faults } = collectFaults((report) => checkProcessorOptions([] as object, path, report));
     expect(faults).toEqual([`${path} must be an object, got [] (array)`]);
+  });
+});
+
+describe('resolveNamedOptions', () => {
+  it('takes every option of its queues from its own options, and those of the process from the module', () => {
+    const own: Required<NamedModuleOptions> = {
+      connection: 'redis://reports:6380',
+      prefix: 'reports',
+      defaults: { attempts: 1 },
+      maxPayloadBytes: 5,
+      events: { max: 1 },
+      dead: { max: 2 },
+      completed: { max: 3 },
+      durability: 'replicated',
+      unknownJob: 'dead',
+      unknownJobTimeout: '1h',
+    };
+    const main = resolveModuleOptions({ prefix: 'main', lease: { maxStalls: 1 }, unknownJob: 'retry' });
+    const { maxStalls } = main;
+    const resolved = resolveNamedOptions('reports', own, main, refuse);
+    expect(resolved).toEqual({ ...resolveModuleOptions(own), maxStalls });
   });
 });

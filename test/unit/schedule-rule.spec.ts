@@ -13,7 +13,7 @@ describe('a rule that is wrong is refused with a sentence', () => {
     [
       'both',
       { cron: '* * * * *', every: '1m' },
-      `rule.every must be left out where cron is given, got "1m" (string)`,
+      `rule.every must be left out if cron is given, got "1m" (string)`,
     ],
     [
       'a slip of the pen',
@@ -94,7 +94,7 @@ describe('a rule that is wrong is refused with a sentence', () => {
     [
       'a zone of an interval',
       { every: '1h', tz: 'UTC' },
-      'rule.tz must be left out where every is given: an interval has no zone, got "UTC" (string)',
+      'rule.tz must be left out if every is given: an interval has no time zone, got "UTC" (string)',
     ],
     [
       'an interval below a second',

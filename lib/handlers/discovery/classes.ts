@@ -1,6 +1,6 @@
 import type { DiscoveryService } from '@nestjs/core';
 
-/** What Nest knows of one provider or controller. */
+/** The entry of a provider or controller in Nest's container. */
 export type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 export type Class = { readonly name: string; readonly prototype: object };
 
@@ -11,7 +11,7 @@ export function classOf(wrapper: Wrapper): Class | undefined {
     const type: unknown =
       typeof instance === 'object' && instance !== null
         ? Reflect.getPrototypeOf(instance)?.constructor
-        : // A request-scoped factory has made none yet; what it will make is known by its token.
+        : // A request-scoped factory has created no instance yet, but its token may be the class.
           wrapper.isFactory && typeof wrapper.token === 'function'
           ? wrapper.token
           : wrapper.metatype;

@@ -54,7 +54,7 @@ function addHook(instance: Hooked, name: string, drain: () => Promise<void>, log
     Object.defineProperty(instance, 'onModuleDestroy', { value, configurable: true, writable: true });
   } catch {
     logger.warn(
-      `${name} is frozen, so jobs may still be running when what they use is closed; do not freeze it`,
+      `${name} is frozen, so the shutdown cannot wait for its jobs before it closes what they use; do not freeze it`,
     );
   }
 }
@@ -64,8 +64,8 @@ function hasHook({ instance }: Wrapper): boolean {
 }
 
 /**
- * Providers of the same module that exist once, injected or fetched with `ModuleRef.get`: they are destroyed in the same step of
- * the shutdown, where Nest 11 keeps no order and Nest 12 knows only what is injected.
+ * The singletons of the same module. The shutdown destroys them in the same step; within it Nest 11 keeps no order, and Nest 12 knows
+ * only the order of injected providers, not of those fetched with `ModuleRef.get`.
  */
 function singlesOfSameModule({ host }: Wrapper): Wrapper[] {
   const providers = [...(host?.providers.values() ?? [])] as Wrapper[];

@@ -1,34 +1,34 @@
 import { listed, namedQueues } from '../../job/text.js';
 
 /**
- * Every message of the discovery about a mistake: each names class and method, and says what to do. All that apply are reported in one
- * `BootstrapError`.
+ * The messages about mistakes in decorated classes. Each names the class and the method, and says what to do; one `BootstrapError` lists all
+ * that apply.
  */
 export const faults = {
   controller: (className: string) =>
-    `${className} is a controller with @Processor; make it a provider, controllers only answer requests`,
+    `${className} is a controller with @Processor; make it a provider, because controllers only answer requests`,
 
   transient: (className: string) =>
-    `${className} is transient; a processor is one instance for all its jobs, or with Scope.REQUEST one for each: ` +
-    `change the scope`,
+    `${className} is transient; a processor has one instance for all its jobs, or with Scope.REQUEST one for each job: ` +
+    `change its scope`,
 
   providedTwice: (className: string, modules: readonly string[]) =>
     `the processor ${className} is provided ${count(modules.length)} (${listed(modules)}), ` +
-    `which makes as many instances of it; provide it in one module and export it from there`,
+    `so it has an instance in each; provide it in one module and export it from there`,
 
   withoutProcessor: (place: string, handle: string, className: string) =>
-    `${place} is marked ${handle}, but ${className} has no @Processor; add @Processor('queue') to the class`,
+    `${place} has ${handle}, but ${className} has no @Processor; add @Processor('queue') to the class`,
 
   noHandlers: (className: string, queues: readonly string[]) =>
     `${className} is a processor of ${namedQueues(queues)} and has no handler; put @Handle('name') on one of its methods`,
 
   noHandlerFor: (queue: string, classNames: readonly string[]) =>
     `nothing handles the jobs of queue '${queue}', which ${listed(classNames)} ${classNames.length === 1 ? 'works' : 'work'} on; ` +
-    `put @Handle('name') on a method, or take the queue out`,
+    `put @Handle('name') on a method, or remove the queue from @Processor`,
 
   noQueues: (className: string, received: string) =>
-    `@Processor of ${className}: it names no queue, got ${received}; ` +
-    `give a name, a list of names in strict order, or names with weights: { critical: 6, default: 3 }`,
+    `@Processor of ${className} names no queue, got ${received}; ` +
+    `pass a name, a list of names in strict order, or names with weights: { critical: 6, default: 3 }`,
 
   queueTwice: (className: string, queue: string) =>
     `@Processor of ${className}: queue '${queue}' is in the list twice; name it once`,
@@ -37,14 +37,14 @@ export const faults = {
     `@Processor of ${className}: the weight of queue '${queue}' must be an integer from 1 to 1000, got ${received}`,
 
   severalPools: (queue: string, asked: readonly { className: string; group: string }[]) =>
-    `queue '${queue}' belongs to one pool, and is asked for by several: ` +
-    `${listed(asked.map((one) => `${one.className} (${one.group})`))}; give them the same queues, or the queue to one of them`,
+    `queue '${queue}' can belong to only one pool, but is in several: ` +
+    `${listed(asked.map((one) => `${one.className} (${one.group})`))}; give them the same queues, or name the queue in one of them`,
 
   argument: (place: string, why: string) => `${place}: ${why}`,
 
   hiddenOverride: (place: string, base: string, handle: string) =>
-    `${place} overrides ${base}, which is marked ${handle}, and so hides it; ` +
-    `mark the override too, or give it another name`,
+    `${place} overrides ${base}, which has ${handle}, and so hides it; ` +
+    `decorate the override too, or give it another name`,
 
   otherQueue: (
     place: string,
@@ -57,30 +57,30 @@ export const faults = {
     `but ${className} works on ${namedQueues(queues)}; move it to a processor of '${definedFor}'`,
 
   misplacedSchedule: (schedule: string, place: string, what: string) =>
-    `${schedule} stands on ${place}, which is ${what}; ` +
-    `put it beside @Handle on an instance method with a plain name`,
+    `${schedule} is on ${place}, which is ${what}; ` +
+    `put it next to @Handle on an instance method with a plain name`,
 
   scheduleWithoutHandler: (schedule: string, place: string) =>
-    `${schedule} stands on ${place} without @Handle; add @Handle('name'): it runs the jobs that the schedule makes`,
+    `${schedule} is on ${place}, which has no @Handle; add @Handle('name') to run the jobs that the schedule adds`,
 
   scheduleName: (schedule: string, place: string, why: string) =>
-    `${schedule} of ${place} must say which jobs it makes, as its method ${why}; give it a name`,
+    `${schedule} of ${place} needs the option "name", because its method ${why}`,
 
   scheduleNameType: (schedule: string, place: string, received: string) =>
     `${schedule} of ${place}.name must be the name of a job, got ${received}`,
 
   scheduleForOthers: (schedule: string, place: string, jobName: string) =>
-    `${schedule} of ${place} makes jobs '${jobName}', which ${place} does not handle; ` +
-    `name one it handles, or put the schedule on the method that does`,
+    `${schedule} of ${place} adds jobs '${jobName}', which ${place} does not handle; ` +
+    `use a name that it handles, or put the schedule on the method that does`,
 
   scheduleQueue: (schedule: string, place: string, queues: readonly string[]) =>
-    `${schedule} of ${place} must say in which queue, as its processor works on ${listed(queues)}; give it a queue`,
+    `${schedule} of ${place} needs the option "queue", because its processor works on ${listed(queues)}`,
 
   scheduleOtherQueue: (schedule: string, place: string, queue: string, queues: readonly string[]) =>
     `${schedule} of ${place} is for queue ${queue}, but its processor works on ${listed(queues)}`,
 
   duplicateSchedule: (queue: string, id: string, places: readonly string[]) =>
-    `schedule '${id}' of queue '${queue}' is declared ${count(places.length)}: ${listed(places)}; give each an id of its own`,
+    `schedule '${id}' of queue '${queue}' is declared ${count(places.length)}: ${listed(places)}; give each its own id`,
 
   duplicateHandler: (queue: string, jobName: string, places: readonly string[]) =>
     `job '${jobName}' of queue '${queue}' has ${places.length} handlers: ${listed(places)}; keep one`,
@@ -93,8 +93,8 @@ export const faults = {
     queues: readonly string[],
     asked: readonly { className: string; concurrency: number }[],
   ) =>
-    `the processors of ${namedQueues(queues)} share one pool and ask for different concurrency: ` +
-    `${listed(asked.map((one) => `${one.className} for ${one.concurrency}`))}; give it once`,
+    `the processors of ${namedQueues(queues)} share one pool, but have different values for concurrency: ` +
+    `${listed(asked.map((one) => `${one.className} ${one.concurrency}`))}; set it in one of them`,
 
   listenerScope: (
     place: string,
@@ -102,9 +102,9 @@ export const faults = {
     className: string,
     scope: 'request-scoped' | 'transient',
   ) =>
-    `${place} is marked ${listener}, but ${className} is ${scope}` +
+    `${place} has ${listener}, but ${className} is ${scope}` +
     `${scope === 'transient' ? '' : ', itself or through something it injects'}; ` +
-    `an event comes with no request and is for one instance: make the class a singleton, or put the listener on one that is`,
+    `events come without a request: make the class a singleton, or put the listener on a class that is one`,
 
   rootTwice: (times: number, key: string | undefined) =>
     `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
@@ -113,22 +113,22 @@ export const faults = {
 /** Valid, but perhaps not intended. */
 export const warnings = {
   lazySchedules: (className: string) =>
-    `${className} was loaded lazily and has @Schedule for a queue that has workers already: these schedules are not registered; ` +
+    `${className} was loaded lazily and has @Schedule for a queue that already has workers, so these schedules are not registered; ` +
     `import its module eagerly, or use queue.schedules.upsert()`,
 
   lazyListeners: (className: string) =>
-    `${className} was loaded lazily and listens to events: it hears nothing; import its module eagerly, or subscribe with QueueEvents`,
+    `${className} was loaded lazily, so its @OnQueueEvent listeners get no events; import its module eagerly, or subscribe with QueueEvents`,
 
   listenerTwice: (className: string, modules: readonly string[]) =>
     `${className} listens to events and is provided ${count(modules.length)} (${listed(modules)}), ` +
-    `so that as many instances of it hear each event; provide it in one module and export it from there`,
+    `so each event is handled once per instance; provide it in one module and export it from there`,
 
   undecoratedSubclass: (className: string, base: string) =>
-    `${className} extends the processor ${base} without a @Processor of its own, so it is none and handles nothing`,
+    `${className} extends the processor ${base} but has no @Processor itself, so it handles no jobs`,
 
   hooksOfScoped: (className: string, hooks: readonly string[]) =>
-    `${className} is made for each job, itself or through something it injects, and Nest does not call ${listed(hooks)} of such a class; ` +
-    `make it and what it injects singletons, or put the hook on its module`,
+    `${className} is created for each job, itself or through something it injects, and Nest does not call ${listed(hooks)} of such a class; ` +
+    `make it and its dependencies singletons, or put the hook on its module`,
 };
 
 function quotedKey(key: string | undefined): string {

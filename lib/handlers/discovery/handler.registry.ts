@@ -20,7 +20,7 @@ export type MakeHandler = (processor: FoundProcessor, method: string, label: str
 
 /** The plan of one pool of this process: all processors of the same queues. */
 export interface PoolPlan {
-  /** How the queues take turns; with one of them it means nothing. */
+  /** How the queues take turns; without meaning if there is only one. */
   readonly order: 'strict' | 'weighted';
   readonly concurrency: number;
   /** In the order of `@Processor`. */
@@ -33,7 +33,7 @@ export interface QueuePlan {
   /** Its weight; 1 if the order decides. */
   readonly weight: number;
   readonly handlers: readonly PlannedHandler[];
-  /** Takes further handlers in, of a module that was loaded while its pool runs. */
+  /** Adds handlers of a module that was loaded while the pool runs. */
   readonly add: (handlers: readonly PlannedHandler[]) => void;
   /** The handler of that name, else the catch-all, else undefined. */
   readonly find: FindHandler;
@@ -49,7 +49,7 @@ interface Members {
 }
 
 /**
- * Joins the processors of the same queues into one plan, and reports everything that does not fit.
+ * Combines the processors of the same queues into one plan, and reports every mistake.
  *
  * @param known Names of the registered queues.
  */
@@ -79,7 +79,7 @@ export function planPools(
   return { plans: [...pools.values()].map((pool) => planOf(pool, found)), faults: found };
 }
 
-/** A queue that two pools would work on: its order or its share could be that of neither. */
+/** Reports queues that two pools would work on: neither pool could keep its order or its weights. */
 function sharedQueues(pools: readonly Members[]): string[] {
   const names = new Set(pools.flatMap(({ group }) => group.queues.map(({ name }) => name)));
   return [...names].flatMap((queue) => {
@@ -92,7 +92,7 @@ function sharedQueues(pools: readonly Members[]): string[] {
   });
 }
 
-/** A handler of a name is one for each of the queues; one of a definition is for the queue of that alone. */
+/** A handler of a name handles jobs of all queues; a handler of a definition only those of the queue of the definition. */
 function entriesOf(
   processor: FoundProcessor,
   method: FoundMethod,
@@ -120,7 +120,7 @@ function entriesOf(
   return method.marks.flatMap(entries);
 }
 
-/** Several processors of a pool may not contradict each other. */
+/** The concurrency of the pool; several processors must not contradict each other. */
 function concurrencyOf({ group, processors }: Members, found: string[]): number {
   const queues = group.queues.map(({ name }) => name);
   const asked: { className: string; concurrency: number }[] = [];

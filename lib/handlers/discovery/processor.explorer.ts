@@ -21,7 +21,7 @@ export interface FoundProcessor {
   readonly instance: Record<string, any>;
   /** Whether instances are created per job or per tenant. */
   readonly isScoped: boolean;
-  /** What Nest knows of the provider. */
+  /** The entry of the provider in Nest's container. */
   readonly wrapper: Wrapper;
   readonly mark: ProcessorMark;
   readonly methods: readonly FoundMethod[];
@@ -106,7 +106,7 @@ export class ProcessorExplorer {
     }
   }
 
-  /** A provider that is no processor: fine, unless somebody seems to think it is one. */
+  /** A provider without @Processor: a mistake if it has handlers or schedules. */
   private exploreOther(type: Class, found: Exploration): void {
     const methods = this.markedMethods(type);
     if (methods.length === 0) return;
@@ -171,7 +171,7 @@ function isMarked({ marks, schedules }: Marks): boolean {
   return marks.length + schedules.length > 0;
 }
 
-/** The mark that sentences name. */
+/** The decorator that messages name. */
 function showMarks({ marks: [handle], schedules: [schedule] }: Marks): string {
   return handle ? showHandle(handle) : showSchedule(schedule!);
 }

@@ -46,7 +46,7 @@ export function groupKey({ order, queues }: QueueGroup): string {
   return [order, ...(order === 'strict' ? parts : parts.toSorted())].join('\n');
 }
 
-/** For sentences: `'critical' before 'default'`, `'critical' 6 : 'default' 3`. */
+/** For messages: `'critical' before 'default'`, `'critical' 6 : 'default' 3`. */
 export function showGroup({ order, queues }: QueueGroup): string {
   return order === 'strict'
     ? queues.map(({ name }) => `'${name}'`).join(' before ')
@@ -66,7 +66,7 @@ function entriesOf(given: unknown): {
     if (typeof name === 'object' && name !== null) return { order: 'weighted', queues: Object.entries(name) };
     return { order: 'strict', queues: [[name, undefined]] };
   } catch {
-    // A value that may not be looked at, such as a revoked proxy, names nothing.
+    // A value that throws when it is read, such as a revoked proxy, names nothing.
     return { order: 'strict', queues: [] };
   }
 }

@@ -28,8 +28,7 @@ type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
 const FIELDS: readonly string[] = ['id', 'name', 'data', 'options', 'queue', ...RULE_FIELDS];
 
 /**
- * Checks every `@Schedule`, and says everything that is wrong with them. What is wrong with the processors themselves is said by
- * `planPools`.
+ * Checks every `@Schedule`, and reports every mistake in them. `planPools` reports mistakes in the processors themselves.
  */
 export async function planSchedules(
   processors: readonly FoundProcessor[],

@@ -83,7 +83,7 @@ function readMark(
   };
 }
 
-/** A text and a list are types; any other object is meant for options. */
+/** A string or a list names types; any other object is taken as options. */
 function isOptions(value: unknown, place: string): boolean {
   return typeof value === 'object' && value !== null && !readable(value, place, () => Array.isArray(value));
 }
@@ -117,7 +117,7 @@ function queuesRule(known: readonly string[], tellsEvents: WritesEvents): Rule<r
         else if (tellsEvents(queue) === false)
           wrong(
             name,
-            `queue '${queue}' tells no events (events: false); switch them on, or leave the queue out`,
+            `queue '${queue}' writes no events (events: false); switch them on, or leave the queue out`,
           );
       } catch (error) {
         wrong(name, (error as Error).message);

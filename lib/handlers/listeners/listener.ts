@@ -6,9 +6,9 @@ import { counted, quoted } from '../../job/text.js';
 import { isThenable } from '../../job/thenable.js';
 import type { ListenerPlan } from './listener-plan.js';
 
-/** How much a listener may leave undone. */
+/** Limits for a listener that is slower than the events. */
 export interface ListenerLimits {
-  /** Events that wait for it; beyond them the oldest are left out. */
+  /** Events that may wait for it; beyond this number the oldest are dropped. */
   readonly waiting: number;
   /** How long a call is waited for, in ms. */
   readonly callMs: number;
@@ -17,8 +17,8 @@ export interface ListenerLimits {
 const LIMITS: ListenerLimits = { waiting: 10_000, callMs: 60_000 };
 
 /**
- * One method that hears events. Whatever it does, nobody else notices: not those who hear the same event, nor what reads
- * the events. While as many of its calls as may be under way have not ended, further events wait in order.
+ * Calls one method with events. An error or a delay in it affects neither other listeners nor the reading of events. While `concurrency`
+ * calls run, further events wait in order.
  */
 export class Listener {
   private readonly backlog: Backlog<QueueEvent>;
@@ -44,7 +44,7 @@ export class Listener {
     else if (this.backlog.put(event)) this.countDropped();
   }
 
-  /** Resolves once it has dealt with everything it has heard. */
+  /** Resolves when it has handled all events it has received. */
   idle(): Promise<void> {
     return this.pending === 0 ? Promise.resolve() : new Promise((resolve) => this.idleWaiters.push(resolve));
   }
@@ -55,8 +55,8 @@ export class Listener {
     while (this.backlog.take() !== undefined) this.dropped += 1;
     if (undone === 0) return;
     this.logger.warn(
-      `${this.plan.label} is stopped before it has dealt with all it heard; ` +
-        `calls that have not ended: ${this.running}, events left out: ${this.dropped}`,
+      `${this.plan.label} was stopped before it had handled all events; ` +
+        `calls that have not ended: ${this.running}, events dropped: ${this.dropped}`,
     );
     this.dropped = 0;
   }
@@ -85,8 +85,8 @@ export class Listener {
     };
     const timer = setTimeout(() => {
       this.logger.warn(
-        `${this.plan.label} has not ended for ${describe(event)} after ${this.limits.callMs} ms; ` +
-          `it is not waited for any longer`,
+        `${this.plan.label} has not finished ${describe(event)} after ${this.limits.callMs} ms; ` +
+          `it gets further events meanwhile`,
       );
       end();
     }, this.limits.callMs);
@@ -102,7 +102,7 @@ export class Listener {
     }
     if (this.dropped > 0 && this.backlog.size === 0) {
       this.logger.warn(
-        `${this.plan.label} keeps up again; ${counted(this.dropped, 'event')} left out for it`,
+        `${this.plan.label} keeps up with the events again; ${counted(this.dropped, 'event')} dropped`,
       );
       this.dropped = 0;
     }
@@ -113,8 +113,8 @@ export class Listener {
   private countDropped(): void {
     if (this.dropped === 0) {
       this.logger.warn(
-        `${this.plan.label} does not keep up with the events: ${this.limits.waiting} wait for it, and the oldest are ` +
-          `left out until it does; let it do less, or raise its concurrency`,
+        `${this.plan.label} does not keep up with the events: ${this.limits.waiting} wait for it, so the oldest are ` +
+          `dropped; make it faster, or raise its concurrency`,
       );
     }
     this.dropped += 1;
@@ -130,7 +130,7 @@ export class Listener {
 
 /** Undefined if the call is over. */
 function outcomeOf(returned: unknown): Promise<unknown> | undefined {
-  // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
+  // A foreign thenable may call back twice, or with another thenable; a native promise settles once.
   if (isThenable(returned)) return Promise.resolve(returned);
   return isObservable(returned) ? lastValueFrom(returned, { defaultValue: undefined }) : undefined;
 }
@@ -164,7 +164,7 @@ export class Backlog<T> {
   take(): T | undefined {
     const item = this.items[this.head];
     if (this.size > 0) this.head += 1;
-    // Not at each, which would move all the others every time.
+    // Not on every take, which would move all other entries each time.
     if (this.head >= this.max || this.head === this.items.length) {
       this.items = this.items.slice(this.head);
       this.head = 0;

@@ -6,12 +6,12 @@ import type { QueueEvents } from '../../events/queue-events.js';
 import { Listener } from './listener.js';
 import type { ListenerPlan } from './listener-plan.js';
 
-/** How long the end of the application waits for calls of listeners that have not ended. */
+/** How long the shutdown waits for calls of listeners that have not ended. */
 const FINISH_MS = 2_000;
 
 /**
- * The listeners of the application, behind one subscription for each queue that any of them hears. Without listeners nothing is
- * subscribed, so there is no connection for events.
+ * The listeners of the application, with one subscription for each queue that any of them listens to. Without listeners there is no
+ * subscription, and so no connection for events.
  */
 export class Listeners {
   private readonly logger = new Log('QueueListeners');
@@ -22,7 +22,7 @@ export class Listeners {
 
   constructor(private readonly events: QueueEvents) {}
 
-  /** Takes what discovery found. */
+  /** Takes the plans of the discovery. */
   prepare(plans: readonly ListenerPlan[]): void {
     for (const plan of plans) {
       const listener = new Listener(plan, this.logger);
@@ -32,8 +32,8 @@ export class Listeners {
   }
 
   /**
-   * Subscribes. Resolves once nothing that happens from then on is missed, or Redis turns out to be away: what happens
-   * before it is back is then missed. Never rejects.
+   * Subscribes. Resolves when no later event can be missed, or when Redis is away; then events are missed until it is back. Never
+   * rejects.
    */
   async start(): Promise<void> {
     for (const [queue, byType] of this.routes) {
@@ -47,15 +47,15 @@ export class Listeners {
   }
 
   /**
-   * Hears what has happened by now, if the store tells it before `end` (by `performance.now()`), and nothing after it; waits a moment
-   * for what the listeners make of it. Never rejects.
+   * Delivers all events so far and no later ones, if the store returns them before `end` (by `performance.now()`); then waits up to
+   * 2 s for the listeners. Never rejects.
    */
   finish(end: number): Promise<void> {
     this.finishing ??= this.finishOnce(end);
     return this.finishing;
   }
 
-  /** Resolves once they have done with what they were told so far. */
+  /** Resolves when they have handled all events so far. */
   async idle(): Promise<void> {
     await Promise.all(this.all.map((listener) => listener.idle()));
   }
@@ -66,7 +66,7 @@ export class Listeners {
     const heard = byType.get(type) ?? [];
     byType.set(type, heard);
     const { instance, method } = listener.plan;
-    // A decorator that is repeated may name the same events again.
+    // Several decorators on one method may name the same event.
     if (heard.some(({ plan }) => plan.instance === instance && plan.method === method)) return;
     heard.push(listener);
   }
@@ -80,7 +80,7 @@ export class Listeners {
         if (state === 'lost') resolve();
       });
     });
-    // It rejects where the application stops meanwhile.
+    // It rejects if the application stops meanwhile.
     await Promise.race([ready.catch(() => undefined), away]);
     watching?.unsubscribe();
   }
