@@ -107,7 +107,7 @@ export interface LinkEvent {
   readonly role: 'command' | 'blocking' | 'events' | 'heartbeat' | 'replicated';
   readonly state: 'up' | 'down';
   readonly error?: Error;
-  /** Key of the configuration, where there are several; `''` is the one without. */
+  /** Key of the configuration, if there are several; `''` for `forRoot()` without a key. */
   readonly config?: string;
 }
 
@@ -181,7 +181,7 @@ export type ExchangeAnswer =
       /** Ids among the settled that this worker no longer held; nothing was done for them. */
       readonly lost: readonly string[];
       readonly claimed: readonly ClaimedJob[];
-      /** Whether fewer were claimed than wanted because of `maxBytes`; a repetition never says so. */
+      /** Whether fewer were claimed than wanted because of `maxBytes`; always false in a repetition. */
       readonly isCut: boolean;
       readonly supply: Supply;
       /** Until the next delayed job is due. */
@@ -203,7 +203,7 @@ export interface ClaimAnswer {
   readonly claimed: readonly ClaimedJob[];
   /** As of an exchange. */
   readonly isCut: boolean;
-  /** Jobs under this worker from now on, as the store counts them; null where it has not, which is where something was claimed. */
+  /** How many jobs this worker holds now; null, not counted, if something was claimed. */
   readonly held: number | null;
 }
 
@@ -213,7 +213,7 @@ export interface RungClaim {
   readonly rung: boolean;
   /** The error if the store refused to wait for the doorbell; the claim was made nevertheless. */
   readonly refusal?: Error | undefined;
-  /** Whether the bell may have told of more than work: of a time before those that workers know. */
+  /** Whether the doorbell may have rung for a due time that is earlier than those that workers know. */
   readonly isOfTime: boolean;
   /** Null: nothing was done, because a claim is not enough: make the exchange. */
   readonly answer: ClaimAnswer | null;
@@ -241,7 +241,7 @@ export interface ClaimedJob {
   readonly stalls: number;
   /** It has run before although no attempt has failed, or was retried by a person: it does not expire. Else left out. */
   readonly started?: true;
-  /** Somebody wrote over a number of it, which counts as 0 until `repair` mends it. Else left out. */
+  /** A stored number of it cannot be read, and counts as 0 until `repair` resets it. Else absent. */
   readonly unreadable?: true;
 }
 
@@ -259,11 +259,11 @@ export type BeatAnswer =
 export interface HeartbeatPlan {
   readonly leaseMs: number;
   readonly beatMs: number;
-  /** How long the event loop may stand still before the leases are left to end. */
+  /** How long the event loop may be blocked before the leases are no longer renewed. */
   readonly maxBlockMs: number;
-  /** Beats arrive at the store from now on: until then they must come from elsewhere. */
+  /** The thread renews leases from now on; until then a timer must call `beat`. */
   readonly onReady: () => void;
-  /** Said for every beat that was answered. */
+  /** Called for every answered renewal. */
   readonly onBeat: (queue: string, worker: string, answer: BeatAnswer) => void;
   /** The thread died; a timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;
@@ -299,7 +299,7 @@ export type RecoverAnswer =
       readonly cancelled: readonly string[];
       readonly more: boolean;
     }
-  /** The lease is over, but the server has not been seen answering for a beat since: ask again after that. */
+  /** The lease has ended, but the server may have been away or its clock may have jumped: ask again after this time. */
   | { readonly kind: 'doubted'; readonly againInMs: number }
   | { readonly kind: 'alive' };
 

@@ -21,8 +21,8 @@ const PASSING = new Set([
 export const BLOCK_MARGIN_MS = 2000;
 
 /**
- * How long a stop waits for words to the store once its own time is over. A store that answers needs no more; what one that does not
- * answer was not told, leases tell.
+ * How long a stop waits for its last calls to the store when its time is over. A store that answers needs no more; if it does not answer,
+ * leases and expiry times have the same effect later.
  */
 export const LAST_WORDS_MS = 100;
 

@@ -28,7 +28,7 @@ export interface ScheduleVerbs {
 
 export interface StoredSchedule {
   readonly id: string;
-  /** As it was written. */
+  /** As `put` wrote it. */
   readonly record: string;
   readonly revision: number;
   readonly mode: 'running' | 'paused' | 'ended';

@@ -37,7 +37,7 @@ export interface DispatcherEngine {
   now(): number;
 }
 
-/** How long the end of a call is waited for at a stop: it is atomic, and need not be heard to its end. */
+/** How long a stop waits for a call that is under way. The call is atomic, so its answer is not needed. */
 const STOP_MS = 500;
 
 /**

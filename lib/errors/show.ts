@@ -36,7 +36,7 @@ export function oneLine(given: unknown): string {
 }
 
 /**
- * A text for one line of a log, a terminal or an error message. What could forge a line, hide text or change the terminal becomes
+ * A text for one line of a log, a terminal or an error message. Characters that could forge a line, hide text or change the terminal become
  * `\u001b`: control characters, line separators, characters that turn the direction of text, and lone surrogates. Every text that
  * comes from outside goes through here: names, ids, messages of other errors, replies of Redis.
  */

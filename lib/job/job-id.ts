@@ -32,7 +32,7 @@ const PAIRS: readonly string[] = Array.from(
   (_, n) => DIGITS.charAt(Math.floor(n / 36)) + DIGITS.charAt(n % 36),
 );
 
-/** So many ms all digits but the last three stay the same: 46 s. */
+/** For this many ms, 46 s, all digits but the last three stay the same. */
 const STEP = 36 ** 3;
 
 let lastMs = -1;
@@ -85,7 +85,7 @@ export function checkNewJobId(value: unknown): string {
   return id;
 }
 
-/** Mostly the next job has the same. */
+/** Usually the next job has the same name. */
 let lastName: unknown;
 
 /** @throws {InvalidJobNameError} unless it is 1 to 255 bytes of well-formed text without control characters. */
@@ -105,7 +105,7 @@ export function checkQueueName(value: unknown): string {
   return value;
 }
 
-/** Whether it is 1 to `max` characters out of `A-Z a-z 0-9 . _ -`: what may stand in a key without quoting. */
+/** Whether it is 1 to `max` characters out of `A-Z a-z 0-9 . _ -`, which need no quoting in a key. */
 export function isPlainName(value: unknown, max: number): value is string {
   if (typeof value !== 'string' || value.length === 0 || value.length > max) return false;
   for (let at = 0; at < value.length; at++) {
@@ -126,9 +126,8 @@ const IDS_PER_MS = 36 ** 3;
 /** Random digits are drawn for this many milliseconds at once, to keep the path of a single job short. */
 const DRAWN = 64;
 /**
- * So many ids have the same letter, and those of the same millisecond beside them: jobs of one call are kept in one hash. What is
- * added or worked off at a time is in one or two, and only behind 1.3 million waiting jobs one grows again that nothing has been looked
- * up in for long.
+ * How many ids in a row have the same letter; all ids of one millisecond do. So the jobs of one call are in one hash, and the jobs that are
+ * added or finished at a time are in one or two. A hash grows again only behind 1.3 million waiting jobs.
  */
 export const IDS_PER_LETTER = 50_000;
 

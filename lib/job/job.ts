@@ -54,7 +54,7 @@ export class Snooze extends GodwitError {
   /** Until it runs again, in ms. */
   readonly delayMs: number;
 
-  /** @throws {InvalidOptionError} where the duration does not parse */
+  /** @throws {InvalidOptionError} if the duration cannot be parsed */
   constructor(delay: Duration) {
     super(`the handler asked to run again in ${oneLine(delay)}`);
     this.delayMs = parseDuration(delay, 'Snooze()');

@@ -63,7 +63,7 @@ export type Outcome =
       readonly priority: number;
       /** False for a snooze: later, not counted as an attempt. */
       readonly counted: boolean;
-      /** False where no handler was called: the job may still expire. @default true */
+      /** False if no handler was called: the job may still expire. @default true */
       readonly started?: false;
     }
   | {

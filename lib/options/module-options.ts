@@ -141,7 +141,7 @@ export type EventsOption =
       readonly max?: number;
       /** How long they are kept. @default no limit */
       readonly age?: Duration;
-      /** About how many bytes those of them may take that carry more than 1 KiB of progress; the oldest go first. @default 67108864 */
+      /** About how many bytes events with more than 1 KiB of progress may take in all; the oldest are removed first. @default 67108864 */
       readonly maxBytes?: number;
     };
 
@@ -547,7 +547,7 @@ const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedM
 };
 
 /**
- * @param main The options of `forRoot()` without a key, for what holds for the process.
+ * @param main The options of `forRoot()` without a key, which apply to the whole process.
  * @throws {InvalidOptionError} at the first fault, unless `report` collects.
  */
 export function resolveNamedOptions(

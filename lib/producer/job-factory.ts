@@ -19,7 +19,7 @@ export class JobFactory {
     private readonly now: () => number,
   ) {}
 
-  /** @throws {InvalidOptionError} where it is defined for another queue */
+  /** @throws {InvalidOptionError} if it is defined for another queue */
   async ofDefinition(
     given: AnyDefinition,
     data: unknown,

@@ -18,7 +18,7 @@ const PATIENCE_MS = 1_000;
 /** One call must not hold Redis for long. */
 const MAX_JOBS = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** After so many rounds in a row in which other processes made all the jobs, wait before asking again. */
+/** After this many rounds in a row in which other processes made all the jobs, wait before asking again. */
 const MAX_LATE = 10;
 const MAX_REMEMBERED = 1_000;
 
@@ -88,7 +88,7 @@ export class QueueScheduleTimer {
     if (at < Infinity) this.lookAt(at);
   }
 
-  /** Makes the jobs of all due schedules. Returns the ms until the next occurrence, null where there is none. */
+  /** Makes the jobs of all due schedules. Returns the ms until the next occurrence, null if there is none. */
   async fireAll(): Promise<number | null> {
     let passed = 0;
     let late = 0;
@@ -209,7 +209,7 @@ function share(id: string): number {
   return createHash('sha1').update(id).digest().readUInt32BE(0) / 2 ** 32;
 }
 
-/** What a due schedule does. */
+/** What a due schedule does now, and when it is due next. */
 export interface Plan {
   /** Occurrences that make a job now, earliest first. */
   readonly occurrences: readonly number[];

@@ -268,7 +268,7 @@ describe('what a person does', () => {
     const second = await release([HOURLY]);
     expect(await second.queue.schedules.get('hourly')).toMatchObject({ rule: BY_HAND, owner: null });
     expect(second.logs.complaints.filter((text) => text.startsWith('schedule'))).toEqual([
-      "schedule 'hourly' of queue 'work' was made with schedules.upsert(), so @Schedule(\"hourly\") of Reports.report " +
+      "schedule 'hourly' of queue 'work' was created with schedules.upsert(), so @Schedule(\"hourly\") of Reports.report " +
         'was not registered; remove it with schedules.remove(), or give the decorator another id',
     ]);
     await second.close();

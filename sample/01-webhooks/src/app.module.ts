@@ -14,7 +14,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
       useFactory: ({ connection, prefix }: Settings) => ({ connection, prefix }),
     }),
     WebhooksModule,
-    // For show only: somebody to deliver to, and a page to watch it on. Leave both out, and the rest is unchanged.
+    // Only for the demonstration: a receiver, and a page that shows the deliveries. The rest works without them.
     ReceiverModule,
     PageModule,
   ],

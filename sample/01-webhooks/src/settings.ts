@@ -3,16 +3,16 @@ import { Global, Module } from '@nestjs/common';
 
 /** What differs from one installation to the next, read from the environment once. */
 export class Settings {
-  /** REDIS_URL: or `memory`, where there is none. @default memory */
+  /** REDIS_URL: the URL of Redis, or `memory`. @default memory */
   readonly connection: string;
   /** QUEUE_PREFIX: starts every key in Redis. */
   readonly prefix: string;
   /** WEBHOOK_SECRET: `whsec_` and base64, shared with the receiver. @default made up at each start */
   readonly secret: string;
-  /** WEBHOOK_ALLOW: private addresses that may be called all the same, separated by commas. See `AddressGuard.allow`. */
+  /** WEBHOOK_ALLOW: private addresses that may be called nevertheless, separated by commas. See `AddressGuard.allow`. */
   readonly allow: readonly string[];
 
-  /** HOSTS: names by which the page and the API may be reached beside localhost and IP addresses, separated by commas. */
+  /** HOSTS: host names of the page and the API, in addition to localhost and IP addresses, separated by commas. */
   readonly hosts: readonly string[];
 
   constructor(env: NodeJS.ProcessEnv = process.env) {

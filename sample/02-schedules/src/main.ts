@@ -7,7 +7,7 @@ const app = await NestFactory.create(AppModule, {
   // A page that is still watching would hold the application open.
   forceCloseConnections: true,
 });
-// Ctrl-C lets running jobs end. With a Redis that stays, the schedules go on with the next start.
+// Ctrl-C lets running jobs finish. If Redis keeps running, the schedules continue at the next start.
 app.enableShutdownHooks([], { useProcessExit: true });
 
 // There is no login, so only this machine gets in unless HOST says otherwise.

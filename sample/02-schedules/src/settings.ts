@@ -1,6 +1,6 @@
 /** What differs from one installation to the next, read from the environment at each start. */
 export class Settings {
-  /** REDIS_URL: or `memory`, where there is none. @default memory */
+  /** REDIS_URL: the URL of Redis, or `memory`. @default memory */
   readonly connection: string;
   /** QUEUE_PREFIX: starts every key in Redis. */
   readonly prefix: string;

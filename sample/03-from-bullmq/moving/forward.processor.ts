@@ -6,8 +6,8 @@ import { handOn } from './hand-on.js';
 const ONE_DAY = 86_400_000;
 
 /**
- * Stands in for the old processor while the old queue runs dry: instead of doing the work it hands each job on, once it is due, under
- * the id it has. What BullMQ runs twice is still one job here. What cannot be handed on ends failed in the old queue.
+ * Replaces the old processor while the old queue runs dry: it adds each due job to the new queue under the same id. A job that BullMQ runs
+ * twice is added once. A job that cannot be added fails in the old queue.
  */
 @Processor('audio', { concurrency: 50 })
 export class ForwardProcessor extends WorkerHost {

@@ -13,7 +13,7 @@ export class IdTakenError extends Error {
 }
 
 /**
- * Adds an old job to the new queue. Said again it changes nothing, for `keep` ms after the job has completed.
+ * Adds an old job to the new queue. A second call adds nothing, up to `keep` ms after the job has completed.
  *
  * @throws {IdTakenError} and what `Queue.add` throws; then the old job must stay.
  */

@@ -3,9 +3,9 @@ import { handOn, IdTakenError } from './hand-on.js';
 import type { OldJob, OldQueue, OldState } from './old-queue.js';
 
 export interface MoveOptions {
-  /** Which jobs. Failed ones run again once they are moved, so they are not moved unless they are named. @default all but failed */
+  /** States of the jobs to move. Failed jobs would run again, so they are moved only if they are named. @default all but failed */
   readonly states?: readonly OldState[];
-  /** Only tell what would be moved. */
+  /** Only report the jobs that would be moved. */
   readonly dryRun?: boolean;
   /** How long a moved job stays known after it has completed, in ms: until then it may be moved again without running twice. */
   readonly keep?: number;
@@ -23,17 +23,17 @@ const ALL_BUT_FAILED: readonly OldState[] = ['waiting', 'prioritized', 'delayed'
 
 /**
  * Moves what waits in a queue of BullMQ to a queue of Godwit, each job under the id it has, and each once: it is added here first
- * and then removed there, while the old queue is paused. Whoever breaks it off just calls it again.
+ * and then removed there, while the old queue is paused. If it is interrupted, call it again.
  */
 export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions = {}): Promise<MoveReport> {
   const { states = ALL_BUT_FAILED, dryRun = false, keep = SEVEN_DAYS } = options;
   const report = { moved: 0, left: [] as { id: string; why: string }[] };
-  // Between the two steps no worker may take the job. Whoever paused the queue before resumes it, too.
+  // Between the two steps no worker may take the job. A queue that was paused before stays paused.
   const mayPause = !dryRun && !(await from.isPaused());
   if (mayPause) await from.pause();
   try {
     for (const state of states) {
-      // What is moved is gone from the list, what stays must be passed by.
+      // Moved jobs leave the list; jobs that stay must be skipped.
       for (let at = 0; ;) {
         const page = await from.getJobs([state], at, at + PAGE - 1, true);
         if (page.length === 0) break;
@@ -51,7 +51,7 @@ export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions =
   }
   return report;
 
-  /** Null once the job is here, else why it cannot be. */
+  /** Null when the job is in the new queue, else why it cannot be moved. */
   async function add(job: OldJob | null | undefined, state: OldState): Promise<string | null> {
     const why = whyItStays(job);
     if (why !== null || dryRun) return why;
@@ -59,7 +59,7 @@ export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions =
       await handOn(job!, state, to, keep);
       return null;
     } catch (error) {
-      // A job that is refused stays; where Redis is away it is better to stop and to begin again.
+      // A job that is refused stays. If Redis is away, it is better to stop and start again later.
       const isRefused = error instanceof GodwitError && !('applied' in error);
       if (isRefused || error instanceof IdTakenError) return error.message;
       throw error;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 
-/** Who heard what, line by line on the terminal. */
+/** Prints one line for each event that a listener gets. */
 @Injectable()
 export class Journal {
   write(who: string, what: string): void {

@@ -9,7 +9,7 @@ import { Behaviours } from './behaviours.js';
 
 const MAX_BYTES = 256 * 1024;
 
-/** Stands for the other side of the internet: a server of its own on a port of its own that misbehaves as it is told. */
+/** Plays the receiver of the webhooks: a server on another port, which fails in the ways that its URLs ask for. */
 @Injectable()
 export class Receiver implements OnModuleInit, OnApplicationShutdown {
   private readonly server = createServer((request, response) => {

@@ -82,7 +82,7 @@ export class AddressGuard {
         const permitted = found.filter(({ address }) => this.permits(address, portOf(url)));
         const first = permitted[0];
         if (!first) {
-          // Without the address: it would tell the sender what is inside.
+          // The message has no address, because it would show the sender what is in the private network.
           return callback(new AddressRefusedError(hostname), []);
         }
         if (options.all) callback(null, permitted);

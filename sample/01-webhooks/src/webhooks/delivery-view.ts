@@ -1,7 +1,7 @@
 import type { JobSnapshot } from 'godwit';
 import type { Webhook } from './webhook.js';
 
-/** A delivery as the API tells it. */
+/** A delivery as the API shows it. */
 export interface DeliveryView {
   readonly id: string;
   readonly state: JobSnapshot['state'];
@@ -20,7 +20,7 @@ export interface DeliveryView {
     readonly attempt: number;
     readonly reason: string | null;
   } | null;
-  /** The status of the answer, once it is delivered. */
+  /** The status code of the response, if it was delivered. */
   readonly status: number | null;
 }
 

@@ -23,7 +23,7 @@ export class QueueErrorFilter implements ExceptionFilter<GodwitError> {
 
   catch(error: GodwitError, host: ArgumentsHost): void {
     const answer = toAnswer(error);
-    // What is not the caller's doing is of interest to the operator, and its details to nobody else.
+    // Errors that the caller did not cause are for the operator; the caller must not see their details.
     if (answer.statusCode >= 500) this.logger.error(error);
     const response = host.switchToHttp().getResponse<ServerResponse>();
     this.http.httpAdapter.reply(response, answer, answer.statusCode);

@@ -24,7 +24,7 @@ export function sign(secret: string, id: string, body: string, at = new Date()):
   };
 }
 
-/** Null where the signature is good, else what is wrong with it. */
+/** Null if the signature is valid, else what is wrong with it. */
 export function findFault(
   secret: string,
   headers: Readonly<Record<string, string | string[] | undefined>>,

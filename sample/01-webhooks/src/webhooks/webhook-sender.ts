@@ -28,7 +28,7 @@ export class WebhookSender {
   constructor(private readonly addresses: AddressGuard) {}
 
   /**
-   * @throws {AddressRefusedError} where the URL leads into a network that is not public.
+   * @throws {AddressRefusedError} if the URL leads into a network that is not public.
    * @throws what keeps the letter from being answered: no connection, no answer in time, or the reason of `signal`.
    */
   async post({ url, body, headers }: Letter, signal: AbortSignal): Promise<Answer> {
@@ -45,11 +45,11 @@ export class WebhookSender {
         ...headers,
       },
       lookup: this.addresses.lookupFor(target),
-      // A connection of its own: one that was kept alive may be closed by the receiver just as we write.
+      // A new connection for each request, because the receiver may close a kept-alive one while we write.
       agent: false,
       signal: either,
     });
-    // Errors are told by `once`; those after the answer are of no interest.
+    // `once` reports errors; errors after the response do not matter.
     request.on('error', () => {});
     try {
       request.end(body);

@@ -9,7 +9,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 const MAX_BODY_LEVELS = 64;
 const MAX_URL_LENGTH = 2_048;
 
-/** What a caller wants delivered. It is checked when it is asked for, and again before each delivery. */
+/** A webhook to deliver. It is validated when it is added, and again before each delivery. */
 export const webhook = z.strictObject({
   url: z
     .string()

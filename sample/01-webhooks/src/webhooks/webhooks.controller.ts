@@ -33,7 +33,7 @@ export class WebhooksController {
     @InjectQueue(QUEUE) private readonly queue: Queue,
   ) {}
 
-  /** Once this has answered the delivery is made, or ends as dead; where it lies in Redis, whatever happens to this process. */
+  /** After this response the webhook will be delivered or become dead; with Redis even if this process crashes. */
   @Post()
   @HttpCode(202)
   async send(

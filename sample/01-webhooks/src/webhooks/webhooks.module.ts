@@ -12,14 +12,14 @@ import { WebhooksController } from './webhooks.controller.js';
       name: QUEUE,
       defaults: {
         attempts: 5,
-        // About half a second, one, two, four. For receivers that may be down for hours, begin later and allow more.
+        // About half a second, one, two, four. For receivers that may be down for hours, use longer waits and more attempts.
         backoff: { type: 'exponential', delay: '500ms', factor: 2, max: '10s', jitter: 0.2 },
         // Above the sender's own limit: the last resort should an attempt hang elsewhere.
         timeout: '5s',
-        // Delivered ones can be asked for this long; dead ones are kept for a person anyway.
+        // How long delivered webhooks can be looked up; dead ones are kept anyway.
         retention: '1h',
       },
-      // What a page that is opened later can still be told.
+      // Events that a page can still show if it is opened later.
       events: { max: 1_000 },
     }),
   ],

@@ -9,7 +9,7 @@ import { CHORES } from './chores.js';
       name: CHORES,
       // A run that failed is tried once more; the next occurrence comes anyway.
       defaults: { attempts: 2, backoff: '1s' },
-      // What a page that is opened later can still be told.
+      // Events that a page can still show if it is opened later.
       events: { max: 1_000 },
     }),
   ],

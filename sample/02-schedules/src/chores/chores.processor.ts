@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Handle, type Job, type JobOf, Processor, Schedule } from 'godwit';
 import { CHORES, report } from './chores.js';
 
-/** What a small shop has to do again and again. The work is played by waiting. */
+/** Regular tasks of a small shop. Each handler only waits instead of working. */
 @Processor(CHORES, { concurrency: 5 })
 export class ChoresProcessor {
   /** Up to two seconds later each time, so that not all shops ask their suppliers in the same instant. */
@@ -12,7 +12,7 @@ export class ChoresProcessor {
     await this.work(job, 300);
   }
 
-  /** Takes longer than its interval. With `skip` there is never a second one beside it, nor a line of them. */
+  /** Takes longer than its interval. With `skip`, occurrences during a run add no jobs. */
   @Handle('import-stock')
   @Schedule({ every: '10s', overlap: 'skip' })
   async importStock(job: Job): Promise<void> {

@@ -12,7 +12,7 @@ export class ScheduleErrorFilter implements ExceptionFilter<GodwitError> {
 
   catch(error: GodwitError, host: ArgumentsHost): void {
     const statusCode = statusOf(error);
-    // What is not the caller's doing is of interest to the operator, and its details to nobody else.
+    // Errors that the caller did not cause are for the operator; the caller must not see their details.
     if (statusCode === 503) this.logger.error(error);
     const message = statusCode === 503 ? 'The queue does not answer; ask again later.' : error.message;
     const response = host.switchToHttp().getResponse<ServerResponse>();

@@ -7,9 +7,9 @@ export interface ScheduleView {
   readonly rule: string;
   /** Of the wall clock that counts; null for intervals. */
   readonly zone: string | null;
-  /** What else holds for it, in words. */
+  /** Its other options, as text. */
   readonly more: readonly string[];
-  /** ISO 8601; null while it is paused, and once it has ended. */
+  /** ISO 8601; null while it is paused, and when it has ended. */
   readonly next: string | null;
   readonly paused: boolean;
   /** How many jobs it has made. */

@@ -29,7 +29,7 @@ export class SchedulesController {
     return (await this.chores.schedules.list()).map(toView);
   }
 
-  /** Every move of every job, with the schedule that made it. A browser that lost the connection asks for what it missed. */
+  /** Every event of every job, with the schedule that added it. A browser that lost the connection continues where it was. */
   @Sse('live')
   live(@Headers('last-event-id') last?: string, @Query('since') first?: string): Observable<MessageEvent> {
     const since = last || first;

@@ -13,7 +13,7 @@ export class EventEmitterBridge {
   @OnQueueEvent()
   async emit(event: QueueEvent): Promise<void> {
     await this.watcher.waitUntilReady();
-    // As a list: a queue may have dots in its name, and is one word all the same.
+    // A list, because a queue name with dots must stay one word.
     this.emitter.emit(['queue', event.queue, event.type], event);
   }
 }

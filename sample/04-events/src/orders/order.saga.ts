@@ -7,7 +7,7 @@ import { ShipOrder } from './ship-order.command.js';
 
 @Injectable()
 export class OrderSaga {
-  /** What is paid is shipped. */
+  /** Ships every paid order. */
   @Saga()
   paid = (events$: Observable<IEvent>): Observable<ICommand> =>
     events$.pipe(

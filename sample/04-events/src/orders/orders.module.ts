@@ -10,7 +10,7 @@ import { Watchers } from './watchers.js';
 
 @Module({
   imports: [
-    // As long as a parcel that was shipped is remembered, its id is taken: whoever hears late of a payment ships nothing twice.
+    // The id of a shipped parcel stays taken for this long, so a process that gets the payment event late ships nothing twice.
     QueueModule.registerQueue({ name: ORDERS, defaults: { retention: '1h' } }),
   ],
   providers: [OrdersProcessor, OrderSaga, ShipOrderHandler, DeclinedHandler, Watchers, Journal],

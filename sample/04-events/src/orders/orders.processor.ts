@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Handle, type JobOf, Processor, UnrecoverableError } from 'godwit';
 import { charge, ORDERS, ship } from './orders.js';
 
-/** The work is played by waiting. It knows nothing of those who hear of it. */
+/** Only waits instead of working. It does not know its listeners. */
 @Processor(ORDERS)
 export class OrdersProcessor {
   @Handle(charge)

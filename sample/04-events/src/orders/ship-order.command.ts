@@ -16,7 +16,7 @@ export class ShipOrderHandler implements ICommandHandler<ShipOrder> {
     private readonly journal: Journal,
   ) {}
 
-  /** Every process that listens hears of the payment; by its id the order is shipped once. */
+  /** Every listening process gets the payment event; the id of the job makes sure that the order is shipped once. */
   async execute({ order }: ShipOrder): Promise<void> {
     const { duplicate } = await this.producer.add(ship, { order }, { id: `ship-${order}` });
     if (!duplicate) this.journal.write('@CommandHandler', `order ${order} is to be shipped`);

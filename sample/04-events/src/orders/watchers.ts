@@ -4,7 +4,7 @@ import { type EventOf, OnQueueEvent } from 'godwit';
 import { Journal } from '../journal.js';
 import { ORDERS } from './orders.js';
 
-/** The same events, heard with the emitter and without it. */
+/** Listens to the same events with the emitter and without it. */
 @Injectable()
 export class Watchers {
   constructor(private readonly journal: Journal) {}
