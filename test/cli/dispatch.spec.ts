@@ -276,7 +276,7 @@ $`),
     await command.said(/cannot reach Redis at .* \(connect ECONNREFUSED .*\); retrying\n/, 'err');
     const late = await startRedis({ private: true, port });
     atEnd(() => late.stop());
-    await command.said(/is there\n/, 'err');
+    await command.said(/is reachable\n/, 'err');
     const client = new Redis(url);
     atEnd(() => client.disconnect());
     await client.zadd(SET, 1, 'due');
@@ -287,7 +287,7 @@ $`),
 
   it('a name that nobody knows is said, and waited for', async () => {
     const command = godwit(['dispatch', '-u', 'redis://nowhere.invalid:6379']);
-    await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); trying again/, 'err');
+    await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); retrying/, 'err');
     await expectQuickEnd(command);
   });
 });
