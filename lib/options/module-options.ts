@@ -564,11 +564,12 @@ export function resolveNamedOptions(
     }
   }
   const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
-  const { unknownJob, unknownJobTimeoutMs } = own;
+  const { progress, unknownJob, unknownJobTimeoutMs } = own;
   const ofQueues = {
     defaults,
     maxPayloadBytes,
     events,
+    progress,
     dead,
     completed,
     durability,

@@ -362,6 +362,7 @@ describe('resolveNamedOptions', () => {
       defaults: { attempts: 1 },
       maxPayloadBytes: 5,
       events: { max: 1 },
+      progress: { maxBytes: 9 },
       dead: { max: 2 },
       completed: { max: 3 },
       durability: 'replicated',
