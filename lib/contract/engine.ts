@@ -205,6 +205,8 @@ export interface ClaimAnswer {
   readonly isCut: boolean;
   /** How many jobs this worker holds now; null, not counted, if something was claimed. */
   readonly held: number | null;
+  /** How long ago it was made, in ms by the clock of the store; left out: just now. */
+  readonly ageMs?: number;
 }
 
 /** The answer of `claimAtBell`. */

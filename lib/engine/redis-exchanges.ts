@@ -89,7 +89,11 @@ export class RedisExchanges {
     } else {
       answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
     }
-    if (answer) this.store.setClock(answer.now);
+    if (answer) {
+      // It may have waited in the socket while the event loop was blocked.
+      answer = { ...answer, ageMs: Math.max(0, this.store.now() - answer.now) };
+      this.store.setClock(answer.now);
+    }
     const rung = member !== null;
     return { rung, isOfTime: rung && member !== 'work', answer, ...(refusal && { refusal }) };
   }

@@ -88,7 +88,8 @@ export class JobFailedError extends GodwitError {
     message: string,
     options?: { cause?: unknown },
   ) {
-    super(`job ${show(jobId)} in queue '${queue}' died (${reason}): ${message}`, options);
+    const how = reason === 'removed' || reason === 'cancelled' ? `was ${reason}` : `died (${reason})`;
+    super(`job ${show(jobId)} in queue '${queue}' ${how}: ${message}`, options);
   }
 }
 

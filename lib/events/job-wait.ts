@@ -121,7 +121,7 @@ export class JobWait implements PreparedWait {
     if (event.type === 'completed') void this.ask();
     else if (event.type === 'dead') this.settle({ error: this.died(event.reason, event.error) });
     else if (event.type === 'cancelled') this.settle({ error: this.failed('cancelled', event.reason) });
-    else this.settle({ error: this.removed(event.reason) });
+    else this.settle({ error: this.failed('removed', event.reason || 'it had not ended') });
   }
 
   /** After an interruption events may be missing, `added` included, so the state is queried. */
@@ -207,11 +207,6 @@ export class JobWait implements PreparedWait {
 
   private died(reason: string, failure: FailureRecord | null): Error {
     return deathOf(this.queue, this.id, reason, failure);
-  }
-
-  private removed(reason: string): Error {
-    const message = reason ? `it was removed before it ended: ${reason}` : 'it was removed before it ended';
-    return this.failed('removed', message);
   }
 
   private failed(reason: string, message: string): Error {

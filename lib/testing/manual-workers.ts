@@ -342,9 +342,7 @@ export class ManualWait implements EndWait {
   private async gone(ran: JobRun | undefined): Promise<GodwitError> {
     if (ran?.outcome === 'completed') return new ResultNotKeptError(this.queue, this.id, NO_RETENTION);
     const cancelled = await this.bench.engine.admin.cancelled(this.queue, this.id);
-    const [reason, message] = cancelled
-      ? ['cancelled', cancelled.reason]
-      : ['removed', 'it was removed before it had ended'];
+    const [reason, message] = cancelled ? ['cancelled', cancelled.reason] : ['removed', 'it had not ended'];
     return new JobFailedError(this.queue, this.id, reason!, message!);
   }
 }

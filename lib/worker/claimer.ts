@@ -374,9 +374,9 @@ export class Claimer extends SlotUser {
       // The time of a call that waited at the doorbell tells nothing of the connection.
       this.prefetch.received(jobs.length, chars, answer.kind === 'exchanged' ? tookMs : null);
     }
-    // A call may have waited at the doorbell, and large bodies may have taken long to arrive: their time tells nothing.
-    const isTimed = answer.kind === 'exchanged' && !this.prefetch.isNarrow;
-    this.permit.renew(supply !== 'paused', isTimed ? tookMs : 0, wasWaiting);
+    // Large bodies may have taken long to arrive, and would again.
+    const ageMs = this.prefetch.isNarrow ? 0 : answer.kind === 'exchanged' ? tookMs : (answer.ageMs ?? 0);
+    this.permit.renew(supply !== 'paused', ageMs, wasWaiting);
     this.claimAnswered(asked, supply);
     this.parts.answered(answer, supply);
     if (!this.open || supply === 'paused') this.giveBackClaims();

@@ -315,6 +315,14 @@ describe('a planted violation', () => {
     expect(broken(...given).toSorted()).toEqual(promises.toSorted());
   });
 
+  it('is not held against a process that a fault kept from hearing of a pause', () => {
+    const ran = [add(), call('pause', true, { id: '' }), run(), settle(), call('resume', true, { id: '' })];
+    const fault = (met: string) =>
+      call('fault', null, { id: '', args: { kind: 'delay', met }, start: 0, end: 20 });
+    expect(broken(...ran, fault('w'))).toEqual([]);
+    expect(broken(...ran, fault('another'))).toEqual(['paused']);
+  });
+
   it('is not held against a store that may have forgotten it, and is counted', () => {
     const fault = call('fault', null, {
       id: '',

@@ -82,6 +82,8 @@ export interface BatchArgs {
 
 export interface FaultArgs {
   readonly kind: string;
+  /** The process that it met, or whose line it met. */
+  readonly met?: string;
   /** Between these times, on the clock of the history, the store acknowledged what it does not know any more. */
   readonly forgets?: { readonly from: number; readonly to: number };
 }

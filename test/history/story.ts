@@ -1,6 +1,9 @@
 import type { Finding } from './check.js';
 import type { AddArgs, BatchArgs, Call, FaultArgs, RunArgs, ScheduleArgs } from './record.js';
 
+/** What was held back arrives within this time after the end of a fault. */
+const HEALING_MS = 1_000;
+
 /** Everything that was done to one id of one queue. */
 export interface IdStory {
   readonly queue: string;
@@ -21,13 +24,17 @@ export class Story {
   private readonly forgotten: { readonly from: number; readonly to: number }[] = [];
   /** Runs of jobs that a schedule made. */
   private readonly occurrences: Call[] = [];
+  /** When a fault met a process. */
+  private readonly cutOff: { readonly process: string; readonly from: number; readonly to: number }[] = [];
   private readonly pauses: { readonly queue: string; readonly from: number; readonly to: number }[] = [];
 
   constructor(history: readonly Call[]) {
     for (const call of history) {
-      const { forgets } = call.args as Partial<FaultArgs>;
+      const { forgets, met } = call.args as Partial<FaultArgs>;
       if (call.verb === 'schedule') this.schedules.set(String(call.args['tag']), call);
       if (call.verb === 'fault' && forgets) this.forgotten.push(forgets);
+      if (call.verb === 'fault' && met !== undefined)
+        this.cutOff.push({ process: met, from: call.start, to: (call.end ?? Infinity) + HEALING_MS });
     }
     const isScheduled = ({ verb, args }: Call) => verb === 'run' && this.schedules.has(String(args['tag']));
     const calls = new Map<string, Call[]>();
@@ -111,10 +118,15 @@ export class Story {
     const runs = [...this.runs.values()].flat().filter((run) => !this.isStale(run));
     return runs.flatMap(({ queue, id, start, process }) => {
       const pause = this.pauses.find((p) => p.queue === queue && start > p.from && start < p.to);
-      if (!pause) return [];
+      if (!pause || this.wasCutOff(process, pause.from, start)) return [];
       const text = `began in ${process} ${Math.round(start - pause.from)} ms after the answer to pause()`;
       return [{ promise: 'paused', queue, id, text }];
     });
+  }
+
+  /** Whether a fault met this process or its line meanwhile: then it may have heard late of a pause. */
+  private wasCutOff(process: string, from: number, to: number): boolean {
+    return this.cutOff.some((fault) => fault.process === process && fault.from <= to && fault.to >= from);
   }
 
   /** Each occurrence of a schedule makes one job, and none is left out. */

@@ -143,7 +143,10 @@ describe('outcome', () => {
     await quiet();
     expect(expired.error).toMatchObject({ reason: 'expired' });
     expect(expired.error?.cause).toBeUndefined();
-    expect(removed.error).toMatchObject({ reason: 'removed' });
+    expect(removed.error).toMatchObject({
+      reason: 'removed',
+      message: expect.stringContaining("in queue 'email' was removed: it had not ended"),
+    });
   });
 
   it('is not fooled by a retry', async () => {

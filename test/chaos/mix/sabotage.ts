@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { EnqueueCall, EnqueueJob, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 
@@ -84,6 +85,20 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
     breaks: 'paused',
     mutate: ({ admin }) => {
       admin.pause = async () => true;
+    },
+  },
+  'pauses before what was claimed has started': {
+    breaks: 'paused',
+    mutate: (engine) => {
+      const exchange = engine.exchange.bind(engine);
+      engine.exchange = async (queue, call) => {
+        const answer = await exchange(queue, call);
+        await pause(30);
+        return answer;
+      };
+      const { admin } = engine;
+      const counts = admin.counts.bind(admin);
+      admin.counts = async (queue) => ({ ...(await counts(queue)), active: 0 });
     },
   },
   'tries again at once': {

@@ -56,7 +56,9 @@ export class MixedWorker {
     engine.exchange = async (queue, call) => {
       // A call without an answer is made again with the same number.
       const name = [queue, call.worker, call.beside, call.seq].join(' ');
-      const settling = this.settling.get(name) ?? call.settled.flatMap(({ id }) => this.take(queue, id));
+      // A job that is given back unstarted says nothing of an earlier run of it, whose outcome was never sent.
+      const ended = call.settled.filter(({ outcome }) => outcome.kind !== 'released' || outcome.started);
+      const settling = this.settling.get(name) ?? ended.flatMap(({ id }) => this.take(queue, id));
       this.settling.set(name, settling);
       const ends = settling.map(({ id, run }) => this.recorder.begin('settle', queue, id, { run }));
       try {
