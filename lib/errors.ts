@@ -44,6 +44,7 @@ export {
 // Redis, or the way to it.
 export {
   RedisUnavailableError,
+  QueueFormatError,
   RedisRefusedError,
   NotReplicatedError,
   UnsupportedRedisError,

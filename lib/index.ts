@@ -157,6 +157,7 @@ export {
   PayloadTooLargeError,
   ProcessorScopeError,
   QueueConflictError,
+  QueueFormatError,
   RedisRefusedError,
   RedisUnavailableError,
   ScheduleNotFoundError,

@@ -3,34 +3,35 @@ import type { JobCounts, JobState } from '../job/job-state.js';
 import type { QueueStats } from './stats.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { DeadMatch, Place } from './upkeep-verbs.js';
+import type { QueueRef } from './queue-ref.js';
 
 /** Verbs for people and dashboards: look up, change and repair queues. No job needs them to run. */
 export interface AdminVerbs {
   /** Everything about one job, or null. */
-  get(queue: string, id: string): Promise<StoredJob | null>;
+  get(queue: QueueRef, id: string): Promise<StoredJob | null>;
   /** Jobs of one state in their order, or in the opposite one. */
-  jobs(queue: string, call: JobsCall): Promise<JobsAnswer>;
-  counts(queue: string): Promise<JobCounts & { paused: boolean }>;
+  jobs(queue: QueueRef, call: JobsCall): Promise<JobsAnswer>;
+  counts(queue: QueueRef): Promise<JobCounts & { paused: boolean }>;
   /** For how long the oldest waiting job could have run, among those that have not failed before; null if there is none. */
-  oldestWaitingMs(queue: string): Promise<number | null>;
-  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'>;
+  oldestWaitingMs(queue: QueueRef): Promise<number | null>;
+  remove(queue: QueueRef, id: string): Promise<'removed' | 'not-found' | 'active'>;
   /** Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled whatever its outcome is. */
-  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer>;
+  cancel(queue: QueueRef, id: string, reason: string): Promise<CancelAnswer>;
   /** Why a job that is gone was cancelled, and how long ago. Kept for a minute, for at most `RULES.cancelledMax` jobs. */
-  cancelled(queue: string, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
+  cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
   /** Counters of today and the days before, `days` in all. */
-  stats(queue: string, days: number): Promise<QueueStats>;
+  stats(queue: QueueRef, days: number): Promise<QueueStats>;
   /** Runs a delayed job now. */
-  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
-  pause(queue: string): Promise<boolean>;
-  resume(queue: string): Promise<boolean>;
+  promoteNow(queue: QueueRef, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
+  pause(queue: QueueRef): Promise<boolean>;
+  resume(queue: QueueRef): Promise<boolean>;
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
-  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'>;
+  obliterate(queue: QueueRef, force: boolean): Promise<'obliterated' | 'active'>;
 
   /** Finds every job that is not in exactly one place with a body, or runs without a lease. Changes nothing, and works in short steps. */
-  audit(queue: string): Promise<AuditReport>;
+  audit(queue: QueueRef): Promise<AuditReport>;
   /** Fixes what `audit` finds; a job that has lost more than `maxStalls` workers is dead. */
-  repair(queue: string, maxStalls: number): Promise<RepairReport>;
+  repair(queue: QueueRef, maxStalls: number): Promise<RepairReport>;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { PutSchedule } from './schedule-verbs.js';
+import type { QueueRef } from './queue-ref.js';
 
 /**
  * Schedules from code. Each process declares the set of its schedules and renews the declaration while it lives. A schedule is removed when
@@ -8,14 +9,14 @@ export interface DeclarationVerbs {
   /**
    * Declares a set and writes its new and changed schedules, in one step. Sets that their last process has withdrawn are pruned.
    */
-  declare(queue: string, call: DeclareCall): Promise<DeclareAnswer>;
+  declare(queue: QueueRef, call: DeclareCall): Promise<DeclareAnswer>;
   /**
    * Renews a declaration, and prunes sets whose processes went silent. A renewal that is late itself prunes nothing, because then Redis or
    * its clock may have stopped for all processes.
    */
-  renew(queue: string, declaration: Declaration): Promise<RenewAnswer>;
+  renew(queue: QueueRef, declaration: Declaration): Promise<RenewAnswer>;
   /** Ends a declaration at once, and prunes nothing: the next process may be about to declare the same. */
-  withdraw(queue: string, declaration: Declaration): Promise<void>;
+  withdraw(queue: QueueRef, declaration: Declaration): Promise<void>;
 }
 
 /** A process and the set of schedules that it declares. */

@@ -6,6 +6,7 @@ import type { UpkeepVerbs } from './upkeep-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
+import type { QueueRef } from './queue-ref.js';
 
 /**
  * The interface of the store. Each verb is one atomic step and one attempt: it resolves with an answer, or rejects with
@@ -14,7 +15,8 @@ import type { TaskVerbs } from './task-verbs.js';
  */
 export interface QueueEngine {
   /**
-   * Connects and checks the server; resolves to whether it has answered. Rejects with `UnsupportedRedisError` if it is too old.
+   * Connects and checks the server; resolves to whether it has answered. Rejects with `UnsupportedRedisError` if it is too old,
+   * and with `QueueFormatError` if a newer version wrote a queue.
    */
   open(): Promise<boolean>;
   /** Closes every connection. Safe twice, and before `open`. */
@@ -30,28 +32,28 @@ export interface QueueEngine {
   now(): number;
 
   /** Adds jobs, all or none. Jobs whose id is already in the queue are not changed; the answer lists their ids. */
-  enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer>;
+  enqueue(queue: QueueRef, call: EnqueueCall): Promise<EnqueueAnswer>;
   /** Settles a batch of runs that the worker still holds, promotes due jobs, and claims up to `want` jobs. */
-  exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer>;
+  exchange(queue: QueueRef, call: ExchangeCall): Promise<ExchangeAnswer>;
   /** Renews the lease of a worker and tells what the server thinks it holds. */
-  beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer>;
+  beat(queue: QueueRef, worker: string, leaseMs: number): Promise<BeatAnswer>;
   /**
    * Renews leases from a thread, so that a handler that blocks the event loop does not lose them. Null if the connection cannot be passed to
    * a thread (a function, or options with functions): then a timer calls `beat`.
    */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null;
   /** Workers whose lease ends within `withinMs` or has ended, with the ms until its end (negative: ended). */
-  overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
+  overdue(queue: QueueRef, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
   /** Puts the jobs of a worker whose lease has ended back into the line. */
-  recover(queue: string, call: RecoverCall): Promise<RecoverAnswer>;
+  recover(queue: QueueRef, call: RecoverCall): Promise<RecoverAnswer>;
   /** Compares the jobs that the store and the worker believe the worker holds, and returns the differences. */
-  adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
+  adopt(queue: QueueRef, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
   /** Gives held jobs back to the head of the line; cancelled ones end. With `leave` the store forgets the worker when it holds nothing. */
-  release(queue: string, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
+  release(queue: QueueRef, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */
-  promote(queue: string, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
+  promote(queue: QueueRef, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
   /** Progress and log lines of a running job, fenced like a settlement. `false`: no longer held. */
-  note(queue: string, call: NoteCall): Promise<boolean>;
+  note(queue: QueueRef, call: NoteCall): Promise<boolean>;
 
   /** Looking up and managing jobs and queues. */
   readonly admin: AdminVerbs;
@@ -67,23 +69,23 @@ export interface QueueEngine {
   readonly tasks: TaskVerbs;
 
   /** Resolves to the queue whose doorbell rang; null after `interruptBell`, or when the time is over. */
-  awaitBell(queues: readonly string[], maxMs: number): Promise<string | null>;
+  awaitBell(queues: readonly QueueRef[], maxMs: number): Promise<string | null>;
   /**
    * As `awaitBell` for one queue, with a claim that Redis executes the moment the wait ends, so that a job reaches an idle worker without
    * another round trip. `call` is the next exchange of the worker. Null, or absent, if that is not possible now.
    */
-  claimAtBell?(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
+  claimAtBell?(queue: QueueRef, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
   /** Ends a running `awaitBell` with null, or a running `claimAtBell`. */
   interruptBell(): void;
   /** Wakes one worker of the queue. */
-  ring(queue: string): Promise<void>;
+  ring(queue: QueueRef): Promise<void>;
   /** Which queues have work for sleeping workers; queues without any are not in the answer. */
-  look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]>;
+  look(sleepers: readonly { queue: QueueRef; worker: string }[]): Promise<readonly QueueLook[]>;
 
   /** The number of the last event of a queue. */
-  lastEvent(queue: string): Promise<number>;
+  lastEvent(queue: QueueRef): Promise<number>;
   /** Events after the given numbers, waiting at most `blockMs` for the first. */
-  readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
+  readEvents(after: ReadonlyMap<QueueRef, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
   /** Ends a running `readEvents` early, so that another queue can be read too. */
   interruptEvents(): void;
   /** Opens and closes the connection that reads events; it exists only while somebody subscribes. */
@@ -223,7 +225,7 @@ export interface RungClaim {
 
 /** One queue in the answer of `look`. */
 export interface QueueLook {
-  readonly queue: string;
+  readonly queue: QueueRef;
   /** Whether to ask for work now: jobs wait and the queue is not paused, or the look failed. */
   readonly work: boolean;
   /** Until the next delayed job is due. */
@@ -266,7 +268,7 @@ export interface HeartbeatPlan {
   /** The thread renews leases from now on; until then a timer must call `beat`. */
   readonly onReady: () => void;
   /** Called for every answered renewal. */
-  readonly onBeat: (queue: string, worker: string, answer: BeatAnswer) => void;
+  readonly onBeat: (queue: QueueRef, worker: string, answer: BeatAnswer) => void;
   /** The thread died; a timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;
 }
@@ -274,10 +276,10 @@ export interface HeartbeatPlan {
 /** The thread that renews the leases of workers with jobs, and the record of the process. */
 export interface Heartbeat {
   /** From now on renews the lease of this worker of the queue, while it `holds` jobs. */
-  follow(queue: string, worker: string): void;
+  follow(queue: QueueRef, worker: string): void;
   /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
-  holds(queue: string, any: boolean): void;
-  leave(queue: string): void;
+  holds(queue: QueueRef, any: boolean): void;
+  leave(queue: QueueRef): void;
   /** Registers this process with this record, and renews it. */
   show(record: ProcessRecord): void;
   /** When it resolves, nothing is renewed any more. */
@@ -330,7 +332,7 @@ export interface NoteCall {
 
 /** One entry of the event stream. */
 export interface QueueEventBatch {
-  readonly queue: string;
+  readonly queue: QueueRef;
   /** Number of its first event: one more than the `last` of the entry before. */
   readonly first: number;
   /** Number of the last event in the batch: the next read starts after it. */

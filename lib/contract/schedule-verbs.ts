@@ -1,4 +1,5 @@
 import type { Overlap } from '../options/schedule-options.js';
+import type { QueueRef } from './queue-ref.js';
 
 /**
  * Schedules as the store keeps them: a record that it does not read, a next time, and counters. A write succeeds only if the revision,
@@ -6,24 +7,24 @@ import type { Overlap } from '../options/schedule-options.js';
  */
 export interface ScheduleVerbs {
   /** One schedule or null, and the store's clock. */
-  get(queue: string, id: string): Promise<{ now: number; schedule: StoredSchedule | null }>;
+  get(queue: QueueRef, id: string): Promise<{ now: number; schedule: StoredSchedule | null }>;
   /** A page of all schedules, ordered by creation; fewer than `limit` if their records are large. */
-  list(queue: string, page: { offset: number; limit: number }): Promise<SchedulePage>;
+  list(queue: QueueRef, page: { offset: number; limit: number }): Promise<SchedulePage>;
   /** Writes one if its revision is unchanged; a paused schedule stays paused. */
-  put(queue: string, call: PutSchedule): Promise<'written' | 'changed'>;
+  put(queue: QueueRef, call: PutSchedule): Promise<'written' | 'changed'>;
   /** Returns whether there was one. */
-  remove(queue: string, id: string): Promise<boolean>;
+  remove(queue: QueueRef, id: string): Promise<boolean>;
   /** Makes no more jobs until `resume`. */
-  pause(queue: string, id: string): Promise<'paused' | 'unchanged' | 'not-found'>;
+  pause(queue: QueueRef, id: string): Promise<'paused' | 'unchanged' | 'not-found'>;
   /** Continues at `nextAt`, if its revision is unchanged. */
-  resume(queue: string, call: ResumeSchedule): Promise<'resumed' | 'unchanged' | 'changed' | 'not-found'>;
+  resume(queue: QueueRef, call: ResumeSchedule): Promise<'resumed' | 'unchanged' | 'changed' | 'not-found'>;
 
   /** Due schedules, after the first `offset` of them. */
-  due(queue: string, offset: number): Promise<DueAnswer>;
+  due(queue: QueueRef, offset: number): Promise<DueAnswer>;
   /** Adds the jobs of occurrences and sets the next times, for each schedule only if its revision and next time are unchanged. */
-  fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer>;
+  fire(queue: QueueRef, calls: readonly FireSchedule[]): Promise<FireAnswer>;
   /** Which of the queues have schedules with a next time. */
-  scheduled(queues: readonly string[]): Promise<readonly string[]>;
+  scheduled(queues: readonly QueueRef[]): Promise<readonly string[]>;
 }
 
 export interface StoredSchedule {

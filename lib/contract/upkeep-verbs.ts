@@ -1,5 +1,6 @@
 import type { DeadReason, FailureRecord } from '../job/outcome.js';
 import type { JobState } from '../job/job-state.js';
+import type { QueueRef } from './queue-ref.js';
 
 /**
  * Dead letters, cleaning and retention. Each verb works in small atomic steps that block the store only briefly; a job that changes
@@ -7,22 +8,22 @@ import type { JobState } from '../job/job-state.js';
  */
 export interface UpkeepVerbs {
   /** Puts dead jobs back into the line with no attempts counted: the named ones, or the first to die of those that match. */
-  retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }>;
-  removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }>;
+  retryDead(queue: QueueRef, which: DeadChoice): Promise<{ retried: readonly string[] }>;
+  removeDead(queue: QueueRef, which: DeadChoice): Promise<{ removed: readonly string[] }>;
   /** Removes jobs of one state that are old enough, the oldest first. */
-  clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }>;
+  clean(queue: QueueRef, call: CleanCall): Promise<{ removed: readonly string[] }>;
 
   /** A live process has handlers for these names, `''` for all others; remembered for `keepMs`, once somebody has asked for any. */
-  handles(queue: string, names: readonly string[], keepMs: number): Promise<void>;
+  handles(queue: QueueRef, names: readonly string[], keepMs: number): Promise<void>;
   /** For how long no live process has said that it handles this name; counted from the first question where none ever has. */
-  unhandledMs(queue: string, name: string, keepMs: number): Promise<number>;
+  unhandledMs(queue: QueueRef, name: string, keepMs: number): Promise<number>;
 
   /** Whether the caller is the one who looks after these queues for this time. */
-  claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean>;
+  claimUpkeep(queues: readonly QueueRef[], forMs: number): Promise<boolean>;
   /** Which of the queues have jobs or events beyond their number or age. */
-  overgrown(queues: readonly string[]): Promise<readonly string[]>;
+  overgrown(queues: readonly QueueRef[]): Promise<readonly string[]>;
   /** Removes a bounded part of them, and returns how many. */
-  trim(queue: string): Promise<number>;
+  trim(queue: QueueRef): Promise<number>;
 }
 
 /** Which dead jobs; an absent field means any. Ages are counted from when they died. */

@@ -1,5 +1,12 @@
+import type { QueueRef } from '../contract/queue-ref.js';
 import { letterOf, LETTERS, type Letter } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
+
+/**
+ * The format of what these keys hold, as `meta` has it. A version reads all numbers up to its own and refuses higher ones, so
+ * it becomes higher only with a change that the version before it cannot work with, and cannot read since an earlier version.
+ */
+export const QUEUE_FORMAT = 1;
 
 /** What `TYPE` answers of a key that is there. */
 export type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
@@ -63,7 +70,7 @@ const KEYS_OF_QUEUE = {
   events: { type: 'stream', suffix: 'events' },
   /** Number of an event with a large value -> bytes of all such events up to it. */
   large: { type: 'zset', suffix: 'large' },
-  /** Since when it is paused, number of the last event, sequence of the priorities. */
+  /** Number of the format, since when it is paused, number of the last event, sequence of the priorities. */
   meta: { type: 'hash', suffix: 'meta' },
   /**
    * One member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes
@@ -157,7 +164,7 @@ export class QueueKeys {
   private readonly byLetter: ReadonlyMap<Letter | '', string>;
   private last: { readonly worker: string; readonly day: string; readonly keys: KeysOfWorker } | undefined;
 
-  constructor(prefix: string, queue: string) {
+  constructor(prefix: string, queue: QueueRef) {
     this.tag = `{${prefix}:${queue}}:`;
     // Not name by name: V8 makes a dictionary of an object that grows so, and copying that into a call takes ten times as long.
     this.fixed = Object.fromEntries([

@@ -86,6 +86,7 @@ export class RedisEngine implements QueueEngine {
         this.processes.server = nameOfServer(info);
       },
       (greet) => connections.commands(greet),
+      settings.queues,
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);

@@ -1,5 +1,5 @@
-import { NotRunningError } from '../errors.js';
-import { QueueKeys, type KeysOfWorker } from './keys.js';
+import { NotRunningError, QueueFormatError, RedisRefusedError } from '../errors.js';
+import { QUEUE_FORMAT, QueueKeys, type KeysOfWorker } from './keys.js';
 import type { CommandLink } from './wire/connections.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { Link } from './wire/link.js';
@@ -33,6 +33,8 @@ export class RedisStore {
     /** Told what each server says of itself before it is used; what it throws refuses the server. */
     private readonly onInfo: (info: string) => void,
     private readonly makeLink: (greet: (link: Link) => Promise<void>) => CommandLink,
+    /** Those whose format is checked on every new connection. */
+    private readonly queues: () => readonly string[] = () => [],
   ) {}
 
   /** Made at the first use: what a factory makes may connect at once. */
@@ -179,5 +181,22 @@ export class RedisStore {
     ]);
     this.onInfo(info);
     this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);
+    await Promise.all(this.queues().map((queue) => this.checkFormat(link, queue)));
+  }
+
+  /**
+   * Reads the number of the format of a queue, and writes it where there is none. A server that refuses to, since another one has the
+   * queue or it takes no writes, is heard of at the first call.
+   *
+   * @throws {QueueFormatError}
+   */
+  private async checkFormat(link: Link, queue: string): Promise<void> {
+    const { meta } = this.keysOf(queue).fixed;
+    const write = link.write('open', 'hsetnx', [meta, 'format', QUEUE_FORMAT], this.callMs);
+    const read = link.write('open', 'hget', [meta, 'format'], this.callMs) as Promise<string | null>;
+    const [, found] = await Promise.allSettled([write, read]);
+    if (found.status === 'rejected' && !(found.reason instanceof RedisRefusedError)) throw found.reason;
+    const format = found.status === 'fulfilled' ? Number(found.value) : 0;
+    if (format > QUEUE_FORMAT) throw new QueueFormatError(queue, format, QUEUE_FORMAT);
   }
 }

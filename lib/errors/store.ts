@@ -88,6 +88,30 @@ export class NotReplicatedError extends GodwitError {
 }
 
 /**
+ * A newer version of Godwit has written the queue in a format that this one does not know. The process writes nothing to it.
+ *
+ * @example
+ * if (error instanceof QueueFormatError) console.error(`queue ${error.queue} has format ${error.found}`);
+ */
+export class QueueFormatError extends GodwitError {
+  readonly code = 'GODWIT_QUEUE_FORMAT';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** The number of its format. */
+    readonly found: number,
+    /** The number of the newest format that this version knows. */
+    readonly known: number,
+  ) {
+    super(
+      `queue '${queue}' has format ${found}, written by a newer version of godwit; this version knows formats up to ${known}: ` +
+        'upgrade this process',
+    );
+  }
+}
+
+/**
  * Too many adds of one queue already wait for Redis in this process (`enqueueBuffer`). Await adds before you make more.
  *
  * @example

@@ -4,8 +4,8 @@ import type { DeadReason, FailureRecord } from '../job/outcome.js';
 /** Fields of every event. */
 interface EventBase<Type extends EventType> {
   /**
-   * Id of the event in its queue. Pass the last one you saw to `since` to continue after it. It is not the id of the job (`jobId`),
-   * and two queues may use the same ids.
+   * Id of the event in its queue, an opaque string: its form may change. Pass the last one you saw to `since` to continue after it.
+   * It is not the id of the job (`jobId`), and two queues may use the same ids.
    */
   readonly id: string;
   /** What happened. */
@@ -142,11 +142,22 @@ export function isEnd(event: QueueEvent): event is EndEvent {
   return ENDS.has(event.type);
 }
 
+/** The id of an event as users see it. Nothing but these two functions knows its form. */
+export function toEventId(number: number): string {
+  return String(number);
+}
+
+/** What `toEventId` was given; undefined where the text is no such id. `'0'` is the id before all others. */
+export function numberOfEvent(id: unknown): number | undefined {
+  const number = typeof id === 'string' && /^\d{1,16}$/.test(id) ? Number(id) : Number.NaN;
+  return Number.isSafeInteger(number) ? number : undefined;
+}
+
 /** One event as users see it. Null for a type that this version does not know, because a newer one may share the queue. */
 export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: RawEvent): QueueEvent | null {
   const { queue } = batch;
   const { type, id: jobId, name, attempt, durationUs, delayMs, reason, error } = raw;
-  const id = String(raw.number);
+  const id = toEventId(raw.number);
   const at = new Date(batch.at);
   // Every field is written out: this runs for each event, and spreading shared parts took ten times as long.
   switch (type) {

@@ -5,7 +5,7 @@ import { type EventEngine, type ListenOptions, EventReaders } from './event-read
 import type { EventsStatus } from './event-status.js';
 import { field, refuse, rule, shape } from '../options/check.js';
 import { GuardedObservable } from './guarded-observable.js';
-import { isEnd, type EventOf, type QueueEvent } from './queue-event.js';
+import { isEnd, numberOfEvent, type EventOf, type QueueEvent } from './queue-event.js';
 
 /** Where to start reading. */
 export interface SinceOption {
@@ -150,9 +150,9 @@ function readSince(options: unknown, path: string): { readonly since?: number } 
 }
 
 function checkSince(since: unknown, path: string): number {
-  const number = typeof since === 'string' && /^\d{1,16}$/.test(since) ? Number(since) : Number.NaN;
-  if (Number.isSafeInteger(number)) return number;
-  throw new InvalidOptionError(path, 'the id of an event: a whole number in decimal, as a string', since);
+  const number = numberOfEvent(since);
+  if (number !== undefined) return number;
+  throw new InvalidOptionError(path, "the id of an event, or '0' for all that are stored", since);
 }
 
 /**

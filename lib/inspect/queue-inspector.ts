@@ -117,7 +117,7 @@ export interface WorkerInfo {
   readonly startedAt: Date;
   /** The `role` of `forRoot`. */
   readonly role: 'worker' | 'both';
-  /** `paused`: all pools of this process are. `draining`: it is stopping and claims no more jobs. */
+  /** `paused`: all pools of this process are. `draining`: it is stopping and claims no more jobs. A newer version may say something else. */
   readonly state: 'running' | 'paused' | 'draining';
   /** One for each queue or set of queues that share a concurrency. */
   readonly pools: readonly WorkerPoolInfo[];

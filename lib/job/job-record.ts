@@ -4,6 +4,8 @@ import { timeText } from './job-id.js';
 /**
  * The body of a job is four lines: its name (which scripts read for events), when it was added (ms in base 36), its own options as JSON
  * or an empty line, its data as JSON or an empty line. Names have no line breaks, and JSON text has none outside strings.
+ * Data that begins with `~` is encoded by the codec whose name follows, up to a colon; this version knows none. Nothing rewrites a body,
+ * so fields and codecs of other versions stay as they are.
  */
 
 /** The data of a job that has none: its handler gets undefined. No JSON text is empty. */
@@ -19,6 +21,8 @@ export interface RecordOptions {
   readonly priority?: number;
   readonly delayMs?: number;
   readonly dueAt?: number;
+  /** Options that this version does not know: stored by name, as a newer version stores them. */
+  readonly unknown?: Readonly<Record<string, unknown>>;
 }
 
 /** The options of a job as a worker reads them. */
@@ -38,11 +42,13 @@ export interface DecodedBody {
   /** Ms since 1970. */
   readonly createdAt: number;
   readonly options: StoredJobOptions;
-  /** Undefined if there is none. */
+  /** Undefined if there is none, or if it is in a codec. */
   readonly data: unknown;
+  /** What its data is encoded with, such as `~z`; left out where it is JSON. */
+  readonly codec?: string;
 }
 
-/** Short keys: they are stored with every job that has options. */
+/** Short keys: they are stored with every job that has options. New options are stored under their own names, as the user wrote them. */
 interface OptionsOnWire {
   a?: number;
   b?: StoredBackoff;
@@ -88,6 +94,7 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.priority !== undefined) fields += `,"p":${options.priority}`;
   const runnableAt = options.dueAt ?? createdAt + (options.delayMs ?? 0);
   if (runnableAt > createdAt) fields += `,"d":${runnableAt}`;
+  if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
 
@@ -103,11 +110,19 @@ export function decodeBody(body: string): DecodedBody | null {
     const options =
       optionsEnd === timeEnd + 1 ? NO_OPTIONS : decodeOptions(body.slice(timeEnd + 1, optionsEnd));
     if (options === null) return null;
-    const data = optionsEnd + 1 === body.length ? undefined : JSON.parse(body.slice(optionsEnd + 1));
-    return { name: body.slice(0, nameEnd), createdAt, options, data };
+    const name = body.slice(0, nameEnd);
+    if (optionsEnd + 1 === body.length) return { name, createdAt, options, data: undefined };
+    if (body[optionsEnd + 1] === '~')
+      return { name, createdAt, options, data: undefined, codec: codecOf(body, optionsEnd + 1) };
+    return { name, createdAt, options, data: JSON.parse(body.slice(optionsEnd + 1)) };
   } catch {
     return null;
   }
+}
+
+function codecOf(body: string, at: number): string {
+  const colon = body.indexOf(':', at);
+  return body.slice(at, colon < 0 ? at + 32 : Math.min(colon, at + 32));
 }
 
 /** A base 36 number between two positions; -1 if it is malformed, which `parseInt` would not report. */

@@ -8,6 +8,7 @@ export const DEAD_REASONS = [
   'no-handler',
   'stalled',
   'expired',
+  'undecodable',
   'corrupt',
 ] as const;
 

@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../contract/engine.js';
+import { QueueFormatError, UnsupportedRedisError } from '../errors.js';
 import { namedQueues } from '../job/text.js';
 import { isMemory, addressOf, DEFAULT_CONNECTION, type ConnectionOption } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
@@ -132,13 +133,18 @@ export function logAddresses(
   }
 }
 
-/** Logs one line when a connection is lost and one when it is back. Returns a function that stops it. */
+/** Logs one line when a connection is lost, one when it is back, and one when a server or a queue is refused. Returns a function that stops it. */
 export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () => void {
   const down = new Set<string>();
+  const refused = new Set<string>();
   return engine.onLink(({ role, state, error, config }) => {
     const connection = `the ${role} connection to Redis${config ? ` of forRoot('${config}')` : ''}`;
     if (state === 'up') {
       if (down.delete(connection)) logger.log(`${connection} is back`);
+    } else if (error instanceof QueueFormatError || error instanceof UnsupportedRedisError) {
+      if (refused.has(error.message)) return;
+      refused.add(error.message);
+      logger.error(`${connection} is not used: ${error.message}`);
     } else if (!down.has(connection)) {
       down.add(connection);
       logger.warn(`${connection} is lost${error ? ` (${error.message})` : ''}; reconnecting`);

@@ -111,6 +111,7 @@ export class QueueRuntime {
    * @throws {BootstrapError} before the application is initialised.
    * @throws {NotRunningError} once the application shuts down.
    * @throws {UnsupportedRedisError} when the server is too old.
+   * @throws {QueueFormatError} when a newer version has written a queue in a format that this one does not know.
    */
   start(): Promise<void> {
     this.starting ??= this.bringUp().finally(() => (this.starting = null));

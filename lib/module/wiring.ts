@@ -62,13 +62,11 @@ async function createEngine(
     const own = key === '' ? settings : registry.settingsOf(key);
     const { connection, prefix, leaseMs } = own;
     if (isMemory(connection)) return memoryEngine(own, registry);
+    const queues = () => registry.queuesOf(key);
     const replicasAsked = () =>
-      Math.max(
-        0,
-        ...registry.queuesOf(key).map((name) => registry.optionsOf(name).durability?.replicas ?? 0),
-      );
+      Math.max(0, ...queues().map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
     const limitsOf = (queue: string) => registry.limitsOf(queue);
-    return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked });
+    return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked, queues });
   };
   if (isAlone) return make('');
   const keys = () => configsInUse(discovery, registry);

@@ -1,5 +1,6 @@
 import { encodePayload } from '../job/payload.js';
 import { checkJobName } from '../job/job-id.js';
+import type { RecordOptions } from '../job/job-record.js';
 import { InvalidOptionError } from '../errors.js';
 import { copyFields, field, readable, refuse, shape } from '../options/check.js';
 import { checkJobOptions, JOB_OPTION_NAMES, type CheckedJobOptions } from '../options/job-options.js';
@@ -14,8 +15,8 @@ export interface Schedule {
   readonly given: ScheduleRule;
   readonly rule: CheckedRule;
   readonly template: ScheduleTemplate;
-  /** The options of its template after checking. */
-  readonly options: CheckedJobOptions;
+  /** The options of its template after checking, and those that a newer version put there. */
+  readonly options: CheckedJobOptions & Pick<RecordOptions, 'unknown'>;
 }
 
 /** A schedule with the record that is stored. */
@@ -99,7 +100,7 @@ export function readRecord(record: string): Schedule | null {
     const rule = checkScheduleRule(given, 'rule')!;
     checkJobName(template.name);
     if (template.data === undefined) return null;
-    return { given, rule, template, options: checkTemplateOptions(template.options, 'options') };
+    return { given, rule, template, options: readTemplateOptions(template.options) };
   } catch {
     return null;
   }
@@ -119,6 +120,17 @@ function checkTemplateOptions(options: unknown, path: string): CheckedJobOptions
     }
   }
   return checkJobOptions(options as undefined, path);
+}
+
+/** An unknown field of a rule would change its times, so such a record is not read; an unknown option is for the job to keep. */
+function readTemplateOptions(options: object = {}): Schedule['options'] {
+  const fields = Object.entries(options);
+  // A body names the options that are known by one letter.
+  const isUnknown = ([name]: [string, unknown]) => name.length > 1 && !JOB_OPTION_NAMES.includes(name);
+  const unknown = Object.fromEntries(fields.filter(isUnknown));
+  if (Object.keys(unknown).length === 0) return checkTemplateOptions(options, 'options');
+  const known = Object.fromEntries(fields.filter((entry) => !isUnknown(entry)));
+  return { ...checkTemplateOptions(known, 'options'), unknown };
 }
 
 function plainRule(given: Record<string, unknown>): ScheduleRule {

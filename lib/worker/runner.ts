@@ -133,6 +133,12 @@ export class Runner implements NoteWriter {
       this.complain(job.id, name, outcome, why);
       return this.cannotRun(job, name, outcome);
     }
+    if (body.codec !== undefined) {
+      const why = `its data is encoded with ${quoted(body.codec)}, which this version cannot decode; retry it where a newer one runs`;
+      const outcome = unrunnable('undecodable', why, job.failed);
+      this.complain(job.id, name, outcome, why);
+      return this.cannotRun(job, name, outcome);
+    }
     return new Run(job, body, policy, handler, this);
   }
 

@@ -25,7 +25,7 @@ type Kind = (typeof ENGINES)[number];
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 
 /** Further queues of a test. */
-export const OTHERS = ['q2', 'q3'] as const;
+export const OTHERS = ['q2', 'q3', 'q2:1'] as const;
 /** What the specs leave behind: they play processes by hand. */
 export const LEAVES = [
   'active',

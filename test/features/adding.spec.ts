@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import type { AddResult } from '#lib/producer/queue.js';
-import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
+import { keyOf, bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 
@@ -73,7 +73,7 @@ describe('addBulk', () => {
       expect(late['message'], what).toContain(message.replace('[1]', '[1500]'));
     }
     expect(await refused(queue.addBulk('jobs' as never))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
-    expect(await redis.keys()).toEqual([]);
+    expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
   });
 });
 

@@ -7,7 +7,7 @@ import { MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
 import { QueueInspector, type WorkerInfo } from '#lib/inspect/queue-inspector.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
-import { bootQueue, PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
+import { keyOf, bootQueue, PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -177,7 +177,7 @@ describe('QueueInspector.workers()', () => {
     app.runtime.pause();
     expect(await only(app, ({ state }) => state === 'paused')).toMatchObject({ id });
     await app.close();
-    expect(await redis.keys()).toEqual([]);
+    expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
   });
 
   it('names the jobs that run longest, and keeps the record small whatever they are called', async () => {

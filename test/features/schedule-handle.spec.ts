@@ -115,7 +115,7 @@ describe('upsert', () => {
       [upsert('s', daily, { name: 'x', data: () => 1 }), 'schedules.upsert().template.data is a function'],
     ];
     for (const [refused, sentence] of refusals) await expect(refused).rejects.toThrow(sentence);
-    expect(await redis.keys()).toEqual([]);
+    expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
   });
 });
 
@@ -234,5 +234,5 @@ it('is gone with its queue', async () => {
   await queue.schedules.upsert('s', daily, { name: 'x' });
   await queue.obliterate();
   expect(await queue.schedules.list()).toEqual([]);
-  expect((await redis.keys()).filter((key) => /schedule|firings/.test(key))).toEqual([]);
+  expect((await redis.keys()).filter((key) => /:(schedules|firings)$/.test(key))).toEqual([]);
 });

@@ -20,6 +20,29 @@ describe('numbers', () => {
     expect(await q.engine.lastEvent(QUEUE)).toBe(7);
   });
 
+  it('count events of a type that only a newer version knows, which are not told', async () => {
+    await q.admin.hset(q.key('meta'), 'events', 4);
+    const newer = ['blocked', 'x\ny', 'blocked.name', 'work', 'blocked.group', 'g'];
+    const entry = ['at', 1, 'n', 4, 'added', 'a', 'added.name', 'work', 'added.tags', 't', ...newer];
+    await q.admin.xadd(
+      q.key('events'),
+      '4-0',
+      ...entry,
+      'dead',
+      'b',
+      'dead.name',
+      'work',
+      'dead.reason',
+      'bored',
+    );
+    expect(await q.events()).toMatchObject([
+      { number: 1, type: 'added', id: 'a', name: 'work' },
+      { number: 4, type: 'dead', id: 'b', reason: 'bored' },
+    ]);
+    await q.add('c');
+    expect((await q.events()).at(-1)).toMatchObject({ number: 5, id: 'c' });
+  });
+
   it('let a reader go on behind any entry', async () => {
     await q.add('a', 'b', 'c');
     await q.claim(2);

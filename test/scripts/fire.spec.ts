@@ -28,6 +28,20 @@ describe('an occurrence', () => {
     expect(await q.events()).toMatchObject([{ type: 'added', id: 'a@1', name: 'work' }]);
   });
 
+  it('leaves what a newer version counts of its schedule, and shows a mode that is not known', async () => {
+    await put(q, 'a');
+    const counted = (await q.hash('firings'))['a']!.split('\n');
+    await q.admin.hset(
+      q.key('firings'),
+      'a',
+      [...counted.slice(0, 3), 'half-paused', '', 'more', 'words'].join('\n'),
+    );
+    expect(await seen(q, 'a')).toMatchObject({ mode: 'half-paused', lastJob: null });
+    expect(await firesNow('a', [tick('a@1')])).toBe(1);
+    expect((await q.hash('firings'))['a']!.split('\n').slice(4)).toEqual(['a@1', 'more', 'words']);
+    expect(await seen(q, 'a')).toMatchObject({ fired: 1, lastJob: 'a@1' });
+  });
+
   it('is one job, however many processes saw that it is due', async () => {
     const a = await put(q, 'a');
     const call = firing(a, [tick('a@1')], { nextAt: 2_000 });

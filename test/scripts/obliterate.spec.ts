@@ -98,6 +98,9 @@ it('goes on with the numbers of events, and keeps nothing else of what was said'
   expect(last).toBe(2);
   await obliterating();
   expect(await q.hash('meta')).toEqual({ events: '2' });
+  await q.admin.hset(q.key('meta'), 'format', 1);
+  await obliterating();
+  expect(await q.hash('meta')).toEqual({ events: '2', format: '1' });
   await q.add('c');
   expect((await q.events()).map(({ number, id }) => ({ number, id }))).toEqual([{ number: 3, id: 'c' }]);
 });

@@ -154,7 +154,7 @@ async function expectNoClients(redis: TestRedis): Promise<void> {
 export function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
   const unexpected = keys.filter((key) => {
     // The queue without a name holds what belongs to none.
-    const found = /^\{([^:{}]*)(?::[^:{}]*)?\}:([a-zA-Z]+)(:.*)?$/s.exec(key);
+    const found = /^\{([^:{}]*)(?::[^{}]*)?\}:([a-zA-Z]+)(:.*)?$/s.exec(key);
     return !found || !found[1]!.startsWith(prefix) || !kinds.includes(found[2]!);
   });
   if (unexpected.length === 0) return;

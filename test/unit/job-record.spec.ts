@@ -120,6 +120,20 @@ describe('decodeBody', () => {
     });
   });
 
+  it('knows all but the data of a job whose data is in a codec, and by which it is encoded', () => {
+    const { data, codec, ...rest } = decodeBody('n\n1\n{"a":2}\n~z:AAAA')!;
+    expect({ data, codec, ...rest }).toEqual({
+      name: 'n',
+      createdAt: 1,
+      options: { attempts: 2 },
+      data: undefined,
+      codec: '~z',
+    });
+    expect(decodeBody('n\n1\n\n~')!.codec).toBe('~');
+    expect(decodeBody(`n\n1\n\n~${'x'.repeat(99)}`)!.codec).toHaveLength(32);
+    expect('codec' in decodeBody('n\n1\n\n"~z:AAAA"')!).toBe(false);
+  });
+
   it('reads a job without data, which no JSON text could be', () => {
     expect(decodeBody(encodeBody('n', 1, { attempts: 2 }, NO_DATA))).toEqual({
       name: 'n',

@@ -58,8 +58,7 @@ it.each([
   ['a number', '5'],
   ['an empty object', '{}'],
   ['a list', '[]'],
-  ['a state that is none', JSON.stringify({ ...record([]), state: 'asleep' })],
-  ['a role that is none', JSON.stringify({ ...record([]), role: 'producer' })],
+  ['a state that is no text', JSON.stringify({ ...record([]), state: 1 })],
   ['pools that are no list', JSON.stringify({ ...record([]), pools: {} })],
   ['a pool that is none', JSON.stringify({ ...record([]), pools: [null] })],
   ['jobs without since', JSON.stringify(record([pool({ jobs: [{ ...job('a'), since: undefined! }] })]))],
@@ -68,4 +67,11 @@ it.each([
   ['fields of a prototype', '{"__proto__":{"id":"p","host":"h"}}'],
 ])('reads no record from %s', (_, text) => {
   expect(decodeProcess(text)).toBeNull();
+});
+
+it('shows what a newer version says that this one does not know, and leaves further fields alone', () => {
+  const newer = { ...record([pool()]), state: 'resting', role: 'relay' };
+  expect(
+    decodeProcess(JSON.stringify({ ...newer, region: 'eu', pools: [{ ...pool(), limits: 1 }] })),
+  ).toEqual(newer);
 });

@@ -189,6 +189,16 @@ describe('the job of an occurrence', () => {
     });
   });
 
+  it('keeps options that this version does not know, as they are', () => {
+    const { record } = made({ every: '1h' }, { name: 'x', options: { attempts: 2 } });
+    const newer = record.replace('"attempts":2', '"attempts":2,"headers":{"tenant":"a"},"tags":["b"]');
+    const { body } = occurrence('daily', readRecord(newer)!, T0, T0);
+    expect(body.split('\n')[2]).toBe('{"a":2,"headers":{"tenant":"a"},"tags":["b"]}');
+    expect(decodeBody(body)!.options).toEqual({ attempts: 2 });
+    // One letter is a known option in a body.
+    expect(readRecord(record.replace('"attempts":2', '"a":2'))).toBeNull();
+  });
+
   it('is later by a share of the jitter that every process computes the same, spread evenly', () => {
     const schedule = readRecord(made({ every: '1h', jitter: '1m' }, { name: 'x' }).record)!;
     const late = hours(...Array.from({ length: 1_000 }, (_, i) => i)).map(

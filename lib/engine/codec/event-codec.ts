@@ -62,13 +62,15 @@ export function fold(values: readonly Value[]): Value {
 const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
 
 interface Group {
-  readonly type: EventType;
+  /** One that a newer version has written may have a type that this one does not know. */
+  readonly type: string;
   readonly ids: readonly string[];
   readonly columns: Map<string, readonly string[]>;
 }
 
 /**
- * Reads one stream entry back. Unknown fields are left alone: a newer version may have written them. Of an entry that was written
+ * Reads one stream entry back. A newer version may have written it: columns that are not known are left alone, and so are groups
+ * of an unknown type, whose events have their numbers all the same. Of an entry that was written
  * by hand there are no events; its readers are told that some are missing.
  */
 export function readEntry(queue: string, entryId: string, fields: readonly string[]): QueueEventBatch {
@@ -83,14 +85,13 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const field = fields[i]!;
     const value = fields[i + 1]!;
-    if (TYPES.has(field))
-      groups.push({ type: field as EventType, ids: value.split('\n'), columns: new Map() });
-    else if (field === 'at') at = countIn(value);
+    if (field === 'at') at = countIn(value);
     else if (field === 'n') count = countIn(value);
     else if (field === 'lost') {
       lost = new Set(value.split('\n'));
       settledGroups = groups.length;
     } else if (field === 'skip') skip = new Set(value.split('\n'));
+    else if (!field.includes('.')) groups.push({ type: field, ids: value.split('\n'), columns: new Map() });
     else {
       const group = groups.at(-1);
       if (group && field.startsWith(`${group.type}.`)) {
@@ -105,11 +106,11 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   let number = last - count;
   for (const [place, group] of groups.entries()) {
     const settled = place < settledGroups;
-    const eventOf = readerOf(group);
+    const eventOf = TYPES.has(group.type) ? readerOf(group) : null;
     for (let i = 0; i < group.ids.length; i++) {
       const id = group.ids[i]!;
       number += 1;
-      if (!skip.has(id) && !(settled && lost.has(id))) events.push(eventOf(number, i));
+      if (eventOf && !skip.has(id) && !(settled && lost.has(id))) events.push(eventOf(number, i));
     }
   }
   return { queue, first: last - count + 1, last, at, events };
@@ -127,7 +128,7 @@ function readerOf({ type, ids, columns }: Group): (number: number, i: number) =>
   const [reason, error, progress] = [column('reason'), column('error'), column('progress')];
   return (number, i) => ({
     number,
-    type,
+    type: type as EventType,
     id: ids[i]!,
     name: cell(name, i),
     attempt: countIn(cell(attempt, i) || '1'),

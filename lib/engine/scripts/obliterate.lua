@@ -1,14 +1,15 @@
 --@needs workers
--- Everything of the queue goes, in the background of Redis. The lanes of producers expire by themselves. The number of the last
--- event stays: whoever follows the events goes on behind it, and would wait for it in vain if the numbers began anew.
+-- Everything of the queue goes, in the background of Redis. The lanes of producers expire by themselves. The number of its format
+-- stays, for those that work with it now, and that of the last event: whoever follows the events goes on behind it, and would wait for it in vain if the numbers began anew.
 local workers = leased_workers()
 if table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local last = redis.pcall('HGET', key_meta, 'events')
+local kept = redis.pcall('HMGET', key_meta, 'events', 'format')
 if arg_force == 0 then
   for i = more_first, more_first + 2 * #workers - 1, 2 do
     if redis.call('SCARD', KEYS[i]) > 0 then return 'active' end
   end
 end
 redis.call('UNLINK', unpack(KEYS))
-if type(last) == 'string' then redis.call('HSET', key_meta, 'events', last) end
+if kept[1] then redis.call('HSET', key_meta, 'events', kept[1]) end
+if kept[2] then redis.call('HSET', key_meta, 'format', kept[2]) end
 return 'obliterated'

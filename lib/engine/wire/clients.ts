@@ -201,4 +201,6 @@ export interface EngineSettings {
   readonly limitsOf: (queue: string) => QueueLimits;
   /** The most replicas that a queue wants its adds confirmed by. @default 0 */
   readonly replicasAsked?: () => number;
+  /** Those whose format is checked on every new connection. @default none */
+  readonly queues?: () => readonly string[];
 }

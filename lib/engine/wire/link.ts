@@ -4,6 +4,7 @@ import {
   RedisUnavailableError,
   NotRunningError,
   UnsupportedRedisError,
+  QueueFormatError,
   GodwitError,
 } from '../../errors.js';
 import { FlatCommand, type Sender } from './command.js';
@@ -230,7 +231,11 @@ export class Link implements Sender {
       await this.greet?.(this);
       this.refusal = null;
     } catch (error) {
-      if (error instanceof UnsupportedRedisError || error === this.noDatabase)
+      if (
+        error instanceof UnsupportedRedisError ||
+        error instanceof QueueFormatError ||
+        error === this.noDatabase
+      )
         this.refusal = error as GodwitError;
       this.report(error as Error);
       this.wake();
