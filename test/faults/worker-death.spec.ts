@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
@@ -9,7 +10,7 @@ import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { collect, until } from '../support/wait.js';
 import { Ledger, onceEach } from './support/ledger.js';
-import { spawnWorker } from './support/spawn.js';
+import { spawnApp, spawnWorker } from './support/spawn.js';
 import { emptied } from './support/app.js';
 
 // Tests that start processes take as long as the machine does.
@@ -169,4 +170,23 @@ describe('a handler that blocks the event loop', () => {
     heir.kill('SIGTERM');
     await heir.exit();
   });
+});
+
+it('runs nothing twice where the heartbeat thread starts later than several leases last', async () => {
+  const lease = { duration: 1_000 };
+  const slow = await spawnApp({
+    root: { connection: redis.url, prefix: redis.prefix, lease },
+    concurrency: 5,
+    ledger: ledger.file(),
+    execArgv: ['--require', fileURLToPath(new URL('support/slow-thread.cjs', import.meta.url))],
+  });
+  const ids = await addJobs(5, 'hold');
+  await slow.take(5, 'started');
+  // It would take over the jobs of a lease that has ended.
+  await startWorker(5, lease);
+  await slow.first('link', ({ role, state }) => role === 'heartbeat' && state === 'up');
+  await slow.call('release');
+  await emptied(queue);
+  expect(ledger.times('S')).toEqual(onceEach(ids));
+  expect(await queue.get(ids[0]!)).toMatchObject({ state: 'completed', stalls: 0 });
 });
