@@ -164,7 +164,7 @@ export interface ExchangeCall {
    * It may be on its way at the same time as another one of this worker, and has numbers of its own. Not before the first
    * exchange of the worker has been answered: else it is not known. @default false
    */
-  readonly beside?: boolean;
+  readonly pipelined?: boolean;
   readonly leaseMs: number;
   readonly want: number;
   /** Bytes of bodies that the answer may hold; one job is given out whatever its size. @default no limit */

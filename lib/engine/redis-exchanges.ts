@@ -29,21 +29,21 @@ export class RedisExchanges {
   readonly exchange = async (queue: string, call: ExchangeCall): Promise<ExchangeAnswer> => {
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, seq, leaseMs, want, settled } = call;
-    const { lists, completed, whose } = encodeSettled(settled, maxEvents > 0);
+    const { lists, completed, nameIndexes } = encodeSettled(settled, maxEvents > 0);
     const args = exchange.encodeBehind(
       exchange.fix(this.store.keysOfWorker(queue, worker)),
       [],
       {
         worker,
         seq,
-        beside: call.beside ? 1 : 0,
+        pipelined: call.pipelined ? 1 : 0,
         leaseMs,
         recordMs: this.recordMs,
         want,
         maxBytes: call.maxBytes ?? NO_LIMIT,
         maySuspect: call.maySuspect ? 1 : 0,
         settledEvents: settled.length,
-        whose,
+        nameIndexes,
         completed,
         separator: SEPARATOR,
         maxEvents,

@@ -18,10 +18,10 @@ export function exchange(
   const { seq, leaseMs } = call;
   const worker = queue.worker(call.worker);
   const record = worker.recordAt(queue.now);
-  const which = call.beside ? 'beside' : 'last';
+  const which = call.pipelined ? 'pipelined' : 'last';
   const last = record?.[which] ?? null;
   if (last === null && seq > 1) return { kind: 'unknown-worker' };
-  if (call.beside && !record?.last) return { kind: 'unknown-worker' };
+  if (call.pipelined && !record?.last) return { kind: 'unknown-worker' };
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);

@@ -33,7 +33,7 @@ export function beat(
   const cancels = new Map<string, string>();
   if (queue.marked > 0)
     for (const { id, cancel } of worker.held.values()) if (cancel !== null) cancels.set(id, cancel);
-  const exchanges = record.last.seq + (record.beside?.seq ?? 0);
+  const exchanges = record.last.seq + (record.pipelined?.seq ?? 0);
   return { kind: 'alive', held: worker.held.size, exchanges, cancels };
 }
 
@@ -92,7 +92,7 @@ function takeFrom(
   const more = worker.held.size > 0;
   if (more) {
     // Without its sequence number the worker is unknown: it must not settle or claim under this name again.
-    if (worker.record) worker.note({ last: null, beside: null, until: worker.record.until });
+    if (worker.record) worker.note({ last: null, pipelined: null, until: worker.record.until });
   } else queue.workers.delete(worker.name);
 
   const says = queue.endCancelled(ended, 1);

@@ -12,8 +12,8 @@ export interface LastExchange {
 export interface WorkerRecord {
   /** Null: the worker is unknown. */
   last: LastExchange | null;
-  /** The last exchange sent beside another one. */
-  beside: LastExchange | null;
+  /** The last pipelined exchange. */
+  pipelined: LastExchange | null;
   /** Its lease duration. */
   leaseMs: number | null;
   /** Which lease was first found to be over, and when. */
@@ -42,6 +42,6 @@ export class MemoryWorker {
 
   /** Changes the record; other fields stay. */
   note(change: Partial<WorkerRecord> & { until: number }): void {
-    this.record = { last: null, beside: null, leaseMs: null, doubt: null, ...this.record, ...change };
+    this.record = { last: null, pipelined: null, leaseMs: null, doubt: null, ...this.record, ...change };
   }
 }

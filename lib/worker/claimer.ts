@@ -290,7 +290,7 @@ export class Claimer extends SlotUser {
     return {
       worker: this.worker,
       seq: track.seq + 1,
-      beside: pipelined,
+      pipelined,
       leaseMs: this.parts.leaseMs,
       want,
       maxBytes: this.prefetch.maxBytes,

@@ -34,7 +34,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
     it('counts the exchanges of a worker, also those that went beside others', async () => {
       await t.exchange();
       await t.exchange();
-      await t.exchange({ beside: true, seq: 1 });
+      await t.exchange({ pipelined: true, seq: 1 });
       expect(await t.engine.beat(QUEUE, WORKER, LEASE_MS)).toMatchObject({ exchanges: 3 });
     });
 

@@ -164,24 +164,26 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       await t.hold('a', 'b');
       await t.add('c', 'd', 'e');
       const call = { seq: 2, want: 1, settled: [completed('a')] };
-      const beside = { seq: 1, beside: true, want: 1, settled: [completed('b'), completed('x')] };
+      const pipelined = { seq: 1, pipelined: true, want: 1, settled: [completed('b'), completed('x')] };
       const first = await t.exchange(call);
-      const second = await t.exchange(beside);
+      const second = await t.exchange(pipelined);
       expect(first).toMatchObject({ lost: [], claimed: [{ id: 'c' }] });
       expect(second).toMatchObject({ lost: ['x'], claimed: [{ id: 'd' }], held: 2 });
       const again = { supply: 'more', dueInMs: null, leaseInMs: null, scheduleInMs: null, held: 2 };
       expect(await t.exchange(call)).toMatchObject({ lost: [], claimed: [{ id: 'c' }], ...again });
-      expect(await t.exchange(beside)).toMatchObject({ lost: ['x'], claimed: [{ id: 'd' }], ...again });
+      expect(await t.exchange(pipelined)).toMatchObject({ lost: ['x'], claimed: [{ id: 'd' }], ...again });
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, active: 2 });
     });
 
     it('reaches the store before the other one, which is not late for that', async () => {
       await t.exchange();
       await t.add('a', 'b');
-      expect(await t.exchange({ seq: 1, beside: true, want: 1 })).toMatchObject({ claimed: [{ id: 'a' }] });
+      expect(await t.exchange({ seq: 1, pipelined: true, want: 1 })).toMatchObject({
+        claimed: [{ id: 'a' }],
+      });
       expect(await t.exchange({ seq: 2, want: 1 })).toMatchObject({ claimed: [{ id: 'b' }] });
       expect(
-        await t.exchange({ seq: 2, beside: true, settled: [completed('a'), completed('b')] }),
+        await t.exchange({ seq: 2, pipelined: true, settled: [completed('a'), completed('b')] }),
       ).toMatchObject({
         lost: [],
         held: 0,
@@ -190,9 +192,9 @@ describe.each(ENGINES)('settling on %s', (kind) => {
 
     it('late, is stale and does nothing', async () => {
       await t.hold('a');
-      await t.exchange({ seq: 1, beside: true });
-      await t.exchange({ seq: 2, beside: true });
-      expect(await t.exchange({ seq: 1, beside: true, settled: [completed('a')] })).toEqual(
+      await t.exchange({ seq: 1, pipelined: true });
+      await t.exchange({ seq: 2, pipelined: true });
+      expect(await t.exchange({ seq: 1, pipelined: true, settled: [completed('a')] })).toEqual(
         expect.objectContaining({ kind: 'stale' }),
       );
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
@@ -201,16 +203,16 @@ describe.each(ENGINES)('settling on %s', (kind) => {
     it('is of a worker that is not known, where that has made none by itself, or its jobs were taken', async () => {
       const unknown = expect.objectContaining({ kind: 'unknown-worker' });
       await t.add('a');
-      expect(await t.exchange({ worker: 'new', seq: 1, beside: true, want: 1 })).toEqual(unknown);
+      expect(await t.exchange({ worker: 'new', seq: 1, pipelined: true, want: 1 })).toEqual(unknown);
       await t.claim(1);
-      expect(await t.exchange({ seq: 2, beside: true })).toEqual(unknown);
-      await t.exchange({ seq: 1, beside: true });
+      expect(await t.exchange({ seq: 2, pipelined: true })).toEqual(unknown);
+      await t.exchange({ seq: 1, pipelined: true });
       await t.advance(LEASE_MS);
       const call = { worker: 'w1', beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
       await t.engine.recover(QUEUE, call);
       await t.advance(2_000);
       expect(await t.engine.recover(QUEUE, call)).toMatchObject({ kind: 'recovered', waiting: ['a'] });
-      for (const seq of [1, 2]) expect(await t.exchange({ seq, beside: true, want: 1 })).toEqual(unknown);
+      for (const seq of [1, 2]) expect(await t.exchange({ seq, pipelined: true, want: 1 })).toEqual(unknown);
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, active: 0 });
     });
   });

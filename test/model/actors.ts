@@ -108,7 +108,7 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
 class Worker {
   name: string;
   seq = 0;
-  private besideSeq = 0;
+  private pipelinedSeq = 0;
   held: string[] = [];
   private readonly lane: string;
   private laneSeq = 0;
@@ -122,16 +122,16 @@ class Worker {
     this.lane = `l${ledger.names++}`;
   }
 
-  async exchange(want: number, choices: readonly OutcomeChoice[], beside = false): Promise<void> {
+  async exchange(want: number, choices: readonly OutcomeChoice[], pipelined = false): Promise<void> {
     const settled = choices.slice(0, this.held.length).map((choice, i) => choice(this.held[i]!));
     this.held = this.held.slice(settled.length);
     const call: ExchangeCall = {
       worker: this.name,
-      seq: (beside ? this.besideSeq : this.seq) + 1,
-      beside,
+      seq: (pipelined ? this.pipelinedSeq : this.seq) + 1,
+      pipelined,
       leaseMs: LEASE_MS,
       want,
-      maySuspect: !beside,
+      maySuspect: !pipelined,
       settled,
     };
     const answer = await this.stage.insist(() => this.engine.exchange(QUEUE, call));
@@ -144,7 +144,7 @@ class Worker {
     this.ledger.completed += ends.filter((one) => !answer.lost.includes(one.id)).length;
     // The other of two has learnt that the lease is over: what the old name was given goes to others.
     if (this.name !== call.worker) return;
-    if (beside) this.besideSeq += 1;
+    if (pipelined) this.pipelinedSeq += 1;
     else this.seq += 1;
     const again = answer.claimed.filter((one) => this.held.includes(one.id));
     assert.deepEqual(again, [], 'a job was given out to a worker that holds it');
@@ -203,7 +203,7 @@ class Worker {
   private begin(): void {
     this.name = `w${this.ledger.names++}`;
     this.seq = 0;
-    this.besideSeq = 0;
+    this.pipelinedSeq = 0;
     this.held = [];
   }
 }

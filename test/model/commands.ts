@@ -151,17 +151,17 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       maySuspect: fc.boolean(),
       settled: fc.array(settlement, { minLength: Math.min(1, runsMax), maxLength: runsMax, size: 'max' }),
       older: oneIn(20),
-      beside: oneIn(4),
+      pipelined: oneIn(4),
       fate,
     }),
-    async (scene, { older, beside, ...drawn }) => {
+    async (scene, { older, pipelined, ...drawn }) => {
       const worker = scene.workers[drawn.worker]!;
-      const last = beside ? worker.besideSeq : worker.seq;
+      const last = pipelined ? worker.pipelinedSeq : worker.seq;
       const seq = older ? Math.max(1, last - 1) : last + 1;
       const call: ExchangeCall = {
         worker: worker.name,
         seq,
-        beside,
+        pipelined,
         leaseMs: worker.leaseMs,
         want: drawn.want,
         maySuspect: drawn.maySuspect,
@@ -176,7 +176,7 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       if (!older) scene.past.push(exchange);
       const options = { fate: drawn.fate, idempotent: call.maxBytes === undefined };
       const answer = await scene.both((engine) => engine.exchange(QUEUE, call).then(withoutClock), options);
-      if (answer.kind === 'exchanged') worker[beside ? 'besideSeq' : 'seq'] = Math.max(last, seq);
+      if (answer.kind === 'exchanged') worker[pipelined ? 'pipelinedSeq' : 'seq'] = Math.max(last, seq);
       else if (answer.kind === 'unknown-worker') scene.rename(worker);
     },
   );

@@ -39,8 +39,8 @@ const WORSE: Record<string, Patch> = {
   ]),
   'does a repeated exchange again': instead('exchange', ['if last_seq == seq then', 'if false then']),
   'takes two exchanges on their way for one line of numbers': instead('exchange', [
-    /local beside = .* and '2' or ''/,
-    "local beside = ''",
+    /local suffix = .* and '2' or ''/,
+    "local suffix = ''",
   ]),
   'adds again what is added again': instead('enqueue', [
     /if last_seq == tonumber\(ARGV\[\d+\]\) then/,

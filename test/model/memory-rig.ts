@@ -143,7 +143,7 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     if (held.size > 0) out[`active:${name}`] = { set: [...held.keys()].toSorted() };
     const record = worker.recordAt(queue.now);
     if (!record) continue;
-    const { last, beside, leaseMs: ms, doubt } = record;
+    const { last, pipelined, leaseMs: ms, doubt } = record;
     const fields: [string, string | number][] = [];
     if (doubt) fields.push(['doubt', `${doubt.lease} ${doubt.since}`]);
     const add = (one: LastExchange | null, which: string) => {
@@ -152,7 +152,7 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
       fields.push([`gave${which}`, gave.join('\n')], [`lost${which}`, lost.join('\n')], [`seq${which}`, seq]);
     };
     add(last, '');
-    add(beside, '2');
+    add(pipelined, '2');
     if (ms !== null) fields.push(['lease', ms]);
     put(`worker:${name}`, 'hash', fields);
   }

@@ -11,7 +11,7 @@ import { membersOf, type Snapshot, type State } from './state.js';
 interface Worker {
   name: string;
   seq: number;
-  besideSeq: number;
+  pipelinedSeq: number;
   readonly leaseMs: number;
 }
 
@@ -135,7 +135,7 @@ export class Scene {
 }
 
 function worker(n: number, leaseMs: number): Worker {
-  return { name: `w${n}`, seq: 0, besideSeq: 0, leaseMs };
+  return { name: `w${n}`, seq: 0, pipelinedSeq: 0, leaseMs };
 }
 
 function valueOf(state: State, field: string): string | undefined {

@@ -90,7 +90,7 @@ describe('the number of an exchange', () => {
     await q.exchange({ want: 5, settled: [completed('gone')] });
     expect(await q.hash('worker')).toEqual({ seq: '1', gave: 'a\nb', lost: 'gone', lease: '8000' });
     expect(await q.admin.pttl(q.key('worker'))).toBeGreaterThan(500_000);
-    await q.exchange({ seq: 1, beside: true, settled: [completed('a')] });
+    await q.exchange({ seq: 1, pipelined: true, settled: [completed('a')] });
     expect(await q.hash('worker')).toMatchObject({ seq: '1', gave: 'a\nb', seq2: '1', gave2: '', lost2: '' });
   });
 });

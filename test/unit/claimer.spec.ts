@@ -156,7 +156,7 @@ describe('two on their way', () => {
     return made;
   }
   const asked = (calls: readonly ExchangeCall[]) =>
-    calls.slice(1).map(({ seq, beside, want }) => [beside ? 'beside' : 'first', seq, want]);
+    calls.slice(1).map(({ seq, pipelined, want }) => [pipelined ? 'pipelined' : 'first', seq, want]);
 
   it('go out where the second one claims what is worth it, and never three', async () => {
     const { claimer, ends, calls, answers } = await known(100);
@@ -166,11 +166,11 @@ describe('two on their way', () => {
     await endOfTurn();
     expect(asked(calls)).toEqual([
       ['first', 2, 3],
-      ['beside', 1, 3],
+      ['pipelined', 1, 3],
     ]);
     answers[2]!(NOTHING);
     await until(() => calls.length === 4);
-    expect(asked(calls)[2]).toEqual(['beside', 2, 3]);
+    expect(asked(calls)[2]).toEqual(['pipelined', 2, 3]);
     expect(calls[3]!.settled).toMatchObject([{ id: 'waits' }]);
     answers[1]!(NOTHING);
     await endOfTurn();
@@ -191,7 +191,7 @@ describe('two on their way', () => {
     await until(() => calls.length === 3);
     expect(asked(calls)).toEqual([
       ['first', 2, 3],
-      ['beside', 1, 3],
+      ['pipelined', 1, 3],
     ]);
     expect(calls[2]!.settled).toMatchObject([{ id: 'ended' }]);
   });

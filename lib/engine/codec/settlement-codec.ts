@@ -9,8 +9,8 @@ export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 
 export function encodeSettled(
   runs: readonly SettledRun[],
   withEvents: boolean,
-): { readonly lists: SettlementLists; readonly completed: string; readonly whose: string } {
-  const { names, whose } = countNames(runs);
+): { readonly lists: SettlementLists; readonly completed: string; readonly nameIndexes: string } {
+  const { names, nameIndexes } = countNames(runs);
   const lists: SettlementLists = {
     kept: [],
     retried: [],
@@ -25,7 +25,7 @@ export function encodeSettled(
     else completed += completed === '' ? run.id : `\n${run.id}`;
   }
   if (withEvents && runs.length > 0) say(runs, lists);
-  return { lists, completed, whose };
+  return { lists, completed, nameIndexes };
 }
 
 function place(run: SettledRun, lists: SettlementLists): void {
@@ -106,13 +106,13 @@ function brief(failure: FailureRecord | null): string {
 
 /**
  * How many of a batch completed, failed and died, by job name: counted here, so that it costs the store the same for one run
- * and for five hundred. The store counts again where it did not accept all of them; `whose` tells it then whose runs they are.
+ * and for five hundred. The store counts again where it did not accept all of them; `nameIndexes` tells it then whose runs they are.
  */
 interface NameCounts {
   /** Name, completed, failed attempts, dead. */
   readonly names: Value[];
   /** The number of its name, from 0, for each run in the order of the lists of an exchange; empty where there is but one name. */
-  readonly whose: string;
+  readonly nameIndexes: string;
 }
 
 const ROW = 4;
@@ -137,7 +137,7 @@ function countNames(runs: readonly SettledRun[]): NameCounts {
       if (outcome.kind === 'dead') addOne(names, row + 3);
     }
   }
-  return { names, whose: rows.size > 1 ? whose(runs, rows) : '' };
+  return { names, nameIndexes: rows.size > 1 ? indexesOf(runs, rows) : '' };
 }
 
 /** The order of the lists; the released come last and are not counted. */
@@ -148,7 +148,7 @@ const LISTS: readonly ((run: SettledRun) => boolean)[] = [
   ({ outcome }) => outcome.kind === 'dead',
 ];
 
-function whose(runs: readonly SettledRun[], rows: ReadonlyMap<string, number>): string {
+function indexesOf(runs: readonly SettledRun[], rows: ReadonlyMap<string, number>): string {
   const numbers: number[] = [];
   for (const isIn of LISTS) for (const run of runs) if (isIn(run)) numbers.push(rows.get(run.name)! / ROW);
   return numbers.join(',');

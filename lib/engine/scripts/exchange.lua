@@ -1,17 +1,17 @@
 --@needs types, clock, count, bodies, traces, by-name, gate, hold, line, settle, ending, claimed, bell, event
 -- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
 -- of the last exchange answers the same and changes nothing, since its reply may have been lost.
--- One that goes beside another has numbers of its own, so that either can be repeated whatever became of the other.
+-- A pipelined exchange has numbers of its own, so that either of two on their way can be repeated whatever became of the other.
 local now = clock()
 local day = read_day()
 local traces = read_traces()
-local beside = arg_beside == 1 and '2' or ''
-local record = redis.call('HMGET', key_worker, 'seq' .. beside, 'gave' .. beside, 'lost' .. beside, 'seq')
+local suffix = arg_pipelined == 1 and '2' or ''
+local record = redis.call('HMGET', key_worker, 'seq' .. suffix, 'gave' .. suffix, 'lost' .. suffix, 'seq')
 local seq = tonumber(arg_seq)
 -- One that cannot be read is taken for the number before: what was done twice then is settled once, and claimed by nobody else.
 local last_seq = record[1] and count_in(record[1], seq - 1) or nil
 if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end
-if arg_beside == 1 and not record[4] then return { 'unknown-worker', now } end
+if arg_pipelined == 1 and not record[4] then return { 'unknown-worker', now } end
 if last_seq and seq < last_seq then return { 'stale', now } end
 
 -- Bounded, so that one call never takes long and fits what Lua can unpack.
@@ -180,7 +180,7 @@ if #ids > 0 or held_before > 0 then
     end_lease(arg_worker)
   end
 end
-redis.call('HSET', key_worker, 'seq' .. beside, arg_seq, 'gave' .. beside, gave, 'lost' .. beside, table.concat(lost, '\n'),
+redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, gave, 'lost' .. suffix, table.concat(lost, '\n'),
   'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 

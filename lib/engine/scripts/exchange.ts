@@ -55,14 +55,14 @@ export const exchange = defineScript({
   args: {
     worker: 'text',
     seq: 'digits',
-    beside: 'int',
+    pipelined: 'int',
     leaseMs: 'digits',
     recordMs: 'digits',
     want: 'int',
     maxBytes: 'int',
     maySuspect: 'int',
     settledEvents: 'int',
-    whose: 'text',
+    nameIndexes: 'text',
     /** Ids, one per line: most settlements are no more than that. */
     completed: 'text',
     /** What stands between bodies in the answer, and in none of them. */

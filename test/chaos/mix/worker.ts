@@ -55,7 +55,7 @@ export class MixedWorker {
     const exchange = engine.exchange.bind(engine);
     engine.exchange = async (queue, call) => {
       // A call without an answer is made again with the same number.
-      const name = [queue, call.worker, call.beside, call.seq].join(' ');
+      const name = [queue, call.worker, call.pipelined, call.seq].join(' ');
       // A job that is given back unstarted says nothing of an earlier run of it, whose outcome was never sent.
       const ended = call.settled.filter(({ outcome }) => outcome.kind !== 'released' || outcome.started);
       const settling = this.settling.get(name) ?? ended.flatMap(({ id }) => this.take(queue, id));

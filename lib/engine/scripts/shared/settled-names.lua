@@ -2,7 +2,7 @@
 -- What a batch adds to the counters of job names. The client has counted it; what it counted is wrong where some of it was not
 -- accepted, was said twice, or was cancelled.
 local function each_settled(completed_ids, act)
-  local number = string.gmatch(arg_whose, '%d+')
+  local number = string.gmatch(arg_nameIndexes, '%d+')
   for _, id in ipairs(completed_ids) do act(id, number(), 1, 0, 0) end
   for i = kept_first, kept_last, 3 do act(ARGV[i], number(), 1, 0, 0) end
   for i = retried_first, retried_last, 5 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 3]) or 0, 0) end
