@@ -19,9 +19,13 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
 
 /**
  * Specs that change nothing of their process. Sharing one takes a quarter off their time, as Nest and lib are loaded once for many
- * files; `embedded` looks at its process as a whole.
+ * files. `embedded` looks at its process as a whole, and `conformance/features` sets the engine for all of its process.
  */
-const SHARED = [...QUICK, 'test/features/!(embedded*).spec.ts', 'test/{memory,history,bench}/**/*.spec.ts'];
+const SHARED = [
+  'test/{unit,scripts,memory,history,bench}/**/*.spec.ts',
+  'test/conformance/!(features*).spec.ts',
+  'test/features/!(embedded*).spec.ts',
+];
 
 /** For every run of specs in this repository. */
 export const base = {

@@ -185,6 +185,7 @@ const CALLS: Readonly<Record<string, string>> = {
   cancelled: 'addAndWait',
   claim: 'claim jobs',
   claimUpkeep: 'upkeep',
+  'dead-that-fit': 'upkeep',
   declare: 'register schedules',
   due: 'run schedules',
   'due-schedules': 'run schedules',

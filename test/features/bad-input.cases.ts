@@ -309,7 +309,7 @@ export const cases: Case[] = [
   [
     'a backoff function for a job',
     OPTION,
-    'add().options.backoff must be plain data, since it is stored',
+    'add().options.backoff must be plain data, because it is stored',
     withOptions({ backoff: () => 1 }),
   ],
   [

@@ -333,8 +333,8 @@ describe('registering', () => {
       { ...KEYS, batchsize: 5 },
       "registerDispatcher('mails:delayed').batchsize is not an option; did you mean batchSize?",
     ],
-    [{ delayedKey: '{shop:mails}:delayed', readyKey: 'r' }, 'delayedKey must be a key of your own, and'],
-    [{ delayedKey: 'd', readyKey: '{shop}:processes' }, 'readyKey must be a key of your own, and'],
+    [{ delayedKey: '{shop:mails}:delayed', readyKey: 'r' }, 'delayedKey must be a key of your own, but'],
+    [{ delayedKey: 'd', readyKey: '{shop}:processes' }, 'readyKey must be a key of your own, but'],
   ])('refuses %j in words', async (options, words) => {
     expect(await faultsOf(options)).toContainEqual(expect.stringContaining(words));
   });

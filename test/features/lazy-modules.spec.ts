@@ -60,7 +60,7 @@ it('gives handlers of a lazily loaded module to the pool that is there, and says
   expect(runs.toSorted()).toEqual(['one', 'two']);
   const said = app.logs.complaints.filter((text) => text.includes('loaded lazily'));
   expect(said).toEqual([
-    expect.stringMatching(/^Late was loaded lazily and listens/),
+    expect.stringMatching(/^Late was loaded lazily, so its @OnQueueEvent/),
     expect.stringMatching(/^Late was loaded lazily and has @Schedule/),
   ]);
 });

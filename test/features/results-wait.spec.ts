@@ -90,6 +90,8 @@ it('shows a job in every state, with every field', async () => {
     data: { a: 1 },
     attempt: 0,
     attempts: 4,
+    priority: 0,
+    delay: 0,
     stalls: 0,
     createdAt: expect.any(Date),
     dueAt: null,

@@ -41,7 +41,7 @@ async function waiting(): Promise<{ error?: Error }> {
 
 const asCancelled = {
   reason: 'cancelled',
-  message: expect.stringContaining('(cancelled): not wanted any more') as string,
+  message: expect.stringContaining('was cancelled: not wanted any more') as string,
 };
 
 it('hears why from the event', async () => {
