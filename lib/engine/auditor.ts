@@ -3,7 +3,7 @@ import { AUDITED, AuditFacts, shownId, type AuditedKey } from '../contract/audit
 import type { EngineSettings } from './wire/clients.js';
 import { CORRUPT, UNREADABLE } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer } from '../contract/engine.js';
-import { LETTERED_JOBS, type LetteredJobs, type QueueKeys } from './keys.js';
+import { isLetteredJobs, LETTERED_JOBS, typeOfKey, type LetteredJobs, type QueueKeys } from './keys.js';
 import { count } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 import { audit, type RawFacts } from './scripts/audit.js';
@@ -13,7 +13,7 @@ import { repair } from './scripts/repair.js';
 /** Up to so many bodies and places, so about half as many jobs, are looked at in one script; of more, pages are read. */
 const AT_ONCE = 20_000;
 const PAGE = 1_000;
-/** Ids that one script looks at or mends. */
+/** Ids that one script checks or repairs. */
 const BATCH = 200;
 /** Searching a line costs its length: so many entries may one script pass, some 10 ms. */
 const PASSED = 1_000_000;
@@ -25,7 +25,7 @@ export interface AuditorSettings extends Pick<EngineSettings, 'leaseMs' | 'limit
   readonly recover: (queue: string, worker: string) => Promise<RecoverAnswer>;
 }
 
-/** Looks for everything that cannot be unless keys were written by others or were lost, and mends it. */
+/** Finds and repairs what can only be there if keys were lost or others have written to them. */
 export class Auditor {
   constructor(
     private readonly store: RedisStore,
@@ -82,15 +82,15 @@ export class Auditor {
   private async readPages(queue: string): Promise<AuditFacts> {
     const facts = new AuditFacts();
     const keys = this.store.keysOf(queue);
-    for (const kind of LETTERED_JOBS)
-      for await (const { ids } of this.pages(keys, kind, 'hash', [])) facts.see('jobs', ids);
-    for (const kind of AUDITED)
-      for await (const { ids, unreadable } of this.pages(keys, kind, TYPES[kind] ?? 'hash', [])) {
-        facts.see(kind, ids);
-        for (const id of unreadable) facts.seeUnreadable(kind, id);
+    for (const kind of [...LETTERED_JOBS, ...AUDITED]) {
+      const key = isLetteredJobs(kind) ? 'jobs' : kind;
+      for await (const { ids, unreadable } of this.pages(keys, kind)) {
+        facts.see(key, ids);
+        for (const id of unreadable) facts.seeUnreadable(key, id);
       }
+    }
     for (const worker of await this.store.holders(queue))
-      for await (const { ids } of this.pages(keys, 'active', 'set', [keys.active(worker)]))
+      for await (const { ids } of this.pages(keys, 'active', [keys.active(worker)]))
         facts.seeHeld(worker, ids);
     return facts;
   }
@@ -98,12 +98,11 @@ export class Auditor {
   private async *pages(
     keys: QueueKeys,
     kind: AuditedKey | LetteredJobs | 'active',
-    type: string,
-    more: readonly string[],
+    more: readonly string[] = [],
   ): AsyncGenerator<{ readonly ids: readonly string[]; readonly unreadable: readonly string[] }> {
     let cursor = '0';
     do {
-      const args = { kind, type, cursor, count: PAGE };
+      const args = { kind, type: typeOfKey(kind), cursor, count: PAGE };
       const page = await this.store.run(auditPage, keys.fixed, args, {}, more);
       yield page;
       cursor = page.cursor;
@@ -182,15 +181,6 @@ export class Auditor {
   }
 }
 
-const TYPES: Partial<Record<AuditedKey, string>> = {
-  wait: 'list',
-  suspects: 'list',
-  prioritized: 'zset',
-  delayed: 'zset',
-  dead: 'zset',
-  completed: 'zset',
-};
-
 function readFacts(raw: RawFacts, workers: readonly string[]): AuditFacts {
   const { holders, ids, unreadable } = raw;
   const facts = new AuditFacts();
@@ -209,7 +199,7 @@ function readFacts(raw: RawFacts, workers: readonly string[]): AuditFacts {
   return facts;
 }
 
-/** As `lease-of.lua`. */
+/** As `lease_of` in `shared/hold.lua`. */
 function leaseOf(text: string): number | null {
   const ms = count(text);
   return ms >= 100 && ms <= 3_600_000 ? ms : null;

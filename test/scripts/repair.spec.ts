@@ -236,6 +236,15 @@ describe('a body in the hash of other ids', () => {
     expect(await q.claim()).toEqual(['~x']);
   });
 
+  it('is found among more jobs than one script looks at', async () => {
+    const ids = Array.from({ length: 11_000 }, (_, i) => `j${i}`);
+    await q.admin.rpush(q.key('wait'), ...ids);
+    await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
+    await q.add('x');
+    await q.admin.hset(q.keys.fixed.jobsQ, 'x', 'forged');
+    expect(await mended()).toEqual(['swept x']);
+  });
+
   it('goes, where the job has another one', async () => {
     await q.add('x');
     await q.admin.hset(q.keys.fixed.jobsQ, 'x', 'forged');
