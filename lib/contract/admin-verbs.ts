@@ -9,7 +9,7 @@ import type { QueueRef } from './queue-ref.js';
 export interface AdminVerbs {
   /** Everything about one job, or null. */
   get(queue: QueueRef, id: string): Promise<StoredJob | null>;
-  /** Jobs of one state in their order, or in the opposite one. */
+  /** A page of the jobs of one state, in their order or in the opposite one. */
   jobs(queue: QueueRef, call: JobsCall): Promise<JobsAnswer>;
   counts(queue: QueueRef): Promise<JobCounts & { paused: boolean }>;
   /** For how long the oldest waiting job could have run, among those that have not failed before; null if there is none. */
@@ -40,36 +40,36 @@ export interface AdminVerbs {
  */
 export type CancelAnswer = 'cancelled' | 'signalled' | 'not-found';
 
-/** Reasons and ages are of dead jobs alone. */
+/** The reason and the ages filter dead jobs only. */
 export interface JobsCall extends DeadMatch {
   readonly state: JobState;
-  /** A text in the id, the name or the last error, in any case. @default any job */
+  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string | undefined;
   readonly after: JobsPlace | null;
   readonly limit: number;
   /** @default false */
   readonly backward?: boolean | undefined;
-  /** Without data, progress and log, and without a result of more than some KiB. @default false */
+  /** Leaves out data, progress, log and results of more than `RULES.briefResult` bytes. @default false */
   readonly brief?: boolean | undefined;
 }
 
-/** Where a page ended: the waiting jobs are in several lines, each worker holds jobs of its own. */
+/** The end of a page. Waiting jobs are in several lines, and the active jobs of each worker are a line too. */
 export interface JobsPlace extends Place {
   readonly line: string;
 }
 
 export interface JobsAnswer {
   readonly jobs: readonly StoredJob[];
-  /** Where to go on; null at the end. There may be more although fewer than `limit` were found. */
+  /** The place of the next page; null at the end. A page that is not the last may have fewer jobs than `limit`. */
   readonly next: JobsPlace | null;
-  /** Jobs that were looked at. */
+  /** How many jobs the call looked at. */
   readonly examined: number;
 }
 
-/** Jobs that one call looks at, at most some more: a filter that fits none ends here. */
+/** One call looks at about so many jobs, so that a filter without matches ends. */
 export const MOST_EXAMINED = 10_000;
 
-/** Where a line is among those that are there now, or the one behind it. */
+/** The index of a line among the current ones; if it is gone, the index of the next. */
 export function indexFrom(lines: readonly string[], line: string, backward: boolean): number {
   const at = lines.indexOf(line);
   if (at >= 0) return at;

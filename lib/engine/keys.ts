@@ -111,7 +111,17 @@ export const TRACE_KEYS = [
   'toCancel',
 ] as const satisfies readonly QueueKeyName[];
 
-/** Keys that need something beside the queue: a worker, a lane of a producer, the ids of jobs, a day. */
+/** What one job has apart from its body: the keys of scripts that use the fragment `stored`. */
+export const STORED_KEYS = [
+  'attempts',
+  'stalls',
+  'failures',
+  'results',
+  'progress',
+  'logs',
+] as const satisfies readonly QueueKeyName[];
+
+/** Keys that are made from more than the queue: a worker, a lane of a producer, the ids of jobs, a day. */
 const DYNAMIC_KEYS = {
   active: 'set',
   worker: 'hash',

@@ -181,9 +181,9 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   /**
-   * One step. Lists move while a page is read: where the last jobs of the page before are not near the place where they were, they are
-   * looked for in all of the list, first nearer to its head. If they have left it, so have those before them, and the page begins
-   * at the head; or, in the opposite order, those behind them have, and there is no more.
+   * Reads one step of a page. Lists move between two pages: if the last jobs of the previous page are not near their old place, the whole
+   * list is searched, first towards its head. If they have left the list, the jobs before them have left too, so the page starts at the
+   * head. In the opposite order the jobs behind them have left, so there are no more.
    */
   private async pageOf(keys: QueueKeys, line: string, from: Place, limit: number, call: JobsCall) {
     const { state, contains = '', backward = false, brief = false, ...match } = call;
@@ -213,7 +213,7 @@ export class RedisAdmin implements AdminVerbs {
     return backward ? answer : ask(BEGINNING);
   }
 
-  /** The workers that hold jobs, in the order of their names. */
+  /** The workers with a lease, ordered by name. */
   private async holdersOf(queue: string): Promise<string[]> {
     return this.store.withWorkers(queue, async (workers) => workers.toSorted());
   }
@@ -228,7 +228,7 @@ export class RedisAdmin implements AdminVerbs {
   }
 }
 
-/** In the order in which they are taken from. */
+/** The lines of a state, in the order in which workers take jobs from them. */
 function linesOf(state: Exclude<JobState, 'active'>): string[] {
   return state === 'waiting' ? ['suspects', 'wait', 'prioritized'] : [...LINES[state]];
 }
@@ -237,10 +237,10 @@ function keyOf(keys: QueueKeys, state: JobState, line: string): string {
   return state === 'active' ? keys.active(line) : keys.fixed[line as 'wait'];
 }
 
-/** How far around a place the script looks. */
+/** How far around a place the script searches. */
 const AROUND = 2_000;
 
-/** Places from which to look for jobs that are not near this one. */
+/** The other places to search if the jobs are not near this one. */
 function* elsewhere(at: number, length: number): Generator<number> {
   for (let nearer = at - 2 * AROUND; nearer > -AROUND; nearer -= 2 * AROUND) yield Math.max(0, nearer);
   for (let farther = at + 2 * AROUND; farther < length + AROUND; farther += 2 * AROUND) yield farther;

@@ -16,7 +16,7 @@ import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
-import type { MemoryJob, Place } from './memory-job.js';
+import type { EndRecord, MemoryJob, Place } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
@@ -51,15 +51,9 @@ export class MemoryAdmin implements AdminVerbs {
       const lines = linesOf(q, call);
       const jobs: StoredJob[] = [];
       let examined = 0;
-      for (const [line, all] of after
-        ? lines.slice(
-            indexFrom(
-              lines.map(([line]) => line),
-              after.line,
-              backward,
-            ),
-          )
-        : lines) {
+      const names = lines.map(([line]) => line);
+      const from = after ? indexFrom(names, after.line, backward) : 0;
+      for (const [line, all] of lines.slice(from)) {
         const start = line === after?.line ? startBehind(all, after, backward) : 0;
         for (let at = start; at < all.length; at++) {
           if (jobs.length >= limit || examined >= MOST_EXAMINED)
@@ -186,32 +180,33 @@ export class MemoryAdmin implements AdminVerbs {
 }
 
 function storedJob(job: MemoryJob, brief = false): StoredJob {
-  const { id, body, failed, stalls, worker, progress, logs, end, failure } = job;
+  const { id, body, failed, stalls, worker, progress, logs, failure } = job;
   const state = STATES[job.place!];
-  const isLarge = brief && Buffer.byteLength(end?.result ?? '') > RULES.briefResult;
+  const isLarge = brief && Buffer.byteLength(job.end?.result ?? '') > RULES.briefResult;
+  const end: Partial<EndRecord> | null = isLarge ? { at: job.end!.at } : job.end;
   return {
     id,
     body: brief ? withoutData(body) : body,
     state,
     worker,
     failed,
-    stalls: (isLarge ? null : end?.stalls) ?? stalls,
+    stalls: end?.stalls ?? stalls,
     failure: job.failureRecord,
     failedAt: failure?.at ?? null,
     dueAt: state === 'delayed' ? Math.floor(job.score) : null,
     endedAt: state === 'dead' ? job.score : (end?.at ?? null),
     progress: brief ? null : progress,
     logs: brief ? [] : [...logs],
-    result: isLarge ? null : (end?.result ?? null),
+    result: end?.result ?? null,
     resultFault: end?.resultFault ?? null,
-    attempt: isLarge ? null : (end?.attempt ?? null),
-    durationUs: isLarge ? null : (end?.durationUs ?? null),
+    attempt: end?.attempt ?? null,
+    durationUs: end?.durationUs ?? null,
   };
 }
 
 type JobLine = readonly [line: string, jobs: readonly MemoryJob[]];
 
-/** The jobs of a state, line by line, in the order that is asked for. */
+/** The jobs of a state, line by line, in the requested order. */
 function linesOf(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
   const lines = linesIn(q, call);
   return call.backward ? lines.toReversed().map(([line, jobs]) => [line, jobs.toReversed()]) : lines;
@@ -238,7 +233,7 @@ function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
   }
 }
 
-/** Where to begin in a line, as the page before ended at this place. */
+/** The index in a line at which the next page starts. */
 function startBehind(jobs: readonly MemoryJob[], { line, at, id }: JobsPlace, backward: boolean): number {
   if (id === '') return 0;
   if (line === 'wait' || line === 'suspects') {
@@ -254,21 +249,16 @@ function startBehind(jobs: readonly MemoryJob[], { line, at, id }: JobsPlace, ba
   return first < 0 ? jobs.length : first;
 }
 
-/** The place of the job before this one; of the first, the beginning of the line. */
+/** The place of the job before this one; for the first job, the start of the line. */
 function placeBefore(line: string, jobs: readonly MemoryJob[], at: number, start: number): JobsPlace {
   const last = jobs[at - 1];
   if (!last || at === start) return { line, at: '', id: '' };
   switch (last.place) {
     case 'wait':
-    case 'suspects':
-      return {
-        line,
-        at: String(at - 1),
-        id: jobs
-          .slice(Math.max(0, at - 3), at)
-          .map((job) => job.id)
-          .join('\n'),
-      };
+    case 'suspects': {
+      const ids = jobs.slice(Math.max(0, at - 3), at).map(({ id }) => id);
+      return { line, at: String(at - 1), id: ids.join('\n') };
+    }
     case 'active':
       return { line, at: '', id: last.id };
     default:

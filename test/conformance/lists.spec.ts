@@ -176,7 +176,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       ...(await t.engine.admin.get(QUEUE, 'a')),
       body: encodeBody('work', 1, { priority: 3 }, ''),
     });
-    expect(b).toMatchObject({ id: 'b', state: 'completed', endedAt: t.now, result: null });
+    expect(b).toMatchObject({ id: 'b', state: 'completed', endedAt: t.now, result: null, resultFault: null });
     expect((await page({ state: 'active', brief: true })).jobs[0]).toMatchObject({
       progress: null,
       logs: [],

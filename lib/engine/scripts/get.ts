@@ -1,3 +1,4 @@
+import { STORED_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { storedJob, type RawStoredJob } from '../codec/replies.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
@@ -5,19 +6,7 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 export const get = defineScript({
   name: 'get',
   memory: 'read',
-  keys: [
-    'bodies',
-    'workers',
-    'delayed',
-    'dead',
-    'completed',
-    'attempts',
-    'stalls',
-    'failures',
-    'results',
-    'progress',
-    'logs',
-  ],
+  keys: ['bodies', 'workers', 'delayed', 'dead', 'completed', ...STORED_KEYS],
   args: { id: 'text', workers: 'text' },
   moreKeys: true,
   reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {

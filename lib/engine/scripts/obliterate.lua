@@ -1,6 +1,7 @@
 --@needs workers
--- Everything of the queue goes, in the background of Redis. The lanes of producers expire by themselves. The number of its format
--- stays, for those that work with it now, and that of the last event: whoever follows the events goes on behind it, and would wait for it in vain if the numbers began anew.
+-- Deletes everything of the queue; Redis frees the memory in the background. The lanes of producers expire by themselves. The format
+-- number stays, because processes work with the queue now. The number of the last event stays too: readers continue behind it, and would
+-- wait in vain if the numbers started again.
 local workers = leased_workers()
 if table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local kept = redis.pcall('HMGET', key_meta, 'events', 'format')

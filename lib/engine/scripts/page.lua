@@ -1,7 +1,7 @@
 --@needs clock, names, walk, dead, stored
 -- Jobs of one place, in its order or in the opposite one, from behind another job on.
 local now = clock()
-local jobs, spent, seen = {}, 0, 0
+local jobs = {}
 
 local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waiting' }
 
@@ -16,8 +16,7 @@ local function add_if_asked(id, score)
   local fit, bytes, body = is_asked(id)
   if not fit or not has_text(id, body) then return false, bytes end
   local at = score and string.format('%.0f', math.floor(score)) or ''
-  local read = arg_brief == 1 and stored_briefly or stored
-  local job = read(id, body, state_of[arg_kind] or arg_kind, at, arg_worker)
+  local job = stored(id, body, state_of[arg_kind] or arg_kind, at, arg_worker, arg_brief == 1)
   for i = 5, 10 do bytes = bytes + #job[i] end
   table.insert(job, 1, id)
   jobs[#jobs + 1] = job
@@ -60,15 +59,14 @@ local function place_of(key)
 end
 
 local function page_of_ids(ids, first, is_whole)
-  local last = {}
+  local seen, spent = 0, 0
   while seen < #ids and #jobs < arg_limit and spent < arg_bytes do
     seen = seen + 1
     local _, bytes = add_if_asked(ids[seen])
     spent = spent + bytes
-    last[#last + 1] = ids[seen]
   end
   if seen == 0 or (is_whole and seen == #ids) then return { now, '', '', seen, jobs } end
-  return { now, string.format('%.0f', first + seen - 1), table.concat({ unpack(last, math.max(1, #last - 2)) }, '\n'), seen, jobs }
+  return { now, string.format('%.0f', first + seen - 1), table.concat({ unpack(ids, math.max(1, seen - 2), seen) }, '\n'), seen, jobs }
 end
 
 local function page_of_list(key)
@@ -92,7 +90,7 @@ local function page_of_held()
     end
   end
   local page = page_of_ids(rest, 0, true)
-  if page[3] ~= '' then page[2], page[3] = '', rest[seen] end
+  if page[3] ~= '' then page[2], page[3] = '', rest[page[4]] end
   return page
 end
 

@@ -1,6 +1,6 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import { placeOf, storedJob, type RawStoredJob } from '../codec/replies.js';
-import { LETTERED_JOBS } from '../keys.js';
+import { LETTERED_JOBS, STORED_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -19,12 +19,7 @@ export const page = defineScript({
     'active',
     'completed',
     'dead',
-    'attempts',
-    'stalls',
-    'failures',
-    'results',
-    'progress',
-    'logs',
+    ...STORED_KEYS,
     ...LETTERED_JOBS,
   ],
   /** kind: which key of those that hold jobs. worker: whose set `active` is. contains: a text in the id, the name or the last error. */

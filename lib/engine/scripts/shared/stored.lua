@@ -1,15 +1,16 @@
 --@needs logs
--- All that is known of one job, in the order in which `storedJob` reads it.
-local function stored(id, body, state, at, worker)
-  return { body, state, at, worker, redis.call('HGET', key_attempts, id) or '', redis.call('HGET', key_stalls, id) or '',
-    redis.call('HGET', key_failures, id) or '', redis.call('HGET', key_results, id) or '',
-    redis.call('HGET', key_progress, id) or '', read_log(id) }
-end
-
--- The same without data, progress and log, and without a large result: of its record the line with the time is left.
-local function stored_briefly(id, body, state, at, worker)
+-- One job in the order in which `storedJob` reads it. A brief answer leaves out data, progress and log, and of a large record of its
+-- end all but the time.
+local function stored(id, body, state, at, worker, is_brief)
   local result = redis.call('HGET', key_results, id) or ''
-  if #result > rule_briefResult then result = string.match(result, '^%d+\n') or '' end
-  return { string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n') or '', state, at, worker, redis.call('HGET', key_attempts, id) or '',
-    redis.call('HGET', key_stalls, id) or '', redis.call('HGET', key_failures, id) or '', result, '', '' }
+  local progress, log = '', ''
+  if is_brief then
+    body = string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n') or ''
+    local ended_at = string.match(result, '^%d+\n')
+    if ended_at and #result > rule_briefResult then result = ended_at .. '{}' end
+  else
+    progress, log = redis.call('HGET', key_progress, id) or '', read_log(id)
+  end
+  return { body, state, at, worker, redis.call('HGET', key_attempts, id) or '', redis.call('HGET', key_stalls, id) or '',
+    redis.call('HGET', key_failures, id) or '', result, progress, log }
 end

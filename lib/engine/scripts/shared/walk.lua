@@ -21,7 +21,7 @@ local function rank_behind(key)
   return low
 end
 
--- The same for a walk in the opposite order: the last rank before the place.
+-- The last rank before the place, for a walk in the opposite order.
 local function rank_before(key)
   if arg_afterId == '' then return math.huge end
   local behind = rank_behind(key)
