@@ -36,8 +36,9 @@ export interface JobPage<Entry> {
   readonly examined: number;
 }
 
+const STATE = oneOf('waiting', 'delayed', 'active', 'completed', 'dead');
 const readOptions = shape({
-  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead')),
+  state: field('state', STATE),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
   limit: field('limit', integer(1, 1000)),
@@ -47,20 +48,8 @@ const readOptions = shape({
 });
 
 export function checkJobList(options: JobListOptions) {
-  const {
-    state,
-    order,
-    data = true,
-    limit = 100,
-    after = null,
-    ...match
-  } = readOptions(options, 'jobs()', refuse)!;
-  if (state === undefined)
-    throw new InvalidOptionError(
-      'jobs().state',
-      "one of 'waiting', 'delayed', 'active', 'completed', 'dead'",
-      state,
-    );
+  const { order, data = true, limit = 100, after = null, ...match } = readOptions(options, 'jobs()', refuse)!;
+  const state = match.state ?? STATE(undefined, 'jobs().state', refuse)!;
   return { ...match, state, limit, after, backward: order === 'desc', brief: !data };
 }
 

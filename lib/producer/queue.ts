@@ -536,8 +536,9 @@ export interface CleanOptions {
 
 const MOST = 1000;
 
+const CLEANED_STATE = oneOf('completed', 'dead', 'waiting', 'delayed');
 const readClean = shape({
-  state: field('state', oneOf('completed', 'dead', 'waiting', 'delayed')),
+  state: field('state', CLEANED_STATE),
   olderThan: field('olderThanMs', duration()),
   limit: field('limit', integer(1, MOST)),
 });
@@ -545,7 +546,5 @@ const readClean = shape({
 /** @throws {InvalidOptionError} */
 export function checkClean(options: CleanOptions): CleanCall {
   const { state, olderThanMs = 0, limit = MOST } = readClean(options, 'clean()', refuse)!;
-  if (state === undefined)
-    throw new InvalidOptionError('clean().state', `one of 'completed', 'dead', 'waiting', 'delayed'`, state);
-  return { state, olderThanMs, limit };
+  return { state: state ?? CLEANED_STATE(undefined, 'clean().state', refuse)!, olderThanMs, limit };
 }

@@ -135,25 +135,21 @@ export class WorkerPool {
     return Math.max(this.parts.queue.unknownJobTimeoutMs, 1_000);
   }
 
-  /** Processes without a handler bury no job of these names. Most never ask; it is said rarely, and not by those that end soon. */
   private sayHandlesIn(ms: number): void {
-    this.handlesTimer = setTimeout(
-      () => {
-        const { engine, names } = this.parts;
-        const said = names();
-        const saying =
-          said.length === 0
-            ? Promise.resolve()
-            : engine.upkeep.handles(this.queue, said, this.handledForMs * 2);
-        void saying
-          .then(
-            () => this.handledForMs / 8,
-            () => Math.min(SAY_HANDLES_MS, this.handledForMs / 8),
-          )
-          .then((nextMs) => this.state !== 'stopping' && this.sayHandlesIn(nextMs));
-      },
-      Math.min(ms, MAX_TIMER_MS),
-    ).unref();
+    this.handlesTimer = setTimeout(() => void this.sayHandles(), Math.min(ms, MAX_TIMER_MS)).unref();
+  }
+
+  /** So that processes without a handler bury no job of these names. It is rare, and processes that end soon never do it. */
+  private async sayHandles(): Promise<void> {
+    const { engine, names } = this.parts;
+    let nextMs = this.handledForMs / 8;
+    try {
+      const handled = names();
+      if (handled.length > 0) await engine.upkeep.handles(this.queue, handled, this.handledForMs * 2);
+    } catch {
+      nextMs = Math.min(SAY_HANDLES_MS, nextMs);
+    }
+    if (this.state !== 'stopping') this.sayHandlesIn(nextMs);
   }
 
   /** Claims nothing more; running jobs go on. */
