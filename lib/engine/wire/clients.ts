@@ -1,10 +1,28 @@
-import { Redis, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
+import { Redis, SentinelConnector, type Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../../errors.js';
 import { refuseKeyPrefix, type ClusterConnection, type RedisConnection } from '../../options/connection.js';
 import type { Address } from '../cluster/slot-map.js';
 import type { LinkEvent, QueueLimits } from '../../contract/engine.js';
-import { SENTINELS } from './sentinels.js';
 import { retryDelay } from '../../contract/retry.js';
+
+interface Connecting {
+  connectToSentinel(...args: unknown[]): Redis;
+}
+
+/**
+ * Finds the primary. ioredis does not listen to the errors of its connections to sentinels, so it writes them to standard error. One
+ * sentinel that is down is not an error; the client itself reports when it can reach none.
+ */
+class Sentinels extends SentinelConnector {
+  constructor(...args: ConstructorParameters<typeof SentinelConnector>) {
+    super(...args);
+    const self = this as unknown as Connecting;
+    const connect = self.connectToSentinel.bind(this);
+    self.connectToSentinel = (...given) => connect(...given).on('error', () => undefined);
+  }
+}
+
+const SENTINELS = Sentinels as unknown as NonNullable<RedisOptions['Connector']>;
 
 export type ClientRole = LinkEvent['role'];
 
