@@ -185,8 +185,8 @@ export class RedisStore {
   }
 
   /**
-   * Reads the number of the format of a queue, and writes it where there is none. A server that refuses to, since another one has the
-   * queue or it takes no writes, is heard of at the first call.
+   * Reads the format number of a queue, and writes it if the queue has none. If the server refuses, because another node has the queue or
+   * it is read-only, the first call reports it.
    *
    * @throws {QueueFormatError}
    */

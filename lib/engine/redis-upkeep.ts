@@ -13,13 +13,13 @@ import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
 /** Queues that one look takes in, so that it never holds Redis for long. */
 const LOOK_AT = 200;
-/** Job names may be made by users; of more of them nobody knows for how long they were not handled, so their jobs wait. */
+/** Users may generate job names. The times of more names are not stored, so jobs with other names wait. */
 const MAX_NAMES = 10_000;
-/** Of one dead job, mostly; where there are fewer of them, nobody has to look how large they are. */
+/** Most dead jobs are smaller, so the bytes of a few dead jobs need not be measured. */
 const LARGE_BYTES = 1_048_576;
-/** Dead jobs that one look measures: about 1 ms. */
+/** Dead jobs that one script call measures, in about 1 ms. */
 const MEASURED_AT_ONCE = 1_000;
-/** Deaths are collected for so long before their bytes are looked at. */
+/** The bytes of dead jobs are measured this long after a death, together with those of later deaths. */
 const COLLECT_MS = 250;
 
 /** Upkeep on Redis, in steps of one script each. */
@@ -68,7 +68,7 @@ export class RedisUpkeep implements UpkeepVerbs {
 
   async handles(queue: string, names: readonly string[], keepMs: number): Promise<void> {
     const { handled } = this.store.keysOf(queue).fixed;
-    // Where nobody has asked, there is no key of it.
+    // The key exists only once a process has asked.
     if ((await this.store.command('handles', 'exists', [handled])) === 0) return;
     const now = Math.floor(this.store.now());
     await Promise.all([
@@ -130,7 +130,7 @@ export class RedisUpkeep implements UpkeepVerbs {
     });
   }
 
-  /** Jobs have died here. Where they may be many bytes, what is beyond the limit goes soon, and not with the next round only. */
+  /** Jobs have died. If they may be too many bytes, the excess is removed soon and not only in the next upkeep. */
   died(queue: string, deaths: number): void {
     const all = (this.deaths.get(queue) ?? 0) + deaths;
     this.deaths.set(queue, all);
@@ -146,12 +146,12 @@ export class RedisUpkeep implements UpkeepVerbs {
     try {
       while ((await this.trim(queue)) > 0);
     } catch {
-      // The link tells; the next round of upkeep looks again.
+      // The connection reports it, and the next upkeep tries again.
     }
     this.measuring.delete(queue);
   }
 
-  /** How many dead jobs are kept: those that died last, as far as they fit into their bytes. */
+  /** How many dead jobs to keep: the last to die, within the limit in bytes. */
   private async deadMaxOf(queue: string): Promise<number> {
     const { deadMax, deadMaxBytes: most } = this.settings.limitsOf(queue);
     const { fixed } = this.store.keysOf(queue);

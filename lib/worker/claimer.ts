@@ -507,7 +507,7 @@ export class Claimer extends SlotUser {
     this.parts.passOn();
   }
 
-  // ---------------------------------------------------------------------------------------------------------- in words
+  // ---------------------------------------------------------------------------------------------------------- helpers
 
   /** Settlements of the current name that are on their way. */
   private onItsWay({ call }: Track): readonly SettledRun[] {

@@ -72,7 +72,7 @@ export class Runner implements NoteWriter {
   start(job: ClaimedJob): void {
     if (job.unreadable)
       this.logger.warn(
-        `${jobText(this.queue, job.id)}: the number of its failed attempts or of its stalls cannot be read and counts as 0; Queue.repair() mends it`,
+        `${jobText(this.queue, job.id)}: the number of its failed attempts or of its stalls cannot be read and counts as 0; Queue.repair() fixes it`,
       );
     const run = this.resolve(job);
     if (!run) return;
@@ -229,7 +229,7 @@ export class Runner implements NoteWriter {
     this.parts.ended(run);
   }
 
-  // ------------------------------------------------------------------------------------------------------- in words
+  // ------------------------------------------------------------------------------------------------------- helpers
 
   private cannotRun({ id, failed, stalls }: ClaimedJob, name: string, outcome: Outcome): null {
     this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome });

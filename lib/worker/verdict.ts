@@ -183,7 +183,7 @@ export class UnknownJobs {
           known.unhandledMs = ms;
           known.at = performance.now();
         },
-        // The job waits, and whoever meets it next asks again.
+        // The job waits, and the next claim of such a job asks again.
         () => undefined,
       )
       .finally(() => (known.isAsked = false));
