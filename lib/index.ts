@@ -51,19 +51,22 @@ export type {
   CompletedOptions,
   DeadOptions,
   ProgressOptions,
-  EnhancerKind,
-  EnhancerOptions,
   EventsOption,
   UnknownJobRule,
-  LeaseOptions,
-  ProcessorOptions,
   QueueModuleOptions,
   QueueOptions,
   ScheduleOwnerOptions,
-  ShutdownOptions,
   UpkeepOptions,
 } from './options/module-options.js';
-export type { WrapHook, WrapOption } from './options/module-options.js';
+export type {
+  EnhancerKind,
+  EnhancerOptions,
+  LeaseOptions,
+  ProcessorOptions,
+  ShutdownOptions,
+  WrapHook,
+  WrapOption,
+} from './options/worker-options.js';
 
 export type { NamedModuleOptions } from './options/module-options.js';
 

@@ -4,7 +4,7 @@ import { show, BootstrapError } from '../errors.js';
 import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
-import type { ProcessorOptions } from '../options/module-options.js';
+import type { ProcessorOptions } from '../options/worker-options.js';
 
 /*
  * Marks and tokens are fixed strings, not symbols: two copies of this package in one node_modules tree still

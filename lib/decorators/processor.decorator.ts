@@ -1,7 +1,7 @@
 import type { ScopeOptions } from '@nestjs/common';
 import { INJECTABLE_WATERMARK, SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
 import type { AnyDefinition } from '../job/define-job.js';
-import type { ProcessorOptions } from '../options/module-options.js';
+import type { ProcessorOptions } from '../options/worker-options.js';
 import { markProcessor } from './metadata.js';
 
 /** One queue of a processor: its name, or any job defined for it. */

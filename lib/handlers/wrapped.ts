@@ -1,6 +1,6 @@
 import { WrapHookError } from '../errors.js';
 import { isThenable } from '../job/thenable.js';
-import type { WrapHook } from '../options/module-options.js';
+import type { WrapHook } from '../options/worker-options.js';
 import type { HandledJob, Handler } from '../worker/handler.js';
 import { followStream, isObservable } from '../worker/observable.js';
 

@@ -49,8 +49,8 @@ import {
   resolveModuleOptions,
   type QueueModuleOptions,
   type ResolvedModuleOptions,
-  type EnhancerKind,
 } from '../options/module-options.js';
+import type { EnhancerKind } from '../options/worker-options.js';
 import { QueueProducer } from '../producer/queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { InMemoryQueues, logAddresses, logLinks } from './notices.js';

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../errors.js';
-import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import type { Duration } from '../job/duration.js';
 import { checkQueueName, isPlainName } from '../job/job-id.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
 import {
@@ -26,7 +26,19 @@ import {
   type CheckedDefaults,
   type JobPolicy,
 } from './job-options.js';
-import type { Job } from '../job/job.js';
+import {
+  readEnhancerKinds,
+  readLease,
+  readShutdown,
+  readWrap,
+  timer,
+  type EnhancerKind,
+  type EnhancerOptions,
+  type LeaseOptions,
+  type ShutdownOptions,
+  type WrapHook,
+  type WrapOption,
+} from './worker-options.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
 
 export type { ConnectionOption };
@@ -87,20 +99,6 @@ export interface QueueModuleOptions {
   readonly wrap?: WrapOption;
 }
 
-/** Kinds of enhancers. */
-export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
-
-/** Guards, interceptors, pipes and filters for jobs. Those on a handler and its class always apply. */
-export interface EnhancerOptions {
-  /**
-   * Which global ones (`APP_GUARD`, `useGlobalPipes`, …) apply to jobs too: all, none, or these kinds. Most assume an HTTP request; for
-   * a job, `context.getType()` is `'queue'`.
-   *
-   * @default false
-   */
-  readonly global?: boolean | readonly EnhancerKind[];
-}
-
 /** Which program the schedules in the code belong to. */
 export interface ScheduleOwnerOptions {
   /**
@@ -108,24 +106,6 @@ export interface ScheduleOwnerOptions {
    * them any more, so programs with different schedules for the same queue need different names. @default 'app'
    */
   readonly owner?: string;
-}
-
-/** When a worker counts as lost, and what happens to its jobs. */
-export interface LeaseOptions {
-  /** How long a worker may be silent before its jobs run elsewhere, 100 ms to 1 h; it reports four times as often. @default '8s' */
-  readonly duration?: Duration;
-  /** How many times a job may lose its worker before it is dead as `stalled`; 0 to 1,000. @default 5 */
-  readonly maxStalls?: number;
-  /** How long a handler may block the event loop before its worker counts as dead, up to 24 days. @default '60s' */
-  readonly maxBlock?: Duration;
-}
-
-/** How long running jobs may take when the application stops. */
-export interface ShutdownOptions {
-  /** How long running jobs may take to finish; then their signals abort. Up to 24 days. @default '25s' */
-  readonly timeout?: Duration;
-  /** How long a handler may take after its signal has aborted; then its job is given back. Up to 24 days. @default '1s' */
-  readonly grace?: Duration;
 }
 
 /**
@@ -208,12 +188,6 @@ export interface QueueOptions {
   readonly unknownJobTimeout?: Duration;
 }
 
-/** Second argument of `@Processor`. */
-export interface ProcessorOptions {
-  /** Jobs this process runs at once for the queue, 1 to 10,000. @default 10 */
-  readonly concurrency?: number;
-}
-
 /** `QueueModuleOptions` with every default filled in, in ms. */
 export interface ResolvedModuleOptions {
   readonly connection: ConnectionOption;
@@ -277,16 +251,10 @@ export interface ResolvedQueueOptions {
   readonly unknownJobTimeoutMs: number;
 }
 
-export interface ResolvedProcessorOptions {
-  readonly concurrency: number;
-}
-
-const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 const DEFAULT_EVENTS = 10_000;
 const DEFAULT_EVENT_BYTES = 67_108_864;
 const DEFAULT_DEAD: ResolvedDead = { max: 10_000, ageMs: 7_776_000_000, maxBytes: 268_435_456 };
 const MANY = 10_000_000;
-const timer = (min: number) => duration(min, MAX_TIMER_MS);
 
 /** The option `events` in ms. Booleans are kept: `true` means the default number in a module, and in a queue that of the module. */
 type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number; readonly maxBytes?: number };
@@ -322,21 +290,11 @@ const MODULE_FIELDS = {
   autoStart: field('autoStart', boolean),
   enqueueTimeout: field('enqueueTimeoutMs', timer(1)),
   enqueueBuffer: field('enqueueBuffer', integer(1, MANY)),
-  lease: field(
-    'lease',
-    shape({
-      duration: field('leaseMs', duration(100, 3_600_000)),
-      maxStalls: field('maxStalls', integer(0, 1_000)),
-      maxBlock: field('maxBlockMs', timer(1_000)),
-    }),
-  ),
+  lease: field('lease', readLease),
   upkeep: field('upkeep', shape({ interval: field('intervalMs', timer(100)) })),
-  shutdown: field(
-    'shutdown',
-    shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) }),
-  ),
-  enhancers: field('enhancers', shape({ global: field('global', rule(checkEnhancerKinds)) })),
-  wrap: field('wrap', rule(readWrap)),
+  shutdown: field('shutdown', readShutdown),
+  enhancers: field('enhancers', shape({ global: field('global', readEnhancerKinds) })),
+  wrap: field('wrap', readWrap),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 } as const;
 
@@ -349,22 +307,6 @@ const readModule = shape(MODULE_FIELDS);
 const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) });
 
 const readName = rule(checkQueueName);
-
-/** The values of Nest's enum `Scope`; options do not import Nest. */
-const REQUEST_SCOPE = 2;
-const SCOPES: readonly unknown[] = [0, 1, REQUEST_SCOPE];
-
-const readScope: Rule<number> = (value, path, report) => {
-  if (SCOPES.includes(value)) return value as number;
-  report(new InvalidOptionError(path, 'Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT', value));
-  return undefined;
-};
-
-const readProcessor = shape({
-  concurrency: field('concurrency', integer(1, 10_000)),
-  scope: field('scope', readScope),
-  durable: field('durable', boolean),
-});
 
 /** @throws {InvalidOptionError} at the first fault, unless `report` collects. */
 export function resolveModuleOptions(
@@ -434,24 +376,6 @@ export function resolveQueueOptions(
   };
 }
 
-/**
- * @param path how errors call the options, such as `@Processor('email') of EmailProcessor`.
- * @throws {InvalidOptionError} at the first fault, unless `report` collects.
- */
-export function checkProcessorOptions(
-  options: ProcessorOptions | undefined,
-  path: string,
-  report: Report = refuse,
-): ResolvedProcessorOptions {
-  const given = options === undefined ? undefined : readProcessor(options, path, report);
-  if (given?.durable && given.scope !== REQUEST_SCOPE) {
-    // Nest ignores `durable` without it, and one instance would serve all tenants.
-    const where = `${path}.durable`;
-    report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
-  }
-  return { concurrency: given?.concurrency ?? 10 };
-}
-
 /** If the module has `events: false` and the queue switches them on, the queue gets the default number. */
 function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): ResolvedEvents {
   if (given === undefined) return inherited;
@@ -464,15 +388,6 @@ function queuePath(options: Partial<QueueOptions> | null | undefined): string {
   return isPlainName(options?.name, 128) ? `registerQueue('${options?.name}')` : 'registerQueue()';
 }
 
-function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind[] {
-  if (value === true) return ENHANCER_KINDS;
-  if (value === false) return [];
-  if (Array.isArray(value) && value.every((kind) => ENHANCER_KINDS.includes(kind as EnhancerKind)))
-    return value as EnhancerKind[];
-  const kinds = ENHANCER_KINDS.map((kind) => `'${kind}'`).join(', ');
-  throw new InvalidOptionError(path, `true, false, or a list out of ${kinds}`, value);
-}
-
 /**
  * Checks a name that becomes part of a Redis key, or the key of a configuration.
  *
@@ -481,36 +396,6 @@ function checkEnhancerKinds(value: unknown, path: string): readonly EnhancerKind
 export function checkPlainName(value: unknown, path: string): string {
   if (isPlainName(value, 64)) return value;
   throw new InvalidOptionError(path, '1 to 64 characters out of A-Z a-z 0-9 . _ -', value);
-}
-
-/**
- * A hook that wraps every job run in this process: guards, interceptors, pipes and the handler. The data has been validated before.
- * `next()` calls the rest in the same tick and returns a promise of the handler's result; for an Observable, its last value. `job`
- * is the object that the handler receives.
- *
- * A hook cannot change the result: return values and caught errors are ignored. If a hook throws, the attempt fails with that error. If
- * it does not call `next()` exactly once, the attempt fails with `WrapHookError`. A run ends when its handler and all hooks have.
- *
- * @example
- * const requests = new AsyncLocalStorage<{ jobId: string }>();
- * const withRequest: WrapHook = (job, next) => requests.run({ jobId: job.id }, next);
- *
- * QueueModule.forRoot({ wrap: withRequest });
- */
-export type WrapHook = (job: Job<any>, next: () => Promise<unknown>) => unknown;
-
-/** One hook or a list of hooks; the first is outermost. */
-export type WrapOption = WrapHook | readonly WrapHook[];
-
-/** @throws {InvalidOptionError} */
-function readWrap(value: unknown, path: string): readonly WrapHook[] {
-  const isList = readable(value, path, () => Array.isArray(value));
-  const hooks = isList ? readable(value, path, () => [...(value as unknown[])]) : [value];
-  for (const [i, hook] of hooks.entries()) {
-    if (typeof hook === 'function') continue;
-    throw new InvalidOptionError(isList ? `${path}[${i}]` : path, 'a function, (job, next) => next()', hook);
-  }
-  return hooks as WrapHook[];
 }
 
 /**

@@ -19,7 +19,7 @@ import { expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { JobData } from '#lib/decorators/job-params.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import type { EnhancerKind } from '#lib/options/module-options.js';
+import type { EnhancerKind } from '#lib/options/worker-options.js';
 import { isQueueContext } from '#lib/handlers/queue-context.js';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

@@ -16,7 +16,7 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { getQueueToken, JOB_REF } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
-import type { WrapHook } from '#lib/options/module-options.js';
+import type { WrapHook } from '#lib/options/worker-options.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { useRedis } from '../support/redis.js';

@@ -7,7 +7,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { defineJob } from '#lib/job/define-job.js';
 import { type Job, Snooze } from '#lib/job/job.js';
-import type { WrapHook } from '#lib/options/module-options.js';
+import type { WrapHook } from '#lib/options/worker-options.js';
 import { useRedis } from '../support/redis.js';
 import { bootQueue, outcomeOf, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { BootstrapError, GodwitError } from '#lib/errors.js';
-import type { ProcessorOptions, QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
+import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
+import type { ProcessorOptions } from '#lib/options/worker-options.js';
 import { bootQueue, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { holds, patience } from './support/check.js';

@@ -8,12 +8,8 @@ import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
-import type {
-  ProcessorOptions,
-  QueueModuleOptions,
-  QueueOptions,
-  ResolvedModuleOptions,
-} from '#lib/options/module-options.js';
+import type { QueueModuleOptions, QueueOptions, ResolvedModuleOptions } from '#lib/options/module-options.js';
+import type { ProcessorOptions } from '#lib/options/worker-options.js';
 import { QueueProducer } from '#lib/producer/queue.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';

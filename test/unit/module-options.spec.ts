@@ -2,7 +2,6 @@ import { InvalidOptionError, InvalidQueueNameError } from '#lib/errors.js';
 import { collectFaults, refuse } from '#lib/options/check.js';
 import { DEFAULTS } from '#lib/options/job-options.js';
 import {
-  checkProcessorOptions,
   resolveModuleOptions,
   resolveNamedOptions,
   resolveQueueOptions,
@@ -10,6 +9,7 @@ import {
   type QueueModuleOptions,
   type QueueOptions,
 } from '#lib/options/module-options.js';
+import { checkProcessorOptions } from '#lib/options/worker-options.js';
 import { describe, expect, it } from 'vitest';
 
 const root = (options: unknown) => resolveModuleOptions(options as QueueModuleOptions);

@@ -3,7 +3,7 @@ import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition } from '../../job/define-job.js';
 import { checkJobName } from '../../job/job-id.js';
 import { collectFaults } from '../../options/check.js';
-import { checkProcessorOptions } from '../../options/module-options.js';
+import { checkProcessorOptions } from '../../options/worker-options.js';
 import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';

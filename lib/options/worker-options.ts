@@ -1,0 +1,144 @@
+import { InvalidOptionError } from '../errors.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import type { Job } from '../job/job.js';
+import {
+  boolean,
+  duration,
+  field,
+  integer,
+  readable,
+  refuse,
+  rule,
+  shape,
+  type Report,
+  type Rule,
+} from './check.js';
+
+/** A duration that a timer can wait for. */
+export const timer = (min: number) => duration(min, MAX_TIMER_MS);
+
+/** When a worker counts as lost, and what happens to its jobs. */
+export interface LeaseOptions {
+  /** How long a worker may be silent before its jobs run elsewhere, 100 ms to 1 h; it reports four times as often. @default '8s' */
+  readonly duration?: Duration;
+  /** How many times a job may lose its worker before it is dead as `stalled`; 0 to 1,000. @default 5 */
+  readonly maxStalls?: number;
+  /** How long a handler may block the event loop before its worker counts as dead, up to 24 days. @default '60s' */
+  readonly maxBlock?: Duration;
+}
+
+/** How long running jobs may take when the application stops. */
+export interface ShutdownOptions {
+  /** How long running jobs may take to finish; then their signals abort. Up to 24 days. @default '25s' */
+  readonly timeout?: Duration;
+  /** How long a handler may take after its signal has aborted; then its job is given back. Up to 24 days. @default '1s' */
+  readonly grace?: Duration;
+}
+
+export const readLease = shape({
+  duration: field('leaseMs', duration(100, 3_600_000)),
+  maxStalls: field('maxStalls', integer(0, 1_000)),
+  maxBlock: field('maxBlockMs', timer(1_000)),
+});
+
+export const readShutdown = shape({
+  timeout: field('timeoutMs', timer(0)),
+  grace: field('graceMs', timer(0)),
+});
+
+/** Second argument of `@Processor`. */
+export interface ProcessorOptions {
+  /** Jobs this process runs at once for the queue, 1 to 10,000. @default 10 */
+  readonly concurrency?: number;
+}
+
+export interface ResolvedProcessorOptions {
+  readonly concurrency: number;
+}
+
+/** The values of Nest's enum `Scope`; options do not import Nest. */
+const REQUEST_SCOPE = 2;
+const SCOPES: readonly unknown[] = [0, 1, REQUEST_SCOPE];
+
+const readScope: Rule<number> = (value, path, report) => {
+  if (SCOPES.includes(value)) return value as number;
+  report(new InvalidOptionError(path, 'Scope.DEFAULT, Scope.REQUEST or Scope.TRANSIENT', value));
+  return undefined;
+};
+
+const readProcessor = shape({
+  concurrency: field('concurrency', integer(1, 10_000)),
+  scope: field('scope', readScope),
+  durable: field('durable', boolean),
+});
+
+/**
+ * @param path how errors call the options, such as `@Processor('email') of EmailProcessor`.
+ * @throws {InvalidOptionError} at the first fault, unless `report` collects.
+ */
+export function checkProcessorOptions(
+  options: ProcessorOptions | undefined,
+  path: string,
+  report: Report = refuse,
+): ResolvedProcessorOptions {
+  const given = options === undefined ? undefined : readProcessor(options, path, report);
+  if (given?.durable && given.scope !== REQUEST_SCOPE) {
+    // Nest ignores `durable` without it, and one instance would serve all tenants.
+    const where = `${path}.durable`;
+    report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
+  }
+  return { concurrency: given?.concurrency ?? 10 };
+}
+
+/** Kinds of enhancers. */
+export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
+
+/** Guards, interceptors, pipes and filters for jobs. Those on a handler and its class always apply. */
+export interface EnhancerOptions {
+  /**
+   * Which global ones (`APP_GUARD`, `useGlobalPipes`, …) apply to jobs too: all, none, or these kinds. Most assume an HTTP request; for
+   * a job, `context.getType()` is `'queue'`.
+   *
+   * @default false
+   */
+  readonly global?: boolean | readonly EnhancerKind[];
+}
+
+const ENHANCER_KINDS: readonly EnhancerKind[] = ['guards', 'interceptors', 'pipes', 'filters'];
+export const readEnhancerKinds = rule((value: unknown, path: string): readonly EnhancerKind[] => {
+  if (value === true) return ENHANCER_KINDS;
+  if (value === false) return [];
+  if (Array.isArray(value) && value.every((kind) => ENHANCER_KINDS.includes(kind as EnhancerKind)))
+    return value as EnhancerKind[];
+  const kinds = ENHANCER_KINDS.map((kind) => `'${kind}'`).join(', ');
+  throw new InvalidOptionError(path, `true, false, or a list out of ${kinds}`, value);
+});
+
+/**
+ * A hook that wraps every job run in this process: guards, interceptors, pipes and the handler. The data has been validated before.
+ * `next()` calls the rest in the same tick and returns a promise of the handler's result; for an Observable, its last value. `job`
+ * is the object that the handler receives.
+ *
+ * A hook cannot change the result: return values and caught errors are ignored. If a hook throws, the attempt fails with that error. If
+ * it does not call `next()` exactly once, the attempt fails with `WrapHookError`. A run ends when its handler and all hooks have.
+ *
+ * @example
+ * const requests = new AsyncLocalStorage<{ jobId: string }>();
+ * const withRequest: WrapHook = (job, next) => requests.run({ jobId: job.id }, next);
+ *
+ * QueueModule.forRoot({ wrap: withRequest });
+ */
+export type WrapHook = (job: Job<any>, next: () => Promise<unknown>) => unknown;
+
+/** One hook or a list of hooks; the first is outermost. */
+export type WrapOption = WrapHook | readonly WrapHook[];
+
+export const readWrap = rule((value: unknown, path: string): readonly WrapHook[] => {
+  const isList = readable(value, path, () => Array.isArray(value));
+  const hooks = isList ? readable(value, path, () => [...(value as unknown[])]) : [value];
+  for (const [i, hook] of hooks.entries()) {
+    if (typeof hook === 'function') continue;
+    throw new InvalidOptionError(isList ? `${path}[${i}]` : path, 'a function, (job, next) => next()', hook);
+  }
+  return hooks as WrapHook[];
+});
