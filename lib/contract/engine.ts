@@ -1,3 +1,4 @@
+import type { EndedState, JobState } from '../job/job-state.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/job-options.js';
 import type { AdminVerbs } from './admin-verbs.js';
@@ -31,7 +32,10 @@ export interface QueueEngine {
   /** The clock of the store in ms since 1970, as far as it is known here; for texts and ids, never for decisions. */
   now(): number;
 
-  /** Adds jobs, all or none. Jobs whose id is already in the queue are not changed; the answer lists their ids. */
+  /**
+   * Adds jobs, all or none. A job that waits, is delayed or runs holds its id: it is not changed, and the answer lists it. One that has
+   * ended is replaced by the new job, unless `idHeldBy` names its state.
+   */
   enqueue(queue: QueueRef, call: EnqueueCall): Promise<EnqueueAnswer>;
   /** Settles a batch of runs that the worker still holds, promotes due jobs, and claims up to `want` jobs. */
   exchange(queue: QueueRef, call: ExchangeCall): Promise<ExchangeAnswer>;
@@ -120,12 +124,19 @@ export interface EnqueueJob {
   readonly name: string;
   /** Whether the user chose the id, so a job with it may exist already. */
   readonly hasOwnId?: boolean;
+  /** In which states a job that has ended holds the id too. @default none */
+  readonly idHeldBy?: readonly EndedState[];
   /** Wait this long before the first run. */
   readonly delayMs?: number;
   /** Or until this moment (ms since 1970). */
   readonly dueAt?: number;
   /** 1 (first) to 2,097,151 (last); absent or 0: before all of them. */
   readonly priority?: number;
+}
+
+/** Whether it is delayed at first. */
+export function isLater(job: EnqueueJob): boolean {
+  return Boolean(job.delayMs) || job.dueAt !== undefined;
 }
 
 export interface EnqueueCall {
@@ -146,10 +157,17 @@ export interface EnqueueCall {
   readonly jobs: readonly EnqueueJob[];
 }
 
+/** A job that was not added because another one holds its id. */
+export interface Duplicate {
+  readonly id: string;
+  /** Of the other one. */
+  readonly state: JobState;
+}
+
 export type EnqueueAnswer =
   | {
       readonly kind: 'stored';
-      readonly duplicates: readonly string[];
+      readonly duplicates: readonly Duplicate[];
       /** How many replicas confirmed, if `replication` asks for any. */
       readonly replicas?: number;
     }

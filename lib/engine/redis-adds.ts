@@ -1,5 +1,5 @@
 import { RedisRefusedError } from '../errors.js';
-import type { EnqueueAnswer, EnqueueCall, EnqueueJob } from '../contract/engine.js';
+import { isLater, type EnqueueAnswer, type EnqueueCall, type EnqueueJob } from '../contract/engine.js';
 import type { EngineSettings } from './wire/clients.js';
 import { inFull, type Arg, type FixedArgs } from './wire/fixed-args.js';
 import type { QueueKeys } from './keys.js';
@@ -148,15 +148,29 @@ export class RedisAdds {
   }
 
   private async byFullScript(add: Add): Promise<EnqueueAnswer> {
+    const { queue, call } = add;
+    const { keys, maxEvents } = this.queues.get(queue) ?? this.argsOf(queue);
+    const lane = keys.lane(call.lane);
+    const some = {
+      seq: call.seq,
+      rememberMs: call.rememberMs,
+      jobs: call.jobs.length,
+      maxEvents,
+      workers: '',
+    };
+    const lists = encodeJobs(call.jobs, maxEvents > 0, this.store.now());
+    let args: Arg[] = enqueue.encodeBehind(enqueue.fix(keys.fixed), [lane], some, lists);
+    for (;;) {
+      const answer = await this.sendFull(add, args);
+      if ('kind' in answer) return answer;
+      const active = answer.map((worker) => keys.active(worker));
+      args = enqueue.encode({ ...keys.fixed, lane }, { ...some, workers: answer.join('\n') }, lists, active);
+    }
+  }
+
+  private async sendFull(add: Add, args: Arg[]): Promise<ReturnType<typeof enqueue.reply>> {
     const { queue, call, deadline } = add;
     const { replication } = call;
-    const { keys, maxEvents } = this.queues.get(queue) ?? this.argsOf(queue);
-    const args = enqueue.encodeBehind(
-      enqueue.fix(keys.fixed),
-      [keys.lane(call.lane)],
-      { seq: call.seq, rememberMs: call.rememberMs, jobs: call.jobs.length, maxEvents },
-      encodeJobs(call.jobs, maxEvents > 0, this.store.now()),
-    );
     if (!replication) return this.store.call(enqueue, args, ...this.timeOf(add));
     const { raw, replicas } = await this.replicators.of(queue).run({
       verb: enqueue.name,
@@ -166,7 +180,7 @@ export class RedisAdds {
       withinMs: msUntil(deadline),
     });
     const answer = enqueue.reply(raw);
-    return answer.kind === 'stored' ? { ...answer, replicas } : answer;
+    return 'kind' in answer && answer.kind === 'stored' ? { ...answer, replicas } : answer;
   }
 
   /** How long the connection may be silent, and when the call ends in any case. */
@@ -204,16 +218,18 @@ function encodeJobs(
   jobs: readonly EnqueueJob[],
   withEvents: boolean,
   now: number,
-): Record<'plain' | 'ranked' | 'later' | 'times' | 'priorities' | 'said', Value[]> {
+): Record<'plain' | 'ranked' | 'later' | 'times' | 'priorities' | 'holds' | 'said', Value[]> {
   const lists = {
     plain: [] as Value[],
     ranked: [] as Value[],
     later: [] as Value[],
     times: [] as Value[],
     priorities: [] as Value[],
+    holds: [] as Value[],
     said: [] as Value[],
   };
   for (const job of jobs) {
+    if (job.idHeldBy) lists.holds.push(job.id, job.idHeldBy.join(' '));
     if (isLater(job)) {
       lists.later.push(job.id, job.body);
       lists.times.push(job.dueAt ?? `+${job.delayMs ?? 0}`);
@@ -316,10 +332,6 @@ function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
 /** Whether it has neither an order nor a time of its own. */
 function isPlain(job: EnqueueJob): boolean {
   return !job.priority && !isLater(job);
-}
-
-function isLater(job: EnqueueJob): boolean {
-  return Boolean(job.delayMs) || job.dueAt !== undefined;
 }
 
 function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {

@@ -82,7 +82,7 @@ export interface ReleasedEvent extends RunEventBase<'released'> {}
 export interface RemovedEvent extends JobEventBase<'removed'> {
   /**
    * `asked`: by `remove`; `cleaned`: by `Queue.clean`; `retention`: beyond the number or age of dead jobs; `replaced`: by the next
-   * job of its schedule.
+   * job of its schedule, or a new job has taken the id of one that had ended.
    */
   readonly reason: string;
 }

@@ -21,6 +21,8 @@ export interface RecordOptions {
   readonly priority?: number;
   readonly delayMs?: number;
   readonly dueAt?: number;
+  /** Whether the call that added it waits for its end. */
+  readonly awaited?: boolean;
   /** Options that this version does not know: stored by name, as a newer version stores them. */
   readonly unknown?: Readonly<Record<string, unknown>>;
 }
@@ -35,6 +37,8 @@ export interface StoredJobOptions {
   readonly priority?: number;
   /** When it can first run, in ms since 1970; absent if that is when it was added. */
   readonly runnableAt?: number;
+  /** The call that added it waits for its end. */
+  readonly awaited?: true;
 }
 
 export interface DecodedBody {
@@ -57,6 +61,7 @@ interface OptionsOnWire {
   e?: number;
   p?: number;
   d?: number;
+  awaited?: boolean;
 }
 
 /** The options of a job without options: one shared object, which can be recognised by identity. */
@@ -94,6 +99,7 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.priority !== undefined) fields += `,"p":${options.priority}`;
   const runnableAt = options.dueAt ?? createdAt + (options.delayMs ?? 0);
   if (runnableAt > createdAt) fields += `,"d":${runnableAt}`;
+  if (options.awaited) fields += ',"awaited":true';
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
@@ -142,7 +148,7 @@ function decodeTime(body: string, from: number, end: number): number {
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d } = wire;
+  const { a, b, t, r, e, p, d, awaited } = wire;
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
@@ -152,6 +158,7 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (e !== undefined) options.expiresInMs = e;
   if (p !== undefined) options.priority = p;
   if (d !== undefined) options.runnableAt = d;
+  if (awaited === true) options.awaited = true;
   return options;
 }
 

@@ -1,6 +1,12 @@
 /** The states a job can be in; at any moment it is in exactly one. */
 export type JobState = 'waiting' | 'delayed' | 'active' | 'completed' | 'dead';
 
+/** States of jobs that have ended and are kept. */
+export const ENDED_STATES = ['completed', 'dead'] as const;
+
+/** The state of a job that has ended and is kept. */
+export type EndedState = (typeof ENDED_STATES)[number];
+
 /** How many jobs are in each state. */
 export type JobCounts = Readonly<Record<JobState, number>>;
 
@@ -68,7 +74,7 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     from: 'dead',
     event: 'removed',
     to: null,
-    when: 'a person removes or cleans it, or it is beyond the number or age that dead jobs are kept',
+    when: 'a person removes or cleans it, a new job takes its id, or it is beyond the number or age that dead jobs are kept',
   },
   {
     from: 'waiting',
@@ -82,7 +88,12 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     to: null,
     when: 'a person removes or cleans it, or the next job of its schedule replaces it',
   },
-  { from: 'completed', event: 'removed', to: null, when: 'a person removes or cleans it' },
+  {
+    from: 'completed',
+    event: 'removed',
+    to: null,
+    when: 'a person removes or cleans it, or a new job takes its id',
+  },
   {
     from: 'completed',
     event: null,

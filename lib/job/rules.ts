@@ -21,6 +21,8 @@ export const RULES = {
   /** How long the time and reason of a cancel are kept after the job is gone, and for how many jobs. */
   cancelledMs: 60_000,
   cancelledMax: 1_000,
+  /** The completed job of a call that waits for its end holds its id for so long: longer than such a call takes to read the result. */
+  awaitedMs: 10_000,
   /** Job names with counters of their own per day, because users may generate names; all further names share the empty name. */
   namesPerDay: 200,
   /** How many days the counters of a day are kept. */

@@ -1,8 +1,18 @@
-import type { EnqueueAnswer, EnqueueCall, EnqueueJob, QueueLimits } from '../contract/engine.js';
-import type { Saying } from './event-log.js';
+import {
+  isLater,
+  type EnqueueAnswer,
+  type EnqueueCall,
+  type EnqueueJob,
+  type QueueLimits,
+} from '../contract/engine.js';
+import { decodeBody } from '../job/job-record.js';
+import type { JobState } from '../job/job-state.js';
+import { RULES } from '../job/rules.js';
+import { sayAll, type Saying } from './event-log.js';
+import { STATES, type MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
-/** Adds jobs. A job whose id is already in the queue, in any state, stays as it is and is listed in the answer. */
+/** Adds jobs. A job that holds its id stays as it is, and is listed in the answer; one that has ended is replaced. */
 export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): EnqueueAnswer {
   const { lane, seq, rememberMs, replication } = call;
   const before = laneAt(queue, lane);
@@ -14,13 +24,20 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const earliest = queue.delayed.first?.score ?? Infinity;
   const now = call.jobs.filter((job) => !isLater(job));
   const later = call.jobs.filter(isLater);
-  const duplicates = new Set<string>();
+  const duplicates = new Map<string, JobState>();
+  const replaced: MemoryJob[] = [];
   let sooner = false;
   // In the order in which Redis stores them: jobs without a priority first.
   for (const job of [...now.filter(isPlain), ...now.filter((one) => !isPlain(one)), ...later]) {
-    const created = queue.create(job.id, job.body);
+    const there = queue.find(job.id);
+    const holder = there && holds(queue, there, job) ? there : null;
+    if (there && !holder) {
+      queue.forget(there);
+      replaced.push(there);
+    }
+    const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
-    if (!created) duplicates.add(job.id);
+    if (!created) duplicates.set(job.id, STATES[holder!.place!]);
     else if (!isLater(job)) queue.lineUp(created, priority);
     else {
       const dueAt = job.dueAt ?? queue.now + (job.delayMs ?? 0);
@@ -31,14 +48,26 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   if (sooner) queue.ringSooner();
   else if (now.some(({ id }) => !duplicates.has(id))) queue.ring();
 
-  queue.lanes.set(lane, { seq, duplicates: [...duplicates], until: queue.now + Math.max(rememberMs, 1) });
+  const answered = Array.from(duplicates, ([id, state]) => ({ id, state }));
+  queue.lanes.set(lane, { seq, duplicates: answered, until: queue.now + Math.max(rememberMs, 1) });
   if (duplicates.size < call.jobs.length) {
     queue.say(
-      [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job))),
+      [
+        ...sayAll('removed', replaced, { reason: 'replaced' }),
+        ...[...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job))),
+      ],
       limits,
     );
   }
-  return { kind: 'stored', duplicates: [...duplicates], ...replicas };
+  return { kind: 'stored', duplicates: answered, ...replicas };
+}
+
+/** Whether the job that is there keeps its id. */
+function holds({ now }: MemoryQueue, { place, body, end }: MemoryJob, job: EnqueueJob): boolean {
+  const state = STATES[place!];
+  if (state !== 'completed' && state !== 'dead') return true;
+  const isAwaited = state === 'completed' && decodeBody(body)?.options.awaited === true;
+  return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
 }
 
 function laneAt(queue: MemoryQueue, lane: string) {
@@ -50,10 +79,6 @@ function laneAt(queue: MemoryQueue, lane: string) {
 
 function isPlain(job: EnqueueJob): boolean {
   return !job.priority;
-}
-
-function isLater(job: EnqueueJob): boolean {
-  return Boolean(job.delayMs) || job.dueAt !== undefined;
 }
 
 function added({ now }: MemoryQueue, job: EnqueueJob): Saying {

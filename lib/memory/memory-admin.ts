@@ -13,26 +13,16 @@ import { byBytes } from './lines.js';
 import { deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { JobCounts, JobState } from '../job/job-state.js';
+import type { JobCounts } from '../job/job-state.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
-import type { EndRecord, MemoryJob, Place } from './memory-job.js';
+import { STATES, type EndRecord, type MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
 
 /** How many jobs of a line are searched for one that has not failed before. */
 const LOOK = 100;
-
-const STATES: Readonly<Record<Place, JobState>> = {
-  wait: 'waiting',
-  suspects: 'waiting',
-  prioritized: 'waiting',
-  delayed: 'delayed',
-  active: 'active',
-  completed: 'completed',
-  dead: 'dead',
-};
 
 /** Verbs of the handle of a queue. */
 export class MemoryAdmin implements AdminVerbs {

@@ -1,8 +1,19 @@
 import type { ClaimedJob } from '../contract/engine.js';
+import type { JobState } from '../job/job-state.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job: exactly one. */
 export type Place = 'wait' | 'suspects' | 'prioritized' | 'delayed' | 'active' | 'completed' | 'dead';
+
+export const STATES: Readonly<Record<Place, JobState>> = {
+  wait: 'waiting',
+  suspects: 'waiting',
+  prioritized: 'waiting',
+  delayed: 'delayed',
+  active: 'active',
+  completed: 'completed',
+  dead: 'dead',
+};
 
 /** The end of a completed job that is kept. */
 export interface EndRecord extends KeptResult {

@@ -1,4 +1,4 @@
-import type { QueueLook, QueueLimits } from '../contract/engine.js';
+import type { Duplicate, QueueLook, QueueLimits } from '../contract/engine.js';
 import { letterOf } from '../job/job-id.js';
 import { type QueueStats, readStats } from '../contract/stats.js';
 import { DeclarationBook } from './declaration-book.js';
@@ -29,7 +29,7 @@ export interface Ended {
 /** The last call of one lane of a producer, for repetitions. */
 export interface LaneRecord {
   readonly seq: number;
-  readonly duplicates: readonly string[];
+  readonly duplicates: readonly Duplicate[];
   readonly until: number;
 }
 

@@ -57,6 +57,16 @@ export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
     words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
 }
 
+/** A list of some of these words, each once. */
+export function someOf<const T extends string>(...words: readonly T[]): Rule<readonly T[]> {
+  const phrase = `a list of ${words.map((word) => `'${word}'`).join(', ')}`;
+  return (value, path, report) => {
+    const list = readable(value, path, () => (Array.isArray(value) ? [...(value as T[])] : null));
+    const isGood = list?.every((word) => words.includes(word)) && new Set(list).size === list.length;
+    return isGood ? list! : fail(path, phrase, value, report);
+  };
+}
+
 /** Creates a rule from a function that throws for an invalid value. */
 export function rule<T>(read: (value: unknown, path: string) => T): Rule<T> {
   return (value, path, report) => {

@@ -9,7 +9,8 @@ import {
 } from '../job/backoff.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { checkNewJobId } from '../job/job-id.js';
-import { duration, field, integer, refuse, rule, shape, type Rule } from './check.js';
+import { ENDED_STATES, type EndedState } from '../job/job-state.js';
+import { duration, field, integer, refuse, rule, shape, someOf, type Rule } from './check.js';
 import { RULES } from '../job/rules.js';
 
 /** Options of jobs that a queue or the module can set for all jobs. */
@@ -24,13 +25,19 @@ export interface JobDefaults {
   readonly retention?: Duration;
   /** Not started within this time after it could first have run: dead as `expired`. @default none */
   readonly expiresIn?: Duration;
+  /**
+   * A job that waits, is delayed or runs holds its id. This says in which states a job that has ended holds it too: an `add` with this
+   * option and the id of such a job is a duplicate. Otherwise the new job replaces the old one. @default []
+   */
+  readonly idHeldBy?: readonly EndedState[];
 }
 
 /** Options of `add`. */
 export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   /**
-   * A second `add` with an id that is still in the queue adds nothing and returns `duplicate: true`. Ids like those of the jobs of
-   * schedules, which end in `@` and a time, are refused. @default generated
+   * If a job with this id waits, is delayed or runs, `add` adds nothing and returns `duplicate: true` and its state. A completed or dead
+   * job with this id is replaced, unless `idHeldBy` names its state. Ids like those of the jobs of schedules, which end in `@` and a
+   * time, are refused. @default generated
    */
   readonly id?: string;
   /** Run it after this time. @default 0 */
@@ -56,6 +63,7 @@ export interface CheckedJobOptions {
   timeoutMs?: number;
   retentionMs?: number;
   expiresInMs?: number;
+  idHeldBy?: readonly EndedState[];
   /** Null: local. */
   durability?: Replication | null;
 }
@@ -127,6 +135,7 @@ export const POLICY_FIELDS = {
   timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
   retention: field('retentionMs', duration()),
   expiresIn: field('expiresInMs', duration(1)),
+  idHeldBy: field('idHeldBy', someOf(...ENDED_STATES)),
 } as const;
 
 const JOB_FIELDS = {
@@ -187,6 +196,7 @@ export interface CheckedDefaults {
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
+  readonly idHeldBy?: readonly EndedState[];
 }
 
 /** The policy of one job, with all defaults. */
@@ -198,6 +208,7 @@ export interface JobPolicy {
   readonly retentionMs: number;
   /** `undefined`: never. */
   readonly expiresInMs: number | undefined;
+  readonly idHeldBy: readonly EndedState[];
 }
 
 /** The defaults of Godwit. */
@@ -207,6 +218,7 @@ export const DEFAULTS: JobPolicy = Object.freeze({
   timeoutMs: undefined,
   retentionMs: 0,
   expiresInMs: undefined,
+  idHeldBy: Object.freeze([]),
 });
 
 /** Reads the defaults of a queue or of the module. */
@@ -224,5 +236,6 @@ export function mergeJobPolicy(
     timeoutMs: job.timeoutMs ?? queue.timeoutMs ?? module.timeoutMs,
     retentionMs: job.retentionMs ?? queue.retentionMs ?? module.retentionMs ?? DEFAULTS.retentionMs,
     expiresInMs: job.expiresInMs ?? queue.expiresInMs ?? module.expiresInMs,
+    idHeldBy: job.idHeldBy ?? queue.idHeldBy ?? module.idHeldBy ?? DEFAULTS.idHeldBy,
   };
 }

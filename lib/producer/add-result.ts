@@ -1,3 +1,4 @@
+import type { JobState } from '../job/job-state.js';
 import type { MadeJob } from './job-maker.js';
 
 /** What `add` resolves to. */
@@ -8,10 +9,15 @@ export interface AddResult {
   readonly queue: string;
   /** Name of the job. */
   readonly name: string;
-  /** True if a job with this id was already in the queue, in any state; it was not changed. */
+  /** True if another job holds this id; it was not changed, and nothing was added. */
   readonly duplicate: boolean;
+  /** The state of that other job; only if `duplicate` is true. */
+  readonly state?: JobState;
 }
 
-export function addResult(queue: string, { id, name }: MadeJob, duplicate: boolean): AddResult {
-  return { id, queue, name, duplicate };
+/** @param state of the job that holds the id, if there is one. */
+export function addResult(queue: string, { id, name }: MadeJob, state: JobState | undefined): AddResult {
+  return state === undefined
+    ? { id, queue, name, duplicate: false }
+    : { id, queue, name, duplicate: true, state };
 }

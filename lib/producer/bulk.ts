@@ -1,5 +1,7 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
+import { isLater } from '../contract/engine.js';
 import { unknownField } from '../job/fields.js';
+import type { JobState } from '../job/job-state.js';
 import { readable } from '../options/check.js';
 import { addResult, type AddResult } from './add-result.js';
 import {
@@ -26,10 +28,7 @@ export async function addInChunks(
       const there = await enqueuer.addAll(
         repeated.size === 0 ? chunk : chunk.filter((job) => !repeated.has(job)),
       );
-      for (const job of chunk) {
-        const duplicate = there.size + repeated.size > 0 && (repeated.has(job) || there.has(job.id));
-        results.push(addResult(queue, job, duplicate));
-      }
+      for (const job of chunk) results.push(addResult(queue, job, there.get(job.id) ?? repeated.get(job)));
     } catch (error) {
       if (results.length === 0) throw error;
       throw new PartialBulkError(results, jobs.length, error);
@@ -78,14 +77,15 @@ export function naming(index: number, error: unknown): unknown {
   return error;
 }
 
-/** Jobs with the id of an earlier one. */
-function repetitions(jobs: readonly MadeJob[]): ReadonlySet<MadeJob> {
-  const repeated = new Set<MadeJob>();
+/** Jobs with the id of an earlier one, and the state in which that one is added. */
+function repetitions(jobs: readonly MadeJob[]): ReadonlyMap<MadeJob, JobState> {
+  const repeated = new Map<MadeJob, JobState>();
   if (!jobs.some((job) => job.hasOwnId)) return repeated;
-  const seen = new Set<string>();
+  const seen = new Map<string, JobState>();
   for (const job of jobs) {
-    if (seen.has(job.id)) repeated.add(job);
-    seen.add(job.id);
+    const first = seen.get(job.id);
+    if (first) repeated.set(job, first);
+    else seen.set(job.id, isLater(job) ? 'delayed' : 'waiting');
   }
   return repeated;
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
+import type { Duplicate, EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import {
   EnqueueBufferFullError,
@@ -7,6 +7,7 @@ import {
   RedisUnavailableError,
   type Applied,
 } from '../errors.js';
+import type { JobState } from '../job/job-state.js';
 import { isSame, strictest, type Replication } from '../options/job-options.js';
 import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
@@ -106,15 +107,15 @@ export class Enqueuer {
     });
   }
 
-  /** At most one call, all or none; resolves to the ids that were already there. */
-  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlySet<string>> {
+  /** At most one call, all or none; resolves to the ids that other jobs hold, with their states. */
+  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, JobState>> {
     let replication: Replication | null = null;
     for (const job of jobs) replication = strictest(replication, job.replication);
     const sender = (replication && this.replicated) ?? this;
     // A lane of its own: the call must not wait behind, or be mixed with, single adds.
     const lane = sender.free.pop() ?? new Lane(this.engine, this.queue, this.limits);
     try {
-      return new Set(await lane.send(jobs, performance.now() + this.limits.timeoutMs, replication));
+      return byId(await lane.send(jobs, performance.now() + this.limits.timeoutMs, replication));
     } finally {
       sender.giveBack(lane);
     }
@@ -147,9 +148,8 @@ export class Enqueuer {
     this.isSingle = batch.length === 1;
     void lane.send(jobs, deadline, job.replication).then(
       (duplicates) => {
-        const there = duplicates.length > 0 ? new Set(duplicates) : null;
-        for (const { job: one, resolve } of batch)
-          resolve(addResult(this.queue, one, there !== null && there.has(one.id)));
+        const there = duplicates.length > 0 ? byId(duplicates) : null;
+        for (const { job: one, resolve } of batch) resolve(addResult(this.queue, one, there?.get(one.id)));
         this.ended(lane, batch);
       },
       (error: Error) => {
@@ -249,7 +249,7 @@ export class Lane {
     private readonly time: AddTime,
   ) {}
 
-  /** Resolves to the ids that were already there. The call is repeated until it is answered or its time is over. */
+  /** Resolves to the jobs that hold an id. The call is repeated until it is answered or its time is over. */
   // One promise if the first try succeeds, as nearly every one does: an async function would make two.
   send(
     jobs: readonly EnqueueJob[],
@@ -262,14 +262,14 @@ export class Lane {
       applied: 'no',
       shortage: undefined,
     },
-  ): Promise<readonly string[]> {
+  ): Promise<readonly Duplicate[]> {
     const { seq } = sending;
     const isRepeated = sending.tries++ > 0;
     const { name: lane, time } = this;
     const withinMs = msUntil(deadline);
     const rememberMs = time.timeoutMs * 2;
     const call = { lane, seq, isRepeated, rememberMs, withinMs, isBound: time.isBound, replication, jobs };
-    const again = async (error: unknown): Promise<readonly string[]> => {
+    const again = async (error: unknown): Promise<readonly Duplicate[]> => {
       await this.untilAgain(sending, deadline, error);
       return this.send(jobs, deadline, replication, sending);
     };
@@ -304,6 +304,10 @@ export class Lane {
     if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
     await pause(Math.min(repeatDelay(error, tries), left));
   }
+}
+
+function byId(duplicates: readonly Duplicate[]): ReadonlyMap<string, JobState> {
+  return new Map(duplicates.map(({ id, state }) => [id, state]));
 }
 
 /** One repetition may have been refused, or found the connection closed, after another took effect. */

@@ -25,9 +25,10 @@ export class JobFactory {
     data: unknown,
     options: JobOptions | undefined,
     path: string,
+    awaited = false,
   ): Promise<MadeJob> {
     const job = this.ownDefinition(given, path);
-    return makeDefinedJob(this.options, job, { data, options }, this.now(), path);
+    return makeDefinedJob(this.options, job, { data, options, awaited }, this.now(), path);
   }
 
   /** Of one definition. */

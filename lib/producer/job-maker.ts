@@ -17,6 +17,8 @@ export interface JobRequest {
   readonly name: string;
   readonly data: unknown;
   readonly options?: JobOptions | undefined;
+  /** Whether the caller waits for its end. @default false */
+  readonly awaited?: boolean;
 }
 
 /** A job as it is stored, and what its `add` needs. */
@@ -47,11 +49,11 @@ export function makeJob(
     options === undefined ? NO_OPTIONS : checkJobOptions(options, `${pathText(path)}.options`);
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue.maxPayloadBytes);
   const createdAt = Math.floor(now);
-  const body = encodeBody(name, createdAt, checked, data);
+  const body = encodeBody(name, createdAt, request.awaited ? { ...checked, awaited: true } : checked, data);
   const { durability: replication } = queue;
   if (options === undefined)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: undefined };
-  const { id, delayMs, dueAt, priority, durability } = checked;
+  const { id, delayMs, dueAt, priority, durability, idHeldBy = queue.policy.idHeldBy } = checked;
   return {
     id: id ?? generateId(createdAt),
     name,
@@ -62,6 +64,7 @@ export function makeJob(
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
+    ...(id !== undefined && idHeldBy.length > 0 && { idHeldBy }),
   };
 }
 
@@ -74,12 +77,12 @@ export function makeJob(
 export async function makeDefinedJob(
   queue: ResolvedQueueOptions,
   definition: AnyDefinition,
-  { data, options }: Omit<JobRequest, 'name'>,
+  { data, options, awaited = false }: Omit<JobRequest, 'name'>,
   now: number,
   path: Path,
 ): Promise<MadeJob> {
   const isNone = data === undefined && definition.schema !== undefined;
   const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue.maxPayloadBytes);
   await checkGiven(definition, data, isNone ? undefined : json);
-  return makeJob(queue, { name: definition.name, data, options }, now, path, json);
+  return makeJob(queue, { name: definition.name, data, options, awaited }, now, path, json);
 }

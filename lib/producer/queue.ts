@@ -187,8 +187,13 @@ export class Queue<Jobs = any> {
       rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
     const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
     const plain = isDefinition(job)
-      ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()')
-      : makeJob(this.options, { name: job, data, options: kept }, this.engine.now(), 'addAndWait()');
+      ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()', true)
+      : makeJob(
+          this.options,
+          { name: job, data, options: kept, awaited: true },
+          this.engine.now(),
+          'addAndWait()',
+        );
     const made = { ...plain, given: options };
     const until = performance.now() + waitMs;
     const wait = this.prepareWait(this.name, made.id);

@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { callOf, completed, job, kept, QUEUE } from '../scripts/support.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import type { JobState } from '#lib/job/job-state.js';
+import { callOf, completed, dead, job, kept, QUEUE, WORKER } from '../scripts/support.js';
 import { until } from '../support/wait.js';
 import { ENGINES, useEngine } from './support.js';
 
 describe.each(ENGINES)('adding on %s', (kind) => {
   const t = useEngine(kind);
-  const stored = (duplicates: readonly string[] = []) => ({ kind: 'stored', duplicates });
+  const stored = (duplicates: Readonly<Record<string, JobState>> = {}) => ({
+    kind: 'stored',
+    duplicates: Object.entries(duplicates).map(([id, state]) => ({ id, state })),
+  });
 
   it('stores jobs as they are, first in first out', async () => {
     expect(await t.add('a', 'b', 'c')).toEqual(stored());
@@ -16,37 +21,100 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect(await t.claim()).toEqual(['c']);
   });
 
-  it('leaves a job alone whose id is there in whatever state, and names it', async () => {
-    await t.hold('active', 'kept');
-    await t.settle(kept('kept', 60_000));
-    await t.bury('dead');
+  it('leaves a job alone that waits, is delayed or runs, and says in which state it is', async () => {
+    await t.hold('active');
     await t.add('waiting', job('later', { delayMs: 5_000 }), job('ranked', { priority: 2 }));
-    const again = ['later', 'ranked', 'waiting', 'dead', 'kept', 'active', 'new'];
-    const answer = await t.add(...again.map((id) => job(id, { name: 'another' })));
-    expect(answer).toEqual(stored(again.slice(0, -1)));
-    for (const id of again.slice(0, -1))
+    const again = { later: 'delayed', ranked: 'waiting', waiting: 'waiting', active: 'active' } as const;
+    const answer = await t.add(...Object.keys(again).map((id) => job(id, { name: 'another' })), 'new');
+    expect(answer).toEqual(stored(again));
+    for (const id of Object.keys(again))
       expect((await t.engine.admin.get(QUEUE, id))?.body).toBe(job(id).body);
+  });
+
+  it('says who runs and who waits, also of jobs of several workers', async () => {
+    await t.add('a', 'b', 'c');
+    expect([await t.claim(1, 'w1'), await t.claim(1, 'w2')]).toEqual([['a'], ['b']]);
+    expect(await t.add('c', 'b', 'a')).toEqual(stored({ c: 'waiting', b: 'active', a: 'active' }));
   });
 
   it('names duplicates by where they would have gone: the line, the priorities, the delayed', async () => {
     const jobs = [job('d', { delayMs: 9 }), job('p', { priority: 1 }), job('w')];
     await t.add(...jobs);
-    expect(await t.add(...jobs)).toEqual(stored(['w', 'p', 'd']));
+    expect(await t.add(...jobs)).toEqual(stored({ w: 'waiting', p: 'waiting', d: 'delayed' }));
   });
 
-  it('takes an id again once its job is gone, or its retention is over', async () => {
+  it('replaces a job that has ended, and one event says so', async () => {
+    await t.hold('kept', 'dead');
+    await t.settle(kept('kept', 60_000, '1'), dead('dead'));
+    const before = await t.engine.lastEvent(QUEUE);
+    expect(await t.add('new', job('dead', { name: 'other', delayMs: 9_000 }), 'kept')).toEqual(stored());
+    const fresh = { failed: 0, stalls: 0, failure: null, result: null, resultFault: null, endedAt: null };
+    expect(await t.engine.admin.get(QUEUE, 'dead')).toMatchObject({ ...fresh, state: 'delayed' });
+    expect(await t.engine.admin.get(QUEUE, 'kept')).toMatchObject({ ...fresh, state: 'waiting' });
+    expect(await t.engine.admin.counts(QUEUE)).toMatchObject({
+      waiting: 2,
+      delayed: 1,
+      completed: 0,
+      dead: 0,
+    });
+    const said = (await t.events(before)).map(({ type, id, name, reason }) => [type, id, name, reason]);
+    expect(said).toEqual([
+      ['removed', 'kept', 'work', 'replaced'],
+      ['removed', 'dead', 'work', 'replaced'],
+      ['added', 'new', 'work', ''],
+      ['added', 'kept', 'work', ''],
+      ['delayed', 'dead', 'other', ''],
+    ]);
+    expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+  });
+
+  it('leaves nothing of a dead job that is replaced: no log, no progress, no stall', async () => {
+    await t.hold('x');
+    const note = { worker: WORKER, id: 'x', name: 'work', attempt: 1, progress: '1', log: 'l' };
+    await t.engine.note(QUEUE, note);
+    await t.settle(dead('x'));
+    await t.add('x');
+    expect(await t.engine.admin.get(QUEUE, 'x')).toMatchObject({ progress: null, logs: [], failure: null });
+    expect((await t.exchanged({ want: 1 })).claimed).toEqual([
+      { id: 'x', body: job('x').body, failed: 0, stalls: 0 },
+    ]);
+  });
+
+  it('leaves a job that has ended where the new one asks for it', async () => {
+    await t.hold('kept', 'dead', 'other');
+    await t.settle(kept('kept', 60_000, '1'), dead('dead'), dead('other'));
+    const again = [
+      job('kept', { idHeldBy: ['dead', 'completed'] }),
+      job('dead', { idHeldBy: ['dead'] }),
+      job('other', { idHeldBy: ['completed'] }),
+    ];
+    expect(await t.add(...again)).toEqual(stored({ kept: 'completed', dead: 'dead' }));
+    expect(await t.engine.admin.get(QUEUE, 'other')).toMatchObject({ state: 'waiting' });
+  });
+
+  it('leaves the completed job of a call that waits for it, until its result has been read', async () => {
+    const body = encodeBody('work', t.now, { awaited: true }, '1');
+    await t.hold(job('x', { body }));
+    await t.settle(kept('x', 60_000, '1'));
+    await t.advance(9_999);
+    expect(await t.add('x')).toEqual(stored({ x: 'completed' }));
+    await t.advance(1);
+    expect(await t.add('x')).toEqual(stored());
+  });
+
+  it('takes an id again once its job is gone, or its retention is over, without an event', async () => {
     await t.hold('gone', 'kept');
     await t.settle(completed('gone'), kept('kept', 1_000, '1'));
     expect(await t.add('gone')).toEqual(stored());
-    expect(await t.add('kept')).toEqual(stored(['kept']));
     await t.advance(1_000);
-    expect(await t.add('kept')).toEqual(stored());
+    expect(await t.add(job('kept', { idHeldBy: ['completed'] }))).toEqual(stored());
     expect(await t.engine.admin.get(QUEUE, 'kept')).toMatchObject({
       state: 'waiting',
       result: null,
       resultFault: null,
       endedAt: null,
     });
+    expect((await t.events()).filter(({ type }) => type === 'removed')).toEqual([]);
   });
 
   it('is told twice and done once, even when the job has run and gone since', async () => {
@@ -54,7 +122,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     await t.engine.enqueue(QUEUE, callOf(['b', 'a'], 2));
     await t.claim();
     await t.settle(completed('a'), completed('b'));
-    expect(await t.engine.enqueue(QUEUE, callOf(['b', 'a'], 2))).toEqual(stored(['a']));
+    expect(await t.engine.enqueue(QUEUE, callOf(['b', 'a'], 2))).toEqual(stored({ a: 'waiting' }));
     expect(await t.claim()).toEqual([]);
   });
 
@@ -100,7 +168,10 @@ describe.each(ENGINES)('adding on %s', (kind) => {
   it('takes ids and lanes that are names of other things', async () => {
     const ids = ['__proto__', 'constructor', 'meta', 'wait', '0', 'hasOwnProperty', 'ünï\u{1F600}'];
     expect(await t.engine.enqueue(QUEUE, callOf(ids, 1, '__proto__'))).toEqual(stored());
-    expect(await t.engine.enqueue(QUEUE, callOf(ids, 2, '__proto__'))).toEqual(stored(ids));
+    expect(await t.engine.enqueue(QUEUE, callOf(ids, 2, '__proto__'))).toEqual({
+      kind: 'stored',
+      duplicates: ids.map((id) => ({ id, state: 'waiting' })),
+    });
     expect(await t.claim()).toEqual(ids);
     await t.settle(...ids.map(completed));
     expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 });

@@ -34,12 +34,13 @@ describe('addBulk', () => {
       job(3, { id: 'b' }),
       job(4, { priority: 5 }),
     ]);
-    const result = (id: unknown, duplicate: boolean) => ({ id, queue: 'work', name: 'job', duplicate });
+    const added1 = (id: unknown) => ({ id, queue: 'work', name: 'job', duplicate: false });
+    const there = (id: string, state: string) => ({ ...added1(id), duplicate: true, state });
     expect(added).toEqual<AddResult[]>([
-      result('a', true),
-      result('b', false),
-      result('b', true),
-      result(expect.any(String), false),
+      there('a', 'waiting'),
+      added1('b'),
+      there('b', 'delayed'),
+      added1(expect.any(String)),
     ] as AddResult[]);
     expect(await queue.get('a')).toMatchObject({ name: 'first', data: 'kept' });
     expect(await queue.get('b')).toMatchObject({ data: 2, state: 'delayed' });
@@ -120,27 +121,31 @@ describe('ids', () => {
     expect(ran.size).toBe(ids.length);
     expect(await queue.counts()).toMatchObject({ completed: ids.length, waiting: 0 });
     for (const id of ids) {
-      expect((await queue.add('job', 'again', { id })).duplicate, id).toBe(true);
+      const again = await queue.add('job', 'again', { id, idHeldBy: ['completed'] });
+      expect(again, id).toMatchObject({ duplicate: true, state: 'completed' });
       await queue.remove(id);
     }
     expect(await queue.counts()).toEqual(EMPTY);
     expect(said.values.filter((event) => event.type === 'added')).toHaveLength(ids.length);
   });
 
-  it('make a second add a duplicate, in whatever state the first is', async () => {
+  it('make a second add a duplicate, which says in which state the first is', async () => {
     const { gate, handlers } = gated();
-    const { queue } = await bootQueue(redis, { handlers });
-    const ids = Object.keys(await oneOfEach(queue));
-    for (const id of ids) {
+    const defaults = { idHeldBy: ['completed', 'dead'] as const };
+    const { queue } = await bootQueue(redis, { handlers, queue: { defaults } });
+    for (const [state, id] of Object.entries(await oneOfEach(queue))) {
       const before = await queue.get(id);
       expect(await queue.add('other', 'new', { id, delay: '1h' }), id).toEqual({
         id,
         queue: 'work',
         name: 'other',
         duplicate: true,
+        state,
       });
       expect(await queue.get(id), id).toEqual(before);
     }
+    for (const id of ['completed', 'dead'])
+      expect(await queue.add('done', 1, { id, idHeldBy: [] })).toMatchObject({ duplicate: false });
     const race = await Promise.all(Array.from({ length: 50 }, () => queue.add('done', 1, { id: 'raced' })));
     expect(race.filter(({ duplicate }) => !duplicate)).toHaveLength(1);
     gate.open();

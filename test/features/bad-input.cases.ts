@@ -305,6 +305,14 @@ export const cases: Case[] = [
     'add().options.retention',
     withOptions({ retention: '1 fortnight' }),
   ],
+  [
+    'idHeldBy of a state that holds it anyway',
+    OPTION,
+    "add().options.idHeldBy must be a list of 'completed', 'dead'",
+    withOptions({ idHeldBy: ['active'] }),
+  ],
+  ['idHeldBy twice', OPTION, 'add().options.idHeldBy', withOptions({ idHeldBy: ['dead', 'dead'] })],
+  ['idHeldBy that is no list', OPTION, 'add().options.idHeldBy', withOptions({ idHeldBy: 'dead' })],
   ['expiresIn of 0', OPTION, 'add().options.expiresIn', withOptions({ expiresIn: 0 })],
   [
     'a backoff function for a job',

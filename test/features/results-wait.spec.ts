@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { QueueKeys } from '#lib/engine/keys.js';
 import { JobFailedError, UnrecoverableError, WaitTimeoutError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, PATIENT, processorOf, type Handlers } from '../support/queue-app.js';
@@ -237,17 +238,20 @@ const waits = (events: boolean) => {
       },
     };
     const { queue } = await bootQueue(redis, { ...options, handlers });
+    const held = { idHeldBy: ['completed', 'dead'] } as const;
     await queue.add('once', 1, { id: 'x', retention: '1h' });
-    const waiting = [queue.addAndWait('once', 2, { id: 'x' }), queue.addAndWait('once', 3, { id: 'x' })];
+    const waiting = [2, 3].map((n) => queue.addAndWait('once', n, { id: 'x', ...held }));
     await until(async () => (await queue.get('x'))?.state === 'active', PATIENT);
     gate.open();
     expect(await Promise.all(waiting)).toEqual(['the only result', 'the only result']);
-    expect(await queue.addAndWait('once', 4, { id: 'x' })).toBe('the only result');
+    expect(await queue.addAndWait('once', 4, { id: 'x', ...held })).toBe('the only result');
     expect(runs).toBe(1);
 
     await queue.add('die', 1, { id: 'y' });
     await until(async () => (await queue.get('y'))?.state === 'dead', PATIENT);
-    await expect(queue.addAndWait('die', 1, { id: 'y' })).rejects.toMatchObject({ reason: 'unrecoverable' });
+    await expect(queue.addAndWait('die', 1, { id: 'y', ...held })).rejects.toMatchObject({
+      reason: 'unrecoverable',
+    });
   });
 };
 waits(true);
@@ -313,4 +317,18 @@ it('waits for a job of a further queue without waiting for the read of the other
   }
   // The state is asked after 250 ms; a busy machine may be late, but not each time.
   expect(Math.min(...took)).toBeLessThan(200);
+});
+
+it('keeps the result for all who wait for one id, and takes the id for a new run ten seconds later', async () => {
+  let runs = 0;
+  const handlers: Handlers = { once: () => (runs += 1) };
+  const { queue } = await bootQueue(redis, { handlers });
+  expect(await queue.addAndWait('once', 1, { id: 'x' })).toBe(1);
+  expect(await queue.add('once', 1, { id: 'x' })).toMatchObject({ duplicate: true, state: 'completed' });
+  expect(await queue.addAndWait('once', 1, { id: 'x' })).toBe(1);
+  // As if it had completed so long ago.
+  const { results } = new QueueKeys(redis.prefix, 'work').fixed;
+  const [at, record] = (await redis.admin.hget(results, 'x'))!.split('\n');
+  await redis.admin.hset(results, 'x', `${Number(at) - 10_000}\n${record}`);
+  expect(await queue.addAndWait('once', 1, { id: 'x' })).toBe(2);
 });

@@ -101,9 +101,12 @@ const isIn =
   (state: State) =>
     phases.includes(phaseOf(state));
 
+/** A job that has ended gives its id away. */
+const holdsId = isIn('waiting', 'active');
+
 function addTo(call: Call): Apply {
   const { tag } = call.args as unknown as AddArgs;
-  return (state) => (state === ABSENT ? [waiting(tag)] : NONE);
+  return (state) => (holdsId(state) ? NONE : [waiting(tag)]);
 }
 
 const signal: Apply = (state) =>
@@ -119,7 +122,7 @@ function seen(value: { state: string; tag: string } | null): Apply {
 
 const EFFECTS: Partial<Record<Call['verb'], Effect>> = {
   add: {
-    answered: (call) => (call.value === 'duplicate' ? stays((state) => state !== ABSENT) : addTo(call)),
+    answered: (call) => (call.value === 'duplicate' ? stays(holdsId) : addTo(call)),
     open: addTo,
   },
   cancel: {

@@ -107,7 +107,10 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
     if (queue[line].size > 0) out[line] = { list: Array.from(queue[line], ({ id }) => id) };
   for (const [name, { until, seq, duplicates }] of queue.lanes) {
     if (until <= queue.now) queue.lanes.delete(name);
-    else out[`lane:${name}`] = { string: [`${seq}\n${duplicates.join('\n')}`] };
+    else
+      out[`lane:${name}`] = {
+        string: [`${seq}\n${duplicates.map(({ id, state }) => `${state} ${id}`).join('\n')}`],
+      };
   }
   put(
     'doorbell',

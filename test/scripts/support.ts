@@ -141,7 +141,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
     async add(...jobs) {
       const answer = await state.engine.enqueue(QUEUE, callOf(jobs, ++state.lane));
       if (answer.kind !== 'stored') throw new Error(`jobs were not added: ${answer.kind}`);
-      return answer.duplicates;
+      return answer.duplicates.map(({ id }) => id);
     },
     exchange: ({ worker = WORKER, seq, ...call } = {}, engine = state.engine) =>
       engine.exchange(QUEUE, {

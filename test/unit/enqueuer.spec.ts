@@ -117,7 +117,10 @@ describe('adds with an id that is on its way', () => {
       ['a', 'b'],
       ['a', 'c', 'b', 'd', 'e'],
     ]);
-    calls[1]!.answer.open({ kind: 'stored', duplicates: ['a', 'b'] });
+    calls[1]!.answer.open({
+      kind: 'stored',
+      duplicates: ['a', 'b'].map((id) => ({ id, state: 'waiting' as const })),
+    });
     const results = await Promise.all(added);
     expect(results.map(({ duplicate }) => duplicate)).toEqual([false, false, true, false, true, false]);
     void addOwn('a');

@@ -54,7 +54,7 @@ describe.each(PACKED)('beside %s', (tarball) => {
     }
     // Each adds what the other has added: one job each.
     await addAll(both[0], 'plain', idsOf('plain 1'));
-    await addAll(both[1], 'plain', idsOf('plain 0'));
+    await addAll(both[1], 'plain', idsOf('plain 0'), { idHeldBy: ['completed'] });
     await completed(both[1], ids.length);
     // Each has its part of what comes next, however fast the other is.
     const more: string[] = [];

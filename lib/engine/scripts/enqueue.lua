@@ -1,10 +1,11 @@
---@needs types, clock, bodies, line, due-score, lane, ending, bell, event
--- All or none. A job whose id is already in the queue, in whatever state, is left as it is and named in the answer.
+--@needs types, clock, bodies, names, line, due-score, lane, ending, bell, event, workers
+-- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
+-- other is. A job that has ended gives its id away, unless the new one asks otherwise.
 local now = clock()
 local last_seq, last_duplicates = recall(arg_seq)
 if last_seq > arg_seq then return { 'stale' } end
 if last_seq == arg_seq then return { 'stored', last_duplicates } end
-local duplicates = {}
+local duplicates, duplicate_ids = {}, {}
 local added = 0
 
 -- First everything is read that may be written, and nothing else: a call costs by what it adds.
@@ -47,8 +48,60 @@ local plain, plain_there = look(plain_first, plain_last, 2)
 local ranked, ranked_there = look(ranked_first, ranked_last, 3)
 local later, later_there = look(later_first, later_last, 2)
 if refusal then return refusal end
+
+-- By the id of those that are there: the state they are in.
+local state_of = {}
+local function find_state(id, body)
+  if redis.call('ZSCORE', key_dead, id) then return 'dead' end
+  local kept_until = redis.call('ZSCORE', key_completed, id)
+  if kept_until then
+    return tonumber(kept_until) <= now and 'gone' or is_awaited(id, body, now) and 'awaited' or 'completed'
+  end
+  if redis.call('ZSCORE', key_delayed, id) then return 'delayed' end
+  if redis.call('ZSCORE', key_prioritized, id) then return 'waiting' end
+  for i = more_first, more_last do
+    if redis.call('SISMEMBER', KEYS[i], id) == 1 then return 'active' end
+  end
+  return redis.call('EXISTS', key_wait, key_suspects) == 0 and 'active' or 'in line'
+end
+
+local replaced, replaced_names = {}, {}
 if any_there then
-  check_types(key_completed, key_results, key_failures, key_progress, key_logs)
+  check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
+  local in_line = false
+  for _, list in ipairs({ { plain, plain_there }, { ranked, ranked_there }, { later, later_there } }) do
+    for i, id in ipairs(list[1]) do
+      if list[2][i] then
+        state_of[id] = find_state(id, list[2][i])
+        in_line = in_line or state_of[id] == 'in line'
+      end
+    end
+  end
+  -- Whether it waits or runs only the active sets tell, and the caller must name their workers.
+  local workers = in_line and table.concat(leased_workers(), '\n') or arg_workers
+  if workers ~= arg_workers then return { 'again', workers } end
+end
+
+local holds = {}
+for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' ' end
+
+-- Whether the id is free for a new job; what was there before is forgotten then.
+local function is_free(id, body)
+  local state = body and state_of[id]
+  if not state then return true end
+  local is_ended = state == 'gone' or state == 'dead' or state == 'completed'
+  if not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) then
+    local shown = state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state
+    duplicates[#duplicates + 1] = shown .. ' ' .. id
+    duplicate_ids[#duplicate_ids + 1] = id
+    return false
+  end
+  if state ~= 'gone' then
+    replaced[#replaced + 1] = id
+    replaced_names[#replaced] = name_of(body)
+  end
+  forget_ended({ id })
+  return true
 end
 
 -- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
@@ -61,9 +114,7 @@ local function store(ids, there, first, last, stride)
   local new, places, fields = {}, {}, {}
   for i = 1, #ids do
     local at = first + (i - 1) * stride
-    if there[i] and not retire(ids[i], now) then
-      duplicates[#duplicates + 1] = ids[i]
-    else
+    if is_free(ids[i], there[i]) then
       new[#new + 1] = ids[i]
       places[#places + 1] = at
       fields[#fields + 1] = ids[i]
@@ -121,9 +172,11 @@ local repeated = table.concat(duplicates, '\n')
 remember(arg_seq, repeated)
 
 if added > 0 then
-  local events = { count = arg_jobs }
+  local events = { count = 0 }
+  if #replaced > 0 then say_removed(events, replaced, replaced_names, 'replaced') end
+  events.count = events.count + arg_jobs
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
-  if #duplicates > 0 then say(events, 'skip', 0, repeated) end
+  if #duplicates > 0 then say(events, 'skip', 0, table.concat(duplicate_ids, '\n')) end
   write_events(events, now)
 end
 return { 'stored', repeated }

@@ -1,7 +1,7 @@
 import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { lines } from '../codec/replies.js';
-import type { EnqueueAnswer } from '../../contract/engine.js';
+import type { Duplicate, EnqueueAnswer } from '../../contract/engine.js';
 
 export const enqueue = defineScript({
   name: 'enqueue',
@@ -10,25 +10,43 @@ export const enqueue = defineScript({
     'meta',
     'jobs',
     'wait',
+    'suspects',
     'prioritized',
     'delayed',
     'priorities',
     'completed',
+    'dead',
     'results',
+    'attempts',
+    'stalls',
     'failures',
     'progress',
     'logs',
+    'workers',
     'events',
     'doorbell',
     ...LETTERED_JOBS,
     'lane',
   ],
-  args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int' },
+  args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int', workers: 'text' },
   /**
    * plain, later: id, body. ranked: id, body, priority. times, one for each of `later`: due ms, or `+` and the ms from now.
-   * priorities: id, priority of those of `later` that have one. said: field, value.
+   * priorities: id, priority of those of `later` that have one. holds: id, states of ended jobs that hold it. said: field, value.
    */
-  lists: ['plain', 'ranked', 'later', 'times', 'priorities', 'said'],
-  reply: (raw: ['stored', string] | ['stale']): EnqueueAnswer =>
-    raw[0] === 'stored' ? { kind: 'stored', duplicates: lines(raw[1]) } : { kind: 'stale' },
+  lists: ['plain', 'ranked', 'later', 'times', 'priorities', 'holds', 'said'],
+  /** The active set of each of `workers`. */
+  moreKeys: true,
+  /** Or the workers to name in the next try; nothing has changed. */
+  reply: (raw: ['stored' | 'again', string] | ['stale']): EnqueueAnswer | readonly string[] => {
+    if (raw[0] === 'again') return lines(raw[1]);
+    return raw[0] === 'stored'
+      ? { kind: 'stored', duplicates: lines(raw[1]).map(duplicate) }
+      : { kind: 'stale' };
+  },
 });
+
+/** A state and an id. */
+function duplicate(line: string): Duplicate {
+  const space = line.indexOf(' ');
+  return { id: line.slice(space + 1), state: line.slice(0, space) as Duplicate['state'] };
+}

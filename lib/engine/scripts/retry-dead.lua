@@ -1,17 +1,10 @@
---@needs types, clock, count, bodies, names, traces, line, ending, walk, dead, bell, event
+--@needs types, clock, body-options, bodies, names, traces, line, ending, walk, dead, bell, event
 -- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
 -- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
 check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_wait, key_prioritized, key_dead, key_doorbell, key_failures)
-
--- Its priority is among the options in the third line; of a body that says none, or cannot be read, it is 0.
-local function priority_of(body)
-  local options = string.match(body, '^[^\n]+\n[0-9a-z]+\n({[^\n]*})\n')
-  local is_json, read = pcall(cjson.decode, options)
-  return is_json and type(read.p) == 'number' and priority_in(read.p) or 0
-end
 
 local retried, names, priorities = {}, {}, {}
 local function choose(id)

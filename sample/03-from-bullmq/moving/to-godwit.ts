@@ -21,6 +21,7 @@ export function toGodwit(job: OldJob, state: OldState, keep: number): JobOptions
     ...(priority > 0 && { priority }),
     ...(state === 'delayed' && { runAt: dueAt(job) }),
     retention: Math.max(keep, keptFor(job.opts.removeOnComplete)),
+    idHeldBy: ['completed', 'dead'],
   };
 }
 

@@ -44,7 +44,8 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
       engine.enqueue = async (queue, call) => {
         const answer = await enqueue(queue, call);
         if (answer.kind === 'stale') return answer;
-        return { ...answer, duplicates: call.jobs.filter(({ hasOwnId }) => hasOwnId).map(({ id }) => id) };
+        const own = call.jobs.filter(({ hasOwnId }) => hasOwnId);
+        return { ...answer, duplicates: own.map(({ id }) => ({ id, state: 'waiting' as const })) };
       };
     },
   },

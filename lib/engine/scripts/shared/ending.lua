@@ -1,4 +1,4 @@
---@needs steps, count, bodies, names, traces, tally, event, unreadable, logs
+--@needs steps, count, bodies, body-options, names, traces, tally, event, unreadable, logs
 -- Every end of a job. A job that has ended is gone, or kept in `completed` or `dead` with what is left of it.
 
 local function finish_completed(ids, traces)
@@ -52,9 +52,13 @@ local function finish_cancelled(cancelled, begun, events, traces, now)
   end
 end
 
+local function say_removed(events, ids, names, reason)
+  say(events, 'removed', #ids, table.concat(ids, '\n'), 'name', table.concat(names, '\n'), 'reason', reason)
+end
+
 -- Removed, with an event that says why. They have left their places.
 local function finish_removed(ids, names, reason, events, traces)
-  say(events, 'removed', #ids, table.concat(ids, '\n'), 'name', table.concat(names, '\n'), 'reason', reason)
+  say_removed(events, ids, names, reason)
   finish_completed(ids, traces)
 end
 
@@ -91,6 +95,21 @@ local function retire(id, now)
   if not is_retired(id, now) then return false end
   forget_kept({ id })
   return true
+end
+
+-- Whether a completed job was added by a call that waits for its end, and completed so lately that not all who wait may have read
+-- its result. `body` is its body.
+local function is_awaited(id, body, now)
+  if not options_of(body).awaited then return false end
+  local ended_at = tonumber(string.match(redis.call('HGET', key_results, id) or '', '^(%d+)\n'))
+  return ended_at ~= nil and now - ended_at < rule_awaitedMs
+end
+
+-- A new job takes the id of one that has ended, with its own body.
+local function forget_ended(ids)
+  leave_dead(ids)
+  forget_kept(ids)
+  for _, key in ipairs({ key_attempts, key_stalls }) do redis.call('HDEL', key, unpack(ids)) end
 end
 
 -- The first of those that are kept for too long or, if there are none, of too many.

@@ -10,8 +10,11 @@ import { Watchers } from './watchers.js';
 
 @Module({
   imports: [
-    // The id of a shipped parcel stays taken for this long, so a process that gets the payment event late ships nothing twice.
-    QueueModule.registerQueue({ name: ORDERS, defaults: { retention: '1h' } }),
+    // A shipped parcel holds its id for this long, so a process that gets the payment event late ships nothing twice.
+    QueueModule.registerQueue({
+      name: ORDERS,
+      defaults: { retention: '1h', idHeldBy: ['completed', 'dead'] },
+    }),
   ],
   providers: [OrdersProcessor, OrderSaga, ShipOrderHandler, DeclinedHandler, Watchers, Journal],
 })
