@@ -13,7 +13,10 @@ export interface UpkeepVerbs {
   /** Removes jobs of one state that are old enough, the oldest first. */
   clean(queue: QueueRef, call: CleanCall): Promise<{ removed: readonly string[] }>;
 
-  /** A live process has handlers for these names, `''` for all others; remembered for `keepMs`, once somebody has asked for any. */
+  /**
+   * A live process has handlers for these names, `''` for all others, `PATTERN_MARK` before a pattern and alone if there are any; remembered for `keepMs`, once
+   * somebody has asked for any.
+   */
   handles(queue: QueueRef, names: readonly string[], keepMs: number): Promise<void>;
   /** For how long no live process has said that it handles this name; counted from the first question where none ever has. */
   unhandledMs(queue: QueueRef, name: string, keepMs: number): Promise<number>;

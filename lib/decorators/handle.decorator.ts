@@ -1,5 +1,6 @@
 import { isDefinition, type AnyDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
+import type { HandlerPolicy } from '../options/job-options.js';
 import { markHandler, showHandle, refuseOtherThanMethod, type HandlerMark } from './metadata.js';
 
 /** What a handler may return if its job has this result. */
@@ -39,11 +40,21 @@ export function Handle(): HandleDecorator<any>;
  * an Observable; the attempt fails if it throws. Repeat the decorator for several names. Only instance methods with a
  * string name can be handlers; anything else throws a `BootstrapError` when the class is defined.
  *
+ * In the name, `*` stands for any run of characters, none included: `'email.*'`, `'*.failed'`, and `'*'` for every name. A handler of
+ * the exact name goes before patterns, and of two patterns the one that the other contains: `'email.bulk.*'` before `'email.*'` before
+ * `'*'`. Two patterns that fit some of the same names, and neither of which contains the other, are reported at bootstrap.
+ *
+ * @param policy defaults for the jobs of this handler, between those of the queue and the options of the job. The worker applies them, so
+ *   the process that adds the job need not know them.
  * @example
  * @Handle('welcome')
  * async welcome(job: Job<{ to: string }>) {}
+ *
+ * @example
+ * @Handle('charge', { attempts: 8, backoff: (attempt) => attempt * 10_000, timeout: '30s' })
+ * async charge(job: Job<{ cents: number }>) {}
  */
-export function Handle(jobName: string): HandleDecorator<any>;
+export function Handle(jobName: string, policy?: HandlerPolicy): HandleDecorator<any>;
 /**
  * The same, with typed data. If the definition has a schema, the data is validated before the method is called.
  *
@@ -60,8 +71,9 @@ export function Handle(jobName: string): HandleDecorator<any>;
  */
 export function Handle<Input, Output, Result>(
   definition: JobDefinition<Input, Output, Result>,
+  policy?: HandlerPolicy,
 ): HandleDecorator<Output, Result>;
-export function Handle(...given: [] | [string | AnyDefinition]): HandleDecorator<any> {
+export function Handle(...given: [] | [string | AnyDefinition, HandlerPolicy?]): HandleDecorator<any> {
   const mark = toMark(given);
   return (target, key, descriptor) => {
     refuseOtherThanMethod(showHandle(mark), target, key, descriptor);
@@ -72,7 +84,8 @@ export function Handle(...given: [] | [string | AnyDefinition]): HandleDecorator
 // Counts the arguments: `@Handle(NAMES.welcom)` with a misspelt key passes undefined, and must not become a catch-all.
 function toMark(given: readonly unknown[]): HandlerMark {
   if (given.length === 0) return { jobName: null };
-  const [of] = given;
-  if (isDefinition(of)) return { jobName: of.name, definition: of };
-  return { jobName: of === null ? undefined : of };
+  const [of, policy] = given;
+  const options = policy === undefined ? {} : { policy };
+  if (isDefinition(of)) return { jobName: of.name, definition: of, ...options };
+  return { jobName: of === null ? undefined : of, ...options };
 }

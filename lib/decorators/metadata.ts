@@ -27,6 +27,8 @@ export interface HandlerMark {
   /** The job name, or null for the catch-all. Unchecked, like `ProcessorMark`. */
   readonly jobName: unknown;
   readonly definition?: AnyDefinition;
+  /** Unchecked. */
+  readonly policy?: unknown;
 }
 
 /** Argument of one `@Schedule`, unchecked. */

@@ -3,6 +3,7 @@ import type { EngineSettings } from './wire/clients.js';
 import { QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
 import { count } from './codec/replies.js';
+import { isFitting, PATTERN_MARK } from '../job/name-pattern.js';
 import { clean } from './scripts/clean.js';
 import { deadThatFit } from './scripts/dead-that-fit.js';
 import { overgrown } from './scripts/overgrown.js';
@@ -80,9 +81,9 @@ export class RedisUpkeep implements UpkeepVerbs {
   async unhandledMs(queue: string, name: string, keepMs: number): Promise<number> {
     const { handled } = this.store.keysOf(queue).fixed;
     const now = Math.floor(this.store.now());
-    const [size, [own, any]] = (await Promise.all([
+    const [size, [own, any, patterns]] = (await Promise.all([
       this.store.command('unhandledMs', 'hlen', [handled]),
-      this.store.command('unhandledMs', 'hmget', [handled, name, '']),
+      this.store.command('unhandledMs', 'hmget', [handled, name, '', PATTERN_MARK]),
       this.store.command('unhandledMs', 'pexpire', [handled, keepMs]),
     ])) as [number, (string | null)[], number];
     if (own === null && size < MAX_NAMES)
@@ -90,7 +91,15 @@ export class RedisUpkeep implements UpkeepVerbs {
         this.store.command('unhandledMs', 'hsetnx', [handled, name, now]),
         this.store.command('unhandledMs', 'pexpire', [handled, keepMs]),
       ]);
-    return own === null ? 0 : Math.max(0, now - Math.max(count(own), count(any)));
+    if (own === null) return 0;
+    let last = Math.max(count(own), count(any));
+    // Only where some process handles names by pattern.
+    if (patterns !== null) {
+      const all = (await this.store.command('unhandledMs', 'hgetall', [handled])) as Record<string, string>;
+      for (const [known, at] of Object.entries(all))
+        if (isFitting(known, name)) last = Math.max(last, count(at));
+    }
+    return Math.max(0, now - last);
   }
 
   async claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean> {

@@ -1,6 +1,7 @@
 import type { CleanCall, DeadChoice, DeadMatch, UpkeepVerbs } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
+import { isFitting } from '../job/name-pattern.js';
 import { sayAll } from './event-log.js';
 import type { Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
@@ -51,7 +52,9 @@ export class MemoryUpkeep implements UpkeepVerbs {
     return this.verbs.on('unhandledMs', queue, ({ handled, now }) => {
       const own = handled.get(name) ?? now;
       handled.set(name, own);
-      return Math.max(0, now - Math.max(own, handled.get('') ?? 0));
+      let last = Math.max(own, handled.get('') ?? 0);
+      for (const [known, at] of handled) if (isFitting(known, name)) last = Math.max(last, at);
+      return Math.max(0, now - last);
     });
   }
 

@@ -32,6 +32,21 @@ export interface JobDefaults {
   readonly idHeldBy?: readonly EndedState[];
 }
 
+/**
+ * Second argument of `@Handle`: defaults for the jobs of one handler. They win over those of the queue and of the module; options of the
+ * job win over them.
+ */
+export interface HandlerPolicy {
+  /** Maximum number of runs, the first included: 1 to 1,000,000. @default that of the queue */
+  readonly attempts?: number;
+  /** Wait before the next attempt. @default that of the queue */
+  readonly backoff?: BackoffOption;
+  /** Longest run of one attempt, up to 24 days. @default that of the queue */
+  readonly timeout?: Duration;
+  /** How long a completed job and its result stay readable. @default that of the queue */
+  readonly retention?: Duration;
+}
+
 /** Options of `add`. */
 export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   /**
@@ -128,15 +143,22 @@ const MAX_ATTEMPTS = 1_000_000;
 /** The last moment a `Date` can hold. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 
-/** The fields that jobs, queues and the module share, each with its rule. */
-export const POLICY_FIELDS = {
+const HANDLER_FIELDS = {
   attempts: field('attempts', integer(1, MAX_ATTEMPTS)),
   backoff: field('backoff', rule(checkBackoff)),
   timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
   retention: field('retentionMs', duration()),
+} as const;
+
+/** The fields that jobs, queues and the module share, each with its rule. */
+export const POLICY_FIELDS = {
+  ...HANDLER_FIELDS,
   expiresIn: field('expiresInMs', duration(1)),
   idHeldBy: field('idHeldBy', someOf(...ENDED_STATES)),
 } as const;
+
+/** Reads the second argument of `@Handle`. A job expires before its handler is known, so `expiresIn` is no part of it. */
+export const readHandlerPolicy: Rule<CheckedDefaults> = shape(HANDLER_FIELDS);
 
 const JOB_FIELDS = {
   ...POLICY_FIELDS,

@@ -2,6 +2,7 @@ import type { JobAbortedError } from '../errors.js';
 import { read } from '../errors/thrown.js';
 import type { AnyDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
+import type { CheckedDefaults } from '../options/job-options.js';
 
 /**
  * How far a call through enhancers has come: `before` the method, `running` while the method is at work on a promise and
@@ -37,6 +38,8 @@ export interface HandlerEntry {
   readonly label: string;
   /** With a schema, the data is checked and coerced by it before the call. */
   readonly definition?: AnyDefinition;
+  /** Between the options of the queue and those of the job. */
+  readonly policy?: CheckedDefaults;
 }
 
 /** How a pool finds what to call; the other half, discovery, supplies it. */

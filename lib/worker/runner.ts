@@ -9,9 +9,9 @@ import { encodeResult } from '../job/payload.js';
 import { jobText, quoted } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
 import { validatePayload } from '../job/define-job.js';
-import { mergeJobPolicy } from '../options/job-options.js';
+import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { obeys, type FindHandler } from './handler.js';
+import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
 import { followStream, isObservable } from './observable.js';
 import { Run, type Note, type NoteWriter } from './run.js';
 import { RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
@@ -60,6 +60,7 @@ export class Runner implements NoteWriter {
   private readonly logger = new Log('QueueWorker');
   private readonly unknownJobs: UnknownJobs;
   private readonly missing = new Set<string>();
+  private readonly policies = new WeakMap<HandlerEntry, JobPolicy>();
   private onEnd: (() => void) | undefined;
 
   constructor(private readonly parts: RunnerParts) {
@@ -119,14 +120,14 @@ export class Runner implements NoteWriter {
     if (!body)
       return this.cannotRun(job, '', unrunnable('malformed', 'its body cannot be decoded', job.failed));
     const { name, options } = body;
-    const policy =
-      options === NO_OPTIONS ? queue.policy : mergeJobPolicy(options, queue.policy, queue.policy);
+    const handler = find(name);
+    const defaults = handler?.policy ? this.defaultsOf(handler) : queue.policy;
+    const policy = options === NO_OPTIONS ? defaults : mergeJobPolicy(options, defaults, defaults);
     const expires = expiresAt(body, policy.expiresInMs);
     if (expires !== undefined && isNew(job) && now() > expires) {
       const why = `it was not started within ${policy.expiresInMs} ms`;
       return this.cannotRun(job, name, unrunnable('expired', why, job.failed));
     }
-    const handler = find(name);
     if (!handler) {
       const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
       const outcome = this.unknownJobs.outcomeOf(job, body, policy, why);
@@ -230,6 +231,16 @@ export class Runner implements NoteWriter {
   }
 
   // ------------------------------------------------------------------------------------------------------- helpers
+
+  /** The policy of jobs without options that this handler runs. */
+  private defaultsOf(handler: HandlerEntry): JobPolicy {
+    let policy = this.policies.get(handler);
+    if (policy === undefined) {
+      policy = mergeJobPolicy({}, handler.policy!, this.parts.queue.policy);
+      this.policies.set(handler, policy);
+    }
+    return policy;
+  }
 
   private cannotRun({ id, failed, stalls }: ClaimedJob, name: string, outcome: Outcome): null {
     this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome });

@@ -28,6 +28,20 @@ describe.each(ENGINES)('names of jobs on %s', (kind) => {
     await handles('');
     for (const name of ['a', 'b', 'c', 'd']) expect(await unhandled(name)).toBeLessThan(1_000);
   });
+
+  it('are handled by pattern too', async () => {
+    expect(await unhandled('mail.a')).toBe(0);
+    await later(5_000);
+    await handles('\nmail.*', '\n');
+    expect(await unhandled('mail.a')).toBeLessThan(1_000);
+    expect(await unhandled('sms.a')).toBe(0);
+    await later(3_000);
+    expect(await unhandled('mail.a')).toBeGreaterThan(2_900);
+    expect(await unhandled('sms.a')).toBeGreaterThan(2_900);
+    await handles('\nmail.*', '\n');
+    expect(await unhandled('mail.a')).toBeLessThan(1_000);
+    expect(await unhandled('sms.a')).toBeGreaterThan(2_900);
+  });
 });
 
 describe.each(ENGINES)('dead letters on %s', (kind) => {

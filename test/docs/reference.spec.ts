@@ -26,6 +26,7 @@ describe('the reference of options', () => {
       'QueueOptions',
       'JobDefaults',
       'JobOptions',
+      'HandlerPolicy',
       'ProcessorOptions',
       'OnQueueEventOptions',
     ]);

@@ -89,6 +89,10 @@ export const faults = {
     `queue '${queue}' has ${places.length} handlers for every other job: ${listed(places)}; ` +
     `keep one @Handle() without a name`,
 
+  ambiguousPatterns: (queue: string, a: Pattern, b: Pattern) =>
+    `the patterns '${a.jobName}' (${a.label}) and '${b.jobName}' (${b.label}) of queue '${queue}' fit some of the same job names, ` +
+    `and neither contains the other; make one narrower, or handle those names in one method`,
+
   concurrencyConflict: (
     queues: readonly string[],
     asked: readonly { className: string; concurrency: number }[],
@@ -130,6 +134,11 @@ export const warnings = {
     `${className} is created for each job, itself or through something it injects, and Nest does not call ${listed(hooks)} of such a class; ` +
     `make it and its dependencies singletons, or put the hook on its module`,
 };
+
+interface Pattern {
+  readonly jobName: string;
+  readonly label: string;
+}
 
 function quotedKey(key: string | undefined): string {
   return key === undefined ? '' : `'${key}'`;

@@ -2,8 +2,18 @@ import { type HandlerMark, showHandle } from '../../decorators/metadata.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition } from '../../job/define-job.js';
 import { checkJobName } from '../../job/job-id.js';
+import {
+  ANY_NAME,
+  byNarrowness,
+  fits,
+  isAmbiguous,
+  isPattern,
+  normalized,
+  PATTERN_MARK,
+} from '../../job/name-pattern.js';
 import { collectFaults } from '../../options/check.js';
 import { checkProcessorOptions } from '../../options/worker-options.js';
+import { readHandlerPolicy, type CheckedDefaults } from '../../options/job-options.js';
 import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
@@ -11,8 +21,9 @@ import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.j
 
 /** A handler and the jobs it is for. */
 export interface PlannedHandler extends HandlerEntry {
-  /** Null for the catch-all. */
-  readonly jobName: string | null;
+  /** A name, or a pattern; `*` for `@Handle()`. */
+  readonly jobName: string;
+  readonly isPattern: boolean;
 }
 
 /** How the method of a processor is called. */
@@ -35,9 +46,9 @@ export interface QueuePlan {
   readonly handlers: readonly PlannedHandler[];
   /** Adds handlers of a module that was loaded while the pool runs. */
   readonly add: (handlers: readonly PlannedHandler[]) => void;
-  /** The handler of that name, else the catch-all, else undefined. */
+  /** The handler of that name, else of the narrowest pattern that it fits, else undefined. */
   readonly find: FindHandler;
-  /** The names that have handlers; `''` stands for all others. */
+  /** The names that have handlers; those of patterns begin with `PATTERN_MARK`, and `''` stands for all others. */
   readonly names: () => readonly string[];
 }
 
@@ -112,12 +123,29 @@ function entriesOf(
       found.push(faults.otherQueue(label, definition.name, definition.queue, className, queues));
       return [];
     }
-    const jobName = mark.jobName === null ? null : attempt(place, found, () => checkJobName(mark.jobName));
+    const jobName =
+      mark.jobName === null ? ANY_NAME : attempt(place, found, () => checkJobName(mark.jobName));
     if (jobName === undefined) return [];
-    const entry = { jobName, label, run, ...(definition && { definition }) };
+    const isByPattern = definition === undefined && isPattern(jobName);
+    const policy = policyOf(mark, `${label}: ${showHandle(mark)}`, found);
+    const entry = {
+      jobName: isByPattern ? normalized(jobName) : jobName,
+      isPattern: isByPattern,
+      label,
+      run,
+      ...(definition && { definition }),
+      ...(policy && { policy }),
+    };
     return (definition ? [definition.queue] : queues).map((queue) => [queue, entry]);
   };
   return method.marks.flatMap(entries);
+}
+
+function policyOf({ policy }: HandlerMark, path: string, found: string[]): CheckedDefaults | undefined {
+  if (policy === undefined) return undefined;
+  const checked = collectFaults((report) => readHandlerPolicy(policy, path, report));
+  found.push(...checked.faults);
+  return checked.value;
 }
 
 /** The concurrency of the pool; several processors must not contradict each other. */
@@ -161,26 +189,89 @@ function queuePlan(
   handlers: readonly PlannedHandler[],
   found: string[],
 ): QueuePlan {
-  const byName = new Map<string | null, PlannedHandler[]>();
-  for (const entry of handlers) byName.set(entry.jobName, [...(byName.get(entry.jobName) ?? []), entry]);
-  for (const [jobName, entries] of byName) {
+  const finder = new HandlerFinder(handlers);
+  for (const [key, entries] of grouped(handlers)) {
     if (entries.length === 1) continue;
     const places = entries.map((entry) => entry.label);
     found.push(
-      jobName === null
+      key === PATTERN_MARK + ANY_NAME
         ? faults.duplicateCatchAll(queue, places)
-        : faults.duplicateHandler(queue, jobName, places),
+        : faults.duplicateHandler(queue, entries[0]!.jobName, places),
     );
   }
-  const named = new Map(handlers.map((entry) => [entry.jobName, entry]));
+  found.push(...finder.ambiguous().map(([a, b]) => faults.ambiguousPatterns(queue, a, b)));
   return {
     queue,
     weight,
     handlers,
-    add: (more) => more.forEach((entry) => named.set(entry.jobName, entry)),
-    find: (jobName) => named.get(jobName) ?? named.get(null),
-    names: () => [...named.keys()].map((name) => name ?? ''),
+    add: (more) => finder.add(more),
+    find: (jobName) => finder.find(jobName),
+    names: () => finder.names(),
   };
+}
+
+/** Names by pattern whose handlers are remembered; then it begins anew. */
+const MAX_REMEMBERED = 1_000;
+
+/** Finds the handlers of one queue: by one look into a map, and the first time by pattern. */
+class HandlerFinder {
+  private readonly named = new Map<string, PlannedHandler>();
+  private patterns: PlannedHandler[] = [];
+  /** What names that fit a pattern have been found to have. */
+  private readonly remembered = new Map<string, PlannedHandler>();
+
+  constructor(handlers: readonly PlannedHandler[]) {
+    this.add(handlers);
+  }
+
+  add(handlers: readonly PlannedHandler[]): void {
+    const all = new Map([...this.patterns, ...handlers].map((entry) => [keyOf(entry), entry]));
+    for (const entry of all.values()) if (!entry.isPattern) this.named.set(entry.jobName, entry);
+    this.patterns = [...all.values()]
+      .filter((entry) => entry.isPattern)
+      .toSorted((a, b) => byNarrowness(a.jobName, b.jobName));
+    this.remembered.clear();
+  }
+
+  find(name: string): PlannedHandler | undefined {
+    return this.named.get(name) ?? this.remembered.get(name) ?? this.findByPattern(name);
+  }
+
+  names(): readonly string[] {
+    const patterns = this.patterns.map(({ jobName }) => jobName);
+    const marked = patterns.map((pattern) => (pattern === ANY_NAME ? '' : PATTERN_MARK + pattern));
+    if (patterns.some((pattern) => pattern !== ANY_NAME)) marked.push(PATTERN_MARK);
+    // Also the names that were found: processes of an older version know no patterns.
+    return [...this.named.keys(), ...this.remembered.keys(), ...marked];
+  }
+
+  ambiguous(): [PlannedHandler, PlannedHandler][] {
+    return this.patterns.flatMap((a, i) =>
+      this.patterns
+        .slice(i + 1)
+        .filter((b) => isAmbiguous(a.jobName, b.jobName))
+        .map((b): [PlannedHandler, PlannedHandler] => [a, b]),
+    );
+  }
+
+  private findByPattern(name: string): PlannedHandler | undefined {
+    const entry = this.patterns.find(({ jobName }) => fits(jobName, name));
+    if (entry === undefined || entry.jobName === ANY_NAME) return entry;
+    if (this.remembered.size >= MAX_REMEMBERED) this.remembered.clear();
+    this.remembered.set(name, entry);
+    return entry;
+  }
+}
+
+/** `Map.groupBy` needs Node 21. */
+function grouped(handlers: readonly PlannedHandler[]): Map<string, PlannedHandler[]> {
+  const groups = new Map<string, PlannedHandler[]>();
+  for (const entry of handlers) groups.set(keyOf(entry), [...(groups.get(keyOf(entry)) ?? []), entry]);
+  return groups;
+}
+
+function keyOf({ jobName, isPattern: isByPattern }: PlannedHandler): string {
+  return isByPattern ? PATTERN_MARK + jobName : jobName;
 }
 
 /** The result of a check; or undefined, with its mistakes added to the faults. */

@@ -1,8 +1,9 @@
-import { showSchedule, type ScheduleMark } from '../../decorators/metadata.js';
+import { showSchedule, type HandlerMark, type ScheduleMark } from '../../decorators/metadata.js';
 import { show } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition, type AnyDefinition, checkGiven } from '../../job/define-job.js';
 import { fieldsOf, hasFields, unknownField } from '../../job/fields.js';
+import { ANY_NAME, byNarrowness, fits, isPattern, normalized } from '../../job/name-pattern.js';
 import { collectFaults, readable } from '../../options/check.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import type { DeclaredSchedule, QueueSchedules } from '../../schedule/declarer.js';
@@ -143,21 +144,24 @@ class Planner {
     }
     const [first, ...others] = method.marks;
     if (others.length > 0) this.faults.push(faults.scheduleName(said, label, 'handles several names'));
-    else if (first?.jobName === null)
+    else if (first?.jobName === null || first?.jobName === ANY_NAME)
       this.faults.push(faults.scheduleName(said, label, 'handles every other name'));
-    return typeof first?.jobName === 'string' ? first.jobName : undefined;
+    else if (first && isByPattern(first))
+      this.faults.push(faults.scheduleName(said, label, 'handles names by pattern'));
+    else return typeof first?.jobName === 'string' ? first.jobName : undefined;
+    return undefined;
   }
 
   /** Whether its jobs would go to another method, or to none. */
-  private isForOthers({ method, label }: Place, queue: string, name: string): boolean {
-    if (method.marks.some((mark) => mark.jobName === name)) return false;
-    if (!method.marks.some((mark) => mark.jobName === null)) return true;
-    return this.places.some(
-      (other) =>
-        other.label !== label &&
-        other.queues.includes(queue) &&
-        other.method.marks.some((mark) => mark.jobName === name),
-    );
+  private isForOthers({ method }: Place, queue: string, name: string): boolean {
+    const all = this.places
+      .filter((place) => place.queues.includes(queue))
+      .flatMap((place) => place.method.marks);
+    const exact = all.filter((mark) => mark.jobName === name && !isByPattern(mark));
+    const patterns = all.filter((mark) => isByPattern(mark) && fits(patternOf(mark), name));
+    const [winner] = patterns.map(patternOf).toSorted(byNarrowness);
+    const own = exact.length > 0 ? exact : patterns.filter((mark) => patternOf(mark) === winner);
+    return !method.marks.some((mark) => own.includes(mark));
   }
 
   private addFault(label: string, error: unknown): void {
@@ -166,4 +170,12 @@ class Planner {
     const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
   }
+}
+
+function isByPattern({ jobName, definition }: HandlerMark): boolean {
+  return jobName === null || (definition === undefined && typeof jobName === 'string' && isPattern(jobName));
+}
+
+function patternOf({ jobName }: HandlerMark): string {
+  return jobName === null ? ANY_NAME : normalized(jobName as string);
 }
