@@ -62,6 +62,7 @@ export type {
   EnhancerKind,
   EnhancerOptions,
   LeaseOptions,
+  LogsOptions,
   ProcessorOptions,
   ShutdownOptions,
   WrapHook,

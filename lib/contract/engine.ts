@@ -278,11 +278,27 @@ export type BeatAnswer =
     }
   | { readonly kind: 'unknown-worker' };
 
-export interface HeartbeatPlan {
+/** When a worker counts as lost. */
+export interface LeaseTimes {
   readonly leaseMs: number;
-  readonly beatMs: number;
-  /** How long the event loop may be blocked before the leases are no longer renewed. */
+  /** How long the event loop may be blocked before the lease is no longer renewed. */
   readonly maxBlockMs: number;
+}
+
+/** How long the record of a worker outlives its last call, so that late calls are recognised. */
+export function workerRecordMs(leaseMs: number): number {
+  return Math.max(600_000, leaseMs * 4);
+}
+
+/** Whether a lease that was renewed `ms` ago is to be renewed at this tick: each is renewed four times while it lasts. */
+export function isBeatDue(ms: number, leaseMs: number, tickMs: number): boolean {
+  return ms >= leaseMs / 4 - tickMs / 2;
+}
+
+/** The times of the plan are those of the record of the process. */
+export interface HeartbeatPlan extends LeaseTimes {
+  /** A quarter of the shortest lease. */
+  readonly beatMs: number;
   /** The thread renews leases from now on; until then a timer must call `beat`. */
   readonly onReady: () => void;
   /** Called for every answered renewal. */
@@ -294,7 +310,7 @@ export interface HeartbeatPlan {
 /** The thread that renews the leases of workers with jobs, and the record of the process. */
 export interface Heartbeat {
   /** From now on renews the lease of this worker of the queue, while it `holds` jobs. */
-  follow(queue: QueueRef, worker: string): void;
+  follow(queue: QueueRef, worker: string, lease: LeaseTimes): void;
   /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
   holds(queue: QueueRef, any: boolean): void;
   leave(queue: QueueRef): void;
@@ -396,8 +412,12 @@ export const EVENT_TYPES = [
 /** Type of an event: what happened to a job or to a queue. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** How many events and jobs a queue keeps. */
+/** What a store must know of the options of a queue: its leases, and how much it keeps. */
 export interface QueueLimits {
+  /** How long a worker may be silent. */
+  readonly leaseMs: number;
+  /** Log lines kept of each job. */
+  readonly logsMax: number;
   /** Events kept for readers that resume; 0: none are written. */
   readonly maxEvents: number;
   /** Null: of any age. */

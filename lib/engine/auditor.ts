@@ -20,7 +20,7 @@ const PASSED = 1_000_000;
 /** A completed job whose place was lost is kept so long: nobody knows any more how long it was to be. */
 const KEEP_MS = 86_400_000;
 
-export interface AuditorSettings extends Pick<EngineSettings, 'leaseMs' | 'limitsOf'> {
+export interface AuditorSettings extends Pick<EngineSettings, 'limitsOf'> {
   /** Takes the jobs of a worker whose lease is over. */
   readonly recover: (queue: string, worker: string) => Promise<RecoverAnswer>;
 }
@@ -75,7 +75,7 @@ export class Auditor {
       );
       if (typeof raw === 'string') return raw;
       const facts = readFacts(raw, workers);
-      return { facts, violations: facts.violations(raw.now, this.settings.leaseMs) };
+      return { facts, violations: facts.violations(raw.now, this.settings.limitsOf(queue).leaseMs) };
     });
   }
 
@@ -110,8 +110,7 @@ export class Auditor {
   }
 
   private async mend(queue: string, ids: readonly string[]): Promise<Repair[]> {
-    const { leaseMs } = this.settings;
-    const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
+    const { leaseMs, maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { acts, orphans } = await this.withHolders(queue, (workers, keys, more) =>
       this.store.run(
         repair,

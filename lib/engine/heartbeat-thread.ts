@@ -5,6 +5,7 @@ import { ProcessRenewal } from './process-renewal.js';
 import { inFull } from './wire/fixed-args.js';
 import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/beat.js';
+import { isBeatDue } from '../contract/engine.js';
 import { isForgotten, LAST_WORDS_MS, within } from '../contract/retry.js';
 
 /*
@@ -15,7 +16,10 @@ const MIN_CALL_MS = 100;
 const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
-const followed = new Map<number, Extract<ToThread, { kind: 'follow' }>>();
+type Follow = Extract<ToThread, { kind: 'follow' }>;
+const followed = new Map<number, Follow>();
+/** When the lease of a slot was last renewed. */
+const beatenAt = new Map<number, number>();
 /**
  * A beat without an answer for two beats is lost with its socket, so that a new one still comes within the lease; sooner, and a
  * line that is only slow would be cut for ever.
@@ -27,6 +31,7 @@ connections.onLink(({ state, error }) => {
   if (state !== 'up' || error) return;
   // The beats of the connection before may not have arrived.
   renewal.forget();
+  beatenAt.clear();
   beatAll();
 });
 const link = connections.commands();
@@ -47,6 +52,7 @@ port.on('message', (message: ToThread) => {
       return;
     case 'leave':
       followed.delete(message.slot);
+      beatenAt.delete(message.slot);
       return;
     case 'show':
       renewal.show(message.process, message.info);
@@ -64,23 +70,26 @@ function beatAll(): void {
   if (tick !== lastTick) {
     lastTick = tick;
     movedAt = now;
-  } else if (now - movedAt > start.maxBlockMs) {
-    return;
   }
+  const blockedMs = now - movedAt;
   // While the loop stands still nobody can say what has come: a job may have been given to a worker that was idle.
-  const isStill = now - movedAt > stillMs;
-  for (const [slot, { queue, worker, keys }] of followed) {
-    if (isStill || Atomics.load(shared, slot) === 1) void beatOnce(queue, worker, keys);
+  const isStill = blockedMs > stillMs;
+  let isAlive = blockedMs <= start.maxBlockMs;
+  for (const [slot, follow] of followed) {
+    const { leaseMs, maxBlockMs } = follow.lease;
+    if (blockedMs > maxBlockMs) continue;
+    isAlive = true;
+    if (!isStill && Atomics.load(shared, slot) !== 1) continue;
+    if (!isBeatDue(now - (beatenAt.get(slot) ?? -Infinity), leaseMs, start.beatMs)) continue;
+    beatenAt.set(slot, now);
+    void beatOnce(follow);
   }
-  void renewal.renew();
+  if (isAlive) void renewal.renew();
 }
 
-async function beatOnce(
-  queue: string,
-  worker: string,
-  [workers, record, active, toCancel]: [string, string, string, string],
-): Promise<void> {
-  const { leaseMs, recordMs } = start;
+async function beatOnce({ queue, worker, lease, keys }: Follow): Promise<void> {
+  const [workers, record, active, toCancel] = keys;
+  const { leaseMs, recordMs } = lease;
   const args = beat.encode({ workers, worker: record, active, toCancel }, { worker, leaseMs, recordMs }, {});
   try {
     const raw = await run(beat, args);

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { BeatAnswer, Heartbeat, HeartbeatPlan, LinkEvent } from '../contract/engine.js';
+import { workerRecordMs } from '../contract/engine.js';
+import type { BeatAnswer, Heartbeat, HeartbeatPlan, LeaseTimes, LinkEvent } from '../contract/engine.js';
 import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { QueueKeys } from './keys.js';
@@ -14,7 +15,6 @@ export interface HeartbeatStart {
   readonly leaseMs: number;
   readonly beatMs: number;
   readonly maxBlockMs: number;
-  readonly recordMs: number;
   readonly callMs: number;
   /** Int32: at 0 a number that rises while the event loop turns, then for each slot whether its worker holds jobs. */
   readonly shared: SharedArrayBuffer;
@@ -26,6 +26,7 @@ export type ToThread =
       readonly slot: number;
       readonly queue: string;
       readonly worker: string;
+      readonly lease: LeaseTimes & { readonly recordMs: number };
       readonly keys: [string, string, string, string];
     }
   | { readonly kind: 'leave'; readonly slot: number }
@@ -43,7 +44,6 @@ const TICK_MS = 250;
 export function openHeartbeatThread(
   plan: HeartbeatPlan,
   settings: EngineSettings,
-  recordMs: number,
   keysOf: (queue: string) => QueueKeys,
   tell: (event: LinkEvent) => void,
 ): Heartbeat | null {
@@ -57,7 +57,6 @@ export function openHeartbeatThread(
     leaseMs,
     beatMs,
     maxBlockMs,
-    recordMs,
     callMs,
     shared,
   };
@@ -112,7 +111,7 @@ class ThreadHeartbeat implements Heartbeat {
     this.ticker = setInterval(() => Atomics.add(this.shared, 0, 1), TICK_MS).unref();
   }
 
-  follow(queue: string, worker: string): void {
+  follow(queue: string, worker: string, { leaseMs, maxBlockMs }: LeaseTimes): void {
     let slot = this.slots.get(queue);
     if (slot === undefined) {
       slot = this.free.pop() ?? this.slots.size + 1;
@@ -125,6 +124,7 @@ class ThreadHeartbeat implements Heartbeat {
       slot,
       queue,
       worker,
+      lease: { leaseMs, maxBlockMs, recordMs: workerRecordMs(leaseMs) },
       keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.toCancel],
     });
   }

@@ -219,11 +219,13 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   private auditor(maxStalls: number): Auditor {
-    const { leaseMs, limitsOf } = this.settings;
+    const { limitsOf } = this.settings;
     return new Auditor(this.store, {
-      leaseMs,
       limitsOf,
-      recover: (queue, worker) => this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls }),
+      recover: (queue, worker) => {
+        const { leaseMs } = limitsOf(queue);
+        return this.recover(queue, { worker, beatMs: leaseMs / 4, leaseMs, maxStalls });
+      },
     });
   }
 }

@@ -1,4 +1,5 @@
 import { DEFAULT_CONNECTION } from '../options/connection.js';
+import { workerRecordMs } from '../contract/engine.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -46,7 +47,6 @@ const RECOVER_LIMIT = 500;
  * A worker's record outlives its lease: until then a late packet of it is recognised. Redis counts it by its wall clock, and a
  * step of that by a minute or two must not make everybody unknown who lives.
  */
-const RECORD_MS = 600_000;
 
 /**
  * The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read; on Redis
@@ -69,13 +69,11 @@ export class RedisEngine implements QueueEngine {
   private readonly streams: EventStreams;
   private readonly replicators: Replicators;
   private readonly warnings: ServerWarnings;
-  private readonly recordMs: number;
 
   constructor(private readonly settings: EngineSettings) {
-    const { connection = DEFAULT_CONNECTION, prefix, callMs, leaseMs } = settings;
+    const { connection = DEFAULT_CONNECTION, prefix, callMs } = settings;
     const connections = new Connections(connection, prefix, 'command');
     const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
-    this.recordMs = Math.max(RECORD_MS, leaseMs * 4);
     this.connections = connections;
     this.warnings = new ServerWarnings(settings.replicasAsked);
     this.store = new RedisStore(
@@ -100,7 +98,7 @@ export class RedisEngine implements QueueEngine {
     this.declarations = new RedisDeclarations(this.store);
     this.replicators = new Replicators(connections.forQueues('replicated', keyOf), callMs);
     this.enqueue = new RedisAdds(this.store, this.replicators, settings).enqueue;
-    this.exchanges = new RedisExchanges(this.store, this.bells, settings, this.recordMs, (queue, deaths) =>
+    this.exchanges = new RedisExchanges(this.store, this.bells, settings, (queue, deaths) =>
       this.upkeep.died(queue, deaths),
     );
     this.exchange = this.exchanges.exchange;
@@ -137,19 +135,19 @@ export class RedisEngine implements QueueEngine {
     return this.store.run(beat, this.store.keysOfWorker(queue, worker), {
       worker,
       leaseMs,
-      recordMs: this.recordMs,
+      recordMs: workerRecordMs(leaseMs),
     });
   }
 
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
     const { tell } = this.connections;
-    return openHeartbeatThread(plan, this.settings, this.recordMs, (queue) => this.store.keysOf(queue), tell);
+    return openHeartbeatThread(plan, this.settings, (queue) => this.store.keysOf(queue), tell);
   }
 
   overdue(queue: string, withinMs: number): Promise<{ worker: string; endsInMs: number }[]> {
     return this.store.run(overdue, this.store.keysOf(queue).fixed, {
       withinMs,
-      leaseMs: this.settings.leaseMs,
+      leaseMs: this.settings.limitsOf(queue).leaseMs,
     });
   }
 
@@ -157,7 +155,7 @@ export class RedisEngine implements QueueEngine {
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const answer = await this.store.run(recover, this.store.keysOfWorker(queue, call.worker), {
       ...call,
-      recordMs: this.recordMs,
+      recordMs: workerRecordMs(call.leaseMs),
       limit: RECOVER_LIMIT,
       maxEvents,
       deadMax,
@@ -188,13 +186,14 @@ export class RedisEngine implements QueueEngine {
   }
 
   note(queue: string, call: NoteCall): Promise<boolean> {
-    const { maxEvents, eventsMaxBytes, progressMaxBytes } = this.settings.limitsOf(queue);
+    const { maxEvents, eventsMaxBytes, progressMaxBytes, logsMax } = this.settings.limitsOf(queue);
     return this.store.run(note, this.store.keysOfWorker(queue, call.worker), {
       id: call.id,
       name: call.name,
       attempt: call.attempt,
       progress: call.progress ?? '',
       log: call.log ?? '',
+      logsMax,
       maxEvents,
       eventsMaxBytes,
       progressMaxBytes,

@@ -1,4 +1,5 @@
 import type { ExchangeAnswer, ExchangeCall, RungClaim } from '../contract/engine.js';
+import { workerRecordMs } from '../contract/engine.js';
 import type { Bells, RungCall } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
 import { CORRUPT } from '../contract/upkeep-verbs.js';
@@ -21,8 +22,6 @@ export class RedisExchanges {
     private readonly store: RedisStore,
     private readonly bells: Bells,
     private readonly settings: EngineSettings,
-    /** How long the record of a worker outlives its last word. */
-    private readonly recordMs: number,
     private readonly died: (queue: string, deaths: number) => void,
   ) {}
 
@@ -38,7 +37,7 @@ export class RedisExchanges {
         seq,
         pipelined: call.pipelined ? 1 : 0,
         leaseMs,
-        recordMs: this.recordMs,
+        recordMs: workerRecordMs(leaseMs),
         want,
         maxBytes: call.maxBytes ?? NO_LIMIT,
         maySuspect: call.maySuspect ? 1 : 0,
@@ -73,7 +72,16 @@ export class RedisExchanges {
     return claim.encodeBehind(
       claim.fix(this.store.keysOfWorker(queue, worker)),
       [],
-      { worker, seq, leaseMs, recordMs: this.recordMs, want, maxBytes, separator: SEPARATOR, maxEvents },
+      {
+        worker,
+        seq,
+        leaseMs,
+        recordMs: workerRecordMs(leaseMs),
+        want,
+        maxBytes,
+        separator: SEPARATOR,
+        maxEvents,
+      },
       {},
     );
   }

@@ -130,7 +130,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     }
     const of = (queue: string) => byEngine.get(this.routes.of(queue))!;
     return {
-      follow: (queue, worker) => of(queue).follow(queue, worker),
+      follow: (queue, worker, lease) => of(queue).follow(queue, worker, lease),
       holds: (queue, any) => of(queue).holds(queue, any),
       leave: (queue) => of(queue).leave(queue),
       show: (record) => all.forEach((heartbeat) => heartbeat.show(record)),

@@ -28,13 +28,18 @@ export interface Job<Data = unknown> {
   /** Aborts if the run should end early; `signal.reason` is a `JobAbortedError`. */
   readonly signal: AbortSignal;
   /**
+   * Whether this process is stopping. The run may go on for `shutdown.timeout`; then `signal` aborts. A long handler checks it between
+   * steps, saves how far it has come, and throws `new Snooze('1s')`, so that another process goes on.
+   */
+  readonly isDraining: boolean;
+  /**
    * Reports progress: any JSON. `Queue.get` shows it, and a `progress` event is emitted.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError} if it is awaited
    */
   progress(value: unknown): Promise<void>;
   /**
-   * Appends a line to the job's log. The last 100 lines of up to 2,000 characters are kept as long as the job is.
+   * Appends a line to the job's log. The last 100 lines (`logs.max`) of up to 2,000 characters are kept as long as the job is.
    *
    * @throws {RedisUnavailableError | RedisRefusedError} if it is awaited
    */

@@ -18,6 +18,9 @@ export const RULES = {
   largeProgress: 4_096,
   /** Bytes of the record of an end from which on lists leave it out but for the time. */
   briefResult: 4_096,
+  /** Log lines kept of a job, by default and at most. */
+  logLines: 100,
+  logLinesMax: 1_000,
   /** How long the time and reason of a cancel are kept after the job is gone, and for how many jobs. */
   cancelledMs: 60_000,
   cancelledMax: 1_000,

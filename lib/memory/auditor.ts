@@ -1,5 +1,5 @@
 import { AUDITED, AuditFacts, type AuditedKey } from '../contract/audit-facts.js';
-import type { QueueLimits } from '../contract/engine.js';
+import { workerRecordMs, type QueueLimits } from '../contract/engine.js';
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
 import { recover } from './leases.js';
 import type { MemoryJob } from './memory-job.js';
@@ -46,15 +46,13 @@ export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
 }
 
 export interface RepairSettings {
-  readonly leaseMs: number;
-  readonly recordMs: number;
   readonly maxStalls: number;
   readonly limits: QueueLimits;
 }
 
 /** Repairs leases: nothing else can be wrong. */
 export function repair(queue: MemoryQueue, settings: RepairSettings): RepairReport {
-  const { violations, checked } = audit(queue, settings.leaseMs);
+  const { violations, checked } = audit(queue, settings.limits.leaseMs);
   const names = new Set(violations.map(({ worker }) => worker));
   const broken = [...queue.workers.values()].filter(({ name }) => names.has(name));
   return { repairs: broken.flatMap((worker) => mend(queue, worker, settings)), checked };
@@ -63,7 +61,7 @@ export function repair(queue: MemoryQueue, settings: RepairSettings): RepairRepo
 /** A known worker gets a lease of normal length. An unknown worker cannot settle its jobs, so they are taken back. */
 function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
   const { now } = queue;
-  const { leaseMs } = settings;
+  const { leaseMs } = settings.limits;
   if (worker.held.size > 0 && !isKnown(queue, worker)) return takeBack(queue, worker, settings);
   worker.leaseAt = now + (worker.recordAt(now)?.leaseMs ?? leaseMs);
   const text = `worker ${JSON.stringify(worker.name)} has a lease of one length again`;
@@ -71,14 +69,15 @@ function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings
 }
 
 function takeBack(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
-  const { leaseMs, recordMs, maxStalls, limits } = settings;
+  const { maxStalls, limits } = settings;
+  const { leaseMs } = limits;
   const { now } = queue;
   const beatMs = leaseMs / 4;
   worker.leaseAt = now;
-  worker.note({ doubt: { lease: now, since: now - beatMs }, until: now + recordMs });
+  worker.note({ doubt: { lease: now, since: now - beatMs }, until: now + workerRecordMs(leaseMs) });
   const ids: string[] = [];
   for (let more = true; more;) {
-    const answer = recover(queue, { worker: worker.name, beatMs, leaseMs, maxStalls }, limits, recordMs);
+    const answer = recover(queue, { worker: worker.name, beatMs, leaseMs, maxStalls }, limits);
     if (answer.kind !== 'recovered') break;
     ids.push(...answer.waiting, ...answer.suspects, ...answer.dead);
     more = answer.more;

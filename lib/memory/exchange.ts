@@ -1,3 +1,4 @@
+import { workerRecordMs } from '../contract/engine.js';
 import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply, QueueLimits } from '../contract/engine.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
@@ -6,15 +7,8 @@ import type { MemoryWorker } from './memory-worker.js';
 import { settle } from './settle.js';
 import { RULES } from '../job/rules.js';
 
-const LOG_LINES = 100;
-
 /** Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. */
-export function exchange(
-  queue: MemoryQueue,
-  call: ExchangeCall,
-  limits: QueueLimits,
-  recordMs: number,
-): ExchangeAnswer {
+export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
   const { seq, leaseMs } = call;
   const worker = queue.worker(call.worker);
   const record = worker.recordAt(queue.now);
@@ -41,7 +35,7 @@ export function exchange(
   if (claimed.length > 0 || heldBefore > 0)
     worker.leaseAt = worker.held.size > 0 ? queue.now + leaseMs : null;
   const gave = claimed.map(({ id }) => id);
-  worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + recordMs });
+  worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
   queue.say(says, limits);
   return answer(queue, worker, lost, claimed, {
     isCut,
@@ -121,7 +115,7 @@ export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): b
   const { id, name, attempt, progress, log } = call;
   const job = queue.workers.get(call.worker)?.held.get(id);
   if (!job) return false;
-  if (log) job.logs = [...job.logs, ...log.split('\n')].slice(-LOG_LINES);
+  if (log && limits.logsMax > 0) job.logs = [...job.logs, ...log.split('\n')].slice(-limits.logsMax);
   if (progress) {
     job.progress = progress;
     queue.boundProgress(job, limits);

@@ -6,6 +6,7 @@ import type {
   ReleaseCall,
   QueueLimits,
 } from '../contract/engine.js';
+import { workerRecordMs } from '../contract/engine.js';
 import { STALLED } from '../contract/upkeep-verbs.js';
 import { byBytes } from './lines.js';
 import { sayAll } from './event-log.js';
@@ -20,16 +21,12 @@ const RECOVER = 500;
 const OVERDUE = 100;
 
 /** Renews the one lease for all jobs of a worker. A worker that holds nothing needs none. */
-export function beat(
-  queue: MemoryQueue,
-  name: string,
-  { leaseMs, recordMs }: { leaseMs: number; recordMs: number },
-): BeatAnswer {
+export function beat(queue: MemoryQueue, name: string, leaseMs: number): BeatAnswer {
   const worker = queue.workers.get(name);
   const record = worker?.recordAt(queue.now);
   if (!worker || !record?.last) return { kind: 'unknown-worker' };
   if (worker.held.size > 0) worker.leaseAt = queue.now + leaseMs;
-  worker.note({ until: queue.now + recordMs });
+  worker.note({ until: queue.now + workerRecordMs(leaseMs) });
   const cancels = new Map<string, string>();
   if (queue.marked > 0)
     for (const { id, cancel } of worker.held.values()) if (cancel !== null) cancels.set(id, cancel);
@@ -50,12 +47,7 @@ export function overdue(queue: MemoryQueue, withinMs: number, leaseMs: number) {
 }
 
 /** Returns the jobs of a worker whose lease is over to the line, a bounded number per call, and counts a stall for each. */
-export function recover(
-  queue: MemoryQueue,
-  call: RecoverCall,
-  limits: QueueLimits,
-  recordMs: number,
-): RecoverAnswer {
+export function recover(queue: MemoryQueue, call: RecoverCall, limits: QueueLimits): RecoverAnswer {
   const { now } = queue;
   const worker = queue.workers.get(call.worker);
   const lease = worker?.leaseAt ?? null;
@@ -72,7 +64,7 @@ export function recover(
   // beat after it was first doubted. A much older doubt belongs to another jump of the clock.
   const since = record?.doubt?.lease === lease ? record.doubt.since : null;
   if (since === null || since > now || now - since > 2 * longest) {
-    worker.note({ doubt: { lease, since: now }, until: now + recordMs });
+    worker.note({ doubt: { lease, since: now }, until: now + workerRecordMs(call.leaseMs) });
     return { kind: 'doubted', againInMs: Math.max(call.beatMs, lease - now) };
   }
   const waitMs = Math.max(lease - now, since + call.beatMs - now);

@@ -159,13 +159,11 @@ export class MemoryAdmin implements AdminVerbs {
   }
 
   audit(queue: string): Promise<AuditReport> {
-    return this.verbs.on('audit', queue, (q) => audit(q, this.verbs.leaseMs));
+    return this.verbs.on('audit', queue, (q, { leaseMs }) => audit(q, leaseMs));
   }
 
   repair(queue: string, maxStalls: number): Promise<RepairReport> {
-    return this.verbs.on('repair', queue, (q, limits) =>
-      repair(q, { leaseMs: this.verbs.leaseMs, recordMs: this.verbs.recordMs, maxStalls, limits }),
-    );
+    return this.verbs.on('repair', queue, (q, limits) => repair(q, { maxStalls, limits }));
   }
 }
 

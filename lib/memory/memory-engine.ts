@@ -1,3 +1,4 @@
+import { workerRecordMs } from '../contract/engine.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -125,18 +126,17 @@ export class MemoryEngine implements QueueEngine {
   }
 
   exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
-    const { recordMs } = this.verbs;
-    return this.verbs.on('exchange', queue, (q, limits) => exchange(q, call, limits, recordMs));
+    return this.verbs.on('exchange', queue, (q, limits) => exchange(q, call, limits));
   }
 
   beat(queue: string, worker: string, leaseMs: number): Promise<BeatAnswer> {
-    const { recordMs } = this.verbs;
-    return this.verbs.on('beat', queue, (q) => beat(q, worker, { leaseMs, recordMs }));
+    return this.verbs.on('beat', queue, (q) => beat(q, worker, leaseMs));
   }
 
   /** Uses a timer. Never null, which would log a warning about the missing heartbeat thread. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat {
-    const vouch = (queue: string, worker: string) => this.store.at(queue).vouch(worker, this.verbs.recordMs);
+    const vouch = (queue: string, worker: string, leaseMs: number) =>
+      this.store.at(queue).vouch(worker, workerRecordMs(leaseMs));
     const heartbeat = new MemoryHeartbeat(this, plan, vouch, (closed) => this.heartbeats.delete(closed));
     this.heartbeats.add(heartbeat);
     plan.onReady();
@@ -144,12 +144,11 @@ export class MemoryEngine implements QueueEngine {
   }
 
   overdue(queue: string, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]> {
-    return this.verbs.on('overdue', queue, (q) => overdue(q, withinMs, this.verbs.leaseMs));
+    return this.verbs.on('overdue', queue, (q, { leaseMs }) => overdue(q, withinMs, leaseMs));
   }
 
   recover(queue: string, call: RecoverCall): Promise<RecoverAnswer> {
-    const { recordMs } = this.verbs;
-    return this.verbs.on('recover', queue, (q, limits) => recover(q, call, limits, recordMs));
+    return this.verbs.on('recover', queue, (q, limits) => recover(q, call, limits));
   }
 
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {

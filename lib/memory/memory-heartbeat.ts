@@ -1,5 +1,6 @@
 import { clearInterval, setInterval } from 'node:timers';
-import type { Heartbeat, HeartbeatPlan, QueueEngine } from '../contract/engine.js';
+import { isBeatDue } from '../contract/engine.js';
+import type { Heartbeat, HeartbeatPlan, LeaseTimes, QueueEngine } from '../contract/engine.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /**
@@ -7,7 +8,10 @@ import type { ProcessRecord } from '../contract/process-verbs.js';
  * keep the process alive.
  */
 export class MemoryHeartbeat implements Heartbeat {
-  private readonly followed = new Map<string, { readonly worker: string; holds: boolean }>();
+  private readonly followed = new Map<
+    string,
+    { readonly worker: string; readonly leaseMs: number; holds: boolean; at: number }
+  >();
   private record: ProcessRecord | null = null;
   private readonly timer: NodeJS.Timeout;
 
@@ -15,15 +19,16 @@ export class MemoryHeartbeat implements Heartbeat {
     private readonly engine: Pick<QueueEngine, 'beat' | 'processes'>,
     private readonly plan: HeartbeatPlan,
     /** Keeps the record of a worker, whatever the clock says. */
-    private readonly vouch: (queue: string, worker: string) => void,
+    private readonly vouch: (queue: string, worker: string, leaseMs: number) => void,
     private readonly onClose: (heartbeat: MemoryHeartbeat) => void,
   ) {
     this.timer = setInterval(() => this.beatAll(), plan.beatMs);
     this.timer.unref();
   }
 
-  follow(queue: string, worker: string): void {
-    this.followed.set(queue, { worker, holds: this.followed.get(queue)?.holds ?? false });
+  follow(queue: string, worker: string, { leaseMs }: LeaseTimes): void {
+    const holds = this.followed.get(queue)?.holds ?? false;
+    this.followed.set(queue, { worker, leaseMs, holds, at: -Infinity });
   }
 
   holds(queue: string, any: boolean): void {
@@ -42,14 +47,20 @@ export class MemoryHeartbeat implements Heartbeat {
 
   /** Call it before anybody checks a lease by the new time: a worker that slept through the jump is alive. */
   clockMoved(): void {
-    for (const [queue, { worker }] of this.followed) this.vouch(queue, worker);
+    for (const [queue, one] of this.followed) {
+      this.vouch(queue, one.worker, one.leaseMs);
+      one.at = -Infinity;
+    }
     this.beatAll();
   }
 
   private beatAll(): void {
-    const { leaseMs, onBeat } = this.plan;
-    for (const [queue, { worker, holds }] of this.followed) {
-      if (!holds) continue;
+    const { beatMs, onBeat } = this.plan;
+    const now = performance.now();
+    for (const [queue, one] of this.followed) {
+      const { worker, leaseMs, holds, at } = one;
+      if (!holds || !isBeatDue(now - at, leaseMs, beatMs)) continue;
+      one.at = now;
       this.engine.beat(queue, worker, leaseMs).then(
         (answer) => onBeat(queue, worker, answer),
         // The engine was closed.

@@ -7,26 +7,17 @@ import type { MemoryStore } from './memory-store.js';
 
 /** Options of the module and of queues that the memory engine uses. */
 export interface MemorySettings {
-  readonly leaseMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;
 }
 
-/** How long a worker's record outlives its last call, so that late calls are recognised. */
-const RECORD_MS = 600_000;
-
 /** Runs the verbs of one engine: at once, answered in the next turn of the event loop, and rejected after `close`. */
 export class Verbs {
-  readonly leaseMs: number;
-  readonly recordMs: number;
   private closed = false;
 
   constructor(
     readonly store: MemoryStore,
     private readonly settings: MemorySettings,
-  ) {
-    this.leaseMs = settings.leaseMs;
-    this.recordMs = Math.max(RECORD_MS, settings.leaseMs * 4);
-  }
+  ) {}
 
   get isClosed(): boolean {
     return this.closed;

@@ -164,8 +164,10 @@ export class QueueRegistry {
   }
 }
 
-function limitsOf({ events, progress, dead, completed }: ResolvedQueueOptions): QueueLimits {
+function limitsOf({ events, progress, dead, completed, lease, logs }: ResolvedQueueOptions): QueueLimits {
   return {
+    leaseMs: lease.leaseMs,
+    logsMax: logs.max,
     maxEvents: events.max,
     eventsAgeMs: events.ageMs,
     eventsMaxBytes: events.maxBytes,

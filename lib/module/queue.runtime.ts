@@ -260,8 +260,10 @@ export class QueueRuntime {
 
   private async bringDown(): Promise<void> {
     this.isWanted = false;
-    const { timeoutMs, graceMs } = this.options.shutdown;
-    this.endOfStop = performance.now() + timeoutMs + graceMs + LAST_WORDS_MS;
+    // Pools of queues with other times end by themselves; everything that is shared waits for the last.
+    const times = this.pools.size > 0 ? [...this.pools.values()] : [this.options];
+    const longestMs = Math.max(...times.map(({ shutdown }) => shutdown.timeoutMs + shutdown.graceMs));
+    this.endOfStop = performance.now() + longestMs + LAST_WORDS_MS;
     if (this.starting) await this.inTime(this.starting);
     if (this.current === 'running') {
       this.current = 'draining';
@@ -271,12 +273,11 @@ export class QueueRuntime {
   }
 
   private async drainAll(): Promise<void> {
-    const { shutdown } = this.options;
     this.reportState();
     const drains = (this.plans ?? []).map(async ({ queues }) => {
       const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
       try {
-        const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain(shutdown)));
+        const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain()));
         if (names.length > 0) this.logDrained(names, reports);
       } catch (error) {
         this.logFailure(`draining ${namedQueues(names)}`, error);

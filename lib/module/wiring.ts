@@ -55,17 +55,17 @@ async function createEngine(
 ): Promise<QueueEngine> {
   if (substitute) return substitute.createEngine((queue) => registry.limitsOf(queue));
   const isAlone = configKeys(discovery).length === 0;
-  if (isAlone && isMemory(settings.connection)) return memoryEngine(settings, registry);
+  if (isAlone && isMemory(settings.connection)) return memoryEngine(registry);
   const { RedisEngine } = await import('../engine/redis-engine.js');
   const make = (key: string) => {
     const own = key === '' ? settings : registry.settingsOf(key);
-    const { connection, prefix, leaseMs } = own;
-    if (isMemory(connection)) return memoryEngine(own, registry);
+    const { connection, prefix } = own;
+    if (isMemory(connection)) return memoryEngine(registry);
     const queues = () => registry.queuesOf(key);
     const replicasAsked = () =>
       Math.max(0, ...queues().map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
     const limitsOf = (queue: string) => registry.limitsOf(queue);
-    return new RedisEngine({ connection, prefix, leaseMs, callMs: CALL_MS, limitsOf, replicasAsked, queues });
+    return new RedisEngine({ connection, prefix, callMs: CALL_MS, limitsOf, replicasAsked, queues });
   };
   if (isAlone) return make('');
   const keys = () => configsInUse(discovery, registry);
@@ -73,8 +73,8 @@ async function createEngine(
 }
 
 /** Each engine has its own memory. */
-function memoryEngine({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry): QueueEngine {
-  return new MemoryEngine({ leaseMs, limitsOf: (queue) => registry.limitsOf(queue) });
+function memoryEngine(registry: QueueRegistry): QueueEngine {
+  return new MemoryEngine({ limitsOf: (queue) => registry.limitsOf(queue) });
 }
 
 function createEvents(engine: QueueEngine, registry: QueueRegistry): QueueEvents {
@@ -114,13 +114,15 @@ function createWorkerServices(
   settings: ResolvedModuleOptions,
   dispatchers: DispatcherRegistry,
 ): WorkerServices {
-  const { leaseMs, maxStalls, maxBlockMs, owner, role } = settings;
+  const { lease, owner, role } = settings;
+  const { leaseMs } = lease;
+  const leaseOf = (queue: string) => registry.optionsOf(queue).lease;
+  const queues = registry.names().filter((queue) => registry.has(queue));
+  const shortestMs = Math.min(leaseMs, ...queues.map((queue) => leaseOf(queue).leaseMs));
   // An idle worker learns about the leases of others only from an answer, so it asks at least once per lease.
-  const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, leaseMs));
-  const leases = new LeaseKeeper(engine, leaseMs, maxBlockMs);
-  const recoverer = new Recoverer(engine, { leaseMs, maxStalls }, (worker) =>
-    engine.processes.ofWorker(worker),
-  );
+  const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
+  const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
+  const recoverer = new Recoverer(engine, leaseOf, (worker) => engine.processes.ofWorker(worker));
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
@@ -142,7 +144,6 @@ function createWorkerServices(
           weight,
           find,
           names,
-          leaseMs,
           doorbell,
           leases,
           heard: (name, worker, { leaseInMs, scheduleInMs }) => {

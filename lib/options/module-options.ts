@@ -28,13 +28,16 @@ import {
 } from './job-options.js';
 import {
   readEnhancerKinds,
-  readLease,
-  readShutdown,
+  DEFAULT_WORKING,
   readWrap,
+  resolveWorking,
   timer,
+  WORKING_FIELDS,
   type EnhancerKind,
   type EnhancerOptions,
   type LeaseOptions,
+  type LogsOptions,
+  type ResolvedWorking,
   type ShutdownOptions,
   type WrapHook,
   type WrapOption,
@@ -72,6 +75,8 @@ export interface QueueModuleOptions {
   readonly lease?: LeaseOptions;
   /** How long running jobs may take when the application stops. @default { timeout: '25s', grace: '1s' } */
   readonly shutdown?: ShutdownOptions;
+  /** How many log lines each job keeps. @default { max: 100 } */
+  readonly logs?: LogsOptions;
   /** Whether queues write events, and how many they keep. @default true */
   readonly events?: EventsOption;
   /** How many dead jobs each queue keeps, and how long. @default { max: 10000, age: '90d', maxBytes: 268435456 } */
@@ -175,6 +180,12 @@ export interface QueueOptions {
   readonly progress?: ProgressOptions;
   /** How many completed jobs it keeps, of those with a `retention`. @default that of `forRoot` */
   readonly completed?: CompletedOptions;
+  /** When a worker of it counts as lost, and what happens to its jobs. @default that of `forRoot`, field by field */
+  readonly lease?: LeaseOptions;
+  /** How long its running jobs may take when the application stops. @default that of `forRoot`, field by field */
+  readonly shutdown?: ShutdownOptions;
+  /** How many log lines each of its jobs keeps. @default that of `forRoot` */
+  readonly logs?: LogsOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
   /** When `add` resolves. @default that of `forRoot` */
@@ -189,7 +200,7 @@ export interface QueueOptions {
 }
 
 /** `QueueModuleOptions` with every default filled in, in ms. */
-export interface ResolvedModuleOptions {
+export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly connection: ConnectionOption;
   readonly prefix: string;
   readonly role: 'producer' | 'worker' | 'both';
@@ -201,11 +212,7 @@ export interface ResolvedModuleOptions {
     readonly maxBuffered: number;
   };
   readonly maxPayloadBytes: number;
-  readonly leaseMs: number;
-  readonly maxStalls: number;
-  readonly maxBlockMs: number;
   readonly upkeepMs: number;
-  readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   /** Which program the schedules in the code belong to. */
   readonly owner: string;
   /** Kinds of global enhancers that apply to jobs. */
@@ -236,7 +243,7 @@ export interface ResolvedEvents {
 }
 
 /** The options of one queue, with those of the module where it sets none. */
-export interface ResolvedQueueOptions {
+export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly name: string;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
@@ -271,6 +278,7 @@ const readEvents: Rule<GivenEvents> = (value, path, report) =>
 
 /** The fields that a queue may set for itself. */
 const QUEUE_FIELDS = {
+  ...WORKING_FIELDS,
   defaults: field('defaults', readDefaults),
   events: field('events', readEvents),
   dead: field('dead', readKept),
@@ -290,9 +298,7 @@ const MODULE_FIELDS = {
   autoStart: field('autoStart', boolean),
   enqueueTimeout: field('enqueueTimeoutMs', timer(1)),
   enqueueBuffer: field('enqueueBuffer', integer(1, MANY)),
-  lease: field('lease', readLease),
   upkeep: field('upkeep', shape({ interval: field('intervalMs', timer(100)) })),
-  shutdown: field('shutdown', readShutdown),
   enhancers: field('enhancers', shape({ global: field('global', readEnhancerKinds) })),
   wrap: field('wrap', readWrap),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
@@ -313,6 +319,7 @@ export function resolveModuleOptions(
   options: QueueModuleOptions = {},
   report: Report = refuse,
   path = 'forRoot()',
+  inherited = DEFAULT_WORKING,
 ): ResolvedModuleOptions {
   const given = readModule(options, path, report) ?? {};
   return {
@@ -326,10 +333,7 @@ export function resolveModuleOptions(
       maxBuffered: given.enqueueBuffer ?? 20_000,
     },
     maxPayloadBytes: given.maxPayloadBytes ?? DEFAULT_MAX_PAYLOAD_BYTES,
-    leaseMs: given.lease?.leaseMs ?? 8_000,
-    maxStalls: given.lease?.maxStalls ?? 5,
-    maxBlockMs: given.lease?.maxBlockMs ?? 60_000,
-    shutdown: { timeoutMs: given.shutdown?.timeoutMs ?? 25_000, graceMs: given.shutdown?.graceMs ?? 1_000 },
+    ...resolveWorking(given, inherited),
     owner: given.schedules?.owner ?? 'app',
     globalEnhancers: given.enhancers?.global ?? [],
     wrap: given.wrap ?? [],
@@ -364,6 +368,7 @@ export function resolveQueueOptions(
   const name = given === undefined ? undefined : readName(given.name, path, report);
   return {
     name: name ?? '',
+    ...resolveWorking(given, module),
     policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
     events: eventsOf(given?.events, module.events),
@@ -407,6 +412,9 @@ export type NamedModuleOptions = Pick<
   | 'connection'
   | 'prefix'
   | 'defaults'
+  | 'lease'
+  | 'shutdown'
+  | 'logs'
   | 'maxPayloadBytes'
   | 'events'
   | 'dead'
@@ -423,8 +431,6 @@ const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedM
   autoStart: true,
   enqueueTimeout: true,
   enqueueBuffer: true,
-  lease: true,
-  shutdown: true,
   upkeep: true,
   schedules: true,
   enhancers: true,
@@ -442,14 +448,14 @@ export function resolveNamedOptions(
   report: Report,
 ): ResolvedModuleOptions {
   const path = `forRoot('${key}')`;
-  const own = resolveModuleOptions(given as QueueModuleOptions, report, path);
+  const own = resolveModuleOptions(given as QueueModuleOptions, report, path, main);
   if (hasFields(given)) {
     for (const [name, value] of readable(given, path, () => fieldsOf(given, Object.keys(OF_PROCESS)))) {
       if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, value));
     }
   }
   const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
-  const { progress, unknownJob, unknownJobTimeoutMs } = own;
+  const { progress, unknownJob, unknownJobTimeoutMs, lease, shutdown, logs } = own;
   const ofQueues = {
     defaults,
     maxPayloadBytes,
@@ -460,6 +466,9 @@ export function resolveNamedOptions(
     durability,
     unknownJob,
     unknownJobTimeoutMs,
+    lease,
+    shutdown,
+    logs,
   };
   return { ...main, connection, prefix, ...ofQueues };
 }

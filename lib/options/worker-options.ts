@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import type { Job } from '../job/job.js';
+import { RULES } from '../job/rules.js';
 import {
   boolean,
   duration,
@@ -12,6 +13,7 @@ import {
   shape,
   type Report,
   type Rule,
+  type Shaped,
 } from './check.js';
 
 /** A duration that a timer can wait for. */
@@ -35,16 +37,63 @@ export interface ShutdownOptions {
   readonly grace?: Duration;
 }
 
-export const readLease = shape({
+/** How many log lines a job keeps. */
+export interface LogsOptions {
+  /** How many lines of each job, the last ones; 0 to 1,000. Jobs with a log keep as many as when it began. @default 100 */
+  readonly max?: number;
+}
+
+/** `LeaseOptions` in ms. */
+export interface ResolvedLease {
+  readonly leaseMs: number;
+  readonly maxStalls: number;
+  readonly maxBlockMs: number;
+}
+
+/** `ShutdownOptions` in ms. */
+export interface ResolvedShutdown {
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+}
+
+/** The options that decide how a worker of a queue works, with those of the module where the queue sets none. */
+export interface ResolvedWorking {
+  readonly lease: ResolvedLease;
+  readonly shutdown: ResolvedShutdown;
+  readonly logs: { readonly max: number };
+}
+
+export const DEFAULT_WORKING: ResolvedWorking = {
+  lease: { leaseMs: 8_000, maxStalls: 5, maxBlockMs: 60_000 },
+  shutdown: { timeoutMs: 25_000, graceMs: 1_000 },
+  logs: { max: RULES.logLines },
+};
+
+const readLease = shape({
   duration: field('leaseMs', duration(100, 3_600_000)),
   maxStalls: field('maxStalls', integer(0, 1_000)),
   maxBlock: field('maxBlockMs', timer(1_000)),
 });
 
-export const readShutdown = shape({
-  timeout: field('timeoutMs', timer(0)),
-  grace: field('graceMs', timer(0)),
-});
+const readShutdown = shape({ timeout: field('timeoutMs', timer(0)), grace: field('graceMs', timer(0)) });
+
+export const WORKING_FIELDS = {
+  lease: field('lease', readLease),
+  shutdown: field('shutdown', readShutdown),
+  logs: field('logs', shape({ max: field('max', integer(0, RULES.logLinesMax)) })),
+} as const;
+
+/** Each field that is not given is that of the module. */
+export function resolveWorking(
+  given: Shaped<typeof WORKING_FIELDS> | undefined,
+  inherited: ResolvedWorking,
+): ResolvedWorking {
+  return {
+    lease: { ...inherited.lease, ...given?.lease },
+    shutdown: { ...inherited.shutdown, ...given?.shutdown },
+    logs: { ...inherited.logs, ...given?.logs },
+  };
+}
 
 /** Second argument of `@Processor`. */
 export interface ProcessorOptions {

@@ -102,7 +102,7 @@ export class Queue<Jobs = any> {
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    private readonly limits: { readonly enqueue: AddLimits; readonly maxStalls: number },
+    limits: { readonly enqueue: AddLimits },
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
@@ -389,7 +389,7 @@ export class Queue<Jobs = any> {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   repair(): Promise<RepairReport> {
-    return this.engine.admin.repair(this.name, this.limits.maxStalls);
+    return this.engine.admin.repair(this.name, this.options.lease.maxStalls);
   }
 
   private async addDefined(job: AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {

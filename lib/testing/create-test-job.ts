@@ -2,7 +2,7 @@ import type { AbortReason } from '../errors.js';
 import type { Job } from '../job/job.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
 import { DEFAULTS } from '../options/job-options.js';
-import { Run } from '../worker/run.js';
+import { Run, type Note } from '../worker/run.js';
 
 /** Options of `createTestJob`. */
 export interface TestJobOptions<Data> {
@@ -30,6 +30,8 @@ export interface TestJob<Data = unknown> extends Job<Data> {
   readonly logged: readonly string[];
   /** Aborts `signal` with a `JobAbortedError` of this reason; by default `cancelled`. */
   abort(reason?: AbortReason, detail?: string): void;
+  /** From now on `isDraining` is true, as if the process were stopping. */
+  drain(): void;
 }
 
 /**
@@ -52,24 +54,27 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   const { data, createdAt = new Date() } = options;
   const progressed: unknown[] = [];
   const logged: string[] = [];
+  const notes = {
+    queue,
+    maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
+    isDraining: false,
+    note: async (_: Run, { progress, log }: Note) => {
+      if (progress !== undefined) progressed.push(JSON.parse(progress));
+      if (log !== undefined) logged.push(log);
+    },
+  };
   const run = new Run(
     { id, failed: attempt - 1, stalls: 0 },
     { name, data, createdAt: createdAt.getTime(), options: {} },
     { ...DEFAULTS, attempts },
     { label: 'the test', run: () => undefined },
-    {
-      queue,
-      maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
-      note: async (_, { progress, log }) => {
-        if (progress !== undefined) progressed.push(JSON.parse(progress));
-        if (log !== undefined) logged.push(log);
-      },
-    },
+    notes,
   );
   const abort = run.abort.bind(run);
   return Object.assign(run as Run & { readonly data: Data }, {
     progressed,
     logged,
+    drain: () => void (notes.isDraining = true),
     abort: (reason: AbortReason = 'cancelled', detail = 'the test aborts it') => abort(reason, detail),
   });
 }

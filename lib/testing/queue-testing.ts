@@ -52,7 +52,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     private readonly registry: QueueRegistry,
     private readonly events: QueueEvents,
     private readonly listeners: Listeners,
-    private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'leaseMs'>,
+    private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'lease'>,
   ) {
     this.workers = new ManualWorkers(bench, runtime, registry);
     this.walk = new TimeWalk(bench, () => registry.names());
@@ -258,9 +258,9 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   /** Puts the schedules there that the code declares, once: nobody looks after them. */
   private async declare(which: (queue: string) => boolean): Promise<void> {
     const schedules = (this.runtime.prepared?.schedules ?? []).filter(({ queue }) => which(queue));
-    const { owner, leaseMs } = this.settings;
+    const { owner, lease } = this.settings;
     const process = generateId(this.bench.clock.now());
-    const declarer = new Declarer(this.bench.engine, { owner, leaseMs, process });
+    const declarer = new Declarer(this.bench.engine, { owner, leaseMs: lease.leaseMs, process });
     await declarer.start(schedules);
     await declarer.stop();
   }

@@ -111,7 +111,8 @@ export class TestBench implements Substitute {
 
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
     // So that no worker is forgotten, however far the clock is moved in one step.
-    const memory = new MemoryEngine({ store: this.store, leaseMs: MAX_DURATION_MS, limitsOf });
+    const longest = (queue: string) => ({ ...limitsOf(queue), leaseMs: MAX_DURATION_MS });
+    const memory = new MemoryEngine({ store: this.store, limitsOf: longest });
     const watched = watchEngine(memory, this);
     this.made = { watched, memory };
     return watched;

@@ -1,5 +1,6 @@
 import { Log } from '../contract/log.js';
-import type { BeatAnswer, Heartbeat, QueueEngine } from '../contract/engine.js';
+import { isBeatDue } from '../contract/engine.js';
+import type { BeatAnswer, Heartbeat, LeaseTimes, QueueEngine } from '../contract/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
@@ -7,6 +8,9 @@ import type { ProcessRecord } from '../contract/process-verbs.js';
 interface Holder {
   worker: string;
   holdsAny: boolean;
+  readonly lease: LeaseTimes;
+  /** When a timer last renewed its lease. */
+  at: number;
   readonly onBeat: (worker: string, answer: BeatAnswer) => void;
 }
 
@@ -19,7 +23,6 @@ interface Holder {
 export class LeaseKeeper {
   private readonly holders = new Map<string, Holder>();
   private readonly logger = new Log('QueueWorker');
-  private readonly beatMs: number;
   private heartbeat: Heartbeat | null = null;
   /** Whether the log says that a timer renews the leases. */
   private fellBack = false;
@@ -27,19 +30,21 @@ export class LeaseKeeper {
   private open = false;
   private record: ProcessRecord | null = null;
 
+  /**
+   * @param own of the record of the process.
+   * @param beatMs a quarter of the shortest lease of its queues.
+   */
   constructor(
     private readonly engine: QueueEngine,
-    private readonly leaseMs: number,
-    private readonly maxBlockMs: number,
-  ) {
-    this.beatMs = leaseMs / 4;
-  }
+    private readonly own: LeaseTimes,
+    private readonly beatMs: number,
+  ) {}
 
   /** @param onBeat called with the name of the worker and the answer to its beat. */
-  add(queue: string, worker: string, onBeat: Holder['onBeat']): void {
+  add(queue: string, worker: string, lease: LeaseTimes, onBeat: Holder['onBeat']): void {
     this.begin();
-    this.holders.set(queue, { worker, holdsAny: false, onBeat });
-    this.heartbeat?.follow(queue, worker);
+    this.holders.set(queue, { worker, lease, holdsAny: false, at: -Infinity, onBeat });
+    this.heartbeat?.follow(queue, worker, lease);
   }
 
   /** The worker of this queue has a new name. */
@@ -47,7 +52,7 @@ export class LeaseKeeper {
     const holder = this.holders.get(queue);
     if (!holder) return;
     holder.worker = worker;
-    this.heartbeat?.follow(queue, worker);
+    this.heartbeat?.follow(queue, worker, holder.lease);
   }
 
   /** Whether the worker of this queue holds jobs. The thread must know before a handler runs, which may block the event loop. */
@@ -87,9 +92,8 @@ export class LeaseKeeper {
     this.timer = setInterval(() => this.beatAll(), this.beatMs);
     this.heartbeat = this.engine.openHeartbeat({
       onReady: () => this.stopTimer(),
-      leaseMs: this.leaseMs,
+      ...this.own,
       beatMs: this.beatMs,
-      maxBlockMs: this.maxBlockMs,
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
@@ -101,7 +105,7 @@ export class LeaseKeeper {
     this.fellBack = true;
     this.heartbeat = null;
     this.logger.warn(
-      `${why}: leases are renewed by a timer, so a handler that blocks the event loop for ${this.leaseMs} ms loses its jobs`,
+      `${why}: leases are renewed by a timer, so a handler that blocks the event loop for ${this.beatMs * 4} ms loses its jobs`,
     );
     this.timer ??= setInterval(() => this.beatAll(), this.beatMs);
     this.register();
@@ -113,9 +117,12 @@ export class LeaseKeeper {
   }
 
   private beatAll(): void {
-    for (const [queue, { worker, holdsAny }] of this.holders) {
-      if (!holdsAny) continue;
-      this.engine.beat(queue, worker, this.leaseMs).then(
+    const now = performance.now();
+    for (const [queue, holder] of this.holders) {
+      const { worker, holdsAny, lease, at } = holder;
+      if (!holdsAny || !isBeatDue(now - at, lease.leaseMs, this.beatMs)) continue;
+      holder.at = now;
+      this.engine.beat(queue, worker, lease.leaseMs).then(
         (answer) => this.beaten(queue, worker, answer),
         // The link tells; the next beat is soon, and the lease is longer than several of them.
         () => undefined,
@@ -138,6 +145,6 @@ export class LeaseKeeper {
   private register(): void {
     const { record } = this;
     // Not there for a while, where this fails: the next beat says it again.
-    if (record) this.engine.processes.register(record, this.leaseMs).catch(() => undefined);
+    if (record) this.engine.processes.register(record, this.own.leaseMs).catch(() => undefined);
   }
 }

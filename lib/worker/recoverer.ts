@@ -30,17 +30,13 @@ export class Recoverer {
   /** While a lease is in doubt every exchange reports it as over; looking before the doubt can end is in vain. */
   private readonly notBefore = new Map<string, number>();
   private readonly logger = new Log('QueueWorker');
-  /** Two beats: where all leases end at once, by a step of the clock, one beat of a living worker may just have been missed. */
-  private readonly doubtMs: number;
   private stopped = false;
 
   constructor(
     private readonly engine: QueueEngine,
-    private readonly limits: RecovererLimits,
+    private readonly limitsOf: (queue: string) => RecovererLimits,
     private readonly processOf: FindProcess = async () => null,
-  ) {
-    this.doubtMs = limits.leaseMs / 2;
-  }
+  ) {}
 
   /** In this queue the first lease of another worker than ours ends in `leaseInMs`. */
   watch(queue: string, worker: string, leaseInMs: number | null): void {
@@ -48,14 +44,19 @@ export class Recoverer {
     if (leaseInMs === null) return;
     const inDoubtMs = (this.notBefore.get(queue) ?? 0) - performance.now();
     // Where it seems to end later than a lease can, the clock of Redis was stepped back, and somebody has to see it.
-    const endsInMs = Math.min(leaseInMs, this.limits.leaseMs);
-    this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs, inDoubtMs));
+    const endsInMs = Math.min(leaseInMs, this.limitsOf(queue).leaseMs);
+    this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs(queue), inDoubtMs));
   }
 
   stop(): void {
     this.stopped = true;
     for (const { timer } of this.timers.values()) clearTimeout(timer);
     this.timers.clear();
+  }
+
+  /** Two beats: where all leases end at once, by a step of the clock, one beat of a living worker may just have been missed. */
+  private doubtMs(queue: string): number {
+    return this.limitsOf(queue).leaseMs / 2;
   }
 
   private lookIn(queue: string, ms: number): void {
@@ -69,29 +70,32 @@ export class Recoverer {
       this.timers.delete(queue);
       this.look(queue).catch((error: Error) => {
         this.logger.debug(`queue '${queue}': looking for silent workers failed, trying on: ${error.message}`);
-        this.lookIn(queue, this.doubtMs);
+        this.lookIn(queue, this.doubtMs(queue));
       });
     }, ms);
     this.timers.set(queue, { at, timer });
   }
 
   private async look(queue: string): Promise<void> {
-    const { leaseMs } = this.limits;
+    const { leaseMs } = this.limitsOf(queue);
+    const doubtMs = this.doubtMs(queue);
     let nextMs = Infinity;
     for (const { worker, endsInMs } of await this.engine.overdue(queue, leaseMs)) {
       if (this.stopped) return;
       if (worker === this.own.get(queue)) continue;
-      const isSure = endsInMs > this.doubtMs && endsInMs <= leaseMs;
-      nextMs = Math.min(nextMs, isSure ? endsInMs - this.doubtMs : await this.recover(queue, worker));
+      const isSure = endsInMs > doubtMs && endsInMs <= leaseMs;
+      nextMs = Math.min(nextMs, isSure ? endsInMs - doubtMs : await this.recover(queue, worker));
     }
     if (nextMs < Infinity) this.lookIn(queue, nextMs);
   }
 
   /** Answers after how many ms to look again. */
   private async recover(queue: string, worker: string): Promise<number> {
+    const { leaseMs, maxStalls } = this.limitsOf(queue);
+    const beatMs = this.doubtMs(queue);
     for (;;) {
-      const answer = await this.engine.recover(queue, { worker, beatMs: this.doubtMs, ...this.limits });
-      if (answer.kind === 'alive') return this.doubtMs;
+      const answer = await this.engine.recover(queue, { worker, beatMs, leaseMs, maxStalls });
+      if (answer.kind === 'alive') return beatMs;
       if (answer.kind === 'doubted') {
         this.notBefore.set(queue, performance.now() + answer.againInMs);
         return answer.againInMs;

@@ -18,6 +18,8 @@ export interface Note {
 export interface NoteWriter {
   readonly queue: string;
   readonly maxPayloadBytes: number;
+  /** Whether the workers of the queue are stopping. */
+  readonly isDraining: boolean;
   note(run: Run, what: Note): Promise<void>;
 }
 
@@ -82,6 +84,10 @@ export class Run implements HandledJob, Linked<Run> {
 
   get priority(): number {
     return this.body.options.priority ?? 0;
+  }
+
+  get isDraining(): boolean {
+    return this.notes.isDraining;
   }
 
   /** Created at the first access: most handlers never use it. */

@@ -57,6 +57,7 @@ export class Runner implements NoteWriter {
   readonly runs = new LinkedSet<Run>();
   readonly queue: string;
   readonly maxPayloadBytes: number;
+  isDraining = false;
   private readonly logger = new Log('QueueWorker');
   private readonly unknownJobs: UnknownJobs;
   private readonly missing = new Set<string>();

@@ -4,6 +4,7 @@ import { LAST_WORDS_MS, within } from '../contract/retry.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { counted, jobText, quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { ResolvedShutdown } from '../options/worker-options.js';
 import { Claimer, type Answered } from './claimer.js';
 import type { Doorbell } from './doorbell.js';
 import { DueJobs } from './due-jobs.js';
@@ -30,7 +31,6 @@ export interface WorkerPoolParts {
   readonly find: FindHandler;
   /** The names it finds handlers for; `''` stands for all others. */
   readonly names: () => readonly string[];
-  readonly leaseMs: number;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Called with what an answer tells of others: leases that end, and schedules that are due. */
@@ -41,11 +41,6 @@ export interface WorkerPoolParts {
   ) => void;
 }
 
-export interface DrainLimits {
-  readonly timeoutMs: number;
-  readonly graceMs: number;
-}
-
 /** How a drain ended. */
 export interface DrainReport {
   readonly finished: number;
@@ -54,7 +49,7 @@ export interface DrainReport {
 }
 
 /** A pool as the runtime uses it. */
-export type Pool = Pick<WorkerPool, 'queue' | 'start' | 'pause' | 'resume' | 'drain'>;
+export type Pool = Pick<WorkerPool, 'queue' | 'shutdown' | 'start' | 'pause' | 'resume' | 'drain'>;
 
 /**
  * The workers of one queue in this process. It connects the two halves of the work and what they share with other queues:
@@ -78,7 +73,7 @@ export class WorkerPool {
   private handlesTimer: NodeJS.Timeout | undefined;
 
   constructor(private readonly parts: WorkerPoolParts) {
-    const { engine, doorbell, leases, slots, weight, leaseMs } = parts;
+    const { engine, doorbell, leases, slots, weight } = parts;
     const { queue, find } = parts;
     this.queue = queue.name;
     this.slots = slots;
@@ -94,7 +89,7 @@ export class WorkerPool {
     this.claimer = new Claimer({
       engine,
       queue: this.queue,
-      leaseMs,
+      leaseMs: queue.lease.leaseMs,
       slots,
       weight,
       leases,
@@ -116,6 +111,10 @@ export class WorkerPool {
     return this.runner.runs;
   }
 
+  get shutdown(): ResolvedShutdown {
+    return this.parts.queue.shutdown;
+  }
+
   get isPaused(): boolean {
     return this.state === 'paused' || this.state === 'new';
   }
@@ -124,7 +123,8 @@ export class WorkerPool {
   start(): void {
     if (this.state !== 'new') return;
     this.state = 'running';
-    this.parts.leases.add(this.queue, this.worker, (worker, answer) => this.beaten(worker, answer));
+    const { leases, queue } = this.parts;
+    leases.add(this.queue, this.worker, queue.lease, (worker, answer) => this.beaten(worker, answer));
     this.claimer.begin();
     if (this.parts.queue.unknownJob === 'wait')
       this.sayHandlesIn(Math.min(SAY_HANDLES_MS, this.handledForMs / 8));
@@ -164,16 +164,17 @@ export class WorkerPool {
   }
 
   /**
-   * Stops claiming, gives back jobs that have not started, lets runs finish for `timeoutMs`, then aborts their signals, waits `graceMs`,
-   * and gives the rest back without a counted attempt. Never rejects; a second call returns the same promise.
+   * Stops claiming, gives back jobs that have not started, lets runs finish for the time of `shutdown`, then aborts their signals, waits
+   * for its grace, and gives the rest back without a counted attempt. Never rejects; a second call returns the same promise.
    */
-  drain(limits: DrainLimits): Promise<DrainReport> {
-    this.drained ??= this.end(limits).finally(() => this.parts.leases.remove(this.queue));
+  drain(): Promise<DrainReport> {
+    this.drained ??= this.end(this.shutdown).finally(() => this.parts.leases.remove(this.queue));
     return this.drained;
   }
 
-  private async end({ timeoutMs, graceMs }: DrainLimits): Promise<DrainReport> {
+  private async end({ timeoutMs, graceMs }: ResolvedShutdown): Promise<DrainReport> {
     const { claimer, runner } = this;
+    runner.isDraining = true;
     const end = performance.now() + timeoutMs + graceMs + LAST_WORDS_MS;
     this.dueJobs.stop();
     clearTimeout(this.handlesTimer);

@@ -157,8 +157,7 @@ export function memoryGround(): Ground {
   let clock = 0;
   const store = new MemoryStore({ now: () => clock });
   return {
-    make: (limits) =>
-      new MemoryEngine({ store, leaseMs: LEASE_MS, limitsOf: () => ({ ...LIMITS, ...limits }) }),
+    make: (limits) => new MemoryEngine({ store, limitsOf: () => ({ ...LIMITS, ...limits }) }),
     async setClock(now) {
       clock = now;
     },
@@ -177,7 +176,6 @@ export function redisGround({ url, prefix, admin }: TestRedis): Ground {
       new RedisEngine({
         connection,
         prefix,
-        leaseMs: LEASE_MS,
         callMs: 5_000,
         limitsOf: () => ({ ...LIMITS, ...limits }),
       }),

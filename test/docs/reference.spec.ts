@@ -8,6 +8,7 @@ import { parse, sourcesIn } from '../support/sources.js';
 const GROUPS: Readonly<Record<string, string>> = {
   lease: 'LeaseOptions',
   shutdown: 'ShutdownOptions',
+  logs: 'LogsOptions',
   schedules: 'ScheduleOwnerOptions',
   dead: 'DeadOptions',
   progress: 'ProgressOptions',

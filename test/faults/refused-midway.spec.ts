@@ -25,6 +25,8 @@ async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
   await admin.call('ACL', 'SETUSER', 'half', 'reset', 'on', '>pass', '~*', '+@all', ...missing);
   const connection = { port: server.port, username: 'half', password: 'pass' };
   const limitsOf = () => ({
+    leaseMs: 1_000,
+    logsMax: 100,
     maxEvents: 0,
     deadMax: 1,
     deadAgeMs: 1,
@@ -34,7 +36,7 @@ async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
     deadMaxBytes: 1_073_741_824,
     completedMax: 1,
   });
-  const engine = new RedisEngine({ connection, prefix: 'midway', leaseMs: 1_000, callMs: 10_000, limitsOf });
+  const engine = new RedisEngine({ connection, prefix: 'midway', callMs: 10_000, limitsOf });
   const jobs = [{ id: 'a', name: 'job', body: `job\n0\n\n"${SECRET}"` }];
   const call = { lane: 'lane', seq: 1, rememberMs: 1_000, withinMs: 10_000, jobs };
   try {

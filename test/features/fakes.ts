@@ -8,7 +8,7 @@ import { BootstrapError } from '#lib/errors.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { WorkerServices } from '#lib/module/queue.runtime.js';
-import type { DrainLimits, DrainReport, Pool } from '#lib/worker/worker-pool.js';
+import type { DrainReport, Pool } from '#lib/worker/worker-pool.js';
 import { LIMITS } from '../scripts/support.js';
 
 /** What a handler waits for until the test opens it. */
@@ -30,7 +30,7 @@ export class WatchedEngine extends MemoryEngine {
   private readonly warningListeners = new Set<(warning: ServerWarning) => void>();
 
   constructor(private readonly history: History) {
-    super({ leaseMs: 8_000, limitsOf: () => LIMITS });
+    super({ limitsOf: () => LIMITS });
   }
 
   override async open(): Promise<boolean> {
@@ -90,6 +90,8 @@ export class FakePool implements Pool {
     this.drained = new Promise((resolve) => (this.tellDrained = resolve));
   }
 
+  readonly shutdown = { timeoutMs: 25_000, graceMs: 1_000 };
+
   get running(): number {
     return this.runs.size;
   }
@@ -117,8 +119,8 @@ export class FakePool implements Pool {
     this.state = 'running';
   }
 
-  async drain({ timeoutMs, graceMs }: DrainLimits): Promise<DrainReport> {
-    this.history.push(`${this.queue} draining ${timeoutMs}/${graceMs}`);
+  async drain(): Promise<DrainReport> {
+    this.history.push(`${this.queue} draining`);
     this.tellDraining();
     const finished = this.runs.size;
     await Promise.allSettled(this.runs);

@@ -236,7 +236,7 @@ describe('stop and start by hand', () => {
     expect(history).toEqual([
       'engine opened',
       'sms started',
-      'sms draining 25000/1000',
+      'sms draining',
       'sms drained',
       'services stopped',
       'added to sms',

@@ -57,7 +57,7 @@ async function closeDuringJob(metadata: (processor: Type) => Parameters<typeof s
 }
 
 const ORDERLY = [
-  'email draining 25000/1000',
+  'email draining',
   'invoice saved, client open',
   'email drained',
   'services stopped',

@@ -31,10 +31,11 @@ const admin = new Redis(server.url);
 const engine = new RedisEngine({
   connection: server.url,
   prefix: 'cliffs',
-  leaseMs: LEASE_MS,
   callMs: 60_000,
   replicasAsked: () => 0,
   limitsOf: () => ({
+    leaseMs: LEASE_MS,
+    logsMax: 100,
     maxEvents: 10_000,
     deadMax: 10_000,
     deadAgeMs: 90 * 86_400_000,

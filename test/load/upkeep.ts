@@ -32,6 +32,8 @@ const DAY = 86_400_000;
 const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
 const admin = new Redis(server.url);
 const limits = {
+  leaseMs: 30_000,
+  logsMax: 100,
   maxEvents: 10_000,
   eventsAgeMs: null as number | null,
   eventsMaxBytes: 67_108_864,
@@ -44,7 +46,6 @@ const limits = {
 const engine = new RedisEngine({
   connection: server.url,
   prefix: 'load',
-  leaseMs: 30_000,
   callMs: 60_000,
   limitsOf: () => limits,
 });

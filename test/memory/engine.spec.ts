@@ -30,8 +30,10 @@ beforeEach(() => {
   seq = 0;
 });
 
+const LEASE = { leaseMs: LEASE_MS, maxBlockMs: 60_000 };
+
 function engineOn(on: MemoryStore): MemoryEngine {
-  const made = new MemoryEngine({ store: on, leaseMs: LEASE_MS, limitsOf: () => LIMITS });
+  const made = new MemoryEngine({ store: on, limitsOf: () => LIMITS });
   atEnd(() => made.close());
   return made;
 }
@@ -86,7 +88,7 @@ describe('the clock', () => {
     await add('a');
     await exchange({ seq: 1, want: 1 });
     const heartbeat = engine.openHeartbeat(plan());
-    heartbeat.follow(QUEUE, WORKER);
+    heartbeat.follow(QUEUE, WORKER, LEASE);
     heartbeat.holds(QUEUE, true);
     now += 3_600_000;
     engine.clockMoved();
@@ -101,7 +103,7 @@ describe('the clock', () => {
   it('leaves an idle worker known, however far it moves', async () => {
     await exchange({ seq: 1 });
     const heartbeat = engine.openHeartbeat(plan());
-    heartbeat.follow(QUEUE, WORKER);
+    heartbeat.follow(QUEUE, WORKER, LEASE);
     now += 86_400_000;
     engine.clockMoved();
     expect(await exchange({ seq: 2 })).toMatchObject({ kind: 'exchanged' });
@@ -136,8 +138,8 @@ describe('a heartbeat', () => {
     const heartbeat = engine.openHeartbeat(plan({ beatMs: 1, onBeat: (...beat) => heard.open(beat) }));
     await add('a');
     await exchange({ seq: 1, want: 1 });
-    heartbeat.follow('idle', 'w9');
-    heartbeat.follow(QUEUE, WORKER);
+    heartbeat.follow('idle', 'w9', LEASE);
+    heartbeat.follow(QUEUE, WORKER, LEASE);
     heartbeat.holds(QUEUE, true);
     expect(await heard.wait()).toEqual([QUEUE, WORKER, expect.objectContaining({ kind: 'alive', held: 1 })]);
     await heartbeat.close();
@@ -148,7 +150,7 @@ describe('a heartbeat', () => {
     const queues: string[] = [];
     const heartbeat = engine.openHeartbeat(plan({ onBeat: (queue) => queues.push(queue) }));
     for (const queue of ['left', 'stays']) {
-      heartbeat.follow(queue, WORKER);
+      heartbeat.follow(queue, WORKER, LEASE);
       heartbeat.holds(queue, true);
     }
     heartbeat.leave('left');

@@ -5,7 +5,7 @@ import type { MemoryJob } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
 import type { LastExchange } from '#lib/memory/memory-worker.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
-import { LEASE_MS, LIMITS, QUEUE } from './rig.js';
+import { LIMITS, QUEUE } from './rig.js';
 import { byFirst, type KeyValue, type Snapshot, type State } from './state.js';
 
 const RECORD_MS = 600_000;
@@ -14,7 +14,7 @@ const RECORD_MS = 600_000;
 export class MemoryRig {
   private now = 0;
   private readonly store = new MemoryStore({ now: () => this.now });
-  readonly engine = new MemoryEngine({ store: this.store, leaseMs: LEASE_MS, limitsOf: () => LIMITS });
+  readonly engine = new MemoryEngine({ store: this.store, limitsOf: () => LIMITS });
 
   /** Answers which keys end by it. What has ended stays so if the clock is stepped back. */
   setClock(now: number): string[] {

@@ -14,6 +14,8 @@ export const QUEUE = 'q';
 export const LEASE_MS = 8_000;
 /** Small, so that a short sequence reaches them. */
 export const LIMITS: QueueLimits = {
+  leaseMs: LEASE_MS,
+  logsMax: 100,
   maxEvents: 10_000,
   eventsAgeMs: 15_000,
   eventsMaxBytes: 67_108_864,
@@ -67,7 +69,6 @@ export class Rig {
       const engine = new RedisEngine({
         connection,
         prefix: PREFIX,
-        leaseMs: LEASE_MS,
         callMs: more.callMs ?? 10_000,
         limitsOf: () => LIMITS,
       });

@@ -296,7 +296,6 @@ it('a user with few rights can do all of it: the commands in the scripts, on the
   const engine = new RedisEngine({
     connection: url.href,
     prefix: q.redis.prefix,
-    leaseMs: LEASE_MS,
     callMs: 5_000,
     limitsOf: () => LIMITS,
   });

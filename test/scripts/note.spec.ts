@@ -33,6 +33,32 @@ it('keeps log lines, without an event', async () => {
   expect(await q.admin.exists(q.key('progress'))).toBe(0);
 });
 
+it('keeps as many lines as the queue says, and a log that has begun as many as when it began', async () => {
+  await q.hold('a');
+  const three = q.engineWith({ logsMax: 3 });
+  const write = (engine: typeof three, log: string) =>
+    engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'job', attempt: 1, log });
+  await write(q.engineWith({ logsMax: 0 }), 'x');
+  expect(await q.admin.exists(q.key('logs'))).toBe(0);
+  await write(three, 'a\nb');
+  await write(three, 'c\nd');
+  expect(await logs()).toEqual(['b', 'c', 'd']);
+  await write(q.engine, 'e');
+  expect(await logs()).toEqual(['c', 'd', 'e']);
+});
+
+it('drops every line of a long log with its job', async () => {
+  await q.hold('a');
+  const log = Array.from({ length: 1_300 }, (_, i) => `line ${i}`).join('\n');
+  await q
+    .engineWith({ logsMax: 1_000 })
+    .note(QUEUE, { worker: WORKER, id: 'a', name: 'job', attempt: 1, log });
+  expect((await logs()).length).toBe(1_000);
+  expect((await logs())[0]).toBe('line 300');
+  await q.settle({ id: 'a', name: 'job', attempt: 1, durationUs: 0, outcome: { kind: 'completed' } });
+  expect(await q.admin.exists(q.key('logs'))).toBe(0);
+});
+
 it('keeps the last 100 lines, also where one text has several', async () => {
   await q.hold('a');
   const lines = Array.from({ length: 100 }, (_, i) => `line ${i}`);
@@ -82,7 +108,6 @@ it('leaves nothing of the lines when the job ends, however it ends, and nothing 
     retried: async () => {
       await q.settle(dead('a'));
       await q.engine.upkeep.retryDead(QUEUE, { ids: ['a'] });
-      await q.engine.admin.remove(QUEUE, 'a');
     },
     'under an id that is added anew': async () => {
       await q.settle(kept('a', 1e6));
@@ -95,7 +120,6 @@ it('leaves nothing of the lines when the job ends, however it ends, and nothing 
     for (const lines of [1, 130]) await noting({ log: 'x\n'.repeat(lines) });
     await end();
     expect(await q.admin.exists(q.key('logs')), how).toBe(0);
-    await q.engine.admin.remove(QUEUE, 'a');
   }
 });
 

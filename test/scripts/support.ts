@@ -62,6 +62,8 @@ export interface TestQueue {
 }
 
 export const LIMITS: Limits = {
+  leaseMs: LEASE_MS,
+  logsMax: 100,
   maxEvents: 1_000,
   deadMax: 1_000,
   deadAgeMs: 90 * 86_400_000,
@@ -81,7 +83,6 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
     const engine = new RedisEngine({
       connection: connectionTo(redis.url),
       prefix: redis.prefix,
-      leaseMs: LEASE_MS,
       callMs: 5_000,
       limitsOf: () => ({ ...LIMITS, ...limits }),
     });

@@ -1,6 +1,6 @@
 import type { ModuleMetadata, Provider, Type } from '@nestjs/common';
 import { Handle } from '#lib/decorators/handle.decorator.js';
-import { getQueueToken, QUEUE_ENGINE, SETTINGS } from '#lib/decorators/metadata.js';
+import { getQueueToken, QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { Processor, type ProcessorQueues } from '#lib/decorators/processor.decorator.js';
 import { LETTERED_JOBS, QueueKeys } from '#lib/engine/keys.js';
 import type { EndEvent, QueueEvent } from '#lib/events/queue-event.js';
@@ -8,7 +8,7 @@ import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
-import type { QueueModuleOptions, QueueOptions, ResolvedModuleOptions } from '#lib/options/module-options.js';
+import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import type { ProcessorOptions } from '#lib/options/worker-options.js';
 import { QueueProducer } from '#lib/producer/queue.js';
 import type { Queue } from '#lib/producer/queue.js';
@@ -143,11 +143,11 @@ function sharingStore(module: TestingModuleBuilder, prefix: string): TestingModu
   const store = stores.get(prefix) ?? new MemoryStore();
   stores.set(prefix, store);
   return module.overrideProvider(QUEUE_ENGINE).useFactory({
-    factory: ({ leaseMs }: ResolvedModuleOptions, registry: QueueRegistry) => {
+    factory: (registry: QueueRegistry) => {
       const limitsOf = (queue: string) => registry.limitsOf(queue);
-      return new MemoryEngine({ store, leaseMs, limitsOf });
+      return new MemoryEngine({ store, limitsOf });
     },
-    inject: [SETTINGS, QueueRegistry],
+    inject: [QueueRegistry],
   });
 }
 

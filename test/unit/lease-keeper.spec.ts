@@ -4,6 +4,8 @@ import { LeaseKeeper } from '#lib/worker/lease-keeper.js';
 import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 
+const LEASE = { leaseMs: 100, maxBlockMs: 60_000 };
+
 it('renews leases by a timer until the beats of the thread arrive, and by the thread from then on', async () => {
   let beats = 0;
   let plan!: HeartbeatPlan;
@@ -18,10 +20,10 @@ it('renews leases by a timer until the beats of the thread arrive, and by the th
       return { follow() {}, holds() {}, leave() {}, show() {}, close: async () => undefined };
     },
   } as unknown as QueueEngine;
-  const keeper = new LeaseKeeper(engine, 100, 60_000);
+  const keeper = new LeaseKeeper(engine, LEASE, 25);
   atEnd(() => keeper.stop());
   const heard: string[] = [];
-  keeper.add('q', 'w', (worker) => heard.push(worker));
+  keeper.add('q', 'w', LEASE, (worker) => heard.push(worker));
   keeper.holds('q', true);
   await until(() => beats >= 3, { what: 'beats of the timer' });
   expect(heard).toContain('w');

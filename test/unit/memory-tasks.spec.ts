@@ -2,10 +2,10 @@ import { expect, it } from 'vitest';
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { NotRunningError } from '#lib/errors.js';
-import { LEASE_MS, LIMITS } from '../scripts/support.js';
+import { LIMITS } from '../scripts/support.js';
 
 it('no other program can put a task into the memory of this one, so there is never one to dispatch', async () => {
-  const engine: QueueEngine = new MemoryEngine({ leaseMs: LEASE_MS, limitsOf: () => LIMITS });
+  const engine: QueueEngine = new MemoryEngine({ limitsOf: () => LIMITS });
   const call = { delayedKey: 'mails:delayed', readyKey: 'mails:ready', limit: 10, unit: 's' } as const;
   expect(await engine.tasks.dispatch(call)).toEqual({ dispatched: 0, delayed: 0, ready: 0, dueInMs: null });
   await engine.close();

@@ -25,9 +25,8 @@ describe('resolveModuleOptions', () => {
       autoStart: true,
       enqueue: { timeoutMs: 5_000, isBound: false, maxBuffered: 20_000 },
       maxPayloadBytes: 1_048_576,
-      leaseMs: 8_000,
-      maxStalls: 5,
-      maxBlockMs: 60_000,
+      lease: { leaseMs: 8_000, maxStalls: 5, maxBlockMs: 60_000 },
+      logs: { max: 100 },
       globalEnhancers: [],
       shutdown: { timeoutMs: 25_000, graceMs: 1_000 },
       owner: 'app',
@@ -45,7 +44,7 @@ describe('resolveModuleOptions', () => {
     expect(resolveModuleOptions()).toEqual(defaults);
     expect(root({})).toEqual(defaults);
     expect(
-      root({ lease: {}, shutdown: {}, dead: {}, events: true, defaults: {}, prefix: undefined }),
+      root({ lease: {}, shutdown: {}, logs: {}, dead: {}, events: true, defaults: {}, prefix: undefined }),
     ).toEqual(defaults);
   });
 
@@ -60,6 +59,7 @@ describe('resolveModuleOptions', () => {
       maxPayloadBytes: 10,
       lease: { duration: '20s', maxStalls: 0 },
       shutdown: { timeout: 0, grace: '5s' },
+      logs: { max: 7 },
       schedules: { owner: 'shop.eu-1_A' },
       enhancers: { global: ['guards', 'pipes'] },
       defaults: { attempts: 5, retention: '1h' },
@@ -76,9 +76,8 @@ describe('resolveModuleOptions', () => {
       autoStart: false,
       enqueue: { timeoutMs: 2_000, isBound: true, maxBuffered: 500 },
       maxPayloadBytes: 10,
-      leaseMs: 20_000,
-      maxStalls: 0,
-      maxBlockMs: 60_000,
+      lease: { leaseMs: 20_000, maxStalls: 0, maxBlockMs: 60_000 },
+      logs: { max: 7 },
       globalEnhancers: ['guards', 'pipes'],
       shutdown: { timeoutMs: 0, graceMs: 5_000 },
       owner: 'shop.eu-1_A',
@@ -216,7 +215,7 @@ describe('resolveModuleOptions', () => {
     const hostile = '{"__proto__":{"prefix":"evil","polluted":1},"lease":{"__proto__":{"maxStalls":9}}}';
     const { value, faults } = collectFaults((report) => resolveModuleOptions(JSON.parse(hostile), report));
     expect(faults).toHaveLength(2);
-    expect(value).toMatchObject({ prefix: 'godwit', maxStalls: 5 });
+    expect(value).toMatchObject({ prefix: 'godwit', lease: { maxStalls: 5 } });
     expect(() => root({ constructor: { prototype: {} } })).toThrow('forRoot().constructor is not an option');
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
@@ -232,9 +231,14 @@ describe('resolveQueueOptions', () => {
       completed: { max: 9 },
       maxPayloadBytes: 8,
       durability: { replicas: 2, timeout: '3s' },
+      lease: { maxStalls: 2 },
+      logs: { max: 3 },
     };
     expect(queue({ name: 'email' }, module)).toEqual({
       name: 'email',
+      lease: { leaseMs: 8_000, maxStalls: 2, maxBlockMs: 60_000 },
+      shutdown: { timeoutMs: 25_000, graceMs: 1_000 },
+      logs: { max: 3 },
       policy: { ...DEFAULTS, attempts: 9 },
       maxPayloadBytes: 8,
       events: { max: 5, ageMs: 3_600_000, maxBytes: 67_108_864 },
@@ -255,8 +259,12 @@ describe('resolveQueueOptions', () => {
       dead: { max: 2 },
       completed: { max: 4 },
       durability: 'local',
+      lease: { duration: '1m' },
+      shutdown: { timeout: '4m' },
+      logs: { max: 0 },
     };
     const module = {
+      lease: { duration: '2s', maxStalls: 1 },
       defaults: { attempts: 9, retention: 5 },
       dead: { max: 6, age: 7, maxBytes: 9 },
       progress: { maxBytes: 8 },
@@ -264,6 +272,9 @@ describe('resolveQueueOptions', () => {
     };
     expect(queue({ ...own, maxPayloadBytes: 3 }, module)).toEqual({
       name: 'email',
+      lease: { leaseMs: 60_000, maxStalls: 1, maxBlockMs: 60_000 },
+      shutdown: { timeoutMs: 240_000, graceMs: 1_000 },
+      logs: { max: 0 },
       policy: { ...DEFAULTS, attempts: 1, timeoutMs: 1_000, retentionMs: 5 },
       maxPayloadBytes: 3,
       events: { max: 1, ageMs: null, maxBytes: 67_108_864 },
@@ -360,6 +371,9 @@ describe('resolveNamedOptions', () => {
       connection: 'redis://reports:6380',
       prefix: 'reports',
       defaults: { attempts: 1 },
+      lease: { duration: '20s' },
+      shutdown: { timeout: '1s' },
+      logs: { max: 0 },
       maxPayloadBytes: 5,
       events: { max: 1 },
       progress: { maxBytes: 9 },
@@ -370,8 +384,8 @@ describe('resolveNamedOptions', () => {
       unknownJobTimeout: '1h',
     };
     const main = resolveModuleOptions({ prefix: 'main', lease: { maxStalls: 1 }, unknownJob: 'retry' });
-    const { maxStalls } = main;
     const resolved = resolveNamedOptions('reports', own, main, refuse);
-    expect(resolved).toEqual({ ...resolveModuleOptions(own), maxStalls });
+    const lease = { leaseMs: 20_000, maxStalls: 1, maxBlockMs: 60_000 };
+    expect(resolved).toEqual({ ...resolveModuleOptions(own), lease });
   });
 });

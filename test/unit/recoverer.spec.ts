@@ -46,7 +46,6 @@ beforeEach(() => {
   recovered = [];
   engine = new MemoryEngine({
     store: new MemoryStore(performance),
-    leaseMs: LEASE_MS,
     limitsOf: () => LIMITS,
   });
   const recover = engine.recover.bind(engine);
@@ -55,7 +54,7 @@ beforeEach(() => {
     if (answer.kind === 'recovered') recovered.push([call.worker, performance.now()]);
     return answer;
   };
-  recoverer = new Recoverer(engine, { leaseMs: LEASE_MS, maxStalls: 5 });
+  recoverer = new Recoverer(engine, () => ({ leaseMs: LEASE_MS, maxStalls: 5 }));
   atEnd(() => recoverer.stop());
 });
 afterEach(() => {

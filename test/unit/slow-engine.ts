@@ -117,24 +117,25 @@ export async function idle({
   run = (() => undefined) as RunJob,
   engine = new SlowEngine(),
   concurrency = 10,
+  shutdown = { timeout: 1000, grace: 0 },
 } = {}) {
   const queueEngine = engine as unknown as QueueEngine;
   const doorbell = new Doorbell(queueEngine);
   const poolOf = (name: string, slots = new Slots(concurrency)) => {
+    const queue = resolveQueueOptions({ name, shutdown }, resolveModuleOptions());
     const pool = new WorkerPool({
       engine: queueEngine,
-      queue: resolveQueueOptions({ name }, resolveModuleOptions()),
+      queue,
       slots,
       find: () => ({ label: 'Test.job', run }),
       names: () => [],
-      leaseMs: 8000,
       doorbell,
-      leases: new LeaseKeeper(queueEngine, 8000, 60_000),
+      leases: new LeaseKeeper(queueEngine, queue.lease, 2_000),
       heard: () => undefined,
     });
     atEnd(async () => {
       const answerAll = setInterval(() => engine.answerAll(), 1);
-      await pool.drain({ timeoutMs: 1000, graceMs: 0 });
+      await pool.drain();
       clearInterval(answerAll);
     });
     return pool;

@@ -10,6 +10,7 @@ export const note = defineScript({
     attempt: 'int',
     progress: 'text',
     log: 'text',
+    logsMax: 'int',
     maxEvents: 'int',
     eventsMaxBytes: 'int',
     progressMaxBytes: 'int',

@@ -73,7 +73,7 @@ local function sweep(place, id)
     for _, key in ipairs({ key_attempts, key_stalls }) do gone = gone + redis.call('HDEL', key, id) end
   end
   if place == nil then
-    gone = gone + drop_log(id, 100)
+    gone = gone + drop_log(id, redis.call('HEXISTS', key_logs, id .. '\n' .. rule_logLines) == 1 and rule_logLinesMax or rule_logLines)
     for _, key in ipairs({ key_failures, key_progress }) do gone = gone + redis.call('HDEL', key, id) end
   end
   if gone > 0 then tell('swept', id) end

@@ -213,7 +213,6 @@ function optionsOf(node: unknown): RedisOptions {
 export interface EngineSettings {
   readonly connection: RedisConnection | undefined;
   readonly prefix: string;
-  readonly leaseMs: number;
   /** How long a connection may be silent while a call waits for its answer. */
   readonly callMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;

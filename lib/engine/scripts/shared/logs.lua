@@ -1,34 +1,39 @@
 --@needs steps, count
--- The log of a job, its last 100 lines: each in a field of its own (id, line break, number of the line modulo 100), so that a line
--- costs the same however long the log is. The field of the id holds a line break and how many lines were written in all.
-local function log_count(head)
-  return head and string.sub(head, 1, 1) == '\n' and count_in(string.sub(head, 2), -1) or -1
+-- The log of a job, its last lines: each in a field of its own (id, line break, number of the line modulo their number), so that a line
+-- costs the same however long the log is. The field of the id holds a line break and how many lines were written in all; where not 100
+-- lines are kept, another line break and how many.
+local function read_head(head)
+  local written, kept = string.match(head or '', '^\n(%d+)\n?(%d*)$')
+  return count_in(written, -1), math.max(1, math.min(count_in(kept ~= '' and kept, rule_logLines), rule_logLinesMax))
 end
 
-local function add_to_log(id, text)
+-- A log that has begun keeps as many lines as it did.
+local function add_to_log(id, text, max)
   local head, fields = redis.call('HGET', key_logs, id), {}
-  local written = log_count(head)
+  local written, kept = read_head(head)
   if written < 0 then
     -- Formerly the field held the lines themselves: they come first.
     if head then text = head .. '\n' .. text end
-    written = 0
+    written, kept = 0, max
   end
+  if kept == 0 then return end
   for line in string.gmatch(text, '[^\n]+') do
-    fields[#fields + 1] = id .. '\n' .. written % 100
+    fields[#fields + 1] = id .. '\n' .. written % kept
     fields[#fields + 1] = line
     written = written + 1
   end
   fields[#fields + 1] = id
-  fields[#fields + 1] = '\n' .. string.format('%.0f', written)
+  fields[#fields + 1] = '\n' .. string.format('%.0f', written) .. (kept ~= rule_logLines and '\n' .. kept or '')
   in_steps(fields, function(...) redis.call('HSET', key_logs, ...) end)
 end
 
 -- The lines, in their order, as one text.
 local function read_log(id)
   local head = redis.call('HGET', key_logs, id)
-  local written, fields, lines = log_count(head), {}, {}
+  local written, kept = read_head(head)
+  local fields, lines = {}, {}
   if written <= 0 then return written < 0 and head or '' end
-  for n = math.max(0, written - 100), written - 1 do fields[#fields + 1] = id .. '\n' .. n % 100 end
+  for n = math.max(0, written - kept), written - 1 do fields[#fields + 1] = id .. '\n' .. n % kept end
   for _, line in ipairs(redis.call('HMGET', key_logs, unpack(fields))) do lines[#lines + 1] = line or '' end
   return table.concat(lines, '\n')
 end
@@ -43,7 +48,7 @@ local function drop_logs(ids)
   in_steps(ids, function(...)
     local some = { ... }
     for i, head in ipairs(redis.call('HMGET', key_logs, ...)) do
-      if head then drop_log(some[i], math.min(math.max(log_count(head), 0), 100)) end
+      if head then drop_log(some[i], math.max(0, math.min(read_head(head)))) end
     end
   end)
 end
