@@ -98,6 +98,7 @@ export { Queue } from './producer/queue.js';
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions, CleanOptions } from './producer/queue.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
+export type { JobChanges, UpdateResult } from './producer/job-changes.js';
 export type { JobListOptions, JobPage } from './producer/job-list.js';
 export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
@@ -119,6 +120,7 @@ export type {
   ActiveEvent,
   AddedEvent,
   CancelledEvent,
+  UpdatedEvent,
   CompletedEvent,
   DeadEvent,
   DelayedEvent,

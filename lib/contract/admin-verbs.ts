@@ -21,6 +21,8 @@ export interface AdminVerbs {
   cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
   /** Counters of today and the days before, `days` in all. */
   stats(queue: QueueRef, days: number): Promise<QueueStats>;
+  /** Changes data, due time and priority of a job that waits or is delayed. */
+  update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
   /** Runs a delayed job now. */
   promoteNow(queue: QueueRef, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
   pause(queue: QueueRef): Promise<boolean>;
@@ -39,6 +41,37 @@ export interface AdminVerbs {
  * or it has ended.
  */
 export type CancelAnswer = 'cancelled' | 'signalled' | 'not-found';
+
+/** What is left out stays as it is. */
+export interface UpdateCall {
+  readonly id: string;
+  /** Only if the job has this name. */
+  readonly name?: string;
+  /** JSON. */
+  readonly data?: string;
+  /** The line of options of its body: as it was read, and as it becomes. */
+  readonly options?: { readonly seen: string; readonly changed: string };
+  /** Due so long from now, or at this moment. */
+  readonly delayMs?: number;
+  readonly dueAt?: number;
+  readonly priority?: number;
+}
+
+/**
+ * `changed`: its options are not those that were seen; read them again. `other-name`: it has another name. `unreadable`: its body cannot be
+ * decoded. All others but `updated` tell the state in which nothing is changed.
+ */
+export type UpdateAnswer =
+  | {
+      readonly kind: 'updated';
+      readonly state: 'waiting' | 'delayed' | 'active';
+      /** While it is delayed. */
+      readonly dueAt: number | null;
+    }
+  | {
+      readonly kind:
+        'not-found' | 'changed' | 'other-name' | 'unreadable' | Exclude<JobState, 'waiting' | 'delayed'>;
+    };
 
 /** The reason and the ages filter dead jobs only. */
 export interface JobsCall extends DeadMatch {

@@ -56,7 +56,7 @@ export interface QueueEngine {
   release(queue: QueueRef, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */
   promote(queue: QueueRef, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
-  /** Progress and log lines of a running job, fenced like a settlement. `false`: no longer held. */
+  /** Progress, log lines or new data of a running job, fenced like a settlement. `false`: no longer held. */
   note(queue: QueueRef, call: NoteCall): Promise<boolean>;
 
   /** Looking up and managing jobs and queues. */
@@ -362,6 +362,8 @@ export interface NoteCall {
   /** JSON. */
   readonly progress?: string;
   readonly log?: string;
+  /** JSON of new data, alone in its call. */
+  readonly data?: string;
 }
 
 /** One entry of the event stream. */
@@ -405,6 +407,7 @@ export const EVENT_TYPES = [
   'released',
   'removed',
   'cancelled',
+  'updated',
   'paused',
   'resumed',
 ] as const;

@@ -8,7 +8,7 @@ import type { QueueRef } from './queue-ref.js';
  */
 export interface UpkeepVerbs {
   /** Puts dead jobs back into the line with no attempts counted: the named ones, or the first to die of those that match. */
-  retryDead(queue: QueueRef, which: DeadChoice): Promise<{ retried: readonly string[] }>;
+  retryDead(queue: QueueRef, which: RetryChoice): Promise<{ retried: readonly string[] }>;
   removeDead(queue: QueueRef, which: DeadChoice): Promise<{ removed: readonly string[] }>;
   /** Removes jobs of one state that are old enough, the oldest first. */
   clean(queue: QueueRef, call: CleanCall): Promise<{ removed: readonly string[] }>;
@@ -43,6 +43,9 @@ export interface Place {
   readonly at: string;
   readonly id: string;
 }
+
+/** `data`: JSON of their new data. */
+export type RetryChoice = DeadChoice | { readonly ids: readonly string[]; readonly data?: string };
 
 export type DeadChoice = { readonly ids: readonly string[] } | (DeadMatch & { readonly limit: number });
 

@@ -9,6 +9,8 @@ import {
   type JobsAnswer,
   type JobsCall,
   type StoredJob,
+  type UpdateAnswer,
+  type UpdateCall,
 } from '../contract/admin-verbs.js';
 import type { Place } from '../contract/upkeep-verbs.js';
 import { BEGINNING, LINES, walkArgs } from './walks.js';
@@ -29,6 +31,7 @@ import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
 import { remove } from './scripts/remove.js';
 import { stats } from './scripts/stats.js';
+import { update } from './scripts/update.js';
 
 /** How far into a line one looks for a job that has not failed before. */
 const LOOK = 100;
@@ -143,6 +146,37 @@ export class RedisAdmin implements AdminVerbs {
       return { date, counters: await this.store.run(stats, { stats: key }, {}) };
     });
     return readStats(await Promise.all(read));
+  }
+
+  update(queue: string, call: UpdateCall): Promise<UpdateAnswer> {
+    return this.store.withWorkers(queue, (workers, keys) => {
+      const { fixed } = keys;
+      const args = this.updateArgs(queue, call, workers.join('\n'));
+      return this.store.run(
+        update,
+        fixed,
+        args,
+        {},
+        workers.map((worker) => keys.active(worker)),
+      );
+    });
+  }
+
+  /** New data of a job that this worker runs. Answers whether it still holds the job. */
+  async updateHeld(queue: string, worker: string, { id, data }: UpdateCall): Promise<boolean> {
+    const keys = this.store.keysOf(queue);
+    const args = { ...this.updateArgs(queue, { id, data: data! }, ''), worker };
+    const answer = await this.store.run(update, keys.fixed, args, {}, [keys.active(worker)]);
+    return answer !== 'again' && answer.kind === 'updated';
+  }
+
+  private updateArgs(queue: string, call: UpdateCall, workers: string) {
+    const { id, name = '', data = '', options, delayMs, dueAt, priority = -1 } = call;
+    const due = dueAt === undefined ? (delayMs === undefined ? '' : `+${delayMs}`) : String(dueAt);
+    const { seen = '', changed = '' } = options ?? {};
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const lines = { hasOptions: options ? 1 : 0, seen, options: changed };
+    return { id, worker: '', workers, name, data, ...lines, due, priority, maxEvents };
   }
 
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {

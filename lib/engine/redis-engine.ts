@@ -186,6 +186,8 @@ export class RedisEngine implements QueueEngine {
   }
 
   note(queue: string, call: NoteCall): Promise<boolean> {
+    const { id, data } = call;
+    if (data !== undefined) return this.admin.updateHeld(queue, call.worker, { id, data });
     const { maxEvents, eventsMaxBytes, progressMaxBytes, logsMax } = this.settings.limitsOf(queue);
     return this.store.run(note, this.store.keysOfWorker(queue, call.worker), {
       id: call.id,

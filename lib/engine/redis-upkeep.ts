@@ -9,7 +9,7 @@ import { deadThatFit } from './scripts/dead-that-fit.js';
 import { overgrown } from './scripts/overgrown.js';
 import { retryDead } from './scripts/retry-dead.js';
 import { trim } from './scripts/trim.js';
-import type { CleanCall, DeadChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
+import type { CleanCall, DeadChoice, RetryChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
 import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
 /** Queues that one look takes in, so that it never holds Redis for long. */
@@ -37,11 +37,12 @@ export class RedisUpkeep implements UpkeepVerbs {
     private readonly perQueue: () => boolean,
   ) {}
 
-  async retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }> {
+  async retryDead(queue: string, which: RetryChoice): Promise<{ retried: readonly string[] }> {
     const { fixed } = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
+    const data = ('data' in which && which.data) || '';
     const retried = await choose(which, (args, ids) =>
-      this.store.run(retryDead, fixed, { ...args, maxEvents }, { ids }),
+      this.store.run(retryDead, fixed, { ...args, data, maxEvents }, { ids }),
     );
     return { retried };
   }

@@ -93,6 +93,9 @@ export interface CancelledEvent extends RunEventBase<'cancelled'> {
   readonly reason: string;
 }
 
+/** Data, due time or priority of the job was changed, by `Queue.update` or `job.update`. */
+export interface UpdatedEvent extends JobEventBase<'updated'> {}
+
 /** No job of the queue is claimed from now on. */
 export interface PausedEvent extends EventBase<'paused'> {
   /** The event is not about a job. */
@@ -127,6 +130,7 @@ export type QueueEvent =
   | ReleasedEvent
   | RemovedEvent
   | CancelledEvent
+  | UpdatedEvent
   | PausedEvent
   | ResumedEvent;
 
@@ -162,6 +166,7 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
   // Every field is written out: this runs for each event, and spreading shared parts took ten times as long.
   switch (type) {
     case 'added':
+    case 'updated':
       return { id, type, queue, at, jobId, name };
     case 'delayed':
       return { id, type, queue, at, jobId, name, delayMs };

@@ -4,8 +4,8 @@ import { timeText } from './job-id.js';
 /**
  * The body of a job is four lines: its name (which scripts read for events), when it was added (ms in base 36), its own options as JSON
  * or an empty line, its data as JSON or an empty line. Names have no line breaks, and JSON text has none outside strings.
- * Data that begins with `~` is encoded by the codec whose name follows, up to a colon; this version knows none. Nothing rewrites a body,
- * so fields and codecs of other versions stay as they are.
+ * Data that begins with `~` is encoded by the codec whose name follows, up to a colon; this version knows none. A change of a job
+ * replaces a line, so fields and codecs of other versions stay as they are.
  */
 
 /** The data of a job that has none: its handler gets undefined. No JSON text is empty. */
@@ -142,6 +142,26 @@ function decodeTime(body: string, from: number, end: number): number {
     else return -1;
   }
   return time <= Number.MAX_SAFE_INTEGER ? time : -1;
+}
+
+/** The line of options of a body; null if it is malformed. */
+export function optionsLineOf(body: string): string | null {
+  return /^[^\n]+\n[^\n]+\n([^\n]*)\n/.exec(body)?.[1] ?? null;
+}
+
+/** The line with another due time or priority; what else it says stays, also what this version does not know. */
+export function changeOptions(line: string, change: { priority?: number; runnableAt?: number }): string {
+  const wire = (line === '' ? {} : JSON.parse(line)) as OptionsOnWire;
+  if (change.runnableAt !== undefined) wire.d = change.runnableAt;
+  if (change.priority) wire.p = change.priority;
+  else if (change.priority === 0) delete wire.p;
+  return Object.keys(wire).length === 0 ? '' : JSON.stringify(wire);
+}
+
+/** The body with another line of options or of data. It must not be malformed. */
+export function withLines(body: string, options: string | undefined, data: string | undefined): string {
+  const [, head, oldOptions, oldData] = /^([^\n]+\n[^\n]+\n)([^\n]*)\n([^]*)$/.exec(body)!;
+  return `${head}${options ?? oldOptions}\n${data ?? oldData}`;
 }
 
 /** Fields that are not known are left alone: a newer version may have written them. */

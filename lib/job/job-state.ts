@@ -26,6 +26,7 @@ export interface JobMove {
     | 'released'
     | 'removed'
     | 'cancelled'
+    | 'updated'
     | null;
   /** `null`: the job has left the queue. */
   readonly to: JobState | null;
@@ -100,6 +101,8 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     to: null,
     when: 'its retention is over, or it is beyond the number kept',
   },
+  { from: 'waiting', event: 'updated', to: 'delayed', when: 'it gets a delay' },
+  { from: 'delayed', event: 'updated', to: 'waiting', when: 'its delay is taken away' },
   { from: 'waiting', event: 'cancelled', to: null, when: 'it is cancelled' },
   { from: 'delayed', event: 'cancelled', to: null, when: 'it is cancelled' },
   {

@@ -44,6 +44,17 @@ export interface Job<Data = unknown> {
    * @throws {RedisUnavailableError | RedisRefusedError} if it is awaited
    */
   log(line: string): Promise<void>;
+  /**
+   * Replaces the data of the job, for this attempt (`job.data`) and for all that follow. It is stored when the promise resolves; an event
+   * `updated` is emitted.
+   *
+   * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError}
+   * @throws {SchemaViolationError} if the job has a definition and the data does not match its schema
+   * @throws {JobAbortedError | WrongStateError} if the worker has lost the job, or the run is over
+   * @example
+   * await job.update({ ...job.data, url: 'https://mirror.example.org' }); // also for the next attempt
+   */
+  update(data: Data): Promise<void>;
 }
 
 export type { AbortReason };

@@ -1,5 +1,6 @@
 import { workerRecordMs } from '../contract/engine.js';
 import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply, QueueLimits } from '../contract/engine.js';
+import { optionsLineOf, withLines } from '../job/job-record.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -112,9 +113,14 @@ export function activated({ id, name, failed }: MemoryJob): Saying {
 
 /** Stores progress and log lines of a run; false if the worker no longer holds the job. */
 export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): boolean {
-  const { id, name, attempt, progress, log } = call;
+  const { id, name, attempt, progress, log, data } = call;
   const job = queue.workers.get(call.worker)?.held.get(id);
   if (!job) return false;
+  if (data !== undefined) {
+    if (optionsLineOf(job.body) === null) return false;
+    job.body = withLines(job.body, undefined, data);
+    queue.say([{ type: 'updated', id, name: job.name }], limits);
+  }
   if (log && limits.logsMax > 0) job.logs = [...job.logs, ...log.split('\n')].slice(-limits.logsMax);
   if (progress) {
     job.progress = progress;

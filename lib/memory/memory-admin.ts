@@ -8,6 +8,8 @@ import {
   type JobsCall,
   type JobsPlace,
   type StoredJob,
+  type UpdateAnswer,
+  type UpdateCall,
 } from '../contract/admin-verbs.js';
 import { byBytes } from './lines.js';
 import { deadBetween, isAsked } from './memory-upkeep.js';
@@ -18,6 +20,7 @@ import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
 import { STATES, type EndRecord, type MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
+import { update } from './update.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
 
@@ -118,6 +121,10 @@ export class MemoryAdmin implements AdminVerbs {
 
   stats(queue: string, days: number): Promise<QueueStats> {
     return this.verbs.on('stats', queue, (q) => q.counters.read(q.now, days));
+  }
+
+  update(queue: string, call: UpdateCall): Promise<UpdateAnswer> {
+    return this.verbs.on('update', queue, (q, limits) => update(q, call, limits));
   }
 
   promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {

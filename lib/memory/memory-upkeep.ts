@@ -1,6 +1,6 @@
-import type { CleanCall, DeadChoice, DeadMatch, UpkeepVerbs } from '../contract/upkeep-verbs.js';
+import type { CleanCall, DeadChoice, DeadMatch, RetryChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
-import { decodeBody } from '../job/job-record.js';
+import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { isFitting } from '../job/name-pattern.js';
 import { sayAll } from './event-log.js';
 import type { Line } from './lines.js';
@@ -15,11 +15,17 @@ const HEAD = 200;
 export class MemoryUpkeep implements UpkeepVerbs {
   constructor(private readonly verbs: Verbs) {}
 
-  retryDead(queue: string, which: DeadChoice): Promise<{ retried: readonly string[] }> {
+  retryDead(queue: string, which: RetryChoice): Promise<{ retried: readonly string[] }> {
     return this.verbs.on('retryDead', queue, (q, limits) => {
       // A corrupt job has nothing to run.
-      const jobs = chosen(q, which, ({ body }) => body !== '');
+      const data = 'data' in which ? which.data : undefined;
+      const jobs = chosen(
+        q,
+        which,
+        ({ body }) => body !== '' && (data === undefined || optionsLineOf(body) !== null),
+      );
       for (const job of jobs) {
+        if (data !== undefined) job.body = withLines(job.body, undefined, data);
         q.leave(job);
         job.forgetTraces();
         job.started = true;

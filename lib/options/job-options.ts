@@ -7,7 +7,7 @@ import {
   type StoredBackoff,
   type CheckedBackoff,
 } from '../job/backoff.js';
-import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
 import { checkNewJobId } from '../job/job-id.js';
 import { ENDED_STATES, type EndedState } from '../job/job-state.js';
 import { duration, field, integer, refuse, rule, shape, someOf, type Rule } from './check.js';
@@ -55,7 +55,7 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
    * time, are refused. @default generated
    */
   readonly id?: string;
-  /** Run it after this time. @default 0 */
+  /** Run it after this time; a negative number, such as the difference to a time that has passed, runs it now. @default 0 */
   readonly delay?: Duration;
   /** Run it at this moment; not together with `delay`. A number is ms since 1970. @default now */
   readonly runAt?: Date | number;
@@ -163,7 +163,7 @@ export const readHandlerPolicy: Rule<CheckedDefaults> = shape(HANDLER_FIELDS);
 const JOB_FIELDS = {
   ...POLICY_FIELDS,
   id: field('id', checkNewJobId),
-  delay: field('delayMs', duration()),
+  delay: field('delayMs', rule(checkDelay)),
   runAt: field('dueAt', rule(checkMoment)),
   priority: field('priority', integer(0, RULES.priorityMax)),
   backoff: field('backoff', rule(checkStoredBackoff)),
@@ -191,6 +191,11 @@ export function checkJobOptions(options: JobOptions | undefined, path: string): 
   // 0 means no priority, and is not stored.
   if (checked.priority === 0) delete checked.priority;
   return checked;
+}
+
+/** A delay in ms. A negative number is a time that has passed: no delay. */
+export function checkDelay(value: unknown, path: string): number {
+  return parseDuration(Number.isFinite(value) && (value as number) < 0 ? 0 : value, path);
 }
 
 /** A moment as ms since 1970. */

@@ -1,11 +1,12 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
-import { JobNotFoundError, WrongStateError } from '../errors.js';
+import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
+import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
@@ -77,6 +78,12 @@ const FILTER = {
 } as const;
 
 const readFilter = shape(FILTER);
+// In an object, as null is data too.
+export const ANY_DATA = field(
+  'data',
+  rule((given: unknown) => ({ given })),
+);
+const readRetry = shape({ data: ANY_DATA });
 const readList = shape({ ...FILTER, cursor: field('after', rule(readCursor)) });
 
 /**
@@ -124,18 +131,35 @@ export class DeadJobs<Jobs = any> {
    * data to run with and stays dead.
    *
    * @param which the id of one job, or a filter; `{}` matches all. The jobs that died first are taken, at most `limit`.
+   * @param changes for one job: new `data` in the place of what it died with.
    * @returns the ids, for a filter; call it again until there are none.
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
+   * @throws {InvalidPayloadError | PayloadTooLargeError} for `data`
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
+   * @example
+   * await queue.dead.retry('invoice-7', { data: { to: 'ada@example.org' } });
    */
-  retry(which: string): Promise<void>;
+  retry(which: string, changes?: { readonly data?: DataIn<Jobs> }): Promise<void>;
   retry(which: DeadFilter<NameIn<Jobs>>): Promise<readonly string[]>;
-  async retry(which: string | DeadFilter): Promise<readonly string[] | void> {
+  async retry(
+    which: string | DeadFilter,
+    changes?: { readonly data?: unknown },
+  ): Promise<readonly string[] | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;
-    if (typeof which !== 'string')
+    if (typeof which !== 'string') {
+      if (changes !== undefined)
+        throw new InvalidOptionError(
+          'dead.retry().changes',
+          'left out, unless the first argument is an id',
+          changes,
+        );
       return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried;
-    const { retried } = await upkeep.retryDead(name, { ids: [checkJobId(which)] });
+    }
+    const ids = [checkJobId(which)];
+    const { data } = (changes && readRetry(changes, 'dead.retry().changes', refuse)) ?? {};
+    const json = data && encodePayload(data.given, 'dead.retry().changes.data', this.options.maxPayloadBytes);
+    const { retried } = await upkeep.retryDead(name, { ids, ...(json !== undefined && { data: json }) });
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
   }
 

@@ -60,7 +60,8 @@ export class JobFactory {
     return made;
   }
 
-  private ownDefinition(given: AnyDefinition, path: string): AnyDefinition {
+  /** @throws {InvalidOptionError} unless it is a definition of this queue. */
+  ownDefinition(given: AnyDefinition, path: string): AnyDefinition {
     const job = checkDefinition(given, path);
     const { name } = this.options;
     if (job.queue === name) return job;

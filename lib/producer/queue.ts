@@ -17,7 +17,7 @@ import {
   type ResultOf,
 } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
-import type { DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
+import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../contract/stats.js';
 import type { JobCounts } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
@@ -32,6 +32,7 @@ import { addInChunks } from './bulk.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer, type AddLimits } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
+import { updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
 import { checkJobList, encodeCursor, type JobListOptions, type JobPage } from './job-list.js';
 import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
@@ -323,6 +324,30 @@ export class Queue<Jobs = any> {
   async cancel(id: string, reason?: string): Promise<CancelAnswer> {
     const text = checkCancelReason(reason, 'cancel().reason');
     return this.engine.admin.cancel(this.name, checkJobId(id), text);
+  }
+
+  /**
+   * Changes a job that waits or is delayed: its data, when it runs, its priority. With a definition, the schema checks the data. All or
+   * nothing, and an event `updated` says so. The handler of a running job calls `job.update`.
+   *
+   * @throws {JobNotFoundError}
+   * @throws {WrongStateError} with the state, if the job runs or has ended
+   * @throws {InvalidOptionError | InvalidJobIdError | InvalidPayloadError | PayloadTooLargeError}
+   * @throws {SchemaViolationError}
+   * @example
+   * const { state, dueAt } = await emails.update('digest-7', { delay: '2h', priority: 3 });
+   * console.log(state, dueAt);
+   */
+  async update(id: string, changes: JobChanges<DataIn<Jobs>>): Promise<UpdateResult>;
+  async update<Definition extends DefinitionIn<Jobs>>(
+    job: Definition,
+    id: string,
+    changes: JobChanges<InputOf<Definition>>,
+  ): Promise<UpdateResult>;
+  async update(first: string | AnyDefinition, second: unknown, third?: unknown): Promise<UpdateResult> {
+    if (typeof first === 'string') return updateJob(this.engine, this.options, first, second);
+    const definition = this.factory.ownDefinition(first, 'update()');
+    return updateJob(this.engine, this.options, second as string, third, definition);
   }
 
   /** Runs a delayed job now. @throws {JobNotFoundError | WrongStateError} */

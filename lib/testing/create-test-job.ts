@@ -28,6 +28,8 @@ export interface TestJob<Data = unknown> extends Job<Data> {
   readonly progressed: readonly unknown[];
   /** The lines passed to `log()`. */
   readonly logged: readonly string[];
+  /** The values passed to `update()`, after a JSON round trip. */
+  readonly updated: readonly unknown[];
   /** Aborts `signal` with a `JobAbortedError` of this reason; by default `cancelled`. */
   abort(reason?: AbortReason, detail?: string): void;
   /** From now on `isDraining` is true, as if the process were stopping. */
@@ -54,11 +56,13 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   const { data, createdAt = new Date() } = options;
   const progressed: unknown[] = [];
   const logged: string[] = [];
+  const updated: unknown[] = [];
   const notes = {
     queue,
     maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
     isDraining: false,
-    note: async (_: Run, { progress, log }: Note) => {
+    note: async (_: Run, { progress, log, data: changed }: Note) => {
+      if (changed !== undefined) updated.push(JSON.parse(changed));
       if (progress !== undefined) progressed.push(JSON.parse(progress));
       if (log !== undefined) logged.push(log);
     },
@@ -75,6 +79,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     progressed,
     logged,
     drain: () => void (notes.isDraining = true),
+    updated,
     abort: (reason: AbortReason = 'cancelled', detail = 'the test aborts it') => abort(reason, detail),
   });
 }

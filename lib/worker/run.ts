@@ -3,15 +3,18 @@ import type { Linked } from '../contract/linked-set.js';
 import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
+import { checkGiven } from '../job/define-job.js';
 import { encodePayload } from '../job/payload.js';
 import type { JobPolicy } from '../options/job-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
 
-/** What a handler reports while it runs: JSON, or a line. */
+/** What a handler reports or changes while it runs: JSON, or a line. */
 export interface Note {
   readonly progress?: string;
   readonly log?: string;
+  /** New data of the job, alone in its note. */
+  readonly data?: string;
 }
 
 /** Stores what runs of one queue report. */
@@ -128,6 +131,13 @@ export class Run implements HandledJob, Linked<Run> {
     return this.note(() => ({
       log: textOf(line).slice(0, MAX_LOG_LINE).replace(LINE_ENDS, ' ').replace(CONTROLS, '\ufffd'),
     }));
+  }
+
+  async update(data: unknown): Promise<void> {
+    const json = encodePayload(data, 'update()', this.notes.maxPayloadBytes);
+    if (this.handler.definition) await checkGiven(this.handler.definition, data, json);
+    await this.notes.note(this, { data: json });
+    this.data = data;
   }
 
   private note(encode: () => Note): Promise<void> {

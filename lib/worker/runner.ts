@@ -1,6 +1,7 @@
 import type { ClaimedJob, NoteCall } from '../contract/engine.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { Log } from '../contract/log.js';
+import { WrongStateError } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
@@ -101,6 +102,7 @@ export class Runner implements NoteWriter {
 
   /** Stores progress or a log line of a run. */
   async note(run: Run, what: Note): Promise<void> {
+    if (what.data !== undefined) return this.update(run, what.data);
     if (run.closed) return;
     const { id, name, attempt } = run;
     let isHeld = true;
@@ -111,6 +113,18 @@ export class Runner implements NoteWriter {
       this.logger.debug(`${jobText(this.queue, id)}: progress or log not written: ${messageOf(error)}`);
     }
     if (!isHeld && !run.closed) this.lose(run);
+  }
+
+  /** Unlike progress, this is part of the job: the handler hears of it if it failed. */
+  private async update(run: Run, data: string): Promise<void> {
+    const { id, name, attempt } = run;
+    const isHeld = !run.closed && (await this.parts.note({ id, name, attempt, data }));
+    if (isHeld) return;
+    if (!run.closed) this.lose(run);
+    throw (
+      run.aborted ??
+      new WrongStateError(this.queue, `job ${quoted(id)}`, 'over', 'update it before its run ends')
+    );
   }
 
   // ------------------------------------------------------------------------------------------------------- the steps

@@ -51,7 +51,7 @@ describe('addBulk', () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const wrong: [string, unknown, string][] = [
       ['a payload', job({ at: [0, () => 1] }), 'addBulk()[1].data.at[1] is a function'],
-      ['an option', job(1, { delay: -1 }), 'addBulk()[1].options.delay must be'],
+      ['an option', job(1, { delay: '-1s' }), 'addBulk()[1].options.delay must be'],
       [
         'an unknown option',
         job(1, { dealy: 1 }),

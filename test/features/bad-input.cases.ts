@@ -243,8 +243,8 @@ export const cases: Case[] = [
   [
     'a negative delay',
     OPTION,
-    "add().options.delay must be a duration in ms or like '10s', not negative, got -1 (number)",
-    withOptions({ delay: -1 }),
+    'add().options.delay must be a duration in ms or like \'10s\', not negative, got "-1s" (string)',
+    withOptions({ delay: '-1s' }),
   ],
   [
     'a NaN delay',

@@ -312,6 +312,22 @@ const onJob = (['remove', 'promoteNow'] as const).map((verb) =>
     scene.both<unknown>((engine) => engine.admin[verb](QUEUE, drawn.id), { fate: drawn.fate }),
   ),
 );
+const update = command(
+  'update',
+  fc.record({
+    id,
+    data: maybe(fc.constantFrom('1', '"two"')),
+    delayMs: maybe(fc.constantFrom(0, 1, 2_000, 30_000)),
+    priority: maybe(fc.constantFrom(0, 1, 7)),
+    fate,
+  }),
+  async (scene, { fate: drawnFate, ...drawn }) => {
+    const call = Object.fromEntries(Object.entries(drawn).filter(([, value]) => value !== undefined));
+    await scene.both((engine) => engine.admin.update(QUEUE, call as typeof drawn & { id: string }), {
+      fate: drawnFate,
+    });
+  },
+);
 const cancel = command(
   'cancel',
   fc.record({ id, reason: fc.constantFrom('a reason', '__proto__'), fate }),
@@ -411,6 +427,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     promote,
     wake,
     cancel,
+    update,
     trim,
     ...onJob,
     ...onDead,

@@ -46,7 +46,7 @@ it.each(Object.keys(PLANTED))('finds out an engine that %s', async (name) => {
     const property = fc.asyncProperty(sequences(COMMANDS), (commands) =>
       fc.asyncModelRun(async () => ({ model: await Scene.open(worse), real: worse }), commands),
     );
-    expect(await fc.check(property, { numRuns: 50, seed: 1, endOnFailure: true })).toMatchObject({
+    expect(await fc.check(property, { numRuns: 200, seed: 1, endOnFailure: true })).toMatchObject({
       failed: true,
     });
   } finally {

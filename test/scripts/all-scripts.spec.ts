@@ -57,6 +57,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'fire',
     'note',
     'put-schedule',
+    'update',
   ]);
   expect(ofMemory('read')).toEqual([
     'audit',
@@ -137,6 +138,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['exchange', () => exchange(2, { settled })],
     ['promote', () => engine.promote(QUEUE, 10)],
     ['look', () => engine.look([{ queue: QUEUE, worker: WORKER }])],
+    ['update', () => engine.admin.update(QUEUE, { id: 'late', delayMs: 50 })],
     ['promote-now', () => engine.admin.promoteNow(QUEUE, 'late')],
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],

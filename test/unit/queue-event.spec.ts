@@ -32,6 +32,7 @@ describe('toQueueEvent', () => {
   const expected: Record<EventType, object> = {
     added: job,
     delayed: { ...job, delayMs: 900 },
+    updated: job,
     active: run,
     progress: { ...run, progress: { done: 3 } },
     completed: { ...run, durationUs: 1500 },

@@ -1,4 +1,4 @@
---@needs types, clock, body-options, bodies, names, traces, line, ending, walk, dead, bell, event
+--@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, bell, event
 -- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
 -- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
 check_bodies()
@@ -9,7 +9,7 @@ check_types(key_meta, key_wait, key_prioritized, key_dead, key_doorbell, key_fai
 local retried, names, priorities = {}, {}, {}
 local function choose(id)
   local fit, bytes, body = is_asked(id)
-  fit = fit and body ~= ''
+  fit = fit and body ~= '' and (arg_data == '' or options_line_of(body) ~= nil)
   if fit then
     names[#names + 1] = name_of(body)
     priorities[#priorities + 1] = priority_of(body)
@@ -30,6 +30,7 @@ elseif arg_limit > 0 then
 end
 if #retried > 0 then
   leave_dead(retried)
+  for _, one in ipairs(arg_data ~= '' and retried or {}) do put_body(one, with_lines(body_of(one), nil, arg_data)) end
   forget_traces(retried, traces)
   mark_started(retried)
   local plain = {}

@@ -17,7 +17,8 @@ export const retryDead = defineScript({
     'doorbell',
     ...LETTERED_JOBS,
   ],
-  args: { ...DEAD_WALK, maxEvents: 'int' },
+  /** data: JSON of the new data; empty: as it is. */
+  args: { ...DEAD_WALK, data: 'text', maxEvents: 'int' },
   /** ids: id; where there are any, only these are looked at. */
   lists: ['ids'],
   reply: (raw: RawWalked) => walked(raw),

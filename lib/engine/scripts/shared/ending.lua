@@ -1,4 +1,4 @@
---@needs steps, count, bodies, body-options, names, traces, tally, event, unreadable, logs
+--@needs steps, count, bodies, body-lines, names, traces, tally, event, unreadable, logs
 -- Every end of a job. A job that has ended is gone, or kept in `completed` or `dead` with what is left of it.
 
 local function finish_completed(ids, traces)

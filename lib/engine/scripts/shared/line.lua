@@ -34,6 +34,11 @@ local function keep_priority(id, priority)
   redis.call('HSET', key_priorities, id, priority)
 end
 
+-- A delayed job gets another priority, 0 for none.
+local function change_priority(id, priority)
+  if priority > 0 then keep_priority(id, priority) else redis.call('HDEL', key_priorities, id) end
+end
+
 -- Back to the head of the line, in the order given.
 local function push_to_head(ids)
   local reversed = {}

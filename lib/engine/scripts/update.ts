@@ -1,0 +1,54 @@
+import type { UpdateAnswer } from '../../contract/admin-verbs.js';
+import { LETTERED_JOBS } from '../keys.js';
+import { defineScript } from '../script.js';
+
+type Raw = [Exclude<UpdateAnswer['kind'], 'updated'> | 'again'] | ['updated', string, string];
+
+export const update = defineScript({
+  name: 'update',
+  memory: 'refuse',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'dead',
+    'completed',
+    'events',
+    'doorbell',
+    ...LETTERED_JOBS,
+  ],
+  /**
+   * worker: the one that runs the job and calls; empty: a person calls, and `workers` are all. name: only a job of this name. data: empty: as it
+   * is. seen, options: its line of options before and after. due: ms, or `+` and the ms from now; empty: as it is. priority: -1: as it is.
+   */
+  args: {
+    id: 'text',
+    worker: 'text',
+    workers: 'text',
+    name: 'text',
+    data: 'text',
+    hasOptions: 'int',
+    seen: 'text',
+    options: 'text',
+    due: 'text',
+    priority: 'int',
+    maxEvents: 'int',
+  },
+  /** The active set of `worker`, or of each of `workers`. */
+  moreKeys: true,
+  reply: (raw: Raw): 'again' | UpdateAnswer => {
+    if (raw[0] === 'again') return raw[0];
+    if (raw[0] !== 'updated') return { kind: raw[0] };
+    const [kind, state, due] = raw;
+    return {
+      kind,
+      state: state as 'waiting' | 'delayed' | 'active',
+      dueAt: due === '' ? null : Math.floor(Number(due)),
+    };
+  },
+});

@@ -1,0 +1,128 @@
+import type { QueueEngine } from '../contract/engine.js';
+import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import { checkGiven, type AnyDefinition } from '../job/define-job.js';
+import type { Duration } from '../job/duration.js';
+import { checkJobId } from '../job/job-id.js';
+import { changeOptions, optionsLineOf } from '../job/job-record.js';
+import { encodePayload } from '../job/payload.js';
+import { RULES } from '../job/rules.js';
+import { quoted } from '../job/text.js';
+import { field, integer, refuse, rule, shape } from '../options/check.js';
+import { checkDelay, checkMoment } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { ANY_DATA } from './dead-jobs.js';
+
+/** What `queue.update` changes; at least one field. What is left out stays as it is. */
+export interface JobChanges<Data = unknown> {
+  /** The new data, as a whole. */
+  readonly data?: Data;
+  /** Run it after this time, counted from now; 0 runs a delayed job now. */
+  readonly delay?: Duration;
+  /** Run it at this moment; not together with `delay`. A number is ms since 1970. */
+  readonly runAt?: Date | number;
+  /** 0 to 2,097,151, as in `add`. A waiting job goes to the end of its new priority. */
+  readonly priority?: number;
+}
+
+/** What `queue.update` resolves to. */
+export interface UpdateResult {
+  /** Id of the job. */
+  readonly id: string;
+  /** Its state after the change. */
+  readonly state: 'waiting' | 'delayed';
+  /** When it is due, if it is delayed. */
+  readonly dueAt: Date | null;
+}
+
+const readChanges = shape({
+  data: ANY_DATA,
+  delay: field('delayMs', rule(checkDelay)),
+  runAt: field('dueAt', rule(checkMoment)),
+  priority: field('priority', integer(0, RULES.priorityMax)),
+});
+
+/** @throws {InvalidOptionError} */
+function checkChanges(changes: unknown) {
+  const checked = readChanges(changes, 'update().changes', refuse)!;
+  if (Object.keys(checked).length === 0)
+    throw new InvalidOptionError(
+      'update().changes',
+      'an object with data, delay, runAt or priority',
+      changes,
+    );
+  if (checked.delayMs !== undefined && checked.dueAt !== undefined)
+    throw new InvalidOptionError('update().changes.runAt', 'left out if delay is given', checked.dueAt);
+  return checked;
+}
+
+/** @param definition the job must be of this one; its schema checks the data. */
+export async function updateJob(
+  engine: QueueEngine,
+  { name: queue, maxPayloadBytes }: ResolvedQueueOptions,
+  id: string,
+  changes: unknown,
+  definition?: AnyDefinition,
+): Promise<UpdateResult> {
+  const { data, ...rest } = checkChanges(changes);
+  const json = data && encodePayload(data.given, 'update().changes.data', maxPayloadBytes);
+  if (definition && json !== undefined) await checkGiven(definition, data!.given, json);
+  const call = {
+    id: checkJobId(id),
+    ...rest,
+    ...(definition && { name: definition.name }),
+    ...(json !== undefined && { data: json }),
+  };
+  const { delayMs, dueAt, priority } = rest;
+  const job = `job ${quoted(id)}`;
+  for (;;) {
+    const options = await changedOptions();
+    const answer = await engine.admin.update(queue, options ? { ...call, options } : call);
+    switch (answer.kind) {
+      case 'updated': {
+        const { state, dueAt: due } = answer;
+        return { id, state: state as UpdateResult['state'], dueAt: due === null ? null : new Date(due) };
+      }
+      case 'changed':
+        continue;
+      case 'not-found':
+        throw new JobNotFoundError(queue, id);
+      case 'other-name':
+        throw new InvalidOptionError(
+          'update()',
+          `the definition of ${job}`,
+          definition!.name,
+          `update(): ${job} in queue '${queue}' is no ${quoted(definition!.name)}; pass the definition of its name, or only its id`,
+        );
+      case 'unreadable':
+        throw new WrongStateError(
+          queue,
+          job,
+          answer.kind,
+          'its body was written by hand or by a newer version',
+        );
+      default:
+        throw new WrongStateError(queue, job, answer.kind, ADVICE[answer.kind]);
+    }
+  }
+
+  /** Its line of options with the new time and priority; undefined where these stay. */
+  async function changedOptions() {
+    const runnableAt = dueAt ?? (delayMs === undefined ? undefined : Math.floor(engine.now()) + delayMs);
+    if (runnableAt === undefined && priority === undefined) return undefined;
+    const stored = await engine.admin.get(queue, id);
+    if (!stored) throw new JobNotFoundError(queue, id);
+    const seen = optionsLineOf(stored.body);
+    if (seen === null) return undefined;
+    const change = {
+      ...(runnableAt !== undefined && { runnableAt }),
+      ...(priority !== undefined && { priority }),
+    };
+    return { seen, changed: changeOptions(seen, change) };
+  }
+}
+
+const ADVICE = {
+  active: 'its handler can call job.update()',
+  completed: 'add a new job',
+  dead: 'use queue.dead.retry(id, { data })',
+} as const;

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { encodeBody } from '#lib/job/job-record.js';
+import { update } from '#lib/engine/scripts/update.js';
+import { job, QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+// What it does is in test/conformance/updating.spec.ts, for both engines.
+const q = useQueue();
+const body = encodeBody('work', 1_700_000_000_000, {}, '1');
+const change = (id: string, more = {}) => q.engine.admin.update(QUEUE, { id, ...more });
+
+it('wakes a worker where the job may run now, and those who sleep until a first time where it is the first', async () => {
+  await q.add(job('a', { body, delayMs: 60_000 }), job('b', { body, delayMs: 90_000 }));
+  await q.admin.del(q.key('doorbell'));
+  await change('b', { delayMs: 80_000 });
+  await change('b', { data: '2', priority: 3 });
+  expect(await q.zset('doorbell')).toEqual([]);
+  await change('b', { delayMs: 50_000 });
+  expect(await q.zset('doorbell')).toEqual(['due', 'work']);
+  await q.admin.del(q.key('doorbell'));
+  await change('a', { delayMs: 0 });
+  expect(await q.zset('doorbell')).toEqual(['work']);
+});
+
+it('leaves a suspect in its line, whatever its priority, and delays it as others', async () => {
+  await q.add(job('a', { body }));
+  await q.admin.lmove(q.key('wait'), q.key('suspects'), 'LEFT', 'RIGHT');
+  expect(await change('a', { priority: 5 })).toMatchObject({ state: 'waiting' });
+  expect(await q.list('suspects')).toEqual(['a']);
+  expect(await change('a', { priority: 5, delayMs: 1_000 })).toMatchObject({ state: 'delayed' });
+  expect(await q.list('suspects')).toEqual([]);
+  expect(await q.hash('priorities')).toEqual({ a: '5' });
+});
+
+it('changes nothing of a job that stands nowhere', async () => {
+  await q.add(job('a', { body }));
+  await q.admin.del(q.key('wait'));
+  expect(await changingNothing(q, () => change('a', { delayMs: 1_000 }))).toEqual({ kind: 'not-found' });
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: update.keys,
+    except: ['jobsA', 'events'],
+    async prepare() {
+      await q.add(job('a', { body, delayMs: 60_000, priority: 2 }));
+      return () => change('a', { delayMs: 0, data: '2' });
+    },
+  });
+});
