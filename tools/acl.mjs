@@ -13,6 +13,8 @@ const SENT = {
   adding: ['exec', 'hget', 'hset', 'multi', 'rpush', 'wait', 'xread', 'zrange'],
   /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
   working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
+  /** Listing jobs by number of the page. */
+  listing: ['lindex', 'llen', 'smembers', 'zcard'],
   /** Auditing and repairing: SCAN tells the names of all keys, whoever they belong to. */
   mending: ['llen', 'scan'],
   /** Finding the owners of slots, and following one that is on its way. */
@@ -55,6 +57,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
   const commands = new Set([
     ...SENT.always,
     ...SENT.adding,
+    ...SENT.listing,
     ...(works ? [...SENT.working, ...SENT.mending] : []),
     ...(cluster ? SENT.cluster : []),
     ...(atLeast72(redis) ? SENT.since72 : []),

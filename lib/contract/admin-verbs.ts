@@ -25,6 +25,8 @@ export interface AdminVerbs {
   update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
   /** Runs a delayed job now. */
   promoteNow(queue: QueueRef, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
+  /** What the server says of itself, as `INFO` prints it; null if there is no server. */
+  serverInfo(queue: QueueRef): Promise<string | null>;
   pause(queue: QueueRef): Promise<boolean>;
   resume(queue: QueueRef): Promise<boolean>;
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
@@ -79,6 +81,8 @@ export interface JobsCall extends DeadMatch {
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string | undefined;
   readonly after: JobsPlace | null;
+  /** Where `after` is null: passes over so many jobs of the state, whatever their name or text. @default 0 */
+  readonly offset?: number | undefined;
   readonly limit: number;
   /** @default false */
   readonly backward?: boolean | undefined;

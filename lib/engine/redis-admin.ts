@@ -58,17 +58,22 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   async jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
-    const { state, limit, backward = false, after } = call;
+    const { state, limit, backward = false, offset = 0 } = call;
     const keys = this.store.keysOf(queue);
     const all = state === 'active' ? await this.holdersOf(queue) : linesOf(state);
     if (backward) all.reverse();
+    const start = offset > 0 ? await this.startBehind(keys, all, call, offset) : null;
+    if (offset > 0 && start === null) return { jobs: [], next: null, examined: 0 };
+    const after = start ?? call.after;
+    let skip = start?.skip ?? 0;
     const lines = after === null ? all : all.slice(indexFrom(all, after.line, backward));
     const jobs: StoredJob[] = [];
     let examined = 0;
     for (const [i, line] of lines.entries()) {
       let from: Place = line === after?.line ? after : BEGINNING;
       for (;;) {
-        const answer = await this.pageOf(keys, line, from, limit - jobs.length, call);
+        const answer = await this.pageOf(keys, line, from, limit - jobs.length, { ...call, offset: skip });
+        skip = 0;
         jobs.push(...answer.jobs);
         examined += answer.examined;
         if (answer.next === null) break;
@@ -184,6 +189,10 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.run(promoteNow, { ...keys.fixed, bodies: keys.bodies(id) }, { id });
   }
 
+  serverInfo(queue: string): Promise<string | null> {
+    return this.store.command('serverInfo', 'info', [], this.store.keysOf(queue).fixed.meta);
+  }
+
   pause(queue: string): Promise<boolean> {
     return this.setPaused(queue, 1);
   }
@@ -220,7 +229,7 @@ export class RedisAdmin implements AdminVerbs {
    * head. In the opposite order the jobs behind them have left, so there are no more.
    */
   private async pageOf(keys: QueueKeys, line: string, from: Place, limit: number, call: JobsCall) {
-    const { state, contains = '', backward = false, brief = false, ...match } = call;
+    const { state, contains = '', offset: skip = 0, backward = false, brief = false, ...match } = call;
     const isActive = state === 'active';
     const ask = (after: Place) =>
       this.store.run(
@@ -234,6 +243,7 @@ export class RedisAdmin implements AdminVerbs {
           kind: isActive ? 'active' : line,
           worker: isActive ? line : '',
           contains,
+          skip,
           backward: backward ? 1 : 0,
           brief: brief ? 1 : 0,
         },
@@ -245,6 +255,32 @@ export class RedisAdmin implements AdminVerbs {
       if (found.missed === null) return found;
     }
     return backward ? answer : ask(BEGINNING);
+  }
+
+  /** Where a page begins behind so many jobs of these lines: a place, and how many more a sorted line passes over; null behind the end. */
+  private async startBehind(keys: QueueKeys, lines: readonly string[], call: JobsCall, offset: number) {
+    const { state, backward = false } = call;
+    let rest = offset;
+    for (const line of lines) {
+      const key = keyOf(keys, state, line);
+      const send = (name: string, ...args: number[]) => this.store.command('jobs', name, [key, ...args]);
+      const index = backward ? -rest : rest - 1;
+      if (line === 'wait' || line === 'suspects') {
+        const [size, id] = await Promise.all([send('llen'), send('lindex', index)]);
+        if (rest === 0 || id !== null)
+          return { line, at: rest === 0 ? '' : String(rest - 1), id: id ?? '', skip: 0 };
+        rest -= size;
+      } else if (state === 'active') {
+        const ids = ((await send('smembers')) as string[]).toSorted();
+        if (rest <= ids.length) return { line, at: '', id: rest === 0 ? '' : ids.at(index)!, skip: 0 };
+        rest -= ids.length;
+      } else {
+        const size = (await send('zcard')) as number;
+        if (rest <= size) return { line, ...BEGINNING, skip: rest };
+        rest -= size;
+      }
+    }
+    return null;
   }
 
   /** The workers with a lease, ordered by name. */

@@ -39,15 +39,17 @@ export class MemoryAdmin implements AdminVerbs {
   }
 
   jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
-    const { after, limit, contains = '', backward = false, brief = false } = call;
+    const { after, offset = 0, limit, contains = '', backward = false, brief = false } = call;
     return this.verbs.on('jobs', queue, (q) => {
       const lines = linesOf(q, call);
       const jobs: StoredJob[] = [];
       let examined = 0;
       const names = lines.map(([line]) => line);
       const from = after ? indexFrom(names, after.line, backward) : 0;
+      let skip = offset;
       for (const [line, all] of lines.slice(from)) {
-        const start = line === after?.line ? startBehind(all, after, backward) : 0;
+        const start = line === after?.line ? startBehind(all, after, backward) : Math.min(skip, all.length);
+        skip = Math.max(0, skip - start);
         for (let at = start; at < all.length; at++) {
           if (jobs.length >= limit || examined >= MOST_EXAMINED)
             return { jobs, next: placeBefore(line, all, at, start), examined };
@@ -136,6 +138,10 @@ export class MemoryAdmin implements AdminVerbs {
       q.ring();
       return 'promoted';
     });
+  }
+
+  async serverInfo(): Promise<string | null> {
+    return null;
   }
 
   pause(queue: string): Promise<boolean> {

@@ -17,6 +17,8 @@ export interface JobListOptions<Name extends string = string> {
   readonly limit?: number;
   /** The cursor of the page before. @default from the start */
   readonly cursor?: string;
+  /** Passes over so many jobs, for pages by number; not with a cursor, name or text. Jobs that move meanwhile may be missed. @default 0 */
+  readonly offset?: number;
   /**
    * `'asc'`: waiting jobs as they will run; delayed ones by when they are due; completed ones by when their retention ends; dead ones
    * by when they died; active ones by worker and id. `'desc'`: the opposite order. @default 'asc'
@@ -43,12 +45,15 @@ const readOptions = shape({
   contains: field('contains', rule(checkText)),
   limit: field('limit', integer(1, 1000)),
   cursor: field('after', rule(readCursor)),
+  offset: field('offset', integer(0, Number.MAX_SAFE_INTEGER)),
   order: field('order', oneOf('asc', 'desc')),
   data: field('data', boolean),
 });
 
 export function checkJobList(options: JobListOptions) {
   const { order, data = true, limit = 100, after = null, ...match } = readOptions(options, 'jobs()', refuse)!;
+  if (match.offset !== undefined && (after ?? match.name ?? match.contains) != null)
+    refuse(new InvalidOptionError('jobs().offset', 'left out with cursor, name or contains', match.offset));
   const state = match.state ?? STATE(undefined, 'jobs().state', refuse)!;
   return { ...match, state, limit, after, backward: order === 'desc', brief: !data };
 }

@@ -54,6 +54,33 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     }
   });
 
+  it('begin behind a number of jobs, in either order', async () => {
+    await waiting();
+    const order = ['s1', 's2', 'a', 'b', 'c', 'early', 'late'];
+    for (let offset = 0; offset <= order.length + 1; offset++) {
+      expect(await ids({ state: 'waiting', offset })).toEqual(order.slice(offset));
+      expect(await ids({ state: 'waiting', offset, limit: 2 })).toEqual(order.slice(offset, offset + 2));
+      expect(await ids({ state: 'waiting', offset, backward: true })).toEqual(
+        order.toReversed().slice(offset),
+      );
+      const { next } = await page({ state: 'waiting', offset, limit: 1 });
+      if (next)
+        expect((await page({ state: 'waiting', after: next })).jobs).toHaveLength(order.length - offset - 1);
+    }
+  });
+
+  it('pass over what has ended or is gone where they begin behind a number of jobs', async () => {
+    await t.hold('a', 'b', 'c', 'd', 'e');
+    expect(await ids({ state: 'active', offset: 1, limit: 1 })).toEqual(['b']);
+    expect(await ids({ state: 'active', offset: 1, backward: true })).toHaveLength(4);
+    await t.settle(kept('a', 1_000, '1'), kept('b', 60_000, '1'), kept('c', 70_000, '1'));
+    expect(await ids({ state: 'completed', offset: 1 })).toEqual(['b', 'c']);
+    await t.advance(2_000);
+    expect(await ids({ state: 'completed', offset: 1 })).toEqual(['c']);
+    expect(await ids({ state: 'completed', offset: 1, backward: true })).toEqual(['b']);
+    expect(await ids({ state: 'completed', offset: 2 })).toEqual([]);
+  });
+
   it('have the jobs of each state, and of no other', async () => {
     await t.bury('dead');
     await t.hold('completed', 'active', 'retried', 'gone');

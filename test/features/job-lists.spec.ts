@@ -63,6 +63,7 @@ describe('queue.jobs', () => {
     expect(await ids({ contains: 'ADA' })).toEqual(['ada-1', 'ada-2']);
     expect(await ids({ contains: 'wel' })).toEqual(['ada-1']);
     expect(await ids({ contains: 'ada', name: 'none' })).toEqual([]);
+    expect(await ids({ offset: 1 })).toEqual(['ada-2']);
   });
 
   it.each([
@@ -74,6 +75,8 @@ describe('queue.jobs', () => {
     ['two lines of text', { state: 'dead', contains: 'a\nb' }, 'jobs().contains'],
     ['another order', { state: 'dead', order: 'newest' }, 'jobs().order'],
     ['a misspelt option', { state: 'dead', nmae: 'x' }, 'jobs().nmae'],
+    ['an offset of less than 0', { state: 'dead', offset: -1 }, 'jobs().offset'],
+    ['an offset with a filter', { state: 'dead', offset: 1, name: 'x' }, 'jobs().offset'],
     ['a number as cursor', { state: 'dead', cursor: 7 }, 'jobs().cursor'],
     ['a made-up cursor', { state: 'dead', cursor: 'WyJkZWFkIiwiMSJd' }, 'jobs().cursor'],
     [

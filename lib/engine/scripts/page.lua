@@ -32,7 +32,7 @@ local function page_of_sorted(key)
     local gone = arg_kind == 'completed' and redis.call('ZCOUNT', key, '-inf', now) or 0
     first, last = gone, redis.call('ZCARD', key) - 1
   end
-  if arg_backward == 0 then first = math.max(first, rank_behind(key)) else last = math.min(last, rank_before(key)) end
+  if arg_backward == 0 then first = math.max(first, rank_behind(key)) + arg_skip else last = math.min(last, rank_before(key)) - arg_skip end
   local _, at, id, count = walk(key, first, last, add_if_asked, arg_backward == 1)
   return { now, at, id, count, jobs }
 end

@@ -22,8 +22,16 @@ export const page = defineScript({
     ...STORED_KEYS,
     ...LETTERED_JOBS,
   ],
-  /** kind: which key of those that hold jobs. worker: whose set `active` is. contains: a text in the id, the name or the last error. */
-  args: { ...DEAD_WALK, kind: 'text', worker: 'text', contains: 'text', backward: 'int', brief: 'int' },
+  /** kind: which key of those that hold jobs. worker: whose set `active` is. contains: a text in the id, the name or the last error. skip: jobs of a sorted line to pass over. */
+  args: {
+    ...DEAD_WALK,
+    kind: 'text',
+    worker: 'text',
+    contains: 'text',
+    skip: 'int',
+    backward: 'int',
+    brief: 'int',
+  },
   reply: ([, at, id, examined, jobs]: Raw) => {
     if (typeof jobs === 'number') return { missed: jobs, next: null, examined: 0, jobs: [] };
     const read = jobs.map(([jobId, ...fields]): StoredJob => ({ id: jobId, ...storedJob(fields) }));
