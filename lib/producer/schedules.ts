@@ -117,6 +117,11 @@ export class Schedules<Jobs = any> {
     return found.map((one) => toScheduleSnapshot(this.options.name, one));
   }
 
+  /** How many schedules there are. @throws {RedisUnavailableError | RedisRefusedError} */
+  async count(): Promise<number> {
+    return (await this.engine.schedules.list(this.options.name, { offset: 0, limit: 1 })).total;
+  }
+
   /**
    * Removes a schedule; jobs it has added stay. Resolves to whether there was one.
    *

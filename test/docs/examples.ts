@@ -47,6 +47,8 @@ const GIVEN: Readonly<Record<string, string>> = {
   ...importing('@nestjs/core', ['NestFactory']),
   ...importing('@nestjs/testing', ['Test']),
   ...importing('@nestjs/terminus', ['HealthCheck', 'HealthCheckService', 'TerminusModule']),
+  ...importing('@bull-board/api', ['createBullBoard']),
+  ...importing('@bull-board/express', ['ExpressAdapter']),
   ...importing('node:async_hooks', ['AsyncLocalStorage']),
   ...importing('rxjs', ['map', 'filter', 'bufferTime']),
   ...importing('vitest', ['expect', 'it']),

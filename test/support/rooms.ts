@@ -65,6 +65,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   index: { lib: ['*'], packages: [] },
   /** `godwit/testing`. */
   testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
+  /** `godwit/bull-board`. */
+  'bull-board': { lib: [...STAGE, 'producer'], packages: ['@bull-board/api/*'] },
   /** `godwit/terminus`. */
   terminus: {
     lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'module/queue.runtime.ts'],
