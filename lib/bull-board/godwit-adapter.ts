@@ -301,6 +301,18 @@ class BoardJob implements QueueJob {
     await this.queue.dead.retry(this.id);
   }
 
+  async updateData(data: unknown): Promise<void> {
+    await this.queue.update(this.id, { data });
+  }
+
+  async changeDelay(delay: number): Promise<void> {
+    await this.queue.update(this.id, { delay });
+  }
+
+  async changePriority({ priority = 0 }: { priority?: number }): Promise<void> {
+    await this.queue.update(this.id, { priority });
+  }
+
   async getState(): Promise<BoardState> {
     const job = await this.queue.get(this.id);
     return job ? STATUS_OF[job.state] : 'unknown';

@@ -186,6 +186,19 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
     expect((await api('GET', '/queues/work/completed/logs')).body).toEqual([]);
   });
 
+  it('changes the data, the time and the priority of a job', async () => {
+    const { queue, api } = await boot(platform);
+    await oneOfEach(queue);
+    expect((await api('PATCH', '/queues/work/delayed/update-data', { jobData: { b: 2 } })).status).toBe(200);
+    const runAt = Date.now() + 7_200_000;
+    expect((await api('PATCH', '/queues/work/delayed/delay', { runAt })).status).toBe(200);
+    expect((await api('PATCH', '/queues/work/delayed/priority', { priority: 9 })).status).toBe(200);
+    const { dueAt, ...job } = (await queue.get('delayed'))!;
+    expect(job).toMatchObject({ state: 'delayed', data: { b: 2 }, priority: 9 });
+    expect(Math.abs(dueAt!.getTime() - runAt)).toBeLessThan(5_000);
+    expect((await api('PATCH', '/queues/work/waiting/delay', { runAt })).status).toBe(400);
+  });
+
   it('retries, promotes and removes all jobs of a tab', async () => {
     const { queue, api } = await boot(platform);
     await queue.addBulk(
@@ -271,8 +284,10 @@ describe('the adapter', () => {
     expect(() => new GodwitAdapter('work' as never)).toThrow('the handle of a queue');
     const { queue } = await boot('express');
     const adapter = new GodwitAdapter(queue);
-    await expect(adapter.addJob('done', 1, { repeat: {} })).rejects.toThrow('addJob().options.repeat');
-    await expect(adapter.addJob('done', 1, { lifo: true })).rejects.toThrow('addJob().options.lifo');
+    await expect(adapter.addJob('done', 1, { repeat: {} } as never)).rejects.toThrow(
+      'addJob().options.repeat',
+    );
+    await expect(adapter.addJob('done', 1, { lifo: true } as never)).rejects.toThrow('addJob().options.lifo');
     expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
   });
 });
