@@ -35,6 +35,8 @@ export default {
     'godwit.EventOf.__type.type',
     'godwit.HandleDecorator.__type.Method',
     'godwit.OnQueueEventDecorator.__type.Method',
+    'godwit.OnJobDecorator.__type.Method',
+    'godwit.JobEventOf.__type.type',
   ],
   validation: {
     notExported: true,

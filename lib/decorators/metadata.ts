@@ -14,6 +14,7 @@ const PROCESSOR_MARK = 'godwit:processor';
 const HANDLER_MARK = 'godwit:handler';
 const SCHEDULE_MARK = 'godwit:schedule';
 const LISTENER_MARK = 'godwit:listener';
+const JOB_LISTENER_MARK = 'godwit:job-listener';
 const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
 /** Arguments of `@Processor`, unchecked: mistakes are reported at bootstrap, together with all others. */
@@ -36,7 +37,7 @@ export interface ScheduleMark {
   readonly given: unknown;
 }
 
-/** Arguments of one `@OnQueueEvent`, unchecked. */
+/** Arguments of one `@OnQueueEvent` or `@OnJob`, unchecked. */
 export interface ListenerMark {
   readonly given: readonly unknown[];
 }
@@ -158,6 +159,16 @@ export function readListenerMarks(method: unknown): readonly ListenerMark[] {
   return (Reflect.getOwnMetadata(LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
 }
 
+/** Adds a mark of `@OnJob` to the method's function. */
+export function markJobListener(method: object, mark: ListenerMark): void {
+  Reflect.defineMetadata(JOB_LISTENER_MARK, [mark, ...readJobListenerMarks(method)], method);
+}
+
+export function readJobListenerMarks(method: unknown): readonly ListenerMark[] {
+  if (typeof method !== 'function') return [];
+  return (Reflect.getOwnMetadata(JOB_LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
+}
+
 /** Stored on the class, because a getter or a property has no function that could carry the mark. */
 export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): void {
   Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
@@ -222,13 +233,22 @@ export function showSchedule({ given }: ScheduleMark): string {
 }
 
 /** Text of an `@OnQueueEvent` in messages: `@OnQueueEvent('dead')`, without its options. */
-export function showListener({ given: [types] }: ListenerMark): string {
+export function showListener(mark: ListenerMark): string {
+  return showTypes('@OnQueueEvent', mark);
+}
+
+/** Text of an `@OnJob` in messages. */
+export function showJobListener(mark: ListenerMark): string {
+  return showTypes('@OnJob', mark);
+}
+
+function showTypes(decorator: string, { given: [types] }: ListenerMark): string {
   try {
-    if (typeof types === 'string') return `@OnQueueEvent(${quoted(types)})`;
-    return Array.isArray(types) ? `@OnQueueEvent([${types.map(showType).join(', ')}])` : '@OnQueueEvent()';
+    if (typeof types === 'string') return `${decorator}(${quoted(types)})`;
+    return Array.isArray(types) ? `${decorator}([${types.map(showType).join(', ')}])` : `${decorator}()`;
   } catch {
     // An object that throws when it is read.
-    return '@OnQueueEvent()';
+    return `${decorator}()`;
   }
 }
 

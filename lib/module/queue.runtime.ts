@@ -171,7 +171,7 @@ export class QueueRuntime {
    */
   async extend(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): Promise<void> {
     const known = new Map((this.plans ?? []).flatMap(({ queues }) => queues.map((one) => [one.queue, one])));
-    for (const { queue, handlers } of plans.flatMap(({ queues }) => queues)) known.get(queue)?.add(handlers);
+    for (const plan of plans.flatMap(({ queues }) => queues)) known.get(plan.queue)?.add(plan);
     const fresh = plans.filter(({ queues }) => queues.every(({ queue }) => !known.has(queue)));
     const ofFresh = new Set(fresh.flatMap(({ queues }) => queues.map(({ queue }) => queue)));
     const declared = schedules.filter(({ queue }) => ofFresh.has(queue));

@@ -28,6 +28,7 @@ import { DispatcherRegistry } from './dispatcher.registry.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
 import type { WorkerServices } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
+import type { JobListeners } from '../worker/job-listeners.js';
 import { LeaseKeeper } from '../worker/lease-keeper.js';
 import { Registrar } from '../worker/registrar.js';
 import { Slots, StrictTurns, WeightedTurns } from '../worker/slots.js';
@@ -122,7 +123,16 @@ function createWorkerServices(
   // An idle worker learns about the leases of others only from an answer, so it asks at least once per lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
-  const recoverer = new Recoverer(engine, leaseOf, (worker) => engine.processes.ofWorker(worker));
+  const listenersOf = new Map<string, JobListeners>();
+  const recoverer = new Recoverer(
+    engine,
+    leaseOf,
+    (worker) => engine.processes.ofWorker(worker),
+    (queue, ids, dead) => {
+      const { attempts } = registry.optionsOf(queue).policy;
+      listenersOf.get(queue)?.recovered(ids, dead, attempts, (id) => engine.admin.get(queue, id));
+    },
+  );
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
@@ -135,7 +145,8 @@ function createWorkerServices(
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
       janitor.start();
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
-      const pools = queues.map(({ queue, weight, find, names }) => {
+      const pools = queues.map(({ queue, weight, find, names, listeners }) => {
+        listenersOf.set(queue, listeners);
         scheduler.add(queue);
         return new WorkerPool({
           engine,
@@ -144,6 +155,7 @@ function createWorkerServices(
           weight,
           find,
           names,
+          listeners,
           doorbell,
           leases,
           heard: (name, worker, { leaseInMs, scheduleInMs }) => {

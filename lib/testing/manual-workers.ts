@@ -9,6 +9,8 @@ import type { QueueRegistry } from '../module/queue.registry.js';
 import type { QueueRuntime } from '../module/queue.runtime.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { EndWait } from '../producer/queue.js';
+import type { QueuePlan } from '../handlers/discovery/handler.registry.js';
+import type { JobListeners } from '../worker/job-listeners.js';
 import type { FindHandler } from '../worker/handler.js';
 import type { Run } from '../worker/run.js';
 import { Runner, type EndedRun, type RunnerParts } from '../worker/runner.js';
@@ -45,14 +47,18 @@ export class ManualWorkers {
 
   /** Queues that have a processor, in the order of their registration. */
   get queues(): readonly string[] {
-    const finders = this.finders();
-    return this.registry.names().filter((name) => finders.has(name));
+    const plans = this.plans();
+    return this.registry.names().filter((name) => plans.has(name));
   }
 
   /** How jobs of this queue find their handlers. */
   finderOf(queue: string): FindHandler {
-    const find = this.finders().get(queue);
-    if (find) return find;
+    return this.planOf(queue).find;
+  }
+
+  private planOf(queue: string): QueuePlan {
+    const plan = this.plans().get(queue);
+    if (plan) return plan;
     throw new QueueTestingError(
       `no processor of queue '${queue}' is among the providers of this module, so its jobs cannot run here`,
     );
@@ -106,21 +112,21 @@ export class ManualWorkers {
     let worker = this.workers.get(queue);
     if (!worker) {
       const { bench } = this;
-      const find = this.finderOf(queue);
-      worker = new ManualWorker(bench.engine, this.registry.optionsOf(queue), find, bench.recordsOf(queue));
+      const plan = this.planOf(queue);
+      worker = new ManualWorker(bench.engine, this.registry.optionsOf(queue), plan, bench.recordsOf(queue));
       this.workers.set(queue, worker);
     }
     return worker;
   }
 
-  private finders(): ReadonlyMap<string, FindHandler> {
+  private plans(): ReadonlyMap<string, QueuePlan> {
     const { prepared } = this.runtime;
     if (prepared === null) {
       throw new QueueTestingError(
         'the module is not initialised, so no handler is known yet: await module.init() after compile() (or app.init())',
       );
     }
-    return new Map(prepared.plans.flatMap(({ queues }) => queues.map(({ queue, find }) => [queue, find])));
+    return new Map(prepared.plans.flatMap(({ queues }) => queues.map((plan) => [plan.queue, plan])));
   }
 
   /** In the order in which they would be claimed. */
@@ -207,18 +213,21 @@ class ManualWorker {
   private turn: Promise<unknown> = Promise.resolve();
   private readonly ended = new Map<string, (run: SettledRun) => void>();
   private readonly runner: WatchedRunner;
+  private readonly listeners: JobListeners;
 
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: ResolvedQueueOptions,
-    find: FindHandler,
+    { find, listeners }: QueuePlan,
     private readonly records: Records,
   ) {
     const note: RunnerParts['note'] = async (call) => {
       await engine.note(queue.name, { worker: this.worker, ...call });
       return true;
     };
-    this.runner = new WatchedRunner({ queue, find, now: () => engine.now(), note }, (run, ending) => {
+    this.listeners = listeners;
+    const parts = { queue, find, now: () => engine.now(), note, listeners };
+    this.runner = new WatchedRunner(parts, (run, ending) => {
       records.ends(run, ending);
       this.ended.get(run.id)!(run);
     });
@@ -239,7 +248,10 @@ class ManualWorker {
     const ended = new Promise<SettledRun>((resolve) => this.ended.set(id, resolve));
     const end = ended
       .then(async (run) => {
-        await this.exchange([run], 0);
+        const answer = await this.exchange([run], 0);
+        if (answer.kind === 'exchanged') this.listeners.confirmed([run], answer.lost);
+        else this.listeners.dropped();
+        await this.listeners.idle();
         return this.records.of(run)!;
       })
       .finally(() => this.ends.delete(id));

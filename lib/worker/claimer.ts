@@ -16,6 +16,7 @@ import { RedisUnavailableError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { counted } from '../job/text.js';
+import type { JobListeners } from './job-listeners.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import { Claims, Prefetch, PrefetchTimeout, StartPermit } from './prefetch.js';
 import { isSuspect } from './run.js';
@@ -52,6 +53,7 @@ export interface ClaimerParts {
   readonly looked: (look: QueueLook) => void;
   /** Called while the queue is empty: it may sleep at the doorbell if it has a free slot. */
   readonly rests: (hasFreeSlot: boolean) => void;
+  readonly listeners?: JobListeners | undefined;
   /** The doorbell that woke this worker is for another one. */
   readonly passOn: () => void;
 }
@@ -216,6 +218,7 @@ export class Claimer extends SlotUser {
   private leaseLost(unsettled: readonly SettledRun[]): void {
     const held = this.parts.runner.runs.size + this.claims.size + unsettled.length;
     this.claims.clear();
+    this.parts.listeners?.dropped();
     for (const run of this.parts.runner.runs) this.parts.runner.lose(run);
     this.suspects = 0;
     this.claimAnswered(0, 'more');
@@ -340,6 +343,7 @@ export class Claimer extends SlotUser {
     if (call.worker === this.worker) {
       if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
         track.seq = call.seq;
+        if (answer.kind === 'exchanged') this.parts.listeners?.confirmed(call.settled, answer.lost);
         this.takeJobs(answer, call.want, this.answeredAt - track.sentAt, isRepeating);
       } else {
         const other = this.onItsWay(track === this.first ? this.second : this.first);

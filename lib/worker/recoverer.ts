@@ -36,6 +36,12 @@ export class Recoverer {
     private readonly engine: QueueEngine,
     private readonly limitsOf: (queue: string) => RecovererLimits,
     private readonly processOf: FindProcess = async () => null,
+    /** Called with the jobs that were taken back, and those of them that are dead. */
+    private readonly taken: (
+      queue: string,
+      ids: readonly string[],
+      dead: readonly string[],
+    ) => void = () => {},
   ) {}
 
   /** In this queue the first lease of another worker than ours ends in `leaseInMs`. */
@@ -101,6 +107,7 @@ export class Recoverer {
         return answer.againInMs;
       }
       const { waiting, suspects, dead, cancelled } = answer;
+      this.taken(queue, [...waiting, ...suspects, ...dead], dead);
       const count = waiting.length + suspects.length + dead.length;
       // Nobody waits for it: other workers may have gone silent too.
       if (count + cancelled.length > 0)

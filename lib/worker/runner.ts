@@ -13,6 +13,7 @@ import { validatePayload } from '../job/define-job.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
+import type { JobListeners } from './job-listeners.js';
 import { followStream, isObservable } from './observable.js';
 import { Run, type Note, type NoteWriter } from './run.js';
 import { RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
@@ -37,6 +38,8 @@ export interface RunnerParts {
   readonly unhandledMs: (name: string) => Promise<number>;
   /** Stores progress or a log line of a running job. Answers whether the worker still holds the job. */
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
+  /** Methods with `@OnJob`. */
+  readonly listeners?: JobListeners | undefined;
   /** Called exactly once for each job that was started. */
   readonly ended: (run: EndedRun) => void;
 }
@@ -192,6 +195,7 @@ export class Runner implements NoteWriter {
     if (run.aborted) return this.failed(run, run.aborted);
     let returned: unknown;
     let promise: Promise<unknown> | undefined;
+    this.heard?.began(run);
     try {
       returned = run.handler.run(run);
       // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
@@ -221,6 +225,7 @@ export class Runner implements NoteWriter {
     this.end(
       run,
       forMs > 0 ? { kind: 'completed', keep: { forMs, ...this.encode(run, result) } } : COMPLETED,
+      result,
     );
   }
 
@@ -230,16 +235,18 @@ export class Runner implements NoteWriter {
       return;
     }
     const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
-    if (!(verdict instanceof Promise)) return this.end(run, verdict);
+    if (!(verdict instanceof Promise)) return this.end(run, verdict, error);
     run.stopTimer();
     void verdict.then((outcome) => {
       // It may have lost its job meanwhile, or been cancelled.
-      if (!run.closed) this.end(run, run.aborted?.reason === 'cancelled' ? RELEASED : outcome);
+      if (!run.closed) this.end(run, run.aborted?.reason === 'cancelled' ? RELEASED : outcome, error);
     });
   }
 
-  private end(run: Run, outcome: Outcome | undefined): void {
+  /** @param value the result, or what was thrown. */
+  private end(run: Run, outcome: Outcome | undefined, value?: unknown): void {
     run.close(outcome);
+    if (outcome) this.heard?.ended(run, outcome, value);
     this.runs.delete(run);
     this.onEnd?.();
     this.parts.ended(run);
@@ -257,7 +264,15 @@ export class Runner implements NoteWriter {
     return policy;
   }
 
-  private cannotRun({ id, failed, stalls }: ClaimedJob, name: string, outcome: Outcome): null {
+  /** The listeners, if there are any. */
+  private get heard(): JobListeners | undefined {
+    const { listeners } = this.parts;
+    return listeners?.isEmpty ? undefined : listeners;
+  }
+
+  private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): null {
+    const { id, failed, stalls } = job;
+    this.heard?.unrunnable(job, decodeBody(job.body), this.parts.queue.policy.attempts, outcome);
     this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome });
     return null;
   }

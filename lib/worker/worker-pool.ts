@@ -9,6 +9,7 @@ import { Claimer, type Answered } from './claimer.js';
 import type { Doorbell } from './doorbell.js';
 import { DueJobs } from './due-jobs.js';
 import type { FindHandler } from './handler.js';
+import type { JobListeners } from './job-listeners.js';
 import { HeldJobsReconciler } from './held-jobs.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
@@ -31,6 +32,8 @@ export interface WorkerPoolParts {
   readonly find: FindHandler;
   /** The names it finds handlers for; `''` stands for all others. */
   readonly names: () => readonly string[];
+  /** Methods with `@OnJob`. */
+  readonly listeners?: JobListeners;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Called with what an answer tells of others: leases that end, and schedules that are due. */
@@ -74,7 +77,7 @@ export class WorkerPool {
 
   constructor(private readonly parts: WorkerPoolParts) {
     const { engine, doorbell, leases, slots, weight } = parts;
-    const { queue, find } = parts;
+    const { queue, find, listeners } = parts;
     this.queue = queue.name;
     this.slots = slots;
     this.concurrency = slots.total;
@@ -85,6 +88,7 @@ export class WorkerPool {
       unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
       ended: (run) => this.claimer.ended(run),
+      listeners,
     });
     this.claimer = new Claimer({
       engine,
@@ -94,6 +98,7 @@ export class WorkerPool {
       weight,
       leases,
       runner: this.runner,
+      listeners,
       answered: (answer, supply) => this.answered(answer, supply),
       looked: (look) => this.looked(look),
       rests: (hasFreeSlot) => (hasFreeSlot ? doorbell.join(this.claimer) : doorbell.leave(this.claimer)),
@@ -199,6 +204,7 @@ export class WorkerPool {
       .idle()
       .then(() => this.parts.engine.release(this.queue, { worker: this.worker, ids: [], leave: true }));
     await within(Math.min(FAREWELL_MS, end - performance.now()), farewell);
+    await this.heard(end);
     const unsettled = claimer.unconfirmed();
     if (unsettled > 0) {
       this.logger.warn(
@@ -208,6 +214,17 @@ export class WorkerPool {
     }
     claimer.stop();
     return { finished: before - released.length, released };
+  }
+
+  /** Waits for calls of `@OnJob` methods. */
+  private async heard(end: number): Promise<void> {
+    const { listeners } = this.parts;
+    if (!listeners || listeners.pending === 0) return;
+    await within(Math.max(0, end - performance.now()), listeners.idle());
+    if (listeners.pending > 0) {
+      const calls = counted(listeners.pending, 'call');
+      this.logger.warn(`queue '${this.queue}': ${calls} of @OnJob methods had not ended at the deadline`);
+    }
   }
 
   private async finished(ms: number): Promise<void> {

@@ -30,6 +30,7 @@ describe('the reference of options', () => {
       'HandlerPolicy',
       'ProcessorOptions',
       'OnQueueEventOptions',
+      'OnJobOptions',
     ]);
   });
 

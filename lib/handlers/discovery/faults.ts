@@ -17,7 +17,8 @@ export const faults = {
     `so it has an instance in each; provide it in one module and export it from there`,
 
   withoutProcessor: (place: string, handle: string, className: string) =>
-    `${place} has ${handle}, but ${className} has no @Processor; add @Processor('queue') to the class`,
+    `${place} has ${handle}, but ${className} has no @Processor; add @Processor('queue') to the class` +
+    (handle.startsWith('@OnJob') ? `, or use @OnQueueEvent` : ''),
 
   noHandlers: (className: string, queues: readonly string[]) =>
     `${className} is a processor of ${namedQueues(queues)} and has no handler; put @Handle('name') on one of its methods`,

@@ -15,6 +15,8 @@ import { collectFaults } from '../../options/check.js';
 import { checkProcessorOptions } from '../../options/worker-options.js';
 import { readHandlerPolicy, type CheckedDefaults } from '../../options/job-options.js';
 import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
+import { JobListeners, type JobListener } from '../../worker/job-listeners.js';
+import { jobListenersOf } from '../listeners/job-listener-plan.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.js';
@@ -45,11 +47,13 @@ export interface QueuePlan {
   readonly weight: number;
   readonly handlers: readonly PlannedHandler[];
   /** Adds handlers of a module that was loaded while the pool runs. */
-  readonly add: (handlers: readonly PlannedHandler[]) => void;
+  readonly add: (more: QueuePlan) => void;
   /** The handler of that name, else of the narrowest pattern that it fits, else undefined. */
   readonly find: FindHandler;
   /** The names that have handlers; those of patterns begin with `PATTERN_MARK`, and `''` stands for all others. */
   readonly names: () => readonly string[];
+  /** Methods with `@OnJob`. */
+  readonly listeners: JobListeners;
 }
 
 /** Processors that name the same queues in the same way. */
@@ -57,6 +61,7 @@ interface Members {
   readonly group: QueueGroup;
   readonly processors: FoundProcessor[];
   readonly handlers: Map<string, PlannedHandler[]>;
+  readonly listeners: JobListener[];
 }
 
 /**
@@ -76,9 +81,10 @@ export function planPools(
     if (group === undefined) continue;
     const names = group.queues.map(({ name }) => name);
     const key = groupKey(group);
-    const pool: Members = pools.get(key) ?? { group, processors: [], handlers: new Map() };
+    const pool: Members = pools.get(key) ?? { group, processors: [], handlers: new Map(), listeners: [] };
     pools.set(key, pool);
     pool.processors.push(processor);
+    pool.listeners.push(...jobListenersOf(processor, found));
     if (processor.methods.length === 0) found.push(faults.noHandlers(processor.className, names));
     for (const method of processor.methods) {
       for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
@@ -113,6 +119,7 @@ function entriesOf(
 ): [string, PlannedHandler][] {
   const { className } = processor;
   const label = `${className}.${method.name}`;
+  if (method.marks.length === 0) return [];
   const run = makeHandler(processor, method.name, label);
   const entries = (mark: HandlerMark): [string, PlannedHandler][] => {
     const place = `${showHandle(mark)} on ${label}`;
@@ -170,7 +177,7 @@ function planOf(pool: Members, found: string[]): PoolPlan {
   const queues = group.queues.map(({ name, weight }) => {
     const handlers = pool.handlers.get(name) ?? [];
     // A processor without handlers has been reported already.
-    if (handlers.length === 0 && pool.handlers.size > 0) {
+    if (handlers.length === 0 && (pool.handlers.size > 0 || pool.listeners.length > 0)) {
       found.push(
         faults.noHandlerFor(
           name,
@@ -178,18 +185,18 @@ function planOf(pool: Members, found: string[]): PoolPlan {
         ),
       );
     }
-    return queuePlan(name, weight, handlers, found);
+    return queuePlan({ queue: name, weight, handlers }, pool.listeners, found);
   });
   return { order: group.order, concurrency, queues };
 }
 
 function queuePlan(
-  queue: string,
-  weight: number,
-  handlers: readonly PlannedHandler[],
+  { queue, weight, handlers }: Pick<QueuePlan, 'queue' | 'weight' | 'handlers'>,
+  jobListeners: readonly JobListener[],
   found: string[],
 ): QueuePlan {
   const finder = new HandlerFinder(handlers);
+  const listeners = new JobListeners(queue, jobListeners);
   for (const [key, entries] of grouped(handlers)) {
     if (entries.length === 1) continue;
     const places = entries.map((entry) => entry.label);
@@ -204,9 +211,13 @@ function queuePlan(
     queue,
     weight,
     handlers,
-    add: (more) => finder.add(more),
+    add: (more) => {
+      finder.add(more.handlers);
+      listeners.add(more.listeners.all);
+    },
     find: (jobName) => finder.find(jobName),
     names: () => finder.names(),
+    listeners,
   };
 }
 

@@ -2,13 +2,16 @@ import { Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import {
   type HandlerMark,
+  type ListenerMark,
   type ProcessorMark,
   type ScheduleMark,
   readHandlerMarks,
+  readJobListenerMarks,
   readMisplacedSchedules,
   readProcessorMark,
   readScheduleMarks,
   showHandle,
+  showJobListener,
   showSchedule,
 } from '../../decorators/metadata.js';
 import { classOf, declared, methodOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
@@ -27,11 +30,13 @@ export interface FoundProcessor {
   readonly methods: readonly FoundMethod[];
 }
 
-/** A method with at least one mark of either kind. */
+/** A method with at least one mark of any kind. */
 export interface FoundMethod {
   readonly name: string;
   readonly marks: readonly HandlerMark[];
   readonly schedules: readonly ScheduleMark[];
+  /** Of `@OnJob`. */
+  readonly listeners: readonly ListenerMark[];
 }
 
 const HOOKS = [
@@ -93,6 +98,14 @@ export class ProcessorExplorer {
     } else {
       found.faults.push(...this.hiddenOverrides(type));
       const isScoped = !wrapper.isDependencyTreeStatic();
+      const methods = this.markedMethods(type);
+      for (const { name, listeners } of isScoped ? methods : []) {
+        const [mark] = listeners;
+        if (mark) {
+          const place = `${type.name}.${name}`;
+          found.faults.push(faults.listenerScope(place, showJobListener(mark), type.name, 'request-scoped'));
+        }
+      }
       const hooks = HOOKS.filter((hook) => hook in type.prototype);
       if (isScoped && hooks.length > 0) found.warnings.push(warnings.hooksOfScoped(type.name, hooks));
       found.processors.push({
@@ -101,7 +114,7 @@ export class ProcessorExplorer {
         isScoped,
         wrapper,
         mark,
-        methods: this.markedMethods(type),
+        methods,
       });
     }
   }
@@ -161,19 +174,24 @@ export class ProcessorExplorer {
   }
 }
 
-type Marks = Pick<FoundMethod, 'marks' | 'schedules'>;
+type Marks = Omit<FoundMethod, 'name'>;
 
 function marksOf(method: unknown): Marks {
-  return { marks: readHandlerMarks(method), schedules: readScheduleMarks(method) };
+  return {
+    marks: readHandlerMarks(method),
+    schedules: readScheduleMarks(method),
+    listeners: readJobListenerMarks(method),
+  };
 }
 
-function isMarked({ marks, schedules }: Marks): boolean {
-  return marks.length + schedules.length > 0;
+function isMarked({ marks, schedules, listeners }: Marks): boolean {
+  return marks.length + schedules.length + listeners.length > 0;
 }
 
 /** The decorator that messages name. */
-function showMarks({ marks: [handle], schedules: [schedule] }: Marks): string {
-  return handle ? showHandle(handle) : showSchedule(schedule!);
+function showMarks({ marks: [handle], schedules: [schedule], listeners: [listener] }: Marks): string {
+  if (handle) return showHandle(handle);
+  return schedule ? showSchedule(schedule) : showJobListener(listener!);
 }
 
 /** Adds decorators on statics, getters and the like, in the class or its base classes. */

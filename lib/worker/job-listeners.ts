@@ -1,0 +1,256 @@
+import { Log } from '../contract/log.js';
+import type { StoredJob } from '../contract/admin-verbs.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
+import type { Job } from '../job/job.js';
+import { decodeBody, type DecodedBody } from '../job/job-record.js';
+import { fits } from '../job/name-pattern.js';
+import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
+import { jobText } from '../job/text.js';
+import { isThenable } from '../job/thenable.js';
+import { isObservable } from './observable.js';
+
+/** What a listener can be called for. */
+export type JobEventType = 'active' | 'completed' | 'failed' | 'dead' | 'stalled';
+
+export const JOB_EVENT_TYPES: readonly JobEventType[] = ['active', 'completed', 'failed', 'dead', 'stalled'];
+
+/** The job of a `JobEvent`. */
+export type ListenedJob<Data = unknown> = Pick<
+  Job<Data>,
+  'id' | 'name' | 'queue' | 'data' | 'attempt' | 'attempts' | 'createdAt'
+>;
+
+/** What a method with `@OnJob` is called with. */
+export type JobEvent<Data = any> =
+  | {
+      /** A handler is about to be called. */
+      readonly type: 'active';
+      /** The job. */
+      readonly job: ListenedJob<Data>;
+    }
+  | {
+      /** The job is completed. */
+      readonly type: 'completed';
+      /** The job. */
+      readonly job: ListenedJob<Data>;
+      /** What the handler returned; the last value of an Observable. */
+      readonly result: any;
+    }
+  | {
+      /** An attempt failed, also the last one. */
+      readonly type: 'failed';
+      /** The job. */
+      readonly job: ListenedJob<Data>;
+      /** What the handler threw. */
+      readonly error: any;
+      /** Until the next attempt, in ms; null if the job is dead. */
+      readonly delayMs: number | null;
+    }
+  | {
+      /** The job is dead. */
+      readonly type: 'dead';
+      /** The job. */
+      readonly job: ListenedJob<Data>;
+      /** What the handler threw; for a job that was not run, an `Error` that says why. */
+      readonly error: any;
+      /** Why it is dead. */
+      readonly reason: DeadReason;
+    }
+  | {
+      /** The worker that ran the job went silent, and this process has taken the job back: it runs again, or is dead. */
+      readonly type: 'stalled';
+      /** The job. */
+      readonly job: ListenedJob<Data>;
+      /** How many workers it has lost. */
+      readonly stalls: number;
+    };
+
+/** The `JobEvent` of one type or of several. */
+export type JobEventOf<Type extends JobEventType, Data = any> = Extract<
+  JobEvent<Data>,
+  { readonly type: Type }
+>;
+
+/** A method with `@OnJob`, and what it is called for. */
+export interface JobListener {
+  /** `Class.method`, for messages. */
+  readonly label: string;
+  readonly types: ReadonlySet<JobEventType>;
+  /** Names or patterns; undefined for all. */
+  readonly names: readonly string[] | undefined;
+  readonly call: (event: JobEvent) => unknown;
+}
+
+/**
+ * Calls the `@OnJob` methods of one queue. `active` is told when the run begins; how a run ended is told once the store has confirmed it,
+ * so nothing is told of a job that was lost. Listeners are not waited for, except by `idle`.
+ */
+export class JobListeners {
+  private readonly listeners: JobListener[] = [];
+  private readonly logger = new Log('QueueListeners');
+  /** Ends that the store has not confirmed, by the id of the job. */
+  private readonly unconfirmed = new Map<string, JobEvent[]>();
+  private readonly calls = new Set<Promise<unknown>>();
+
+  constructor(
+    private readonly queue: string,
+    listeners: readonly JobListener[] = [],
+  ) {
+    this.add(listeners);
+  }
+
+  /** Whether there is anybody to call: workers ask before they do anything for it. */
+  get isEmpty(): boolean {
+    return this.all.length === 0;
+  }
+
+  get all(): readonly JobListener[] {
+    return this.listeners;
+  }
+
+  add(listeners: readonly JobListener[]): void {
+    this.listeners.push(...listeners);
+  }
+
+  began(job: ListenedJob): void {
+    this.tell({ type: 'active', job });
+  }
+
+  /** @param value the result, or what was thrown. */
+  ended(job: ListenedJob, outcome: Outcome, value: unknown): void {
+    const events = eventsOf(job, outcome, value).filter((event) => this.heardBy(event).length > 0);
+    if (events.length > 0) this.unconfirmed.set(job.id, events);
+  }
+
+  /** The same for a job that could not be run. */
+  unrunnable(
+    { id, failed }: { readonly id: string; readonly failed: number },
+    body: DecodedBody | null,
+    attempts: number,
+    outcome: Outcome,
+  ): void {
+    const failure = 'failure' in outcome ? outcome.failure : null;
+    if (failure) this.ended(jobOf(this.queue, id, body, failed, attempts), outcome, errorOf(failure));
+  }
+
+  /** The store has answered an exchange that settled these. */
+  confirmed(settled: readonly { readonly id: string }[], lost: readonly string[]): void {
+    if (this.unconfirmed.size === 0) return;
+    for (const { id } of settled) {
+      const events = this.unconfirmed.get(id);
+      if (!events) continue;
+      this.unconfirmed.delete(id);
+      if (!lost.includes(id)) for (const event of events) this.tell(event);
+    }
+  }
+
+  /** The worker lost its lease, and with it whatever was not confirmed. */
+  dropped(): void {
+    this.unconfirmed.clear();
+  }
+
+  /** This process has taken these jobs back from a worker that went silent. */
+  recovered(
+    ids: readonly string[],
+    dead: readonly string[],
+    attempts: number,
+    get: (id: string) => Promise<StoredJob | null>,
+  ): void {
+    if (!this.all.some(({ types }) => types.has('stalled') || types.has('dead'))) return;
+    const each = async () => {
+      for (const id of ids) {
+        // oxlint-disable-next-line no-await-in-loop -- one at a time: nothing waits for it
+        const stored = await get(id);
+        if (!stored) continue;
+        const job = jobOf(this.queue, id, decodeBody(stored.body), stored.failed, attempts);
+        this.tell({ type: 'stalled', job, stalls: stored.stalls });
+        if (dead.includes(id) && stored.failure)
+          this.tell({ type: 'dead', job, reason: 'stalled', error: errorOf(stored.failure) });
+      }
+    };
+    this.follow(
+      each().catch((error: unknown) =>
+        this.logger.warn(
+          `queue '${this.queue}': could not read the stalled jobs for @OnJob('stalled'): ${messageOf(error)}`,
+        ),
+      ),
+    );
+  }
+
+  /** Resolves when no call is under way. */
+  async idle(): Promise<void> {
+    // oxlint-disable-next-line no-await-in-loop -- a call may begin while others end
+    while (this.calls.size > 0) await Promise.all(this.calls);
+  }
+
+  /** How many calls have not ended. */
+  get pending(): number {
+    return this.calls.size;
+  }
+
+  private heardBy({ type, job }: JobEvent): readonly JobListener[] {
+    return this.all.filter(
+      ({ types, names }) => types.has(type) && (names?.some((name) => fits(name, job.name)) ?? true),
+    );
+  }
+
+  private tell(event: JobEvent): void {
+    for (const listener of this.heardBy(event)) {
+      const failed = (error: unknown) => this.logFailure(listener, event, error);
+      try {
+        const returned = listener.call(event);
+        if (isThenable(returned)) this.follow(Promise.resolve(returned).catch(failed));
+        else if (isObservable(returned)) {
+          const end = new Promise<void>((complete, error) =>
+            returned.subscribe({ next: () => undefined, complete, error }),
+          );
+          this.follow(end.catch(failed));
+        }
+      } catch (error) {
+        failed(error);
+      }
+    }
+  }
+
+  private follow(call: Promise<unknown>): void {
+    this.calls.add(call);
+    void call.finally(() => this.calls.delete(call));
+  }
+
+  private logFailure({ label }: JobListener, { type, job }: JobEvent, error: unknown): void {
+    this.logger.error(
+      `${label} failed for '${type}' of ${jobText(this.queue, job.id)}: ${messageOf(error)}; the outcome of the job is not changed`,
+      stackOf(error),
+    );
+  }
+}
+
+function eventsOf(job: ListenedJob, outcome: Outcome, value: unknown): JobEvent[] {
+  if (outcome.kind === 'completed') return [{ type: 'completed', job, result: value }];
+  if (outcome.kind === 'released' || outcome.failure === null) return [];
+  if (outcome.kind === 'retried') return [{ type: 'failed', job, error: value, delayMs: outcome.delayMs }];
+  const dead: JobEvent = { type: 'dead', job, error: value, reason: outcome.reason };
+  return outcome.counted ? [{ type: 'failed', job, error: value, delayMs: null }, dead] : [dead];
+}
+
+function jobOf(
+  queue: string,
+  id: string,
+  body: DecodedBody | null,
+  attempt: number,
+  attempts: number,
+): ListenedJob {
+  return {
+    id,
+    queue,
+    name: body?.name ?? '',
+    data: body?.data,
+    attempt,
+    attempts: body?.options.attempts ?? attempts,
+    createdAt: new Date(body?.createdAt ?? 0),
+  };
+}
+
+function errorOf({ name, message, stack }: FailureRecord): Error {
+  return Object.assign(new Error(message), { name, ...(stack !== undefined && { stack }) });
+}
