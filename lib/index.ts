@@ -68,6 +68,8 @@ export type {
   LogsOptions,
   ProcessorOptions,
   ShutdownOptions,
+  InjectedToken,
+  WorkerOptions,
   WrapHook,
   WrapOption,
 } from './options/worker-options.js';

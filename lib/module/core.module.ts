@@ -295,7 +295,8 @@ export class QueueCoreModule
       const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
       return wrappedHandler(this.settings.value.wrap, handler);
     };
-    const pools = planPools(processors, this.registry.names(), makeHandler);
+    const ofQueue = (queue: string) => this.optionsOf(queue)?.concurrency;
+    const pools = await planPools(processors, this.registry.names(), makeHandler, ofQueue);
     const schedules = await planSchedules(processors, this.registry.names(), this.optionsOf);
     return {
       plans: pools.plans,

@@ -3,12 +3,14 @@ import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from '../contract/engine.js';
 import { LAST_WORDS_MS, within } from '../contract/retry.js';
 import type { ProcessState } from '../contract/process-verbs.js';
-import { BootstrapError, NotRunningError, UnknownQueueError } from '../errors.js';
+import { BootstrapError, InvalidOptionError, NotRunningError, UnknownQueueError } from '../errors.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { checkQueueName } from '../job/job-id.js';
 import { namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
 import { warnWithoutShutdownHooks } from './notices.js';
+import { refuse } from '../options/check.js';
+import { readConcurrency } from '../options/worker-options.js';
 import type { DrainReport, Pool } from '../worker/worker-pool.js';
 
 /** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
@@ -50,6 +52,8 @@ export class QueueRuntime {
   private readonly logger = new Log('QueueModule');
   private readonly pools = new Map<string, Pool>();
   private readonly paused = new Set<string>();
+  /** Those that were set at run time. */
+  private readonly concurrencies = new Map<PoolPlan, number>();
   private services: WorkerServices | null = null;
   private plans: readonly PoolPlan[] | null = null;
   private schedules: readonly QueueSchedules[] = [];
@@ -159,6 +163,57 @@ export class QueueRuntime {
     this.reportState();
   }
 
+  /**
+   * How many jobs this process runs at once for the queue; queues of one `@Processor` share it.
+   *
+   * @throws {UnknownQueueError} when the queue is not registered.
+   * @throws {InvalidOptionError} when this process has no processor for it.
+   */
+  concurrency(queue: string): number {
+    const plan = this.planOf(queue, 'concurrency()');
+    return this.concurrencies.get(plan) ?? plan.concurrency;
+  }
+
+  /**
+   * Changes how many jobs this process runs at once for the queue, and for queues of the same `@Processor`. A lower number: no further
+   * job is claimed until fewer run, jobs that were claimed and have not started are given back, and running ones go on. A higher one:
+   * more are claimed at once. It lasts as long as the process, also across `stop` and `start`.
+   *
+   * @param concurrency 1 to 10,000; to run none, `pause` the queue.
+   * @throws {UnknownQueueError} when the queue is not registered.
+   * @throws {InvalidOptionError} when this process has no processor for it, or the number is not valid.
+   * @example
+   * runtime.setConcurrency('media', 4);
+   */
+  setConcurrency(queue: string, concurrency: number): void {
+    const plan = this.planOf(queue, 'setConcurrency()');
+    const place = `setConcurrency('${queue}')`;
+    if (concurrency === 0)
+      throw new InvalidOptionError(
+        place,
+        `at least 1; to run no jobs, use QueueRuntime.pause('${queue}')`,
+        0,
+      );
+    readConcurrency(concurrency, place, refuse);
+    const before = this.concurrency(queue);
+    if (concurrency === before) return;
+    this.concurrencies.set(plan, concurrency);
+    // The slots are those of all its queues.
+    const pool = this.pools.get(queue);
+    if (pool) pool.concurrency = concurrency;
+    const queues = namedQueues(plan.queues.map((one) => one.queue));
+    this.logger.log(`${queues}: concurrency ${concurrency}, before ${before}`);
+    this.reportState();
+  }
+
+  private planOf(queue: string, place: string): PoolPlan {
+    this.named(queue);
+    const plan = this.plans?.find(({ queues }) => queues.some((one) => one.queue === queue));
+    if (plan === undefined)
+      throw new InvalidOptionError(place, 'a queue that this process has a processor for', queue);
+    return plan;
+  }
+
   /** @internal Takes the plans of the discovery. */
   prepare(plans: readonly PoolPlan[], schedules: readonly QueueSchedules[]): void {
     this.plans = plans;
@@ -250,8 +305,13 @@ export class QueueRuntime {
     this.logStarted(plans);
   }
 
+  /** With the concurrency that was set at run time. */
+  private asSet(plans: readonly PoolPlan[]): readonly PoolPlan[] {
+    return plans.map((plan) => ({ ...plan, concurrency: this.concurrencies.get(plan) ?? plan.concurrency }));
+  }
+
   private startPools(plans: readonly PoolPlan[]): void {
-    for (const pool of plans.flatMap((plan) => this.services!.createPools(plan))) {
+    for (const pool of this.asSet(plans).flatMap((plan) => this.services!.createPools(plan))) {
       this.pools.set(pool.queue, pool);
       if (!this.paused.has(pool.queue)) pool.start();
     }
@@ -333,7 +393,7 @@ export class QueueRuntime {
   }
 
   private logStarted(plans: readonly PoolPlan[]): void {
-    const pools = plans.map((plan) => describePool(plan, this.paused));
+    const pools = this.asSet(plans).map((plan) => describePool(plan, this.paused));
     if (pools.length > 0) {
       this.logger.log(`workers started: ${pools.join(', ')}`);
       this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);

@@ -32,6 +32,7 @@ import {
   readWrap,
   resolveWorking,
   timer,
+  WORKER_FIELDS,
   WORKING_FIELDS,
   type EnhancerKind,
   type EnhancerOptions,
@@ -39,6 +40,7 @@ import {
   type LogsOptions,
   type ResolvedWorking,
   type ShutdownOptions,
+  type WorkerOptions,
   type WrapHook,
   type WrapOption,
 } from './worker-options.js';
@@ -186,6 +188,8 @@ export interface QueueOptions {
   readonly shutdown?: ShutdownOptions;
   /** How many log lines each of its jobs keeps. @default that of `forRoot` */
   readonly logs?: LogsOptions;
+  /** How the workers of it work, in each process that has any. @default those of `@Processor` */
+  readonly worker?: WorkerOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
   /** When `add` resolves. @default that of `forRoot` */
@@ -244,6 +248,8 @@ export interface ResolvedEvents {
 
 /** The options of one queue, with those of the module where it sets none. */
 export interface ResolvedQueueOptions extends ResolvedWorking {
+  /** Undefined where only the processor decides. */
+  readonly concurrency?: number;
   readonly name: string;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
@@ -307,10 +313,10 @@ const MODULE_FIELDS = {
 /** The names of the options of `forRoot`. */
 export const MODULE_OPTION_NAMES: readonly string[] = Object.keys(MODULE_FIELDS);
 /** The names of the options of `registerQueue`. */
-export const QUEUE_OPTION_NAMES: readonly string[] = [...Object.keys(QUEUE_FIELDS), 'name'];
+export const QUEUE_OPTION_NAMES: readonly string[] = [...Object.keys(QUEUE_FIELDS), 'worker', 'name'];
 
 const readModule = shape(MODULE_FIELDS);
-const readQueue = shape({ ...QUEUE_FIELDS, name: field('name', (name) => name) });
+const readQueue = shape({ ...QUEUE_FIELDS, ...WORKER_FIELDS, name: field('name', (name) => name) });
 
 const readName = rule(checkQueueName);
 
@@ -369,6 +375,7 @@ export function resolveQueueOptions(
   return {
     name: name ?? '',
     ...resolveWorking(given, module),
+    ...(given?.worker?.concurrency !== undefined && { concurrency: given.worker.concurrency }),
     policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
     events: eventsOf(given?.events, module.events),

@@ -95,15 +95,47 @@ export function resolveWorking(
   };
 }
 
-/** Second argument of `@Processor`. */
-export interface ProcessorOptions {
-  /** Jobs this process runs at once for the queue, 1 to 10,000. @default 10 */
+/** How the workers of one queue work. */
+export interface WorkerOptions {
+  /**
+   * Jobs a process runs at once for the queue, 1 to 10,000. Set it here or in `@Processor`: two different values are refused.
+   *
+   * @default that of `@Processor`, or 10
+   */
   readonly concurrency?: number;
 }
 
-export interface ResolvedProcessorOptions {
-  readonly concurrency: number;
+/** Second argument of `@Processor`. */
+export interface ProcessorOptions {
+  /**
+   * Jobs this process runs at once for the queue, 1 to 10,000. A function is called once at startup, with the providers of `inject`; it
+   * may be asynchronous. `QueueRuntime.setConcurrency` changes it later.
+   *
+   * @default 10
+   */
+  readonly concurrency?: number | ((...injected: any[]) => number | Promise<number>);
+  /** Providers that the function `concurrency` is called with. @default none */
+  readonly inject?: readonly InjectedToken[];
 }
+
+/** The token of a provider, as in the `inject` of a Nest factory. */
+export type InjectedToken =
+  | string
+  | symbol
+  | (abstract new (...args: any[]) => unknown)
+  | {
+      readonly token: string | symbol | (abstract new (...args: any[]) => unknown);
+      readonly optional: boolean;
+    };
+
+/** Of a pool for which nobody sets one. */
+export const DEFAULT_CONCURRENCY = 10;
+
+/** How many jobs a process may run at once for a queue. */
+export const readConcurrency = integer(1, 10_000);
+export const WORKER_FIELDS = {
+  worker: field('worker', shape({ concurrency: field('concurrency', readConcurrency) })),
+} as const;
 
 /** The values of Nest's enum `Scope`; options do not import Nest. */
 const REQUEST_SCOPE = 2;
@@ -116,7 +148,12 @@ const readScope: Rule<number> = (value, path, report) => {
 };
 
 const readProcessor = shape({
-  concurrency: field('concurrency', integer(1, 10_000)),
+  concurrency: field<'concurrency', NonNullable<ProcessorOptions['concurrency']>>(
+    'concurrency',
+    (value, path, report) =>
+      typeof value === 'function' ? (value as () => number) : readConcurrency(value, path, report),
+  ),
+  inject: field('inject', rule(readInject)),
   scope: field('scope', readScope),
   durable: field('durable', boolean),
 });
@@ -129,14 +166,22 @@ export function checkProcessorOptions(
   options: ProcessorOptions | undefined,
   path: string,
   report: Report = refuse,
-): ResolvedProcessorOptions {
+): Pick<ProcessorOptions, 'concurrency' | 'inject'> {
   const given = options === undefined ? undefined : readProcessor(options, path, report);
   if (given?.durable && given.scope !== REQUEST_SCOPE) {
     // Nest ignores `durable` without it, and one instance would serve all tenants.
     const where = `${path}.durable`;
     report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
   }
-  return { concurrency: given?.concurrency ?? 10 };
+  const { concurrency = DEFAULT_CONCURRENCY, inject } = given ?? {};
+  if (inject && typeof concurrency !== 'function')
+    report(new InvalidOptionError(`${path}.inject`, 'left out if concurrency is no function', inject));
+  return { concurrency, ...(inject && { inject }) };
+}
+
+function readInject(value: unknown, path: string): readonly InjectedToken[] {
+  if (readable(value, path, () => Array.isArray(value))) return value as InjectedToken[];
+  throw new InvalidOptionError(path, 'a list of providers, such as [ConfigService]', value);
 }
 
 /** Kinds of enhancers. */

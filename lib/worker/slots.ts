@@ -147,7 +147,7 @@ export class Slots {
   private dealing = false;
 
   constructor(
-    readonly total: number,
+    public total: number,
     private readonly turns: Turns = new StrictTurns(),
   ) {}
 
@@ -167,10 +167,23 @@ export class Slots {
     return this.isShared ? this.turns.hasRoom(this, this.users, user) : user.room() > 0;
   }
 
+  /** From now on so many run at once. Those that run beyond it end; jobs that have not started go back, and are claimed anew as there is room. */
+  resize(total: number): void {
+    const isLess = total < this.total;
+    this.total = total;
+    for (const user of this.users) {
+      if (!user.open) continue;
+      if (isLess) user.giveBack();
+      else user.openChanged();
+      user.exchangeSoon();
+    }
+    this.fill();
+  }
+
   /** A job ended, and its slot is free. */
   free(): void {
     if (this.isShared) {
-      if (this.running === this.total) this.round += 1;
+      if (this.running >= this.total) this.round += 1;
       this.changed();
     }
     this.running -= 1;

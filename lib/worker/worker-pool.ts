@@ -52,7 +52,10 @@ export interface DrainReport {
 }
 
 /** A pool as the runtime uses it. */
-export type Pool = Pick<WorkerPool, 'queue' | 'shutdown' | 'start' | 'pause' | 'resume' | 'drain'>;
+export type Pool = Pick<
+  WorkerPool,
+  'queue' | 'shutdown' | 'concurrency' | 'start' | 'pause' | 'resume' | 'drain'
+>;
 
 /**
  * The workers of one queue in this process. It connects the two halves of the work and what they share with other queues:
@@ -65,7 +68,6 @@ export type Pool = Pick<WorkerPool, 'queue' | 'shutdown' | 'start' | 'pause' | '
 export class WorkerPool {
   readonly queue: string;
   readonly slots: Slots;
-  readonly concurrency: number;
   readonly claimer: Claimer;
   private readonly runner: Runner;
   private readonly logger = new Log('QueueWorker');
@@ -80,7 +82,6 @@ export class WorkerPool {
     const { queue, find, listeners } = parts;
     this.queue = queue.name;
     this.slots = slots;
-    this.concurrency = slots.total;
     this.runner = new Runner({
       queue,
       find,
@@ -114,6 +115,15 @@ export class WorkerPool {
 
   get runs(): Iterable<Run> & { readonly size: number } {
     return this.runner.runs;
+  }
+
+  /** How many jobs run at once, of all queues that share the slots. */
+  get concurrency(): number {
+    return this.slots.total;
+  }
+
+  set concurrency(total: number) {
+    this.slots.resize(total);
   }
 
   get shutdown(): ResolvedShutdown {

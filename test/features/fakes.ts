@@ -70,7 +70,7 @@ export class WatchedEngine extends MemoryEngine {
 /** A pool that runs what the test hands it, through the handlers that discovery found. */
 export class FakePool implements Pool {
   readonly queue: string;
-  readonly concurrency: number;
+  concurrency: number;
   state: 'new' | 'running' | 'paused' | 'drained' = 'new';
   /** Resolves when a drain begins, and when it is over. */
   readonly draining: Promise<void>;

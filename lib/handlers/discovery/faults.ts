@@ -96,10 +96,10 @@ export const faults = {
 
   concurrencyConflict: (
     queues: readonly string[],
-    asked: readonly { className: string; concurrency: number }[],
+    asked: readonly { place: string; concurrency: number }[],
   ) =>
     `the processors of ${namedQueues(queues)} share one pool, but have different values for concurrency: ` +
-    `${listed(asked.map((one) => `${one.className} ${one.concurrency}`))}; set it in one of them`,
+    `${listed(asked.map((one) => `${one.place} ${one.concurrency}`))}; set it in one of them`,
 
   listenerScope: (
     place: string,

@@ -12,11 +12,11 @@ import {
   PATTERN_MARK,
 } from '../../job/name-pattern.js';
 import { collectFaults } from '../../options/check.js';
-import { checkProcessorOptions } from '../../options/worker-options.js';
 import { readHandlerPolicy, type CheckedDefaults } from '../../options/job-options.js';
 import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
 import { JobListeners, type JobListener } from '../../worker/job-listeners.js';
 import { jobListenersOf } from '../listeners/job-listener-plan.js';
+import { concurrencyOf, type ConcurrencyOfQueue } from './concurrency.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.js';
@@ -68,12 +68,14 @@ interface Members {
  * Combines the processors of the same queues into one plan, and reports every mistake.
  *
  * @param known Names of the registered queues.
+ * @param ofQueue the concurrency that the registration of a queue sets.
  */
-export function planPools(
+export async function planPools(
   processors: readonly FoundProcessor[],
   known: readonly string[],
   makeHandler: MakeHandler,
-): { plans: PoolPlan[]; faults: string[] } {
+  ofQueue: ConcurrencyOfQueue = () => undefined,
+): Promise<{ plans: PoolPlan[]; faults: string[] }> {
   const found: string[] = [];
   const pools = new Map<string, Members>();
   for (const processor of processors) {
@@ -93,7 +95,12 @@ export function planPools(
     }
   }
   found.push(...sharedQueues([...pools.values()]));
-  return { plans: [...pools.values()].map((pool) => planOf(pool, found)), faults: found };
+  const plans: PoolPlan[] = [];
+  for (const pool of pools.values()) {
+    const queues = pool.group.queues.map(({ name }) => name);
+    plans.push(planOf(pool, await concurrencyOf(queues, pool.processors, ofQueue, found), found));
+  }
+  return { plans, faults: found };
 }
 
 /** Reports queues that two pools would work on: neither pool could keep its order or its weights. */
@@ -155,25 +162,8 @@ function policyOf({ policy }: HandlerMark, path: string, found: string[]): Check
   return checked.value;
 }
 
-/** The concurrency of the pool; several processors must not contradict each other. */
-function concurrencyOf({ group, processors }: Members, found: string[]): number {
-  const queues = group.queues.map(({ name }) => name);
-  const asked: { className: string; concurrency: number }[] = [];
-  for (const { className, mark } of processors) {
-    const path = `@Processor('${queues.join("', '")}') of ${className}`;
-    const checked = collectFaults((report) => checkProcessorOptions(mark.options, path, report));
-    found.push(...checked.faults);
-    const given = checked.faults.length === 0 && mark.options.concurrency !== undefined;
-    if (given) asked.push({ className, concurrency: checked.value.concurrency });
-  }
-  if (new Set(asked.map((one) => one.concurrency)).size > 1)
-    found.push(faults.concurrencyConflict(queues, asked));
-  return asked[0]?.concurrency ?? checkProcessorOptions(undefined, '').concurrency;
-}
-
-function planOf(pool: Members, found: string[]): PoolPlan {
+function planOf(pool: Members, concurrency: number, found: string[]): PoolPlan {
   const { group, processors } = pool;
-  const concurrency = concurrencyOf(pool, found);
   const queues = group.queues.map(({ name, weight }) => {
     const handlers = pool.handlers.get(name) ?? [];
     // A processor without handlers has been reported already.
