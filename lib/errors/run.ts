@@ -6,7 +6,7 @@ import { messageOf, stackOf } from './thrown.js';
  * Why the signal of a run was aborted: it took longer than its `timeout`, the application stops, its worker lost its lease, or the job
  * was cancelled.
  */
-export type AbortReason = 'timeout' | 'shutdown' | 'lease-lost' | 'cancelled';
+export type AbortReason = 'timeout' | 'deadline' | 'shutdown' | 'lease-lost' | 'cancelled';
 
 /**
  * The reason of `job.signal` when it aborts, and the error of an attempt that took longer than its `timeout`.

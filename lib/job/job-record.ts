@@ -21,6 +21,8 @@ export interface RecordOptions {
   readonly priority?: number;
   readonly delayMs?: number;
   readonly dueAt?: number;
+  readonly retryForMs?: number;
+  readonly deadline?: number;
   /** Whether the call that added it waits for its end. */
   readonly awaited?: boolean;
   /** Options that this version does not know: stored by name, as a newer version stores them. */
@@ -37,6 +39,9 @@ export interface StoredJobOptions {
   readonly priority?: number;
   /** When it can first run, in ms since 1970; absent if that is when it was added. */
   readonly runnableAt?: number;
+  readonly retryForMs?: number;
+  /** Ms since 1970. */
+  readonly deadline?: number;
   /** The call that added it waits for its end. */
   readonly awaited?: true;
 }
@@ -61,6 +66,8 @@ interface OptionsOnWire {
   e?: number;
   p?: number;
   d?: number;
+  retryFor?: number;
+  deadline?: number;
   awaited?: boolean;
 }
 
@@ -99,6 +106,8 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.priority !== undefined) fields += `,"p":${options.priority}`;
   const runnableAt = options.dueAt ?? createdAt + (options.delayMs ?? 0);
   if (runnableAt > createdAt) fields += `,"d":${runnableAt}`;
+  if (options.retryForMs !== undefined) fields += `,"retryFor":${options.retryForMs}`;
+  if (options.deadline !== undefined) fields += `,"deadline":${options.deadline}`;
   if (options.awaited) fields += ',"awaited":true';
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
@@ -168,7 +177,7 @@ export function withLines(body: string, options: string | undefined, data: strin
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, awaited } = wire;
+  const { a, b, t, r, e, p, d, retryFor, deadline, awaited } = wire;
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
@@ -178,6 +187,8 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (e !== undefined) options.expiresInMs = e;
   if (p !== undefined) options.priority = p;
   if (d !== undefined) options.runnableAt = d;
+  if (isCount(retryFor) && retryFor !== undefined) options.retryForMs = retryFor;
+  if (isCount(deadline) && deadline !== undefined) options.deadline = deadline;
   if (awaited === true) options.awaited = true;
   return options;
 }

@@ -59,8 +59,11 @@ export interface Job<Data = unknown> {
 
 export type { AbortReason };
 
+/** A job that snoozes without end must not keep a worker busy. */
+export const MIN_SNOOZE_MS = 100;
+
 /**
- * Throw it from a handler to run the job again later. No attempt is counted.
+ * Throw it from a handler to run the job again later, after at least 100 ms. No attempt is counted.
  *
  * @example
  * if (answer.status === 503) throw new Snooze('5m');

@@ -26,6 +26,11 @@ export interface JobDefaults {
   /** Not started within this time after it could first have run: dead as `expired`. @default none */
   readonly expiresIn?: Duration;
   /**
+   * A failed attempt is followed by another one as long as that starts within this time after the job could first have run; then it
+   * is dead as `retries-exhausted`. Without `attempts` there is no other limit; with it, both hold. @default none
+   */
+  readonly retryFor?: Duration;
+  /**
    * A job that waits, is delayed or runs holds its id. This says in which states a job that has ended holds it too: an `add` with this
    * option and the id of such a job is a duplicate. Otherwise the new job replaces the old one. @default []
    */
@@ -59,6 +64,11 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly delay?: Duration;
   /** Run it at this moment; not together with `delay`. A number is ms since 1970. @default now */
   readonly runAt?: Date | number;
+  /**
+   * No attempt starts at or after this moment, and one that runs is aborted then: the job is dead as `expired`. A number is ms since
+   * 1970. @default none
+   */
+  readonly deadline?: Date | number;
   /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, run before all of them. @default 0 */
   readonly priority?: number;
   /** As in the defaults of the queue, but not a function, because it is stored with the job. @default that of the queue */
@@ -79,6 +89,8 @@ export interface CheckedJobOptions {
   retentionMs?: number;
   expiresInMs?: number;
   idHeldBy?: readonly EndedState[];
+  retryForMs?: number;
+  deadline?: number;
   /** Null: local. */
   durability?: Replication | null;
 }
@@ -154,6 +166,7 @@ const HANDLER_FIELDS = {
 export const POLICY_FIELDS = {
   ...HANDLER_FIELDS,
   expiresIn: field('expiresInMs', duration(1)),
+  retryFor: field('retryForMs', duration(1)),
   idHeldBy: field('idHeldBy', someOf(...ENDED_STATES)),
 } as const;
 
@@ -165,6 +178,7 @@ const JOB_FIELDS = {
   id: field('id', checkNewJobId),
   delay: field('delayMs', rule(checkDelay)),
   runAt: field('dueAt', rule(checkMoment)),
+  deadline: field('deadline', rule(checkMoment)),
   priority: field('priority', integer(0, RULES.priorityMax)),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
@@ -223,7 +237,10 @@ export interface CheckedDefaults {
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
+  readonly retryForMs?: number;
   readonly idHeldBy?: readonly EndedState[];
+  /** False: `attempts` is only the default of Godwit. */
+  readonly limitsAttempts?: boolean;
 }
 
 /** The policy of one job, with all defaults. */
@@ -235,6 +252,10 @@ export interface JobPolicy {
   readonly retentionMs: number;
   /** `undefined`: never. */
   readonly expiresInMs: number | undefined;
+  /** `undefined`: by attempts alone. */
+  readonly retryForMs: number | undefined;
+  /** Whether somebody has set `attempts`. */
+  readonly limitsAttempts: boolean;
   readonly idHeldBy: readonly EndedState[];
 }
 
@@ -245,6 +266,8 @@ export const DEFAULTS: JobPolicy = Object.freeze({
   timeoutMs: undefined,
   retentionMs: 0,
   expiresInMs: undefined,
+  retryForMs: undefined,
+  limitsAttempts: false,
   idHeldBy: Object.freeze([]),
 });
 
@@ -257,12 +280,20 @@ export function mergeJobPolicy(
   queue: CheckedDefaults,
   module: CheckedDefaults,
 ): JobPolicy {
+  const attempts = attemptsSetBy(job) ?? attemptsSetBy(queue) ?? attemptsSetBy(module);
+  const retryForMs = job.retryForMs ?? queue.retryForMs ?? module.retryForMs;
   return {
-    attempts: job.attempts ?? queue.attempts ?? module.attempts ?? DEFAULTS.attempts,
+    attempts: attempts ?? (retryForMs === undefined ? DEFAULTS.attempts : MAX_ATTEMPTS),
+    limitsAttempts: attempts !== undefined,
+    retryForMs,
     backoff: job.backoff ?? queue.backoff ?? module.backoff ?? DEFAULTS.backoff,
     timeoutMs: job.timeoutMs ?? queue.timeoutMs ?? module.timeoutMs,
     retentionMs: job.retentionMs ?? queue.retentionMs ?? module.retentionMs ?? DEFAULTS.retentionMs,
     expiresInMs: job.expiresInMs ?? queue.expiresInMs ?? module.expiresInMs,
     idHeldBy: job.idHeldBy ?? queue.idHeldBy ?? module.idHeldBy ?? DEFAULTS.idHeldBy,
   };
+}
+
+function attemptsSetBy({ attempts, limitsAttempts }: CheckedDefaults): number | undefined {
+  return limitsAttempts === false ? undefined : attempts;
 }

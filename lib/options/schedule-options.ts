@@ -53,7 +53,10 @@ export type Missed = 'skip' | 'once' | 'all';
 export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 
 /** `JobOptions` without those that the schedule decides. */
-export type ScheduledJobOptions = Omit<JobOptions, 'id' | 'idHeldBy' | 'delay' | 'runAt' | 'durability'>;
+export type ScheduledJobOptions = Omit<
+  JobOptions,
+  'id' | 'idHeldBy' | 'delay' | 'runAt' | 'deadline' | 'durability'
+>;
 
 /** The job that a schedule adds. */
 export interface ScheduleTemplate<Data = unknown, Name extends string = string> {

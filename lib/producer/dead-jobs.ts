@@ -10,6 +10,7 @@ import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { encodeCursor, readCursor } from './job-list.js';
 
@@ -209,6 +210,8 @@ function toDeadJob(stored: StoredJob, queue: ResolvedQueueOptions): DeadJob {
     failure,
     diedAt: new Date(stored.endedAt ?? 0),
     attempt: failed,
-    attempts: body?.options.attempts ?? queue.policy.attempts,
+    attempts: body
+      ? mergeJobPolicy(body.options, queue.policy, queue.policy).attempts
+      : queue.policy.attempts,
   };
 }

@@ -3,6 +3,7 @@ import { decodeBody } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { FailureRecord } from '../job/outcome.js';
+import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** The state of a job at the time of the call. */
@@ -67,7 +68,9 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobS
     state: stored.state,
     data: body?.data,
     attempt: stored.attempt ?? stored.failed + running,
-    attempts: body?.options.attempts ?? queue.policy.attempts,
+    attempts: body
+      ? mergeJobPolicy(body.options, queue.policy, queue.policy).attempts
+      : queue.policy.attempts,
     priority: body?.options.priority ?? 0,
     delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,

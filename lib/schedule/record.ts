@@ -53,6 +53,7 @@ const REFUSED = {
   id: 'left out: the id of each job is made from the schedule and its time',
   delay: 'left out: the schedule decides when; give it another time, or jitter',
   runAt: 'left out: the schedule decides when; give the rule startAt',
+  deadline: 'left out: it is one moment, and each occurrence has another; use expiresIn',
   idHeldBy: 'left out: each occurrence has an id of its own',
   durability: 'left out: nobody waits until such a job is stored',
 } as const;

@@ -85,6 +85,16 @@ export class Run implements HandledJob, Linked<Run> {
     return new Date(this.body.createdAt);
   }
 
+  /** Ms since 1970. */
+  get deadline(): number | undefined {
+    return this.body.options.deadline;
+  }
+
+  /** When it could first have run. */
+  get runnableAt(): number {
+    return this.body.options.runnableAt ?? this.body.createdAt;
+  }
+
   get priority(): number {
     return this.body.options.priority ?? 0;
   }

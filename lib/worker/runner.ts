@@ -16,7 +16,7 @@ import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
 import type { JobListeners } from './job-listeners.js';
 import { followStream, isObservable } from './observable.js';
 import { Run, type Note, type NoteWriter } from './run.js';
-import { RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
+import { withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
 const COMPLETED = { kind: 'completed' } as const;
 /** Names without a handler that were logged; of more names each job is logged. */
@@ -48,7 +48,7 @@ export interface RunnerParts {
  * Runs claimed jobs of one queue, each from its body to its outcome:
  *
  * 1. `resolve`: decode the body, merge its options with those of the queue, find the handler. A job that cannot run ends here;
- * 2. `limit`: start the timer of its `timeout`;
+ * 2. `limit`: start the timer of its `timeout` or `deadline`;
  * 3. `validate`: check the data against the schema of its definition;
  * 4. `call` the handler, and wait for the promise or the Observable that it returns;
  * 5. `returned` or `failed`: the verdict on what the handler returned or threw;
@@ -83,7 +83,7 @@ export class Runner implements NoteWriter {
     const run = this.resolve(job);
     if (!run) return;
     this.runs.add(run);
-    if (run.policy.timeoutMs !== undefined) this.limit(run, run.policy.timeoutMs);
+    if (run.policy.timeoutMs !== undefined || run.deadline !== undefined) this.limit(run);
     this.validate(run);
   }
 
@@ -146,6 +146,11 @@ export class Runner implements NoteWriter {
       const why = `it was not started within ${policy.expiresInMs} ms`;
       return this.cannotRun(job, name, unrunnable('expired', why, job.failed));
     }
+    const { deadline } = options;
+    if (deadline !== undefined && now() >= deadline) {
+      const why = `its deadline was ${new Date(deadline).toISOString()}`;
+      return this.cannotRun(job, name, unrunnable('expired', why, job.failed));
+    }
     if (!handler) {
       const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
       const outcome = this.unknownJobs.outcomeOf(job, body, policy, why);
@@ -161,13 +166,19 @@ export class Runner implements NoteWriter {
     return new Run(job, body, policy, handler, this);
   }
 
-  private limit(run: Run, timeoutMs: number): void {
+  private limit(run: Run): void {
+    const { deadline, policy } = run;
+    const { timeoutMs = Infinity } = policy;
+    const leftMs = deadline === undefined ? Infinity : deadline - this.parts.now();
+    const isDeadline = leftMs < timeoutMs;
+    // A deadline may be farther away than any timer, or any run, lasts.
+    if (isDeadline && leftMs > MAX_TIMER_MS) return;
     const timedOut = () => {
       if (run.closed) return;
-      const why = `it took longer than ${timeoutMs} ms${notCalled(run)}`;
-      this.failed(run, run.abort('timeout', why));
+      const why = isDeadline ? 'its deadline has come' : `it took longer than ${timeoutMs} ms`;
+      this.failed(run, run.abort(isDeadline ? 'deadline' : 'timeout', `${why}${notCalled(run)}`));
     };
-    run.timer = setTimeout(timedOut, Math.min(timeoutMs, MAX_TIMER_MS));
+    run.timer = setTimeout(timedOut, Math.min(isDeadline ? leftMs : timeoutMs, MAX_TIMER_MS));
   }
 
   private validate(run: Run): void {
@@ -235,11 +246,14 @@ export class Runner implements NoteWriter {
       return;
     }
     const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
-    if (!(verdict instanceof Promise)) return this.end(run, verdict, error);
+    const { now } = this.parts;
+    if (!(verdict instanceof Promise)) return this.end(run, withinLimits(run, verdict, now()), error);
     run.stopTimer();
     void verdict.then((outcome) => {
+      if (run.closed) return;
       // It may have lost its job meanwhile, or been cancelled.
-      if (!run.closed) this.end(run, run.aborted?.reason === 'cancelled' ? RELEASED : outcome, error);
+      const last = run.aborted?.reason === 'cancelled' ? RELEASED : withinLimits(run, outcome, now());
+      this.end(run, last, error);
     });
   }
 

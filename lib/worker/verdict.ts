@@ -4,6 +4,7 @@ import { read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { ClaimedJob } from '../contract/engine.js';
+import { MIN_SNOOZE_MS } from '../job/job.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
 import type { JobPolicy } from '../options/job-options.js';
@@ -37,9 +38,11 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   const code = read(thrown, 'code');
   const snoozeMs = code === 'GODWIT_SNOOZE' ? readDuration(read(thrown, 'delayMs')) : undefined;
   if (snoozeMs !== undefined) {
-    return { kind: 'retried', delayMs: snoozeMs, failure: null, priority: run.priority, counted: false };
+    const delayMs = Math.max(snoozeMs, MIN_SNOOZE_MS);
+    return { kind: 'retried', delayMs, failure: null, priority: run.priority, counted: false };
   }
   const failure = failureOf(run, thrown);
+  if (run.aborted?.reason === 'deadline') return dead('expired', failure);
   if (isFinal(code)) return dead('unrecoverable', failure);
   // Told to stop at once, it did: that the application ends is no fault of the job.
   if (run.aborted?.reason === 'shutdown') return RELEASED;
@@ -49,6 +52,27 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   };
   const delayMs = delayOf(run, thrown, onBadBackoff);
   return typeof delayMs === 'number' ? retried(delayMs) : delayMs.then(retried);
+}
+
+/**
+ * The outcome, or that the job is dead: its next attempt would come at or after its deadline, or later than its `retryFor` allows.
+ *
+ * @param now by the clock of the store.
+ */
+export function withinLimits(
+  { deadline, attempt, runnableAt, policy }: Run,
+  outcome: Outcome,
+  now: number,
+): Outcome {
+  if (outcome.kind !== 'retried') return outcome;
+  const { failure, counted, delayMs } = outcome;
+  if (deadline !== undefined && now + delayMs >= deadline)
+    return failure
+      ? { ...dead('expired', failure), counted }
+      : unrunnable('expired', 'it asked to run again after its deadline', attempt);
+  const { retryForMs } = policy;
+  const isLate = retryForMs !== undefined && counted && now + delayMs > runnableAt + retryForMs;
+  return isLate ? dead('retries-exhausted', failure!) : outcome;
 }
 
 /** For a job that cannot run at all: no handler was called, so no attempt is counted. */
@@ -61,7 +85,7 @@ export function unrunnable(reason: DeadReason, message: string, attempt: number)
   };
 }
 
-function dead(reason: DeadReason, failure: FailureRecord): Outcome {
+function dead(reason: DeadReason, failure: FailureRecord): Extract<Outcome, { kind: 'dead' }> {
   return { kind: 'dead', reason, failure: { ...failure, reason }, counted: true };
 }
 

@@ -313,6 +313,13 @@ export const cases: Case[] = [
   ],
   ['idHeldBy twice', OPTION, 'add().options.idHeldBy', withOptions({ idHeldBy: ['dead', 'dead'] })],
   ['idHeldBy that is no list', OPTION, 'add().options.idHeldBy', withOptions({ idHeldBy: 'dead' })],
+  [
+    'a deadline that is no moment',
+    OPTION,
+    'add().options.deadline must be a valid Date',
+    withOptions({ deadline: '1h' }),
+  ],
+  ['retryFor of 0', OPTION, 'add().options.retryFor', withOptions({ retryFor: 0 })],
   ['expiresIn of 0', OPTION, 'add().options.expiresIn', withOptions({ expiresIn: 0 })],
   [
     'a backoff function for a job',

@@ -60,7 +60,6 @@ describe('checkJobOptions', () => {
   const duration = "must be a duration in ms or like '10s'";
   const moment = 'add().runAt must be a valid Date or whole ms since 1970';
   it.each([
-    [{ delay: -1 }, `add().delay ${duration}, not negative, got -1 (number)`],
     [{ delay: '-5m' }, `add().delay ${duration}, not negative, got "-5m" (string)`],
     [{ delay: Number.NaN }, `add().delay ${duration}, got NaN (number)`],
     [{ delay: 1e20 }, `add().delay ${duration}, at most 10 years, got`],
@@ -142,6 +141,11 @@ describe('readDefaults', () => {
 });
 
 describe('mergeJobPolicy', () => {
+  it('takes a negative delay, a time that has passed, for none', () => {
+    expect(checkJobOptions({ delay: -1 }, 'add()')).toEqual({ delayMs: 0 });
+    expect(() => checkJobOptions({ delay: -Infinity }, 'add()')).toThrow('add().delay');
+  });
+
   it('is the defaults where nobody says anything', () => {
     expect(mergeJobPolicy({}, {}, {})).toEqual(DEFAULTS);
     expect(DEFAULTS).toEqual({
@@ -150,6 +154,9 @@ describe('mergeJobPolicy', () => {
       timeoutMs: undefined,
       retentionMs: 0,
       expiresInMs: undefined,
+      retryForMs: undefined,
+      limitsAttempts: false,
+      idHeldBy: [],
     });
   });
 
@@ -161,7 +168,7 @@ describe('mergeJobPolicy', () => {
       expect(mergeJobPolicy({ [key]: 0 }, { [key]: 6 }, { [key]: 7 })[key]).toBe(0);
       expect(mergeJobPolicy({ [key]: 5 }, {}, { [key]: 7 })[key]).toBe(5);
       const others = { ...mergeJobPolicy({ [key]: 5 }, {}, {}), [key]: DEFAULTS[key] };
-      expect(others).toEqual(DEFAULTS);
+      expect(others).toEqual({ ...DEFAULTS, limitsAttempts: key === 'attempts' });
     },
   );
 
