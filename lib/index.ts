@@ -81,7 +81,13 @@ export { defineJob } from './job/define-job.js';
 export type { AnyDefinition, InputOf, JobDefinition, JobOf, OutputOf, ResultOf } from './job/define-job.js';
 export type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from './job/queue-jobs.js';
 export { Snooze } from './job/job.js';
-export type { BackoffFunction, BackoffOption, ExponentialBackoff, FixedBackoff } from './job/backoff.js';
+export type {
+  BackoffFunction,
+  BackoffOption,
+  ExponentialBackoff,
+  FixedBackoff,
+  NamedBackoff,
+} from './job/backoff.js';
 export type { Duration } from './job/duration.js';
 export type { Job } from './job/job.js';
 export type {

@@ -1,11 +1,26 @@
 import { InvalidOptionError } from '../errors.js';
-import { MAX_DURATION_MS, parseDuration, type Duration } from './duration.js';
+import { MAX_DURATION_MS, parseDuration, readDuration, type Duration } from './duration.js';
+import type { Job } from './job.js';
+import { isPlainName } from './job-id.js';
 import { isThenable } from './thenable.js';
 import { fieldsOf, hasFields, unknownField } from './fields.js';
 
 /** Wait before the next attempt. A duration is a fixed wait; a list has one wait per retry, the last one repeats. */
 export type BackoffOption =
-  Duration | readonly Duration[] | FixedBackoff<Duration> | ExponentialBackoff<Duration> | BackoffFunction;
+  | Duration
+  | readonly Duration[]
+  | FixedBackoff<Duration>
+  | ExponentialBackoff<Duration>
+  | NamedBackoff
+  | BackoffFunction;
+
+/** One of the `backoffs` of the queue or of the module by its name; the name alone is the same. */
+export interface NamedBackoff {
+  /** Name of the backoff. */
+  readonly type: string;
+  /** Left out. */
+  readonly delay?: never;
+}
 
 /** The same wait every time. */
 export interface FixedBackoff<Time> {
@@ -32,13 +47,34 @@ export interface ExponentialBackoff<Time> {
 }
 
 /**
- * Called after each failed attempt with its number, from 1, and the error. It may return a promise, which is awaited for up to
- * 10 s. If it fails, takes longer or returns no duration, that is logged, and the job is tried again after 1 s, 2 s, 4 s, ...
+ * Called after each failed attempt with its number, from 1, the error and the job. With null or -1 the job is not tried again: it is
+ * dead as `retries-exhausted`. It may return a promise, which is awaited for up to 10 s. If it fails, takes longer or returns no duration, that is logged, and the job is tried again after 1 s, 2 s, 4 s, ...
  */
-export type BackoffFunction = (attempt: number, error: unknown) => Duration | PromiseLike<Duration>;
+export type BackoffFunction = (
+  attempt: number,
+  error: any,
+  job: Job<any>,
+) => Duration | null | PromiseLike<Duration | null>;
 
 /** A `BackoffOption` after checking, with all durations in ms. */
 export type CheckedBackoff = StoredBackoff | BackoffFunction;
+
+/** The named backoffs of a queue after checking. */
+export type Backoffs = ReadonlyMap<string, CheckedBackoff>;
+
+/** A name in place of a backoff. */
+export class BackoffName {
+  constructor(
+    readonly name: string,
+    /** What the user wrote: the name, or an object. */
+    readonly given: unknown,
+  ) {}
+
+  /** As it is stored: what the user wrote. */
+  toJSON(): string {
+    return this.name;
+  }
+}
 
 /** A `CheckedBackoff` that can be stored with a job. */
 export type StoredBackoff = number | readonly number[] | FixedBackoff<number> | ExponentialBackoff<number>;
@@ -49,8 +85,17 @@ const MAX_LIST = 1_000;
 const FIXED_FIELDS = ['type', 'delay', 'jitter'];
 const EXPONENTIAL_FIELDS = ['type', 'delay', 'max', 'factor', 'jitter'];
 
-/** @throws {InvalidOptionError} naming the field inside `path` that breaks its rule. */
-export function checkBackoff(option: unknown, path: string): CheckedBackoff {
+/** Most bytes of a name; it is stored with each job. */
+const MAX_NAME = 64;
+const KINDS = ['fixed', 'exponential'];
+
+/**
+ * A backoff or, where it can be one, its name: `checkBackoffName` has to follow.
+ *
+ * @throws {InvalidOptionError} naming the field inside `path` that breaks its rule.
+ */
+export function checkBackoff(option: unknown, path: string): CheckedBackoff | BackoffName {
+  if (isBackoffName(option)) return new BackoffName(option, option);
   if (typeof option === 'number' || typeof option === 'string') return parseDuration(option, path);
   if (typeof option === 'function') return option as BackoffFunction;
   if (Array.isArray(option)) return checkList(option, path);
@@ -62,6 +107,73 @@ export function checkBackoff(option: unknown, path: string): CheckedBackoff {
   );
 }
 
+function isBackoffName(value: unknown): value is string {
+  return isPlainName(value, MAX_NAME) && readDuration(value) === undefined && !KINDS.includes(value);
+}
+
+/**
+ * Checks the names of `backoffs`.
+ *
+ * @throws {InvalidOptionError}
+ */
+export function checkBackoffs(given: unknown, path: string): Backoffs {
+  if (!hasFields(given)) throw new InvalidOptionError(path, 'an object with a backoff for each name', given);
+  return new Map(
+    fieldsOf(given, []).map(([name, option]) => {
+      if (!isBackoffName(name)) {
+        const rule = `a name of 1 to ${MAX_NAME} characters out of A-Z a-z 0-9 . _ - that is no duration and not 'fixed' or 'exponential'`;
+        throw new InvalidOptionError(path, `an object whose keys are names: ${rule}`, name);
+      }
+      const checked = checkBackoff(option, `${path}.${name}`);
+      if (!(checked instanceof BackoffName)) return [name, checked];
+      throw new InvalidOptionError(
+        `${path}.${name}`,
+        'a duration, a list, a curve or a function, not a name',
+        option,
+      );
+    }),
+  );
+}
+
+/**
+ * Refuses a name that is not among the backoffs.
+ *
+ * @throws {InvalidOptionError}
+ */
+export function checkBackoffName(
+  backoff: CheckedBackoff | BackoffName | undefined,
+  backoffs: Backoffs | undefined,
+  path: string,
+): void {
+  if (!(backoff instanceof BackoffName) || backoffs?.has(backoff.name)) return;
+  const { name, given } = backoff;
+  if (backoffs === undefined || backoffs.size === 0) {
+    if (given === name) parseDuration(given, path);
+    throw new InvalidOptionError(`${path}.type`, "'fixed' or 'exponential'", name);
+  }
+  const names = [...backoffs.keys()].join(', ');
+  throw new InvalidOptionError(
+    path,
+    `a duration in ms or like '10s', or one of the named backoffs ${names}`,
+    given,
+  );
+}
+
+/** The backoff itself in place of its name. */
+export function namedBackoff(
+  backoff: CheckedBackoff | BackoffName,
+  backoffs: Backoffs | undefined,
+): CheckedBackoff {
+  if (!(backoff instanceof BackoffName)) return backoff;
+  const { name } = backoff;
+  return (
+    backoffs?.get(name) ??
+    (() => {
+      throw new Error(`there is no backoff '${name}' among the option "backoffs" of this process`);
+    })
+  );
+}
+
 function checkList(list: readonly unknown[], path: string): readonly number[] {
   if (list.length === 0 || list.length > MAX_LIST) {
     throw new InvalidOptionError(path, `a list of 1 to ${MAX_LIST} durations`, list);
@@ -70,9 +182,13 @@ function checkList(list: readonly unknown[], path: string): readonly number[] {
   return Array.from(list, (duration, at) => parseDuration(duration, `${path}[${at}]`));
 }
 
-function checkCurve(given: object, path: string): FixedBackoff<number> | ExponentialBackoff<number> {
+function checkCurve(
+  given: object,
+  path: string,
+): FixedBackoff<number> | ExponentialBackoff<number> | BackoffName {
   const option = Object.fromEntries(fieldsOf(given, EXPONENTIAL_FIELDS));
   const { type } = option;
+  if (isBackoffName(type) && Object.keys(option).length === 1) return new BackoffName(type, given);
   if (type !== 'fixed' && type !== 'exponential') {
     throw new InvalidOptionError(`${path}.type`, "'fixed' or 'exponential'", type);
   }
@@ -108,7 +224,8 @@ function checkNumber(value: unknown, min: number, max: number, path: string): nu
  * Exponential is `min(max, delay * factor^(attempt - 1))`, with jitter taken off as in BullMQ: evenly spread over
  * `[wait * (1 - jitter), wait]`, so that jobs that failed together do not come back together.
  *
- * @returns a promise only if the option is a function that returns one; it rejects as this throws.
+ * @returns null if the job is not to be tried again; a promise only if the option is a function that returns one; it rejects as
+ *   this throws.
  * @throws {InvalidOptionError} if that function returns no duration, and whatever it throws.
  */
 export function backoffDelay(
@@ -116,9 +233,10 @@ export function backoffDelay(
   attempt: number,
   error: unknown,
   random: () => number = Math.random,
-): number | Promise<number> {
+  job?: Job<any>,
+): number | null | Promise<number | null> {
   if (typeof option === 'number') return option;
-  if (typeof option === 'function') return ownDelay(option, attempt, error);
+  if (typeof option === 'function') return ownDelay(option, attempt, error, job);
   if (isList(option)) return option[Math.min(attempt, option.length) - 1]!;
   if (option.type === 'fixed') return withJitter(option.delay, option.jitter, random);
   const max = option.max ?? Math.max(DEFAULT_MAX_MS, option.delay);
@@ -137,12 +255,18 @@ function withJitter(wait: number, jitter: number | undefined, random: () => numb
 }
 
 /** Computed numbers can be fractional or infinite: they are rounded and capped, while configured ones are refused. */
-function ownDelay(backoff: BackoffFunction, attempt: number, error: unknown): number | Promise<number> {
-  const wait = backoff(attempt, error);
+function ownDelay(
+  backoff: BackoffFunction,
+  attempt: number,
+  error: unknown,
+  job: Job<any> | undefined,
+): number | null | Promise<number | null> {
+  const wait = backoff(attempt, error, job!);
   return isThenable(wait) ? Promise.resolve(wait).then(wholeDelay) : wholeDelay(wait);
 }
 
-function wholeDelay(wait: unknown): number {
+function wholeDelay(wait: unknown): number | null {
+  if (wait === null || wait === -1) return null;
   const whole = typeof wait === 'number' && wait >= 0 ? Math.min(Math.round(wait), MAX_DURATION_MS) : wait;
   return parseDuration(whole, 'what the backoff function returned');
 }

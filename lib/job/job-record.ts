@@ -1,4 +1,4 @@
-import { checkBackoff, type StoredBackoff } from './backoff.js';
+import { BackoffName, checkBackoff, type StoredBackoff } from './backoff.js';
 import { timeText } from './job-id.js';
 
 /**
@@ -14,7 +14,7 @@ export const NO_DATA = '';
 /** Options of a single job; all others are those of its queue. Compatible with `CheckedJobOptions`. */
 export interface RecordOptions {
   readonly attempts?: number;
-  readonly backoff?: StoredBackoff;
+  readonly backoff?: StoredBackoff | BackoffName;
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
@@ -32,7 +32,7 @@ export interface RecordOptions {
 /** The options of a job as a worker reads them. */
 export interface StoredJobOptions {
   readonly attempts?: number;
-  readonly backoff?: StoredBackoff;
+  readonly backoff?: StoredBackoff | BackoffName;
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
@@ -69,6 +69,8 @@ interface OptionsOnWire {
   retryFor?: number;
   deadline?: number;
   awaited?: boolean;
+  /** Name of a backoff. */
+  backoff?: string;
 }
 
 /** The options of a job without options: one shared object, which can be recognised by identity. */
@@ -99,7 +101,9 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   // By hand: all but the backoff are integers, and JSON.stringify would cost more than the rest of the body.
   let fields = '';
   if (options.attempts !== undefined) fields += `,"a":${options.attempts}`;
-  if (options.backoff !== undefined) fields += `,"b":${JSON.stringify(options.backoff)}`;
+  // A name is stored as the user wrote it: the version before reads no names, and takes the backoff of the queue.
+  if (options.backoff instanceof BackoffName) fields += `,"backoff":${JSON.stringify(options.backoff)}`;
+  else if (options.backoff !== undefined) fields += `,"b":${JSON.stringify(options.backoff)}`;
   if (options.timeoutMs !== undefined) fields += `,"t":${options.timeoutMs}`;
   if (options.retentionMs !== undefined) fields += `,"r":${options.retentionMs}`;
   if (options.expiresInMs !== undefined) fields += `,"e":${options.expiresInMs}`;
@@ -177,11 +181,12 @@ export function withLines(body: string, options: string | undefined, data: strin
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, retryFor, deadline, awaited } = wire;
+  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, backoff } = wire;
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
-  if (b !== undefined) options.backoff = checkBackoff(b, 'backoff') as StoredBackoff;
+  if (b !== undefined) options.backoff = storedBackoff(b);
+  else if (typeof backoff === 'string') options.backoff = new BackoffName(backoff, backoff);
   if (t !== undefined) options.timeoutMs = t;
   if (r !== undefined) options.retentionMs = r;
   if (e !== undefined) options.expiresInMs = e;
@@ -191,6 +196,12 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (isCount(deadline) && deadline !== undefined) options.deadline = deadline;
   if (awaited === true) options.awaited = true;
   return options;
+}
+
+function storedBackoff(value: StoredBackoff): StoredBackoff {
+  const backoff = checkBackoff(value, 'backoff');
+  if (backoff instanceof BackoffName) throw new TypeError('a name under the key of a backoff');
+  return backoff as StoredBackoff;
 }
 
 /** Absent counts as well. */

@@ -295,8 +295,7 @@ export class QueueCoreModule
       const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
       return wrappedHandler(this.settings.value.wrap, handler);
     };
-    const ofQueue = (queue: string) => this.optionsOf(queue)?.concurrency;
-    const pools = await planPools(processors, this.registry.names(), makeHandler, ofQueue);
+    const pools = await planPools(processors, this.registry.names(), makeHandler, this.optionsOf);
     const schedules = await planSchedules(processors, this.registry.names(), this.optionsOf);
     return {
       plans: pools.plans,

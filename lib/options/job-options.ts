@@ -1,7 +1,11 @@
 import { NO_OPTIONS } from '../job/job-record.js';
 import { InvalidOptionError } from '../errors.js';
 import {
+  BackoffName,
   checkBackoff,
+  checkBackoffName,
+  namedBackoff,
+  type Backoffs,
   type BackoffFunction,
   type BackoffOption,
   type StoredBackoff,
@@ -84,7 +88,7 @@ export interface CheckedJobOptions {
   dueAt?: number;
   priority?: number;
   attempts?: number;
-  backoff?: StoredBackoff;
+  backoff?: StoredBackoff | BackoffName;
   timeoutMs?: number;
   retentionMs?: number;
   expiresInMs?: number;
@@ -193,12 +197,19 @@ const readJobOptions = shape(JOB_FIELDS);
  * Checks the options of `add`. Without options it returns one shared frozen object.
  *
  * @param path how errors call the options: `add()`.
+ * @param backoffs the named ones of the queue; `'any'` for options that were checked before.
  * @throws {InvalidOptionError}
  * @throws {InvalidJobIdError}
  */
-export function checkJobOptions(options: JobOptions | undefined, path: string): CheckedJobOptions {
+export function checkJobOptions(
+  options: JobOptions | undefined,
+  path: string,
+  backoffs?: Backoffs | 'any',
+): CheckedJobOptions {
   if (options === undefined) return NO_OPTIONS;
   const checked: CheckedJobOptions = readJobOptions(options, path, refuse)!;
+  if (checked.backoff instanceof BackoffName && backoffs !== 'any')
+    checkBackoffName(checked.backoff, backoffs, `${path}.backoff`);
   if (checked.delayMs !== undefined && checked.dueAt !== undefined) {
     throw new InvalidOptionError(`${path}.runAt`, 'left out if delay is given', options.runAt);
   }
@@ -220,12 +231,12 @@ export function checkMoment(value: unknown, path: string): number {
   throw new InvalidOptionError(path, 'a valid Date or whole ms since 1970', value);
 }
 
-function checkStoredBackoff(value: unknown, path: string): StoredBackoff {
+function checkStoredBackoff(value: unknown, path: string): StoredBackoff | BackoffName {
   const backoff = checkBackoff(value, path);
   if (typeof backoff !== 'function') return backoff;
   throw new InvalidOptionError(
     path,
-    'plain data, because it is stored with the job; set functions in the defaults of the queue',
+    'plain data, because it is stored with the job; give the function a name in the option "backoffs" of the queue, or set it in its defaults',
     value,
   );
 }
@@ -233,7 +244,7 @@ function checkStoredBackoff(value: unknown, path: string): StoredBackoff {
 /** `JobDefaults` after checking: milliseconds, only the fields that were given. Options of one job fit too. */
 export interface CheckedDefaults {
   readonly attempts?: number;
-  readonly backoff?: CheckedBackoff;
+  readonly backoff?: CheckedBackoff | BackoffName;
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
@@ -279,6 +290,7 @@ export function mergeJobPolicy(
   job: CheckedDefaults,
   queue: CheckedDefaults,
   module: CheckedDefaults,
+  backoffs?: Backoffs,
 ): JobPolicy {
   const attempts = attemptsSetBy(job) ?? attemptsSetBy(queue) ?? attemptsSetBy(module);
   const retryForMs = job.retryForMs ?? queue.retryForMs ?? module.retryForMs;
@@ -286,7 +298,7 @@ export function mergeJobPolicy(
     attempts: attempts ?? (retryForMs === undefined ? DEFAULTS.attempts : MAX_ATTEMPTS),
     limitsAttempts: attempts !== undefined,
     retryForMs,
-    backoff: job.backoff ?? queue.backoff ?? module.backoff ?? DEFAULTS.backoff,
+    backoff: namedBackoff(job.backoff ?? queue.backoff ?? module.backoff ?? DEFAULTS.backoff, backoffs),
     timeoutMs: job.timeoutMs ?? queue.timeoutMs ?? module.timeoutMs,
     retentionMs: job.retentionMs ?? queue.retentionMs ?? module.retentionMs ?? DEFAULTS.retentionMs,
     expiresInMs: job.expiresInMs ?? queue.expiresInMs ?? module.expiresInMs,

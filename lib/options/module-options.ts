@@ -44,6 +44,7 @@ import {
   type WrapHook,
   type WrapOption,
 } from './worker-options.js';
+import { checkBackoffName, checkBackoffs, type BackoffOption, type Backoffs } from '../job/backoff.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
 
 export type { ConnectionOption };
@@ -60,6 +61,12 @@ export interface QueueModuleOptions {
   readonly prefix?: string;
   /** Defaults for every job; options of a queue or a job win over them. @default those of `JobDefaults` */
   readonly defaults?: JobDefaults;
+  /**
+   * Backoffs with names, for the option `backoff` of jobs, of defaults and of handlers: functions have no other way into the options of
+   * a job, because those are stored. The processes that add and that run such jobs all need the names; only the function of the worker is
+   * called. @default none
+   */
+  readonly backoffs?: Readonly<Record<string, BackoffOption>>;
   /** What this process does: add jobs, run them, or both. @default 'both' */
   readonly role?: 'producer' | 'worker' | 'both';
   /** Start the workers with the application; otherwise call `QueueRuntime.start()`. @default true */
@@ -174,6 +181,8 @@ export interface QueueOptions {
   readonly name: string;
   /** Defaults for the jobs of this queue. @default those of `forRoot` */
   readonly defaults?: JobDefaults;
+  /** Backoffs with names, besides those of `forRoot`; the same name wins over one there. @default those of `forRoot` */
+  readonly backoffs?: Readonly<Record<string, BackoffOption>>;
   /** Whether its events are written, and how many are kept. @default that of `forRoot` */
   readonly events?: EventsOption;
   /** How many dead jobs it keeps, and how long. @default that of `forRoot` */
@@ -223,6 +232,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly globalEnhancers: readonly EnhancerKind[];
   readonly wrap: readonly WrapHook[];
   readonly defaults: CheckedDefaults;
+  readonly backoffs?: Backoffs | undefined;
   readonly events: ResolvedEvents;
   readonly dead: ResolvedDead;
   readonly progress: { readonly maxBytes: number };
@@ -253,6 +263,8 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly name: string;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
+  /** With names. */
+  readonly backoffs?: Backoffs;
   readonly maxPayloadBytes: number;
   readonly events: ResolvedEvents;
   readonly dead: ResolvedDead;
@@ -286,6 +298,7 @@ const readEvents: Rule<GivenEvents> = (value, path, report) =>
 const QUEUE_FIELDS = {
   ...WORKING_FIELDS,
   defaults: field('defaults', readDefaults),
+  backoffs: field('backoffs', rule(checkBackoffs)),
   events: field('events', readEvents),
   dead: field('dead', readKept),
   progress: field('progress', shape(MAX_BYTES)),
@@ -328,6 +341,10 @@ export function resolveModuleOptions(
   inherited = DEFAULT_WORKING,
 ): ResolvedModuleOptions {
   const given = readModule(options, path, report) ?? {};
+  const readBackoffName = rule((_, where) =>
+    checkBackoffName(given.defaults?.backoff, given.backoffs, where),
+  );
+  readBackoffName(undefined, `${path}.defaults.backoff`, report);
   return {
     connection: given.connection ?? DEFAULT_CONNECTION,
     prefix: given.prefix ?? 'godwit',
@@ -344,6 +361,7 @@ export function resolveModuleOptions(
     globalEnhancers: given.enhancers?.global ?? [],
     wrap: given.wrap ?? [],
     defaults: given.defaults ?? {},
+    backoffs: given.backoffs,
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     events: eventsOf(given.events, {
       max: DEFAULT_EVENTS,
@@ -372,11 +390,17 @@ export function resolveQueueOptions(
   const given = readQueue(options, path, report);
   // The only required option, so it is checked even if it is missing.
   const name = given === undefined ? undefined : readName(given.name, path, report);
+  const backoffs = given?.backoffs
+    ? new Map([...(module.backoffs ?? []), ...given.backoffs])
+    : module.backoffs;
+  const readBackoffName = rule((_, where) => checkBackoffName(given?.defaults?.backoff, backoffs, where));
+  readBackoffName(undefined, `${path}.defaults.backoff`, report);
   return {
     name: name ?? '',
+    ...(backoffs && { backoffs }),
     ...resolveWorking(given, module),
     ...(given?.worker?.concurrency !== undefined && { concurrency: given.worker.concurrency }),
-    policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults),
+    policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults, backoffs),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
     events: eventsOf(given?.events, module.events),
     dead: { ...module.dead, ...given?.dead },
@@ -419,6 +443,7 @@ export type NamedModuleOptions = Pick<
   | 'connection'
   | 'prefix'
   | 'defaults'
+  | 'backoffs'
   | 'lease'
   | 'shutdown'
   | 'logs'
@@ -465,6 +490,7 @@ export function resolveNamedOptions(
   const { progress, unknownJob, unknownJobTimeoutMs, lease, shutdown, logs } = own;
   const ofQueues = {
     defaults,
+    backoffs: own.backoffs,
     maxPayloadBytes,
     events,
     progress,

@@ -46,7 +46,9 @@ export function makeJob(
   const name = checkJobName(request.name);
   const { options } = request;
   const checked: CheckedJobOptions =
-    options === undefined ? NO_OPTIONS : checkJobOptions(options, `${pathText(path)}.options`);
+    options === undefined
+      ? NO_OPTIONS
+      : checkJobOptions(options, `${pathText(path)}.options`, queue.backoffs);
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue.maxPayloadBytes);
   const createdAt = Math.floor(now);
   const body = encodeBody(name, createdAt, request.awaited ? { ...checked, awaited: true } : checked, data);

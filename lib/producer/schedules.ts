@@ -71,7 +71,7 @@ export class Schedules<Jobs = any> {
    */
   async upsert(id: string, rule: ScheduleRule, template: TemplateIn<Jobs>): Promise<UpsertResult> {
     checkScheduleId(id, 'schedules.upsert().id');
-    const made = makeSchedule(rule, template, this.options.maxPayloadBytes, 'schedules.upsert()');
+    const made = makeSchedule(rule, template, this.options, 'schedules.upsert()');
     for (;;) {
       const { now, schedule: there } = await this.engine.schedules.get(this.options.name, id);
       if (there?.record === made.record) return this.upserted(id, 'unchanged', there.nextAt);

@@ -4,6 +4,7 @@ import type { RecordOptions } from '../job/job-record.js';
 import { InvalidOptionError } from '../errors.js';
 import { copyFields, field, readable, refuse, shape } from '../options/check.js';
 import { checkJobOptions, JOB_OPTION_NAMES, type CheckedJobOptions } from '../options/job-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
 import { withoutOwner } from '../contract/declaration-verbs.js';
@@ -67,14 +68,14 @@ const REFUSED = {
 export function makeSchedule(
   givenRule: unknown,
   givenTemplate: unknown,
-  maxPayloadBytes: number,
+  { maxPayloadBytes, backoffs }: Pick<ResolvedQueueOptions, 'maxPayloadBytes' | 'backoffs'>,
   path: string,
 ): MadeSchedule {
   checkScheduleRule(givenRule, `${path}.rule`);
   const place = `${path}.template`;
   const { name: givenName, data = null, options } = readTemplate(givenTemplate, place, refuse)!;
   const name = checkJobName(givenName);
-  checkTemplateOptions(options, `${place}.options`);
+  checkTemplateOptions(options, `${place}.options`, backoffs);
   const dataJson = encodePayload(data, `${place}.data`, maxPayloadBytes);
   const given = readable(givenRule, `${path}.rule`, () => plainRule(givenRule as Record<string, unknown>));
   const optionsJson =
@@ -114,14 +115,18 @@ export function isSameTiming(a: CheckedRule, b: CheckedRule): boolean {
   return fields.every((name) => a[name] === b[name]);
 }
 
-function checkTemplateOptions(options: unknown, path: string): CheckedJobOptions {
+function checkTemplateOptions(
+  options: unknown,
+  path: string,
+  backoffs: Parameters<typeof checkJobOptions>[2],
+): CheckedJobOptions {
   if (typeof options === 'object' && options !== null) {
     for (const [name, why] of Object.entries(REFUSED)) {
       const value = readable(options, path, () => (options as Record<string, unknown>)[name]);
       if (value !== undefined) throw new InvalidOptionError(`${path}.${name}`, why, value);
     }
   }
-  return checkJobOptions(options as undefined, path);
+  return checkJobOptions(options as undefined, path, backoffs);
 }
 
 /** An unknown field of a rule would change its times, so such a record is not read; an unknown option is for the job to keep. */
@@ -130,9 +135,9 @@ function readTemplateOptions(options: object = {}): Schedule['options'] {
   // A body names the options that are known by one letter.
   const isUnknown = ([name]: [string, unknown]) => name.length > 1 && !JOB_OPTION_NAMES.includes(name);
   const unknown = Object.fromEntries(fields.filter(isUnknown));
-  if (Object.keys(unknown).length === 0) return checkTemplateOptions(options, 'options');
+  if (Object.keys(unknown).length === 0) return checkTemplateOptions(options, 'options', 'any');
   const known = Object.fromEntries(fields.filter((entry) => !isUnknown(entry)));
-  return { ...checkTemplateOptions(known, 'options'), unknown };
+  return { ...checkTemplateOptions(known, 'options', 'any'), unknown };
 }
 
 function plainRule(given: Record<string, unknown>): ScheduleRule {

@@ -140,7 +140,8 @@ export class Runner implements NoteWriter {
     const { name, options } = body;
     const handler = find(name);
     const defaults = handler?.policy ? this.defaultsOf(handler) : queue.policy;
-    const policy = options === NO_OPTIONS ? defaults : mergeJobPolicy(options, defaults, defaults);
+    const policy =
+      options === NO_OPTIONS ? defaults : mergeJobPolicy(options, defaults, defaults, queue.backoffs);
     const expires = expiresAt(body, policy.expiresInMs);
     if (expires !== undefined && isNew(job) && now() > expires) {
       const why = `it was not started within ${policy.expiresInMs} ms`;
@@ -272,7 +273,8 @@ export class Runner implements NoteWriter {
   private defaultsOf(handler: HandlerEntry): JobPolicy {
     let policy = this.policies.get(handler);
     if (policy === undefined) {
-      policy = mergeJobPolicy({}, handler.policy!, this.parts.queue.policy);
+      const { policy: ofQueue, backoffs } = this.parts.queue;
+      policy = mergeJobPolicy({}, handler.policy!, ofQueue, backoffs);
       this.policies.set(handler, policy);
     }
     return policy;

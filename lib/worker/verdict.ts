@@ -17,7 +17,10 @@ const MAX_STACK = 16_384;
 const MAX_BACKOFF_MS = 10_000;
 
 /** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
-const FINAL = new Set(['GODWIT_UNRECOVERABLE', 'GODWIT_SCHEMA_VIOLATION']);
+const UNRECOVERABLE = 'GODWIT_UNRECOVERABLE';
+const FINAL = new Set([UNRECOVERABLE, 'GODWIT_SCHEMA_VIOLATION']);
+/** How many causes of an error are looked at. */
+const MAX_CAUSES = 10;
 
 /** Back to the head of the line without a counted attempt; a cancelled job ends instead. */
 export const RELEASED = { kind: 'released', started: true } as const satisfies Outcome;
@@ -43,15 +46,16 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   }
   const failure = failureOf(run, thrown);
   if (run.aborted?.reason === 'deadline') return dead('expired', failure);
-  if (isFinal(code)) return dead('unrecoverable', failure);
+  if (isFinal(thrown)) return dead('unrecoverable', failure);
   // Told to stop at once, it did: that the application ends is no fault of the job.
   if (run.aborted?.reason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
-  const retried = (delayMs: number): Outcome => {
+  const retried = (delayMs: number | null): Outcome => {
+    if (delayMs === null) return dead('retries-exhausted', failure);
     return { kind: 'retried', delayMs, failure, priority: run.priority, counted: true };
   };
   const delayMs = delayOf(run, thrown, onBadBackoff);
-  return typeof delayMs === 'number' ? retried(delayMs) : delayMs.then(retried);
+  return delayMs instanceof Promise ? delayMs.then(retried) : retried(delayMs);
 }
 
 /**
@@ -89,27 +93,38 @@ function dead(reason: DeadReason, failure: FailureRecord): Extract<Outcome, { ki
   return { kind: 'dead', reason, failure: { ...failure, reason }, counted: true };
 }
 
-/** Whether a handler says by this code that no other attempt can help. */
-function isFinal(code: unknown): boolean {
-  return typeof code === 'string' && FINAL.has(code);
+/** Whether a handler says by its error, or by a `cause` of it, that no other attempt can help. Causes may be circular. */
+function isFinal(thrown: unknown): boolean {
+  const code = read(thrown, 'code');
+  if (typeof code === 'string' && FINAL.has(code)) return true;
+  let cause = read(thrown, 'cause');
+  for (let depth = 0; depth < MAX_CAUSES && cause !== undefined; depth++) {
+    if (read(cause, 'code') === UNRECOVERABLE) return true;
+    cause = read(cause, 'cause');
+  }
+  return false;
 }
 
 /** The backoff may be a function of the author; if it throws or answers nonsense, the job must not pay for it. */
-function delayOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): number | Promise<number> {
+function delayOf(
+  run: Run,
+  thrown: unknown,
+  onBadBackoff: OnBadBackoff,
+): number | null | Promise<number | null> {
   const withoutIt = (error: unknown) => {
     const delayMs = 1000 * 2 ** Math.min(run.attempt - 1, 12);
     onBadBackoff(error, delayMs);
     return delayMs;
   };
   try {
-    const delayMs = backoffDelay(run.policy.backoff, run.attempt, thrown);
-    return typeof delayMs === 'number' ? delayMs : inTime(delayMs).catch(withoutIt);
+    const delayMs = backoffDelay(run.policy.backoff, run.attempt, thrown, undefined, run);
+    return delayMs instanceof Promise ? inTime(delayMs).catch(withoutIt) : delayMs;
   } catch (error) {
     return withoutIt(error);
   }
 }
 
-async function inTime(delayMs: Promise<number>): Promise<number> {
+async function inTime<T>(delayMs: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(

@@ -1,12 +1,14 @@
 import { InvalidOptionError } from '#lib/errors.js';
-import { backoffDelay, checkBackoff, type BackoffOption } from '#lib/job/backoff.js';
+import { backoffDelay, checkBackoff, type BackoffOption, type CheckedBackoff } from '#lib/job/backoff.js';
 import { MAX_DURATION_MS } from '#lib/job/duration.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 const HOUR = 3_600_000;
 const delays = (option: BackoffOption, attempts: readonly number[], random?: () => number) =>
-  attempts.map((attempt) => backoffDelay(checkBackoff(option, 'backoff'), attempt, new Error('x'), random));
+  attempts.map((attempt) =>
+    backoffDelay(checkBackoff(option, 'backoff') as CheckedBackoff, attempt, new Error('x'), random),
+  );
 
 describe('backoffDelay', () => {
   it('waits a bare duration every time', () => {
@@ -94,12 +96,16 @@ describe('backoffDelay', () => {
     it('is given the attempt that failed and what was thrown', () => {
       const error = new Error('busy');
       const calls: unknown[][] = [];
-      const own = (...call: [number, unknown]) => {
+      const own = (...call: [number, unknown, unknown]) => {
         calls.push(call);
         return '2s';
       };
-      expect(backoffDelay(checkBackoff(own, 'backoff'), 3, error)).toBe(2_000);
-      expect(calls).toEqual([[3, error]]);
+      expect(
+        backoffDelay(checkBackoff(own, 'backoff') as CheckedBackoff, 3, error, undefined, {
+          id: 'job',
+        } as never),
+      ).toBe(2_000);
+      expect(calls).toEqual([[3, error, { id: 'job' }]]);
     });
 
     it('may compute: fractions are rounded, and there is an end', () => {
@@ -111,7 +117,7 @@ describe('backoffDelay', () => {
     });
 
     it.each([
-      [-1, "must be a duration in ms or like '10s', not negative, got -1 (number)"],
+      [-2, "must be a duration in ms or like '10s', not negative, got -2 (number)"],
       [Number.NaN, "must be a duration in ms or like '10s', got NaN (number)"],
       ['later', 'got "later" (string)'],
       [undefined, 'got undefined'],
@@ -169,7 +175,7 @@ describe('checkBackoff', () => {
     [undefined, `${at} ${any}, got undefined`],
     [null, `${at} ${any}, got null (null)`],
     [true, `${at} ${any}, got true (boolean)`],
-    ['soon', `${at} ${duration}, got "soon" (string)`],
+    ['so on', `${at} ${duration}, got "so on" (string)`],
     [-1, `${at} ${duration}, not negative, got -1 (number)`],
     [[], `${at} must be a list of 1 to 1000 durations, got [] (array)`],
     [Array(1_001).fill(1), `${at} must be a list of 1 to 1000 durations, got [1,1`],

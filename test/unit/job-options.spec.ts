@@ -84,7 +84,7 @@ describe('checkJobOptions', () => {
     [{ retention: true }, `add().retention ${duration}, got true (boolean)`],
     [
       { backoff },
-      'add().backoff must be plain data, because it is stored with the job; set functions in the defaults of the queue, got function backoff',
+      'add().backoff must be plain data, because it is stored with the job; give the function a name in the option "backoffs" of the queue, or set it in its defaults, got function backoff',
     ],
     [{ backoff: { type: 'fixed' } }, `add().backoff.delay ${duration}, got undefined`],
     [{ dealy: 5 }, 'add().dealy is not an option; did you mean delay?'],
@@ -134,8 +134,8 @@ describe('readDefaults', () => {
       `${path}.delay is not an option; the options are attempts, backoff, timeout, retention, expiresIn`,
     );
     expect(defaults({ attempts: 0 })).toThrow(`${path}.attempts must be an integer from 1 to 1000000, got 0`);
-    expect(defaults({ backoff: 'x' })).toThrow(
-      `${path}.backoff must be a duration in ms or like '10s', got "x"`,
+    expect(defaults({ backoff: 'x y' })).toThrow(
+      `${path}.backoff must be a duration in ms or like '10s', got "x y"`,
     );
   });
 });

@@ -205,9 +205,9 @@ describe('resolveModuleOptions', () => {
       'forRoot().role',
       'forRoot().connection.keyPrefix',
       'forRoot().shutdown.timeout',
-      'forRoot().defaults.backoff',
       'forRoot().defaults.atempts',
       'forRoot().dead',
+      'forRoot().defaults.backoff',
     ]);
   });
 
@@ -371,6 +371,7 @@ describe('resolveNamedOptions', () => {
       connection: 'redis://reports:6380',
       prefix: 'reports',
       defaults: { attempts: 1 },
+      backoffs: { gentle: 5 },
       lease: { duration: '20s' },
       shutdown: { timeout: '1s' },
       logs: { max: 0 },

@@ -75,7 +75,8 @@ it('what is stored as the next time counts, though the zone has other rules by n
   expect(planFiring(rule, odd, T0 + 8 * HOUR, 10).occurrences).toEqual([odd, T0 + 7 * HOUR]);
 });
 
-const made = (rule: object, template: object) => makeSchedule(rule, template, 1_000, 'up()');
+const made = (rule: object, template: object) =>
+  makeSchedule(rule, template, { maxPayloadBytes: 1_000 }, 'up()');
 
 describe('a record', () => {
   it('is read back as it was made, also what JSON treats specially', () => {

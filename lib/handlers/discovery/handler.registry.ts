@@ -11,12 +11,14 @@ import {
   normalized,
   PATTERN_MARK,
 } from '../../job/name-pattern.js';
-import { collectFaults } from '../../options/check.js';
+import { checkBackoffName } from '../../job/backoff.js';
+import { collectFaults, rule } from '../../options/check.js';
+import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { readHandlerPolicy, type CheckedDefaults } from '../../options/job-options.js';
 import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
 import { JobListeners, type JobListener } from '../../worker/job-listeners.js';
 import { jobListenersOf } from '../listeners/job-listener-plan.js';
-import { concurrencyOf, type ConcurrencyOfQueue } from './concurrency.js';
+import { concurrencyOf } from './concurrency.js';
 import { faults } from './faults.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 import { groupKey, readGroup, showGroup, type QueueGroup } from './queue-group.js';
@@ -30,6 +32,9 @@ export interface PlannedHandler extends HandlerEntry {
 
 /** How the method of a processor is called. */
 export type MakeHandler = (processor: FoundProcessor, method: string, label: string) => Handler;
+
+/** Options of a registered queue; undefined for others. */
+export type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
 
 /** The plan of one pool of this process: all processors of the same queues. */
 export interface PoolPlan {
@@ -68,13 +73,13 @@ interface Members {
  * Combines the processors of the same queues into one plan, and reports every mistake.
  *
  * @param known Names of the registered queues.
- * @param ofQueue the concurrency that the registration of a queue sets.
+ * @param optionsOf Options of the registered queues.
  */
 export async function planPools(
   processors: readonly FoundProcessor[],
   known: readonly string[],
   makeHandler: MakeHandler,
-  ofQueue: ConcurrencyOfQueue = () => undefined,
+  optionsOf: OptionsOf = () => undefined,
 ): Promise<{ plans: PoolPlan[]; faults: string[] }> {
   const found: string[] = [];
   const pools = new Map<string, Members>();
@@ -90,6 +95,7 @@ export async function planPools(
     if (processor.methods.length === 0) found.push(faults.noHandlers(processor.className, names));
     for (const method of processor.methods) {
       for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
+        found.push(...backoffFaults(entry, queue, optionsOf));
         pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
       }
     }
@@ -98,7 +104,13 @@ export async function planPools(
   const plans: PoolPlan[] = [];
   for (const pool of pools.values()) {
     const queues = pool.group.queues.map(({ name }) => name);
-    plans.push(planOf(pool, await concurrencyOf(queues, pool.processors, ofQueue, found), found));
+    plans.push(
+      planOf(
+        pool,
+        await concurrencyOf(queues, pool.processors, (queue) => optionsOf(queue)?.concurrency, found),
+        found,
+      ),
+    );
   }
   return { plans, faults: found };
 }
@@ -160,6 +172,19 @@ function policyOf({ policy }: HandlerMark, path: string, found: string[]): Check
   const checked = collectFaults((report) => readHandlerPolicy(policy, path, report));
   found.push(...checked.faults);
   return checked.value;
+}
+
+/** A handler may name a backoff of the queue. */
+function backoffFaults(
+  { policy, label, jobName }: PlannedHandler,
+  queue: string,
+  optionsOf: OptionsOf,
+): readonly string[] {
+  const options = optionsOf(queue);
+  if (policy?.backoff === undefined || options === undefined) return [];
+  const check = rule((_, path) => checkBackoffName(policy.backoff, options.backoffs, path));
+  return collectFaults((report) => check(undefined, `${label}: @Handle('${jobName}').backoff`, report))
+    .faults;
 }
 
 function planOf(pool: Members, concurrency: number, found: string[]): PoolPlan {

@@ -5,11 +5,11 @@ import { checkDefinition, type AnyDefinition, checkGiven } from '../../job/defin
 import { fieldsOf, hasFields, unknownField } from '../../job/fields.js';
 import { ANY_NAME, byNarrowness, fits, isPattern, normalized } from '../../job/name-pattern.js';
 import { collectFaults, readable } from '../../options/check.js';
-import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import type { DeclaredSchedule, QueueSchedules } from '../../schedule/declarer.js';
 import { checkScheduleId, checkScheduleRule } from '../../schedule/check.js';
 import { makeSchedule, RULE_FIELDS } from '../../schedule/record.js';
 import { faults } from './faults.js';
+import type { OptionsOf } from './handler.registry.js';
 import type { FoundMethod, FoundProcessor } from './processor.explorer.js';
 import { readGroup } from './queue-group.js';
 
@@ -22,9 +22,6 @@ interface Place {
 
 /** The fields of a `@Schedule` that are not its rule, unchecked. */
 type Given = Readonly<Record<'id' | 'name' | 'data' | 'options' | 'queue' | 'rule', unknown>>;
-
-/** Options of a registered queue; undefined for others. */
-type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
 
 const FIELDS: readonly string[] = ['id', 'name', 'data', 'options', 'queue', ...RULE_FIELDS];
 
@@ -79,8 +76,7 @@ class Planner {
     try {
       const id = checkScheduleId(given.id ?? name, `${label}.id`);
       const template = { name, data: given.data, options: given.options };
-      const { maxPayloadBytes } = this.optionsOf(queue)!;
-      const made = makeSchedule(given.rule, template, maxPayloadBytes, label);
+      const made = makeSchedule(given.rule, template, this.optionsOf(queue)!, label);
       const handle = place.method.marks.find((one) => one.jobName === name);
       if (handle?.definition) await this.validateData(handle.definition, given.data ?? null);
       this.planned.get(queue)!.push({ id, label, made });
