@@ -107,7 +107,7 @@ describe('on a server of its own', () => {
     await queue.resume();
     await queue.dead.retry({});
     await queue.dead.list();
-    await queue.clean({ state: 'dead' });
+    await queue.remove({ state: 'dead' });
     const inspector = get(QueueInspector);
     expect((await inspector.queues()).map(({ name }) => name)).toEqual(['work']);
     await until(async () => (await inspector.workers()).length === 1, PATIENT);

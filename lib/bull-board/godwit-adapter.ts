@@ -127,7 +127,7 @@ class Adapter extends BaseAdapter {
         'active',
         'wait for the end of its run, or cancel it',
       );
-    while ((await this.queue.clean({ state, olderThan: graceMs, limit: MOST })).length > 0);
+    await this.queue.remove({ state, olderThan: graceMs });
   }
 
   /** Removes the jobs that wait; delayed ones stay, as in BullMQ. */
@@ -136,18 +136,7 @@ class Adapter extends BaseAdapter {
   }
 
   async promoteAll(): Promise<void> {
-    for (;;) {
-      const { jobs } = await this.queue.jobs({ state: 'delayed', limit: MOST, data: false });
-      if (jobs.length === 0) return;
-      // One that has become due meanwhile is where it should be.
-      const promoted = await Promise.allSettled(jobs.map(({ id }) => this.queue.promote(id)));
-      const failed = promoted.find(
-        (one) =>
-          one.status === 'rejected' &&
-          !['GODWIT_WRONG_STATE', 'GODWIT_JOB_NOT_FOUND'].includes(codeOf(one.reason)),
-      );
-      if (failed?.status === 'rejected') throw failed.reason;
-    }
+    await this.queue.promote({});
   }
 
   isPaused(): Promise<boolean> {
@@ -405,10 +394,6 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
   ) as never;
-}
-
-function codeOf(error: unknown): string {
-  return String((error as { code?: unknown } | null)?.code);
 }
 
 /** The words of the form of the board. */

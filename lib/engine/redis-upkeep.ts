@@ -48,7 +48,7 @@ export class RedisUpkeep implements UpkeepVerbs {
   }
 
   async removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }> {
-    const removed = await choose(which, (args, ids) => this.remove(queue, 'dead', 'asked', args, ids));
+    const removed = await choose(which, (args, ids) => this.remove(queue, 'dead', args, ids));
     return { removed };
   }
 
@@ -59,7 +59,7 @@ export class RedisUpkeep implements UpkeepVerbs {
       if (removed.length >= limit) break;
       const isLine = kind === 'wait' || kind === 'suspects';
       const found = await walkOn(limit - removed.length, async (step) => {
-        const answer = await this.remove(queue, kind, 'cleaned', walkArgs(step, { olderThanMs }), []);
+        const answer = await this.remove(queue, kind, walkArgs(step, { olderThanMs }), []);
         // What was found at the head of a line is gone, so the next call looks at what is there now.
         return isLine && answer.ids.length > 0 ? { ...answer, next: BEGINNING } : answer;
       });
@@ -176,12 +176,11 @@ export class RedisUpkeep implements UpkeepVerbs {
   private remove(
     queue: string,
     kind: (typeof LINES)[keyof typeof LINES][number],
-    why: string,
     args: ReturnType<typeof walkArgs>,
     ids: readonly string[],
   ): Promise<Walked> {
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(clean, this.store.keysOf(queue).fixed, { ...args, kind, why, maxEvents }, { ids });
+    return this.store.run(clean, this.store.keysOf(queue).fixed, { ...args, kind, maxEvents }, { ids });
   }
 }
 

@@ -221,7 +221,7 @@ const CALLS: Readonly<Record<string, string>> = {
   register: 'register the process',
   release: 'give jobs back',
   'remove-schedule': 'schedules.remove',
-  removeDead: 'dead.remove',
+  removeDead: 'remove',
   renew: 'renew a lease',
   'resume-schedule': 'schedules.resume',
   'retry-dead': 'dead.retry',

@@ -81,7 +81,7 @@ export interface ReleasedEvent extends RunEventBase<'released'> {}
 /** The job was taken out of the queue before it completed, or a kept one was removed. */
 export interface RemovedEvent extends JobEventBase<'removed'> {
   /**
-   * `asked`: by `remove`; `cleaned`: by `Queue.clean`; `retention`: beyond the number or age of dead jobs; `replaced`: by the next
+   * `asked`: by `Queue.remove`; `retention`: beyond the number or age of dead jobs; `replaced`: by the next
    * job of its schedule, or a new job has taken the id of one that had ended.
    */
   readonly reason: string;

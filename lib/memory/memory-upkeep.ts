@@ -38,12 +38,12 @@ export class MemoryUpkeep implements UpkeepVerbs {
   }
 
   removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }> {
-    return this.verbs.on('removeDead', queue, (q, limits) => takeAway(q, chosen(q, which), 'asked', limits));
+    return this.verbs.on('removeDead', queue, (q, limits) => takeAway(q, chosen(q, which), limits));
   }
 
   clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }> {
     return this.verbs.on('clean', queue, (q, limits) =>
-      takeAway(q, [...oldOnes(q, call)].slice(0, call.limit), 'cleaned', limits),
+      takeAway(q, [...oldOnes(q, call)].slice(0, call.limit), limits),
     );
   }
 
@@ -113,11 +113,10 @@ function chosen(queue: MemoryQueue, which: DeadChoice, fits = (_job: MemoryJob) 
 function takeAway(
   queue: MemoryQueue,
   jobs: readonly MemoryJob[],
-  reason: string,
   limits: QueueLimits,
 ): { removed: readonly string[] } {
   for (const job of jobs) queue.forget(job);
-  queue.say(sayAll('removed', jobs, { reason }), limits);
+  queue.say(sayAll('removed', jobs, { reason: 'asked' }), limits);
   return { removed: jobs.map(({ id }) => id) };
 }
 

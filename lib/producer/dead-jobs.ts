@@ -24,7 +24,7 @@ export interface DeadFilter<Name extends string = string> {
   readonly olderThan?: Duration;
   /** Died within this time. @default any time */
   readonly newerThan?: Duration;
-  /** Maximum number, 1 to 1,000. @default 1000 (`list`: 100) */
+  /** At most so many; for `list` 1 to 1,000. @default all (`list`: 100) */
   readonly limit?: number;
 }
 
@@ -67,15 +67,12 @@ export type DeadJobIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
 
-/** Limits the duration of one call. */
-const MOST = 1000;
-
 const FILTER = {
   reason: field('reason', oneOf(...DEAD_REASONS)),
   name: field('name', rule(checkJobName)),
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
-  limit: field('limit', integer(1, MOST)),
+  limit: field('limit', integer(1, Number.MAX_SAFE_INTEGER)),
 } as const;
 
 const readFilter = shape(FILTER);
@@ -85,17 +82,21 @@ export const ANY_DATA = field(
   rule((given: unknown) => ({ given })),
 );
 const readRetry = shape({ data: ANY_DATA });
-const readList = shape({ ...FILTER, cursor: field('after', rule(readCursor)) });
+const readList = shape({
+  ...FILTER,
+  limit: field('limit', integer(1, 1_000)),
+  cursor: field('after', rule(readCursor)),
+});
 
 /**
- * The dead jobs of a queue. They are kept until you retry or remove them, within the number and age of the option `dead`. Every call
+ * The dead jobs of a queue. They are kept until you retry them or `queue.remove` removes them, within the number and age of the option `dead`. Every call
  * works in small steps, so none blocks Redis.
  *
  * @example
  * const { jobs, cursor } = await queue.dead.list({ reason: 'retries-exhausted' });
  * for (const job of jobs) if (job.failure?.message.includes('ECONNREFUSED')) await queue.dead.retry(job.id);
  * console.log(cursor); // of the next page
- * await queue.dead.remove({ name: 'welcome', olderThan: '7d' });
+ * await queue.dead.retry({ name: 'welcome', newerThan: '2h' });
  */
 export class DeadJobs<Jobs = any> {
   /** @internal */
@@ -131,9 +132,9 @@ export class DeadJobs<Jobs = any> {
    * Queues dead jobs again, with their priority. Attempts and stalls start at 0, and `expiresIn` no longer applies. A corrupt job has no
    * data to run with and stays dead.
    *
-   * @param which the id of one job, or a filter; `{}` matches all. The jobs that died first are taken, at most `limit`.
+   * @param which the id of one job, or a filter; `{}` matches all. The jobs that died first are taken, in small steps; a job that dies again meanwhile stays dead.
    * @param changes for one job: new `data` in the place of what it died with.
-   * @returns the ids, for a filter; call it again until there are none.
+   * @returns for a filter how many jobs it queued.
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
    * @throws {InvalidPayloadError | PayloadTooLargeError} for `data`
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
@@ -141,11 +142,8 @@ export class DeadJobs<Jobs = any> {
    * await queue.dead.retry('invoice-7', { data: { to: 'ada@example.org' } });
    */
   retry(which: string, changes?: { readonly data?: DataIn<Jobs> }): Promise<void>;
-  retry(which: DeadFilter<NameIn<Jobs>>): Promise<readonly string[]>;
-  async retry(
-    which: string | DeadFilter,
-    changes?: { readonly data?: unknown },
-  ): Promise<readonly string[] | void> {
+  retry(which: DeadFilter<NameIn<Jobs>>): Promise<number>;
+  async retry(which: string | DeadFilter, changes?: { readonly data?: unknown }): Promise<number | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;
     if (typeof which !== 'string') {
@@ -155,32 +153,13 @@ export class DeadJobs<Jobs = any> {
           'left out, unless the first argument is an id',
           changes,
         );
-      return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried;
+      return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried.length;
     }
     const ids = [checkJobId(which)];
     const { data } = (changes && readRetry(changes, 'dead.retry().changes', refuse)) ?? {};
     const json = data && encodePayload(data.given, 'dead.retry().changes.data', this.options.maxPayloadBytes);
     const { retried } = await upkeep.retryDead(name, { ids, ...(json !== undefined && { data: json }) });
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
-  }
-
-  /**
-   * Removes dead jobs for good, each with an event `removed` with reason `asked`.
-   *
-   * @param which as for `retry`.
-   * @returns the ids, for a filter; call it again until there are none.
-   * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
-   * @throws {InvalidOptionError | InvalidJobNameError} for a filter
-   */
-  remove(which: string): Promise<void>;
-  remove(which: DeadFilter<NameIn<Jobs>>): Promise<readonly string[]>;
-  async remove(which: string | DeadFilter): Promise<readonly string[] | void> {
-    const { upkeep } = this.engine;
-    const { name } = this.options;
-    if (typeof which !== 'string')
-      return (await upkeep.removeDead(name, choice(which, 'dead.remove()'))).removed;
-    const { removed } = await upkeep.removeDead(name, { ids: [checkJobId(which)] });
-    if (removed.length === 0) await this.refuse(which, 'use queue.remove for jobs that are not dead');
   }
 
   /** Throws the reason why nothing was done with this job. */
@@ -193,9 +172,9 @@ export class DeadJobs<Jobs = any> {
   }
 }
 
-/** `undefined` is not a filter: `remove(job.id)` with a wrong object must not remove all. */
+/** `undefined` is not a filter: `retry(job.id)` with a wrong object must not retry all. */
 function choice(which: unknown, path: string): DeadMatch & { limit: number } {
-  const { limit = MOST, ...match } = readFilter(which, path, refuse)!;
+  const { limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(which, path, refuse)!;
   return { ...match, limit };
 }
 

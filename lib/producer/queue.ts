@@ -19,7 +19,7 @@ import {
 import { checkJobId } from '../job/job-id.js';
 import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../contract/stats.js';
-import type { JobCounts } from '../job/job-state.js';
+import type { JobCounts, JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
 import { quoted, faultOfText } from '../job/text.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
@@ -29,6 +29,15 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
 import { addInChunks } from './bulk.js';
+import {
+  actOnAll,
+  checkFilter,
+  isFilter,
+  removeAll,
+  removeOne,
+  type CancelFilter,
+  type JobFilter,
+} from './bulk-acts.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer, type AddLimits } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
@@ -37,7 +46,6 @@ import { checkJobList, encodeCursor, type JobListOptions, type JobPage } from '.
 import { makeJob } from './job-maker.js';
 import { toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
-import type { CleanCall } from '../contract/upkeep-verbs.js';
 
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
 
@@ -294,17 +302,23 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Removes a job that is not running.
+   * Removes a job that is not running, or all that match a filter; each with an event `removed`. Works in small steps, so it does not
+   * block Redis.
    *
-   * @throws {JobNotFoundError}
-   * @throws {WrongStateError} while it runs
+   * @returns for a filter how many jobs it removed
+   * @throws {JobNotFoundError | InvalidJobIdError} for one job
+   * @throws {WrongStateError} for one job, while it runs
+   * @throws {InvalidOptionError | InvalidJobNameError} for a filter
+   * @example
+   * await queue.remove('welcome-7');
+   * console.log(await queue.remove({ state: 'completed', olderThan: '2d' }));
    */
-  async remove(id: string): Promise<void> {
-    const answer = await this.engine.admin.remove(this.name, checkJobId(id));
-    if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
-    if (answer === 'active') {
-      throw new WrongStateError(this.name, `job ${quoted(id)}`, 'active', 'wait for the end of its run');
-    }
+  async remove(id: string): Promise<void>;
+  async remove(filter: JobFilter<NameIn<Jobs>, Exclude<JobState, 'active'>>): Promise<number>;
+  async remove(which: string | JobFilter): Promise<number | void> {
+    if (isFilter(which)) return removeAll(this.engine, this.name, which);
+    if ((await removeOne(this.engine, this.name, checkJobId(which))) === 'active')
+      throw new WrongStateError(this.name, `job ${quoted(which)}`, 'active', 'wait for the end of its run');
   }
 
   /**
@@ -316,14 +330,23 @@ export class Queue<Jobs = any> {
    * all the same, the job is completed. A second call does not change the reason.
    * `'not-found'`: there is no such job, or it has completed or died.
    *
+   * With a filter it ends all jobs that match, in small steps; without a state those that wait, are delayed or run.
+   *
+   * @returns for a filter how many jobs it cancelled or signalled
    * @param reason for the event `cancelled`, the signal and callers that wait for the job: one line of 1 to 1,000 bytes
-   * @throws {InvalidJobIdError | InvalidOptionError}
+   * @throws {InvalidJobIdError | InvalidOptionError | InvalidJobNameError}
    * @example
    * if ((await queue.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
    */
-  async cancel(id: string, reason?: string): Promise<CancelAnswer> {
+  async cancel(id: string, reason?: string): Promise<CancelAnswer>;
+  async cancel(filter: CancelFilter<NameIn<Jobs>>, reason?: string): Promise<number>;
+  async cancel(which: string | CancelFilter, reason?: string): Promise<CancelAnswer | number> {
     const text = checkCancelReason(reason, 'cancel().reason');
-    return this.engine.admin.cancel(this.name, checkJobId(id), text);
+    const { admin } = this.engine;
+    if (!isFilter(which)) return admin.cancel(this.name, checkJobId(which), text);
+    const filter = checkFilter(which, 'cancel()', ['waiting', 'delayed', 'active']);
+    const cancel = async (id: string) => (await admin.cancel(this.name, id, text)) !== 'not-found';
+    return actOnAll(this.engine, this.name, filter, cancel);
   }
 
   /**
@@ -345,36 +368,37 @@ export class Queue<Jobs = any> {
     changes: JobChanges<InputOf<Definition>>,
   ): Promise<UpdateResult>;
   async update(first: string | AnyDefinition, second: unknown, third?: unknown): Promise<UpdateResult> {
-    if (typeof first === 'string') return updateJob(this.engine, this.options, first, second);
+    if (!isDefinition(first)) return updateJob(this.engine, this.options, first, second);
     const definition = this.factory.ownDefinition(first, 'update()');
     return updateJob(this.engine, this.options, second as string, third, definition);
   }
 
-  /** Runs a delayed job now. @throws {JobNotFoundError | WrongStateError} */
-  async promote(id: string): Promise<void> {
-    const answer = await this.engine.admin.promoteNow(this.name, checkJobId(id));
-    if (answer === 'not-found') throw new JobNotFoundError(this.name, id);
-    if (answer === 'not-delayed') {
+  /**
+   * Runs a delayed job now, or all that match a filter, retries that wait for their next attempt among them.
+   *
+   * @returns for a filter how many jobs it promoted
+   * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
+   * @throws {InvalidOptionError | InvalidJobNameError} for a filter
+   * @example
+   * console.log(await queue.promote({ name: 'digest' })); // `{}`: all delayed jobs
+   */
+  async promote(id: string): Promise<void>;
+  async promote(filter: Omit<JobFilter<NameIn<Jobs>>, 'state' | 'reason'>): Promise<number>;
+  async promote(which: string | Omit<JobFilter, 'state' | 'reason'>): Promise<number | void> {
+    const promote = (id: string) => this.engine.admin.promoteNow(this.name, id);
+    if (isFilter(which)) {
+      const filter = checkFilter(which, 'promote()', ['delayed']);
+      return actOnAll(this.engine, this.name, filter, async (id) => (await promote(id)) === 'promoted');
+    }
+    const answer = await promote(checkJobId(which));
+    if (answer === 'not-found') throw new JobNotFoundError(this.name, which);
+    if (answer === 'not-delayed')
       throw new WrongStateError(
         this.name,
-        `job ${quoted(id)}`,
+        `job ${quoted(which)}`,
         'not delayed',
         'only delayed jobs are promoted',
       );
-    }
-  }
-
-  /**
-   * Removes jobs of one state that are older than a given time, the oldest first, each with an event `removed` with reason `cleaned`.
-   * Works in small steps, so it does not block Redis.
-   *
-   * @returns the ids, at most `limit`; call it again until there are none
-   * @throws {InvalidOptionError}
-   * @example
-   * while ((await queue.clean({ state: 'waiting', olderThan: '2d' })).length > 0);
-   */
-  async clean(options: CleanOptions): Promise<readonly string[]> {
-    return (await this.engine.upkeep.clean(this.name, checkClean(options))).removed;
   }
 
   /**
@@ -549,32 +573,4 @@ function checkCancelReason(reason: unknown, path: string): string {
   if (faultOfText(reason, MAX_BYTES) === undefined) return reason as string;
   const rule = `1 to ${MAX_BYTES} bytes of well-formed text without control characters`;
   throw new InvalidOptionError(path, rule, reason);
-}
-
-/** Options of `Queue.clean`. */
-export interface CleanOptions {
-  /**
-   * The age of `completed` and `dead` jobs counts from their end, that of `waiting` and `delayed` jobs from when they were added. Waiting
-   * jobs are scanned from the oldest, until 200 consecutive ones are too recent; only retried or recovered jobs behind them may be older.
-   */
-  readonly state: 'completed' | 'dead' | 'waiting' | 'delayed';
-  /** Only jobs that are older. @default 0: of any age */
-  readonly olderThan?: Duration;
-  /** Maximum number of jobs, 1 to 1,000. @default 1000 */
-  readonly limit?: number;
-}
-
-const MOST = 1000;
-
-const CLEANED_STATE = oneOf('completed', 'dead', 'waiting', 'delayed');
-const readClean = shape({
-  state: field('state', CLEANED_STATE),
-  olderThan: field('olderThanMs', duration()),
-  limit: field('limit', integer(1, MOST)),
-});
-
-/** @throws {InvalidOptionError} */
-export function checkClean(options: CleanOptions): CleanCall {
-  const { state, olderThanMs = 0, limit = MOST } = readClean(options, 'clean()', refuse)!;
-  return { state: state ?? CLEANED_STATE(undefined, 'clean().state', refuse)!, olderThanMs, limit };
 }

@@ -98,7 +98,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
       { ...work, type: 'removed', id: 'd', reason: 'asked' },
       { ...work, type: 'cancelled', id: 'c', attempt: 0, reason: 'no more' },
       { ...work, type: 'added', id: 'e' },
-      { ...work, type: 'removed', id: 'e', reason: 'cleaned' },
+      { ...work, type: 'removed', id: 'e', reason: 'asked' },
     ]);
   });
 

@@ -68,7 +68,7 @@ export const cases: Case[] = [
       ['of', 'sinse', 'since', async ({ events }) => events.of('work', { sinse: '0' } as never)],
       ['forJob', 'sinse', 'since', async ({ events }) => events.forJob('work', 'a', { sinse: '0' } as never)],
       ['stats', 'day', 'days', ({ queue }) => queue.stats({ day: 5 } as never)],
-      ['clean', 'sate', 'state', ({ queue }) => queue.clean({ sate: 'dead' } as never)],
+      ['remove', 'sate', 'state', ({ queue }) => queue.remove({ sate: 'dead' } as never)],
       ['dead.list', 'resaon', 'reason', ({ queue }) => queue.dead.list({ resaon: 'stalled' } as never)],
     ] satisfies [string, string, string, Call][]
   ).map(([place, given, meant, call]): Case => [

@@ -109,6 +109,8 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
       'ranked',
       'waiting',
     ]);
+    const isListed = async () => (await api('GET', '/queues/work/workers')).body.workers.length > 0;
+    await until(isListed, PATIENT);
     const { body } = await api('GET', '/queues');
     expect(body.queues).toMatchObject([
       {

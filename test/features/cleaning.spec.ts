@@ -6,20 +6,20 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
-describe('queue.clean', () => {
+describe('queue.remove, with a filter', () => {
   it('removes jobs of one state and leaves the others, with an event for each', async () => {
     const { gate, handlers } = gated();
     const { queue, said } = await bootQueue(redis, { handlers });
     await oneOfEach(queue);
-    expect((await queue.clean({ state: 'waiting' })).toSorted()).toEqual(['ranked', 'waiting']);
-    expect(await queue.clean({ state: 'delayed' })).toEqual(['delayed']);
+    expect(await queue.remove({ state: 'waiting' })).toBe(2);
+    expect(await queue.remove({ state: 'delayed' })).toBe(1);
     expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 1, completed: 1, dead: 1 });
-    expect(await queue.clean({ state: 'completed' })).toEqual(['completed']);
-    expect(await queue.clean({ state: 'dead' })).toEqual(['dead']);
-    expect(await queue.clean({ state: 'dead' })).toEqual([]);
+    expect(await queue.remove({ state: 'completed' })).toBe(1);
+    expect(await queue.remove({ state: 'dead' })).toBe(1);
+    expect(await queue.remove({ state: 'dead' })).toBe(0);
     expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 1, completed: 0, dead: 0 });
     const removed = await said.take(5, (event) => event.type === 'removed', PATIENT);
-    expect(new Set(removed.map((event) => brief(event)['reason']))).toEqual(new Set(['cleaned']));
+    expect(new Set(removed.map((event) => brief(event)['reason']))).toEqual(new Set(['asked']));
     expect((await queue.audit()).violations).toEqual([]);
     gate.open();
   });
@@ -33,10 +33,12 @@ describe('queue.clean', () => {
       const added = (Number.parseInt(at!, 36) - 3_600_000).toString(36);
       await redis.admin.hset(keyOf(redis, 'jobs'), id, [name, added, ...rest].join('\n'));
     }
-    expect(await queue.clean({ state: 'waiting', olderThan: '2h' })).toEqual([]);
-    expect(await queue.clean({ state: 'waiting', olderThan: '30m', limit: 2 })).toEqual(['a', 'b']);
-    expect(await queue.clean({ state: 'waiting', olderThan: '30m', limit: 2 })).toEqual(['c']);
-    expect(await queue.counts()).toMatchObject({ waiting: 1 });
+    expect(await queue.remove({ state: 'waiting', olderThan: '2h' })).toBe(0);
+    expect(await queue.remove({ state: 'waiting', olderThan: '30m', limit: 2 })).toBe(2);
+    expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ id }) => id)).toEqual(['c', 'd']);
+    expect(await queue.remove({ state: 'waiting', olderThan: '30m', limit: 2 })).toBe(1);
+    expect(await queue.remove({ state: 'waiting', newerThan: '30m' })).toBe(1);
+    expect(await queue.counts()).toMatchObject({ waiting: 0 });
   });
 
   it.each([
@@ -47,16 +49,67 @@ describe('queue.clean', () => {
     ['null', { state: null }],
     ['no age', { state: 'dead', olderThan: 'old' }],
     ['a limit of 0', { state: 'dead', limit: 0 }],
-    ['a limit beyond what one call does', { state: 'dead', limit: 1_001 }],
-    ['an unknown field', { state: 'dead', newerThan: 5 }],
+    ['an unknown field', { state: 'dead', ids: ['a'] }],
+    ['a reason for jobs that are not dead', { state: 'waiting', reason: 'expired' }],
+    ['two lines of text', { state: 'waiting', contains: 'a\nb' }],
+    ['a name with a line break', { state: 'waiting', name: 'a\nb' }],
   ])('refuses %s in words, and removes nothing', async (_, options) => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('job', 1);
-    expect(await refused(queue.clean(options as never))).toMatchObject({
-      code: 'GODWIT_INVALID_OPTION',
-      message: expect.stringContaining('clean()'),
+    expect(await refused(queue.remove(options as never))).toMatchObject({
+      code: expect.stringMatching(/^GODWIT_INVALID_/),
     });
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
+  });
+});
+
+describe('for all that a filter fits', () => {
+  it('removes by name and text, wherever they are in a long line, and keeps the order of the others', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    const ids = Array.from({ length: 2_500 }, (_, i) => `${i % 5 === 0 ? 'ada' : 'bob'}-${i}`);
+    await queue.addBulk(ids.map((id) => ({ name: id.slice(0, 3), data: 1, options: { id } })));
+    expect(await queue.remove({ state: 'waiting', name: 'ada', limit: 3 })).toBe(3);
+    expect(await queue.get('ada-15')).not.toBeNull();
+    expect(await queue.remove({ state: 'waiting', name: 'ada' })).toBe(497);
+    expect(await queue.remove({ state: 'waiting', contains: 'OB-24' })).toBe(
+      ids.filter((id) => id.startsWith('bob-24')).length,
+    );
+    const left = ids.filter((id) => id.startsWith('bob-') && !id.startsWith('bob-24'));
+    const { jobs } = await queue.jobs({ state: 'waiting', limit: 1_000 });
+    expect(jobs.map(({ id }) => id)).toEqual(left.slice(0, 1_000));
+    expect((await queue.audit()).violations).toEqual([]);
+  });
+
+  it('promotes delayed jobs and those between two attempts, and cancels what waits, is delayed or runs', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    await oneOfEach(queue);
+    await queue.addBulk(
+      Array.from({ length: 1_200 }, () => ({ name: 'done', data: 1, options: { delay: '1h' } })),
+    );
+    expect(await queue.promote({ name: 'none' })).toBe(0);
+    expect(await queue.promote({ contains: 'delayed' })).toBe(1);
+    expect(await queue.promote({})).toBe(1_200);
+    expect(await queue.counts()).toMatchObject({ waiting: 1_203, delayed: 0 });
+    await queue.add('done', 1, { id: 'later', delay: '1h' });
+    expect(await queue.cancel({ state: 'delayed' }, 'no more')).toBe(1);
+    expect(await queue.cancel({})).toBe(1_204);
+    expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
+    gate.open();
+  });
+
+  it.each([
+    ['cancel', { state: 'dead' }, 'cancel().state'],
+    ['cancel', [], 'cancel()'],
+    ['promote', { state: 'waiting' }, 'promote().state'],
+    ['promote', { ids: [] }, 'promote().ids'],
+  ] as const)('%s refuses %j', async (verb, filter, place) => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.add('job', 1, { delay: '1h' });
+    expect(
+      (await refused((queue[verb] as (which: never) => Promise<unknown>)(filter as never)))['message'],
+    ).toContain(place);
+    expect(await queue.counts()).toMatchObject({ delayed: 1 });
   });
 });
 

@@ -163,7 +163,8 @@ describe('what works as it does on Redis', () => {
     expect(await ended(running.id)).toMatchObject({ type: 'cancelled', reason: 'enough' });
     await queue.pause();
     const { id } = await queue.add('hang', 1);
-    expect(await queue.clean({ state: 'waiting', olderThan: 0 })).toEqual([id]);
+    expect(await queue.remove({ state: 'waiting', olderThan: 0 })).toBe(1);
+    expect(await queue.get(id)).toBeNull();
     await queue.add('hang', 1);
     await queue.obliterate();
     expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });

@@ -182,12 +182,13 @@ describe('dead jobs', () => {
     fail = false;
     await queue.pause();
     const ids = jobs.map(({ id }) => id);
-    expect(await queue.dead.retry({ limit: 2 })).toEqual(ids.slice(0, 2));
+    expect(await queue.dead.retry({ limit: 2 })).toBe(2);
+    expect((await queue.dead.list()).jobs.map(({ id }) => id)).toEqual(ids.slice(2));
     expect(await queue.counts()).toMatchObject({ waiting: 2, dead: 3 });
-    expect(await queue.dead.retry({})).toEqual(ids.slice(2));
-    expect(await queue.dead.retry({})).toEqual([]);
+    expect(await queue.dead.retry({})).toBe(3);
+    expect(await queue.dead.retry({})).toBe(0);
     expect(await queue.counts()).toMatchObject({ waiting: 5, dead: 0 });
-    for (const limit of [0, -1, 1.5, Number.NaN, 1001, '5' as never]) {
+    for (const limit of [0, -1, 1.5, Number.NaN, '5' as never]) {
       expect(await refused(queue.dead.retry({ limit }))).toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
     }
   });

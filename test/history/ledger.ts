@@ -48,7 +48,7 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
         : [];
     }),
 
-  /** A job that was cancelled, removed or cleaned away while it waited does not begin afterwards. */
+  /** A job that was cancelled, removed or asked away while it waited does not begin afterwards. */
   'not run after it was taken out': (job, story) =>
     job.calls
       .filter(

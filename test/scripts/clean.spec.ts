@@ -52,7 +52,7 @@ it.each([
   expect(await q.engine.admin.counts(QUEUE)).toEqual({ ...before, [state]: 0 });
   for (const id of ids) expect(JSON.stringify(await valuesOf())).not.toContain(`"${id}"`);
   expect((await q.events()).slice(said)).toEqual(
-    removed.map((id) => expect.objectContaining({ type: 'removed', id, name: 'work', reason: 'cleaned' })),
+    removed.map((id) => expect.objectContaining({ type: 'removed', id, name: 'work', reason: 'asked' })),
   );
   expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
   expect(await changingNothing(q, () => cleaning(state))).toEqual([]);

@@ -82,7 +82,7 @@ if #found > 0 then
     leave_ranked(key, found)
   end
   local events = { count = 0 }
-  finish_removed(found, names, arg_why, events, traces)
+  finish_removed(found, names, 'asked', events, traces)
   write_events(events, now)
 end
 return { now, at, id, found }

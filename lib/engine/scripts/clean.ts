@@ -20,8 +20,8 @@ export const clean = defineScript({
     'events',
     ...LETTERED_JOBS,
   ],
-  /** kind: which key of those that hold jobs. why: the reason of the events. Name, reason and `newerThan` hold for the dead alone. */
-  args: { ...DEAD_WALK, kind: 'text', why: 'text', maxEvents: 'int' },
+  /** kind: which key of those that hold jobs. Name, reason and `newerThan` hold for the dead alone. */
+  args: { ...DEAD_WALK, kind: 'text', maxEvents: 'int' },
   /** ids: id, of dead jobs; where there are any, only these are looked at. */
   lists: ['ids'],
   reply: (raw: RawWalked) => walked(raw),

@@ -187,7 +187,7 @@ export class MixedClient {
 
   private async clean(queue: Queue): Promise<void> {
     const state = this.random.pick(['dead', 'completed', 'waiting', 'delayed'] as const);
-    await this.call('clean', queue, '', {}, () => queue.clean({ state, olderThan: 200, limit: 3 }));
+    await this.call('clean', queue, '', {}, () => queue.remove({ state, olderThan: 200, limit: 3 }));
   }
 
   private async pauseAndResume(queue: Queue): Promise<void> {

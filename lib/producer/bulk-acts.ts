@@ -1,0 +1,157 @@
+import type { StoredJob } from '../contract/admin-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
+import { InvalidOptionError, JobNotFoundError } from '../errors.js';
+import { checkJobName } from '../job/job-id.js';
+import { decodeBody } from '../job/job-record.js';
+import { ENDED_STATES, type JobState } from '../job/job-state.js';
+import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';
+import type { Duration } from '../job/duration.js';
+import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import { checkText } from './job-list.js';
+
+/** Which jobs `remove`, `cancel` and `promote` act on; an absent field matches any. */
+export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
+  /** Jobs of this state. */
+  readonly state: State;
+  /** Name of the job. @default any name */
+  readonly name?: Name;
+  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
+  readonly contains?: string;
+  /** Why they died; for dead jobs only. @default any reason */
+  readonly reason?: DeadReason;
+  /** Ended (completed, dead) or were added (all others) longer ago than this. @default any age */
+  readonly olderThan?: Duration;
+  /** Ended or were added within this time. @default any age */
+  readonly newerThan?: Duration;
+  /** At most so many jobs. @default all */
+  readonly limit?: number;
+}
+
+/** As `JobFilter`, for jobs that have not ended. */
+export interface CancelFilter<Name extends string = string> extends Omit<
+  JobFilter<Name, 'waiting' | 'delayed' | 'active'>,
+  'state' | 'reason'
+> {
+  /** Jobs of this state. @default all three */
+  readonly state?: 'waiting' | 'delayed' | 'active';
+}
+
+const readFilter = shape({
+  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead')),
+  name: field('name', rule(checkJobName)),
+  contains: field('contains', rule(checkText)),
+  reason: field('reason', oneOf(...DEAD_REASONS)),
+  olderThan: field('olderThanMs', duration()),
+  newerThan: field('newerThanMs', duration()),
+  limit: field('limit', integer(1, Number.MAX_SAFE_INTEGER)),
+});
+
+/** A filter after checking. */
+export interface CheckedFilter extends DeadMatch {
+  readonly states: readonly JobState[];
+  readonly contains?: string | undefined;
+  readonly limit: number;
+}
+
+/** Whether it is no id, which a wrong argument would be called otherwise. */
+export function isFilter<Filter extends object>(which: string | Filter): which is Filter {
+  return typeof which === 'object' && which !== null;
+}
+
+/**
+ * @param states the states that the act can be for; without a state in the filter it is for all of them.
+ * @throws {InvalidOptionError | InvalidJobNameError}
+ */
+export function checkFilter(
+  given: unknown,
+  path: string,
+  states: readonly JobState[],
+  needsState = false,
+): CheckedFilter {
+  const { state, limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(given, path, refuse)!;
+  const choice = `one of ${states.join(', ')}`;
+  if (state === undefined ? needsState : !states.includes(state))
+    refuse(new InvalidOptionError(`${path}.state`, choice, state));
+  if (match.reason !== undefined && state !== 'dead')
+    refuse(new InvalidOptionError(`${path}.reason`, "left out unless state is 'dead'", match.reason));
+  return { ...match, states: state === undefined ? states : [state], limit };
+}
+
+/** Ids that are read before the act changes anything: what has left its line is found again at a price. */
+const CHUNK = 10_000;
+const PAGE = 100;
+
+/** Calls the act for each job that matches, in the order of the list, in bounded steps. Returns for how many it did something. */
+export async function actOnAll(
+  engine: QueueEngine,
+  queue: string,
+  { states, limit, ...match }: CheckedFilter,
+  act: (id: string) => Promise<boolean>,
+): Promise<number> {
+  let done = 0;
+  for (const state of states) {
+    let after = null;
+    do {
+      const ids: string[] = [];
+      do {
+        const page = await engine.admin.jobs(queue, {
+          ...asked(state, match),
+          state,
+          after,
+          limit: PAGE,
+          brief: true,
+        });
+        const isMatch = (job: StoredJob) => isOfAge(job, match, engine.now());
+        ids.push(...page.jobs.filter(isMatch).map(({ id }) => id));
+        after = page.next;
+      } while (after !== null && ids.length < Math.min(CHUNK, limit - done));
+      for (let at = 0; at < ids.length && done < limit; at += PAGE) {
+        const some = ids.slice(at, at + Math.min(PAGE, limit - done));
+        const acted = await Promise.all(some.map((id) => act(id)));
+        done += acted.filter(Boolean).length;
+      }
+    } while (after !== null && done < limit);
+  }
+  return done;
+}
+
+/** @throws {JobNotFoundError} */
+export async function removeOne(
+  engine: QueueEngine,
+  queue: string,
+  id: string,
+): Promise<'removed' | 'active'> {
+  const answer = await engine.admin.remove(queue, id);
+  if (answer === 'not-found') throw new JobNotFoundError(queue, id);
+  return answer;
+}
+
+/** @throws {InvalidOptionError | InvalidJobNameError} */
+export async function removeAll(engine: QueueEngine, queue: string, given: unknown): Promise<number> {
+  const filter = checkFilter(given, 'remove()', ['waiting', 'delayed', 'completed', 'dead'], true);
+  const { states, contains, limit, ...match } = filter;
+  const state = states[0] as CleanCall['state'];
+  const { name, newerThanMs, olderThanMs = 0 } = match;
+  // Many in one call of a script, where it can tell which they are.
+  if (state === 'dead' && contains === undefined)
+    return (await engine.upkeep.removeDead(queue, { ...match, limit })).removed.length;
+  const isPlain =
+    (name ?? contains ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
+  if (isPlain) return (await engine.upkeep.clean(queue, { state, olderThanMs, limit })).removed.length;
+  return actOnAll(engine, queue, filter, async (id) => (await engine.admin.remove(queue, id)) === 'removed');
+}
+
+/** The store looks at the age of dead jobs only. */
+function asked(state: JobState, match: Omit<CheckedFilter, 'states' | 'limit'>) {
+  const { name, contains } = match;
+  return state === 'dead' ? match : { name, contains };
+}
+
+function isOfAge(job: StoredJob, { olderThanMs = 0, newerThanMs }: DeadMatch, now: number): boolean {
+  if (olderThanMs === 0 && newerThanMs === undefined) return true;
+  const hasEnded = (ENDED_STATES as readonly JobState[]).includes(job.state);
+  const since = hasEnded ? job.endedAt : decodeBody(`${job.body}null`)?.createdAt;
+  if (since === undefined || since === null) return false;
+  return now - since >= olderThanMs && now - since <= (newerThanMs ?? Infinity);
+}
