@@ -124,7 +124,9 @@ export type InjectedToken =
   | symbol
   | (abstract new (...args: any[]) => unknown)
   | {
+      /** The token. */
       readonly token: string | symbol | (abstract new (...args: any[]) => unknown);
+      /** Whether it may be absent; then it is undefined. */
       readonly optional: boolean;
     };
 
