@@ -39,7 +39,7 @@ export type {
 } from './options/connection.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
-export type { HandlerPolicy, JobDefaults, JobOptions } from './options/job-options.js';
+export type { HandlerPolicy, JobDefaults, JobOptions, RetentionOptions } from './options/job-options.js';
 export type {
   CronTiming,
   EveryTiming,

@@ -46,6 +46,8 @@ const STATUS_OF: Record<JobState, BoardState> = {
   completed: 'completed',
   dead: 'failed',
   delayed: 'delayed',
+  // The board has no such list.
+  cancelled: 'unknown',
 };
 const STATUSES = Object.keys(STATES) as (keyof typeof STATES)[];
 const MOST = 1_000;
@@ -79,8 +81,8 @@ class Adapter extends BaseAdapter {
   }
 
   async getJobCounts(): Promise<JobCounts> {
-    const { dead, ...counts } = await this.queue.counts();
-    return { ...counts, failed: dead } as JobCounts;
+    const { waiting, delayed, active, completed, dead } = await this.queue.counts();
+    return { waiting, delayed, active, completed, failed: dead } as JobCounts;
   }
 
   /** Waiting, delayed and active jobs in the order in which they run; completed and dead ones from the last to end. */
@@ -351,6 +353,7 @@ function gone(queue: string, id: string, name: string, data: unknown): JobSnapsh
     progress: null,
     logs: [],
     result: null,
+    cancelReason: null,
     durationUs: null,
     worker: null,
   };

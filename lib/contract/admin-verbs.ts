@@ -137,6 +137,8 @@ export interface StoredJob {
   readonly result: string | null;
   /** Why the result of a completed job could not be stored. */
   readonly resultFault: string | null;
+  /** Why it was cancelled, of a cancelled job that is kept. */
+  readonly cancelReason: string | null;
   readonly attempt: number | null;
   readonly durationUs: number | null;
 }

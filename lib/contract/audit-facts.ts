@@ -54,6 +54,9 @@ export class AuditFacts {
   private readonly unreadable = new Map<string, AuditedKey[]>();
   private readonly workers = new Map<string, HolderFacts>();
 
+  /** How many of those in `completed` were cancelled. */
+  cancelled = 0;
+
   see(key: AuditedKey, ids: readonly string[]): void {
     const bit = BIT[key];
     for (const id of ids) {
@@ -86,7 +89,14 @@ export class AuditFacts {
   }
 
   counts(): JobCounts {
-    const counts = { waiting: 0, delayed: 0, active: this.holdersOf.size, completed: 0, dead: 0 };
+    const counts = {
+      waiting: 0,
+      delayed: 0,
+      active: this.holdersOf.size,
+      completed: 0,
+      dead: 0,
+      cancelled: this.cancelled,
+    };
     const waiting = BIT.wait | BIT.suspects | BIT.prioritized;
     for (const marks of this.marks.values()) {
       if (marks & waiting) counts.waiting += 1;
@@ -94,6 +104,8 @@ export class AuditFacts {
       if (marks & BIT.completed) counts.completed += 1;
       if (marks & BIT.dead) counts.dead += 1;
     }
+    // They are in one key with those that have completed.
+    counts.completed -= this.cancelled;
     return counts;
   }
 

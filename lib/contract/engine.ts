@@ -433,6 +433,8 @@ export interface QueueLimits {
   /** About how many bytes dead jobs may take. */
   readonly deadMaxBytes: number;
   readonly deadAgeMs: number;
-  /** Completed jobs kept, however long their retention. */
+  /** Ms for which cancelled jobs are kept that do not say so themselves. @default 0 */
+  readonly cancelledMs?: number;
+  /** Completed and cancelled jobs kept, however long their retention. */
   readonly completedMax: number;
 }

@@ -3,6 +3,7 @@ import { AUDITED, AuditFacts, shownId, type AuditedKey } from '../contract/audit
 import type { EngineSettings } from './wire/clients.js';
 import { CORRUPT, UNREADABLE } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer } from '../contract/engine.js';
+import { RULES } from '../job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey, type LetteredJobs, type QueueKeys } from './keys.js';
 import { count } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
@@ -75,6 +76,7 @@ export class Auditor {
       );
       if (typeof raw === 'string') return raw;
       const facts = readFacts(raw, workers);
+      await this.countCancelled(keys, facts);
       return { facts, violations: facts.violations(raw.now, this.settings.limitsOf(queue).leaseMs) };
     });
   }
@@ -92,7 +94,13 @@ export class Auditor {
     for (const worker of await this.store.holders(queue))
       for await (const { ids } of this.pages(keys, 'active', [keys.active(worker)]))
         facts.seeHeld(worker, ids);
+    await this.countCancelled(keys, facts);
     return facts;
+  }
+
+  private async countCancelled({ fixed }: QueueKeys, facts: AuditFacts): Promise<void> {
+    const args = [fixed.completed, RULES.cancelledFrom, '+inf'];
+    facts.cancelled = (await this.store.command('audit', 'zcount', args)) as number;
   }
 
   private async *pages(

@@ -38,7 +38,7 @@ const KEYS_OF_QUEUE = {
   failures: { type: 'hash', suffix: 'failures' },
   /** id -> died-at ms: gave up, kept for a person. */
   dead: { type: 'zset', suffix: 'dead' },
-  /** id -> kept-until ms: only jobs with a retention. */
+  /** id -> kept-until ms: only jobs with a retention. Of cancelled ones `RULES.cancelledFrom` more. */
   completed: { type: 'zset', suffix: 'completed' },
   /** id -> how it ended and what the handler returned, of the same jobs. */
   results: { type: 'hash', suffix: 'results' },

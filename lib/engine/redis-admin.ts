@@ -126,12 +126,12 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
-    const { maxEvents } = this.settings.limitsOf(queue);
+    const { maxEvents, cancelledMs: keep = 0 } = this.settings.limitsOf(queue);
     return this.store.withWorkers(queue, (workers, keys) =>
       this.store.run(
         cancel,
         { ...keys.fixed, stats: keys.stats(this.store.today()) },
-        { id, reason, workers: workers.join('\n'), maxEvents },
+        { id, reason, keep, workers: workers.join('\n'), maxEvents },
         {},
         workers.map((worker) => keys.active(worker)),
       ),

@@ -84,8 +84,8 @@ export class RedisSchedules implements ScheduleVerbs {
       lists.schedules.push(id, revision, seenAt, nextAt ?? -1, limit ?? -1, overlap, jobs.length);
       for (const job of jobs) lists.jobs.push(job.id, job.body, job.at, job.dueAt, job.priority ?? 0);
     }
-    const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.run(fire, this.keys(queue), { maxEvents }, lists);
+    const { maxEvents, cancelledMs: keep = 0 } = this.settings.limitsOf(queue);
+    return this.store.run(fire, this.keys(queue), { keep, maxEvents }, lists);
   }
 
   private read(queue: string, id: string, { offset, limit }: { offset: number; limit: number }) {

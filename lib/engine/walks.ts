@@ -32,6 +32,7 @@ export const LINES = {
   waiting: ['wait', 'suspects', 'prioritized'],
   delayed: ['delayed'],
   completed: ['completed'],
+  cancelled: ['cancelled'],
   dead: ['dead'],
 } as const;
 

@@ -176,6 +176,8 @@ export class JobWait implements PreparedWait {
       this.settle(this.notKept(job ? REPLACED : NO_RETENTION));
     } else if (job?.state === 'dead') {
       this.settle({ error: this.died(job.failure?.reason ?? 'unknown', job.failure) });
+    } else if (job?.state === 'cancelled') {
+      this.settle({ error: this.failed('cancelled', job.cancelReason ?? 'no reason is known') });
     } else if (job) {
       this.goneSince = undefined;
     } else if (cancelled && cancelled.agoMs <= performance.now() - this.startedAt + CLOCKS_MS) {

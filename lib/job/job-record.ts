@@ -17,6 +17,7 @@ export interface RecordOptions {
   readonly backoff?: StoredBackoff | BackoffName;
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
+  readonly cancelledRetentionMs?: number;
   readonly expiresInMs?: number;
   readonly priority?: number;
   readonly delayMs?: number;
@@ -40,6 +41,7 @@ export interface StoredJobOptions {
   /** When it can first run, in ms since 1970; absent if that is when it was added. */
   readonly runnableAt?: number;
   readonly retryForMs?: number;
+  readonly cancelledRetentionMs?: number;
   /** Ms since 1970. */
   readonly deadline?: number;
   /** The call that added it waits for its end. */
@@ -67,6 +69,7 @@ interface OptionsOnWire {
   p?: number;
   d?: number;
   retryFor?: number;
+  retention?: { cancelled?: number };
   deadline?: number;
   awaited?: boolean;
   /** Name of a backoff. */
@@ -110,6 +113,8 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.priority !== undefined) fields += `,"p":${options.priority}`;
   const runnableAt = options.dueAt ?? createdAt + (options.delayMs ?? 0);
   if (runnableAt > createdAt) fields += `,"d":${runnableAt}`;
+  if (options.cancelledRetentionMs !== undefined)
+    fields += `,"retention":{"cancelled":${options.cancelledRetentionMs}}`;
   if (options.retryForMs !== undefined) fields += `,"retryFor":${options.retryForMs}`;
   if (options.deadline !== undefined) fields += `,"deadline":${options.deadline}`;
   if (options.awaited) fields += ',"awaited":true';
@@ -181,7 +186,7 @@ export function withLines(body: string, options: string | undefined, data: strin
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, backoff } = wire;
+  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, backoff, retention } = wire;
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
@@ -192,6 +197,8 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (e !== undefined) options.expiresInMs = e;
   if (p !== undefined) options.priority = p;
   if (d !== undefined) options.runnableAt = d;
+  const cancelled = retention?.cancelled;
+  if (isCount(cancelled) && cancelled !== undefined) options.cancelledRetentionMs = cancelled;
   if (isCount(retryFor) && retryFor !== undefined) options.retryForMs = retryFor;
   if (isCount(deadline) && deadline !== undefined) options.deadline = deadline;
   if (awaited === true) options.awaited = true;

@@ -1,8 +1,8 @@
 /** The states a job can be in; at any moment it is in exactly one. */
-export type JobState = 'waiting' | 'delayed' | 'active' | 'completed' | 'dead';
+export type JobState = 'waiting' | 'delayed' | 'active' | 'completed' | 'dead' | 'cancelled';
 
 /** States of jobs that have ended and are kept. */
-export const ENDED_STATES = ['completed', 'dead'] as const;
+export const ENDED_STATES = ['completed', 'dead', 'cancelled'] as const;
 
 /** The state of a job that has ended and is kept. */
 export type EndedState = (typeof ENDED_STATES)[number];
@@ -104,6 +104,24 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
   { from: 'waiting', event: 'updated', to: 'delayed', when: 'it gets a delay' },
   { from: 'delayed', event: 'updated', to: 'waiting', when: 'its delay is taken away' },
   { from: 'waiting', event: 'cancelled', to: null, when: 'it is cancelled' },
+  ...(['waiting', 'delayed', 'active'] as const).map((from) => ({
+    from,
+    event: 'cancelled' as const,
+    to: 'cancelled' as const,
+    when: 'the same, and the job has a retention for that',
+  })),
+  {
+    from: 'cancelled',
+    event: 'removed',
+    to: null,
+    when: 'a person removes or cleans it, or a new job takes its id',
+  },
+  {
+    from: 'cancelled',
+    event: null,
+    to: null,
+    when: 'its retention is over, or it is beyond the number kept',
+  },
   { from: 'delayed', event: 'cancelled', to: null, when: 'it is cancelled' },
   {
     from: 'active',

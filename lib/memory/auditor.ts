@@ -32,6 +32,7 @@ export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
       jobs.filter(has).map(({ id }) => id),
     );
   }
+  facts.cancelled = jobs.filter(({ state }) => state === 'cancelled').length;
   for (const worker of queue.leased()) {
     facts.seeHeld(worker.name, [...worker.held.keys()]);
     facts.seeWorker(worker.name, {

@@ -9,7 +9,7 @@ import { decodeBody } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
-import { STATES, type MemoryJob } from './memory-job.js';
+import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
 /** Adds jobs. A job that holds its id stays as it is, and is listed in the answer; one that has ended is replaced. */
@@ -37,7 +37,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     }
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
-    if (!created) duplicates.set(job.id, STATES[holder!.place!]);
+    if (!created) duplicates.set(job.id, holder!.state);
     else if (!isLater(job)) queue.lineUp(created, priority);
     else {
       const dueAt = job.dueAt ?? queue.now + (job.delayMs ?? 0);
@@ -63,9 +63,8 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
 }
 
 /** Whether the job that is there keeps its id. */
-function holds({ now }: MemoryQueue, { place, body, end }: MemoryJob, job: EnqueueJob): boolean {
-  const state = STATES[place!];
-  if (state !== 'completed' && state !== 'dead') return true;
+function holds({ now }: MemoryQueue, { state, body, end }: MemoryJob, job: EnqueueJob): boolean {
+  if (state !== 'completed' && state !== 'dead' && state !== 'cancelled') return true;
   const isAwaited = state === 'completed' && decodeBody(body)?.options.awaited === true;
   return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
 }

@@ -18,8 +18,8 @@ import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts } from '../job/job-state.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
-import { STATES, type EndRecord, type MemoryJob } from './memory-job.js';
-import type { MemoryQueue } from './memory-queue.js';
+import type { EndRecord, MemoryJob } from './memory-job.js';
+import { keptWhenCancelled, type MemoryQueue } from './memory-queue.js';
 import { update } from './update.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
@@ -65,13 +65,13 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('counts', queue, (q) => {
       let active = 0;
       for (const { held } of q.workers.values()) active += held.size;
-      let over = 0;
-      for (const { score } of q.completed) if (score <= q.now) over += 1;
+      const kept = { completed: 0, cancelled: 0 };
+      for (const job of q.completed) if (job.keptUntil > q.now) kept[job.state as 'completed'] += 1;
       return {
         waiting: q.wait.size + q.suspects.size + q.prioritized.size,
         delayed: q.delayed.size,
         active,
-        completed: q.completed.size - over,
+        ...kept,
         dead: q.dead.size,
         paused: q.pausedAt !== null,
       };
@@ -104,11 +104,12 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('cancel', queue, (q, limits): CancelAnswer => {
       const job = q.find(id);
       if (!job || job.place === 'dead' || job.place === 'completed') return 'not-found';
+      const keepMs = keptWhenCancelled(job, limits);
       if (job.place === 'active') {
-        q.mark(job, reason);
+        q.mark(job, reason, keepMs);
         return 'signalled';
       }
-      q.say(q.endCancelled([{ job, reason }], 0), limits);
+      q.say(q.endCancelled([{ job, reason, keepMs }], 0), limits);
       return 'cancelled';
     });
   }
@@ -182,7 +183,7 @@ export class MemoryAdmin implements AdminVerbs {
 
 function storedJob(job: MemoryJob, brief = false): StoredJob {
   const { id, body, failed, stalls, worker, progress, logs, failure } = job;
-  const state = STATES[job.place!];
+  const { state } = job;
   const isLarge = brief && Buffer.byteLength(job.end?.result ?? '') > RULES.briefResult;
   const end: Partial<EndRecord> | null = isLarge ? { at: job.end!.at } : job.end;
   return {
@@ -200,6 +201,7 @@ function storedJob(job: MemoryJob, brief = false): StoredJob {
     logs: brief ? [] : [...logs],
     result: end?.result ?? null,
     resultFault: end?.resultFault ?? null,
+    cancelReason: end?.cancelled ?? null,
     attempt: end?.attempt ?? null,
     durationUs: end?.durationUs ?? null,
   };
@@ -228,7 +230,10 @@ function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
         return [name, [...held.values()].toSorted((a, b) => byBytes(a.id, b.id))];
       }).toSorted(([a], [b]) => (a < b ? -1 : 1));
     case 'completed':
-      return [['completed', q.completed.sorted().filter(({ score }) => score > q.now)]];
+    case 'cancelled':
+      return [
+        [call.state, q.completed.sorted().filter((job) => job.state === call.state && job.keptUntil > q.now)],
+      ];
     case 'dead':
       return [['dead', deadBetween(q, call)]];
   }

@@ -1,11 +1,12 @@
 import type { ClaimedJob } from '../contract/engine.js';
+import { RULES } from '../job/rules.js';
 import type { JobState } from '../job/job-state.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job: exactly one. */
 export type Place = 'wait' | 'suspects' | 'prioritized' | 'delayed' | 'active' | 'completed' | 'dead';
 
-export const STATES: Readonly<Record<Place, JobState>> = {
+const STATES: Readonly<Record<Place, JobState>> = {
   wait: 'waiting',
   suspects: 'waiting',
   prioritized: 'waiting',
@@ -15,12 +16,14 @@ export const STATES: Readonly<Record<Place, JobState>> = {
   dead: 'dead',
 };
 
-/** The end of a completed job that is kept. */
+/** The end of a completed or cancelled job that is kept. */
 export interface EndRecord extends KeptResult {
   readonly at: number;
   readonly attempt: number;
-  readonly durationUs: number;
+  readonly durationUs?: number;
   readonly stalls?: number | undefined;
+  /** Why, of one that was cancelled. */
+  readonly cancelled?: string;
 }
 
 /** A job with everything that is stored about it. */
@@ -49,6 +52,8 @@ export class MemoryJob {
   logs: readonly string[] = [];
   /** The reason, if it was cancelled while it ran. */
   cancel: string | null = null;
+  /** For how long it is kept then, ms. */
+  cancelKeepMs = 0;
   private firstLine: string | undefined;
 
   constructor(
@@ -63,6 +68,15 @@ export class MemoryJob {
   set body(body: string) {
     this.text = body;
     this.firstLine = undefined;
+  }
+
+  get state(): JobState {
+    return this.end?.cancelled === undefined ? STATES[this.place!] : 'cancelled';
+  }
+
+  /** Until when an ended job is kept. */
+  get keptUntil(): number {
+    return this.end?.cancelled === undefined ? this.score : this.score - RULES.cancelledFrom;
   }
 
   /** As a worker gets it. */

@@ -1,4 +1,5 @@
 import type { Duplicate, QueueLook, QueueLimits } from '../contract/engine.js';
+import { decodeBody } from '../job/job-record.js';
 import { letterOf } from '../job/job-id.js';
 import { type QueueStats, readStats } from '../contract/stats.js';
 import { DeclarationBook } from './declaration-book.js';
@@ -24,6 +25,8 @@ export interface Surroundings {
 export interface Ended {
   readonly job: MemoryJob;
   readonly reason: string;
+  /** For how long it is kept, ms. */
+  readonly keepMs: number;
 }
 
 /** The last call of one lane of a producer, for repetitions. */
@@ -139,7 +142,7 @@ export class MemoryQueue {
   /** The job with this id; undefined also when its retention is over. */
   find(id: string): MemoryJob | undefined {
     const job = this.jobs.get(id);
-    return job?.place === 'completed' && job.score <= this.now ? undefined : job;
+    return job?.place === 'completed' && job.keptUntil <= this.now ? undefined : job;
   }
 
   /** A new job in no place yet; null if its id is taken. */
@@ -241,17 +244,18 @@ export class MemoryQueue {
   // --------------------------------------------------------------------------------------------------------- cancelling
 
   /** The job ends when its worker settles or releases it; the first reason stays. */
-  mark(job: MemoryJob, reason: string): void {
+  mark(job: MemoryJob, reason: string, keepMs: number): void {
     if (job.cancel !== null) return;
     job.cancel = reason;
+    job.cancelKeepMs = keepMs;
     this.marked += 1;
   }
 
   /** Takes a job that has not completed from its worker. Answers false if it was cancelled and ends now. */
   takeBack(job: MemoryJob, ended: Ended[]): boolean {
-    const reason = job.cancel;
+    const { cancel: reason, cancelKeepMs: keepMs } = job;
     this.leave(job);
-    if (reason !== null) ended.push({ job, reason });
+    if (reason !== null) ended.push({ job, reason, keepMs });
     return reason === null;
   }
 
@@ -259,11 +263,16 @@ export class MemoryQueue {
   endCancelled(ended: readonly Ended[], begun: 0 | 1): Saying[] {
     if (ended.length === 0) return [];
     this.dropOldCancelled();
-    const says = ended.map(({ job, reason }): Saying => {
-      this.forget(job);
+    const says = ended.map(({ job, reason, keepMs }): Saying => {
+      const attempt = job.failed + begun;
+      if (keepMs > 0) {
+        const end = { at: this.now, attempt, cancelled: reason, result: undefined };
+        this.keep(job, RULES.cancelledFrom + this.now + keepMs, end);
+        job.priority = 0;
+      } else this.forget(job);
       this.cancelled.delete(job.id);
       this.cancelled.set(job.id, { at: this.now, reason });
-      return { type: 'cancelled', id: job.id, name: job.name, attempt: job.failed + begun, reason };
+      return { type: 'cancelled', id: job.id, name: job.name, attempt, reason };
     });
     this.cancelledUntil = this.now + RULES.cancelledMs;
     for (const id of this.cancelled.keys()) {
@@ -325,7 +334,14 @@ export class MemoryQueue {
 
   /** Removes completed jobs whose retention is over, or else those beyond the maximum number, earliest end first. */
   trimCompleted({ completedMax }: QueueLimits): number {
-    return this.trim(this.completed, this.now, completedMax).length;
+    const ended = this.trim(this.completed, this.now, Infinity);
+    if (ended.length > 0) return ended.length;
+    const over: MemoryJob[] = [];
+    for (const job of this.completed.sorted())
+      if (over.length < RULES.trimStep && job.state === 'cancelled' && job.keptUntil <= this.now)
+        over.push(job);
+    for (const job of over) this.forget(job);
+    return over.length > 0 ? over.length : this.trim(this.completed, -Infinity, completedMax).length;
   }
 
   private trim(ranking: Ranking, oldAt: number, max: number): MemoryJob[] {
@@ -385,6 +401,11 @@ export class MemoryQueue {
     this.ranks += 1;
     return priority * RULES.ranks + (this.ranks % RULES.ranks);
   }
+}
+
+/** For how long a job is kept once it is cancelled, ms. */
+export function keptWhenCancelled({ body }: MemoryJob, { cancelledMs = 0 }: QueueLimits): number {
+  return decodeBody(body)?.options.cancelledRetentionMs ?? cancelledMs;
 }
 
 /** Counters of outcomes by day (UTC) and job name. */

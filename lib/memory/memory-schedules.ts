@@ -12,7 +12,7 @@ import type {
 import type { QueueLimits } from '../contract/engine.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
-import type { MemoryQueue } from './memory-queue.js';
+import { keptWhenCancelled, type MemoryQueue } from './memory-queue.js';
 import type { ScheduleEntry } from './schedule-book.js';
 import type { Verbs } from './verbs.js';
 
@@ -78,7 +78,7 @@ function fire(queue: MemoryQueue, calls: readonly FireSchedule[], limits: QueueL
   const made = calls.map((call) => {
     const entry = queue.schedules.get(call.id);
     const isAsSeen = entry?.revision === call.revision && entry.nextAt === call.seenAt;
-    return isAsSeen ? fireOne(queue, entry, call, moves) : null;
+    return isAsSeen ? fireOne(queue, entry, call, moves, limits) : null;
   });
   if (moves.wakes) queue.ring();
   const { removed, added, delayed } = moves;
@@ -90,7 +90,13 @@ function fire(queue: MemoryQueue, calls: readonly FireSchedule[], limits: QueueL
 }
 
 /** Answers how many jobs it made. */
-function fireOne(queue: MemoryQueue, entry: ScheduleEntry, call: FireSchedule, moves: Moves): number {
+function fireOne(
+  queue: MemoryQueue,
+  entry: ScheduleEntry,
+  call: FireSchedule,
+  moves: Moves,
+  limits: QueueLimits,
+): number {
   const { limit, overlap, jobs, nextAt } = call;
   const isSpent = () => limit !== null && entry.fired >= limit;
   let made = 0;
@@ -98,7 +104,7 @@ function fireOne(queue: MemoryQueue, entry: ScheduleEntry, call: FireSchedule, m
     if (isSpent()) break;
     const last = overlap === 'allow' ? undefined : openJob(queue, entry.lastJob, occurrence.id);
     if (last && overlap === 'skip') continue;
-    if (last) replace(queue, last, moves);
+    if (last) replace(queue, last, moves, limits);
     make(queue, occurrence, moves);
     made += 1;
     entry.fired += 1;
@@ -117,8 +123,8 @@ function openJob(queue: MemoryQueue, id: string | null, but: string): MemoryJob 
 }
 
 /** What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. */
-function replace(queue: MemoryQueue, job: MemoryJob, { removed }: Moves): void {
-  if (job.place === 'active') queue.mark(job, 'replaced');
+function replace(queue: MemoryQueue, job: MemoryJob, { removed }: Moves, limits: QueueLimits): void {
+  if (job.place === 'active') queue.mark(job, 'replaced', keptWhenCancelled(job, limits));
   else {
     queue.forget(job);
     removed.push(job);

@@ -92,7 +92,7 @@ function isOvergrown({ completed, dead, events, now }: MemoryQueue, limits: Queu
   const { completedMax, deadMax, deadMaxBytes, deadAgeMs, eventsAgeMs } = limits;
   return (
     completed.size > completedMax ||
-    (completed.first?.score ?? Infinity) <= now ||
+    [...completed].some(({ keptUntil }) => keptUntil <= now) ||
     dead.size > Math.min(deadMax, Math.floor(deadMaxBytes / 1_048_576)) ||
     (dead.first?.score ?? Infinity) <= now - deadAgeMs ||
     (eventsAgeMs !== null && (events.oldestAt ?? Infinity) <= now - eventsAgeMs)
@@ -135,8 +135,11 @@ function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Genera
       yield* queue.delayed.sorted().filter(byAdding);
       return;
     case 'completed':
+    case 'cancelled':
       // Jobs whose retention is over count as gone already.
-      yield* queue.completed.sorted().filter(({ score, end }) => score > now && isOld(end?.at ?? null));
+      yield* queue.completed
+        .sorted()
+        .filter((job) => job.state === state && job.keptUntil > now && isOld(job.end?.at ?? null));
       return;
     case 'dead':
       yield* deadBetween(queue, { olderThanMs });

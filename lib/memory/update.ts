@@ -2,7 +2,7 @@ import type { UpdateAnswer, UpdateCall } from '../contract/admin-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
 import { optionsLineOf, withLines } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
-import { STATES, type MemoryJob } from './memory-job.js';
+import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
 /** Changes data, due time and priority of a job that waits or is delayed. */
@@ -10,7 +10,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
   const { id, name, data, options } = call;
   const job = queue.find(id);
   if (!job) return { kind: 'not-found' };
-  const state = STATES[job.place!];
+  const { state } = job;
   if (state !== 'waiting' && state !== 'delayed') return { kind: state };
   const line = optionsLineOf(job.body);
   if (line === null) return { kind: 'unreadable' };
@@ -21,7 +21,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
   else changeWaiting(queue, job, call);
   job.body = withLines(job.body, options?.changed, data);
   queue.say([{ type: 'updated', id, name: job.name }], limits);
-  return STATES[job.place!] === 'delayed'
+  return job.place === 'delayed'
     ? { kind: 'updated', state: 'delayed', dueAt: Math.floor(job.score) }
     : { kind: 'updated', state: 'waiting', dueAt: null };
 }

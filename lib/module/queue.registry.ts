@@ -164,7 +164,15 @@ export class QueueRegistry {
   }
 }
 
-function limitsOf({ events, progress, dead, completed, lease, logs }: ResolvedQueueOptions): QueueLimits {
+function limitsOf({
+  events,
+  progress,
+  dead,
+  completed,
+  lease,
+  logs,
+  policy,
+}: ResolvedQueueOptions): QueueLimits {
   return {
     leaseMs: lease.leaseMs,
     logsMax: logs.max,
@@ -176,6 +184,7 @@ function limitsOf({ events, progress, dead, completed, lease, logs }: ResolvedQu
     deadMaxBytes: dead.maxBytes,
     deadAgeMs: dead.ageMs,
     completedMax: completed.max,
+    cancelledMs: policy.cancelledRetentionMs,
   };
 }
 

@@ -86,6 +86,14 @@ export interface Field<As extends string, T> {
   readonly rule: Rule<T>;
 }
 
+/** The name of a field whose rule answers with several checked fields. */
+const SEVERAL = '...';
+
+/** A field that becomes several fields after checking. */
+export function fields<T extends object>(checked: Rule<T>): Field<typeof SEVERAL, T> {
+  return { as: SEVERAL, rule: checked };
+}
+
 export function field<As extends string, T>(as: As, checked: Rule<T>): Field<As, T> {
   return { as, rule: checked };
 }
@@ -115,7 +123,9 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
       if (given === undefined) continue;
       const { as, rule: check } = fields[key]!;
       const checked: unknown = check(given, `${path}.${key}`, report);
-      if (checked !== undefined) shaped[as] = checked;
+      if (checked === undefined) continue;
+      if (as === SEVERAL) Object.assign(shaped, checked);
+      else shaped[as] = checked;
     }
     return shaped as Shaped<Fields>;
   };

@@ -14,8 +14,27 @@ import {
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
 import { checkNewJobId } from '../job/job-id.js';
 import { ENDED_STATES, type EndedState } from '../job/job-state.js';
-import { duration, field, integer, refuse, rule, shape, someOf, type Rule } from './check.js';
+import {
+  duration,
+  field,
+  fields,
+  integer,
+  type Report,
+  refuse,
+  rule,
+  shape,
+  someOf,
+  type Rule,
+} from './check.js';
 import { RULES } from '../job/rules.js';
+
+/** How long jobs stay readable after their end. */
+export interface RetentionOptions {
+  /** A completed job and its result. @default 0 */
+  readonly completed?: Duration;
+  /** A cancelled job and the reason. @default 0 */
+  readonly cancelled?: Duration;
+}
 
 /** Options of jobs that a queue or the module can set for all jobs. */
 export interface JobDefaults {
@@ -25,8 +44,11 @@ export interface JobDefaults {
   readonly backoff?: BackoffOption;
   /** Longest run of one attempt, up to 24 days; then `job.signal` aborts and the attempt fails. @default none */
   readonly timeout?: Duration;
-  /** How long a completed job and its result stay readable; with 0 it is deleted at once. @default 0 */
-  readonly retention?: Duration;
+  /**
+   * How long a completed job and its result stay readable; with 0 it is deleted at once. An object says it of completed and cancelled
+   * jobs: `{ completed: '1h', cancelled: '1d' }`. @default 0
+   */
+  readonly retention?: Duration | RetentionOptions;
   /** Not started within this time after it could first have run: dead as `expired`. @default none */
   readonly expiresIn?: Duration;
   /**
@@ -91,6 +113,7 @@ export interface CheckedJobOptions {
   backoff?: StoredBackoff | BackoffName;
   timeoutMs?: number;
   retentionMs?: number;
+  cancelledRetentionMs?: number;
   expiresInMs?: number;
   idHeldBy?: readonly EndedState[];
   retryForMs?: number;
@@ -159,11 +182,26 @@ const MAX_ATTEMPTS = 1_000_000;
 /** The last moment a `Date` can hold. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 
+const readRetentions = shape({
+  completed: field('retentionMs', duration()),
+  cancelled: field('cancelledRetentionMs', duration()),
+});
+
+export function readRetention(
+  value: unknown,
+  path: string,
+  report: Report,
+): { retentionMs?: number; cancelledRetentionMs?: number } | undefined {
+  if (typeof value === 'object' && value !== null) return readRetentions(value, path, report);
+  const retentionMs = duration()(value, path, report);
+  return retentionMs === undefined ? undefined : { retentionMs };
+}
+
 const HANDLER_FIELDS = {
   attempts: field('attempts', integer(1, MAX_ATTEMPTS)),
   backoff: field('backoff', rule(checkBackoff)),
   timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
-  retention: field('retentionMs', duration()),
+  retention: fields(readRetention),
 } as const;
 
 /** The fields that jobs, queues and the module share, each with its rule. */
@@ -247,6 +285,7 @@ export interface CheckedDefaults {
   readonly backoff?: CheckedBackoff | BackoffName;
   readonly timeoutMs?: number;
   readonly retentionMs?: number;
+  readonly cancelledRetentionMs?: number;
   readonly expiresInMs?: number;
   readonly retryForMs?: number;
   readonly idHeldBy?: readonly EndedState[];
@@ -261,6 +300,7 @@ export interface JobPolicy {
   /** `undefined`: no limit. */
   readonly timeoutMs: number | undefined;
   readonly retentionMs: number;
+  readonly cancelledRetentionMs: number;
   /** `undefined`: never. */
   readonly expiresInMs: number | undefined;
   /** `undefined`: by attempts alone. */
@@ -276,6 +316,7 @@ export const DEFAULTS: JobPolicy = Object.freeze({
   backoff: Object.freeze({ type: 'exponential', delay: 1_000, max: 3_600_000, jitter: 0.2 } as const),
   timeoutMs: undefined,
   retentionMs: 0,
+  cancelledRetentionMs: 0,
   expiresInMs: undefined,
   retryForMs: undefined,
   limitsAttempts: false,
@@ -301,6 +342,8 @@ export function mergeJobPolicy(
     backoff: namedBackoff(job.backoff ?? queue.backoff ?? module.backoff ?? DEFAULTS.backoff, backoffs),
     timeoutMs: job.timeoutMs ?? queue.timeoutMs ?? module.timeoutMs,
     retentionMs: job.retentionMs ?? queue.retentionMs ?? module.retentionMs ?? DEFAULTS.retentionMs,
+    cancelledRetentionMs:
+      job.cancelledRetentionMs ?? queue.cancelledRetentionMs ?? module.cancelledRetentionMs ?? 0,
     expiresInMs: job.expiresInMs ?? queue.expiresInMs ?? module.expiresInMs,
     idHeldBy: job.idHeldBy ?? queue.idHeldBy ?? module.idHeldBy ?? DEFAULTS.idHeldBy,
   };

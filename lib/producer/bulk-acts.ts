@@ -38,7 +38,7 @@ export interface CancelFilter<Name extends string = string> extends Omit<
 }
 
 const readFilter = shape({
-  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead')),
+  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
   reason: field('reason', oneOf(...DEAD_REASONS)),
@@ -129,7 +129,12 @@ export async function removeOne(
 
 /** @throws {InvalidOptionError | InvalidJobNameError} */
 export async function removeAll(engine: QueueEngine, queue: string, given: unknown): Promise<number> {
-  const filter = checkFilter(given, 'remove()', ['waiting', 'delayed', 'completed', 'dead'], true);
+  const filter = checkFilter(
+    given,
+    'remove()',
+    ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
+    true,
+  );
   const { states, contains, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
   const { name, newerThanMs, olderThanMs = 0 } = match;

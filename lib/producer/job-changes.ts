@@ -124,5 +124,6 @@ export async function updateJob(
 const ADVICE = {
   active: 'its handler can call job.update()',
   completed: 'add a new job',
+  cancelled: 'add a new job',
   dead: 'use queue.dead.retry(id, { data })',
 } as const;

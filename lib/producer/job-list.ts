@@ -38,7 +38,7 @@ export interface JobPage<Entry> {
   readonly examined: number;
 }
 
-const STATE = oneOf('waiting', 'delayed', 'active', 'completed', 'dead');
+const STATE = oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled');
 const readOptions = shape({
   state: field('state', STATE),
   name: field('name', rule(checkJobName)),

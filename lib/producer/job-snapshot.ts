@@ -32,7 +32,7 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly createdAt: Date | null;
   /** When it is due, while it is delayed. */
   readonly dueAt: Date | null;
-  /** When it completed or died. */
+  /** When it completed, died or was cancelled. */
   readonly endedAt: Date | null;
   /** The last attempt that failed. */
   readonly failure:
@@ -47,6 +47,8 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly logs: readonly string[];
   /** What the handler returned, with `retention`. */
   readonly result: unknown;
+  /** The reason that was passed to `cancel`, of a cancelled job that is kept. */
+  readonly cancelReason: string | null;
   /** Of the attempt that completed it, in microseconds. */
   readonly durationUs: number | null;
   /** Which worker runs it. */
@@ -81,6 +83,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobS
     progress: json(stored.progress),
     logs: stored.logs,
     result: json(stored.result),
+    cancelReason: stored.cancelReason,
     durationUs: stored.durationUs,
     worker: stored.worker,
   };

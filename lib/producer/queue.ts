@@ -23,7 +23,7 @@ import type { JobCounts, JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
 import { quoted, faultOfText } from '../job/text.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
-import { JOB_OPTION_NAMES, type JobOptions } from '../options/job-options.js';
+import { JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
 import { boolean, copyFields, field, integer, refuse, shape, duration, oneOf } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
@@ -192,9 +192,13 @@ export class Queue<Jobs = any> {
       WAIT_OPTION_NAMES,
     ) as WaitOptions;
     const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
-    const asked =
-      rest.retention === undefined ? 0 : parseDuration(rest.retention, 'addAndWait().options.retention');
-    const kept = { ...rest, retention: Math.max(asked, this.options.policy.retentionMs, WAITED_RETENTION) };
+    const { retentionMs = 0, cancelledRetentionMs: cancelled } = readRetention(
+      rest.retention ?? 0,
+      'addAndWait().options.retention',
+      refuse,
+    )!;
+    const completed = Math.max(retentionMs, this.options.policy.retentionMs, WAITED_RETENTION);
+    const kept = { ...rest, retention: { completed, ...(cancelled !== undefined && { cancelled }) } };
     const plain = isDefinition(job)
       ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()', true)
       : makeJob(
@@ -247,13 +251,15 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * How many jobs are in each state; completed ones only if they are kept.
+   * How many jobs are in each state; completed and cancelled ones only if they are kept.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async counts(): Promise<JobCounts> {
-    const { waiting, delayed, active, completed, dead } = await this.engine.admin.counts(this.name);
-    return { waiting, delayed, active, completed, dead };
+    const { waiting, delayed, active, completed, dead, cancelled } = await this.engine.admin.counts(
+      this.name,
+    );
+    return { waiting, delayed, active, completed, dead, cancelled };
   }
 
   /**

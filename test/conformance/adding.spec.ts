@@ -56,6 +56,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       delayed: 1,
       completed: 0,
       dead: 0,
+      cancelled: 0,
     });
     const said = (await t.events(before)).map(({ type, id, name, reason }) => [type, id, name, reason]);
     expect(said).toEqual([

@@ -35,6 +35,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       logs: [],
       result: null,
       resultFault: null,
+      cancelReason: null,
       attempt: null,
     };
     const common = { ...fresh, durationUs: null };
@@ -68,6 +69,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       active: 1,
       completed: 1,
       dead: 1,
+      cancelled: 0,
       paused: false,
     });
     await t.advance(60_000);
@@ -194,7 +196,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       expect(await t.engine.admin.obliterate(QUEUE, false)).toBe('active');
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, active: 1 });
       expect(await t.engine.admin.obliterate(QUEUE, true)).toBe('obliterated');
-      const none = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, paused: false };
+      const none = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0, paused: false };
       expect(await t.engine.admin.counts(QUEUE)).toEqual(none);
       expect((await t.engine.admin.stats(QUEUE, 1)).total).toMatchObject({
         processed: 0,
@@ -223,7 +225,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
   describe('audit and repair', () => {
     it('find nothing in a queue that was only used', async () => {
       await oneOfEach();
-      const counts = { waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 };
+      const counts = { waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1, cancelled: 0 };
       expect(await t.engine.admin.audit(QUEUE)).toEqual({ violations: [], checked: 6, counts });
       expect(await t.engine.admin.repair(QUEUE, 5)).toEqual({ repairs: [], checked: 6 });
     });

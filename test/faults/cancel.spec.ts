@@ -39,7 +39,7 @@ beforeEach(async () => {
 const startWorker = (more: QueueModuleOptions = {}) =>
   spawnWorker(redis, ledger, 10, { lease: { duration: LEASE_MS }, ...more });
 
-const NOTHING = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+const NOTHING = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 const cancelled = (id: string) =>
   said.first((event) => event.type === 'cancelled' && event.jobId === id, PATIENT);
 

@@ -117,6 +117,7 @@ describe('a step of the clock of Redis', () => {
       active: 0,
       completed: 0,
       dead: 0,
+      cancelled: 0,
     });
     // What blocks goes by the clock of the server; it must not block for the hour by which that went back.
     const since = performance.now();

@@ -46,5 +46,6 @@ it('has all its slots after a hundred handlers that never came back, and none of
     active: 0,
     completed: CONCURRENCY,
     dead: 50,
+    cancelled: 0,
   });
 });

@@ -6,7 +6,7 @@ import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 
 const redis = useRedis();
-const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 
 describe('addBulk', () => {
   const job = (data: unknown, options = {}) => ({ name: 'job', data, options });

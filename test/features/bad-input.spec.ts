@@ -30,7 +30,14 @@ describe('a wrong call', () => {
     }
     // `addAndWait` may have looked for the number of the last event, but nobody has written a thing.
     expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
-    expect(await app.queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
+    expect(await app.queue.counts()).toEqual({
+      waiting: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      dead: 0,
+      cancelled: 0,
+    });
   });
 
   it('keeps __proto__ in data as data, and applies it to nothing', async () => {

@@ -132,6 +132,7 @@ describe('a job that runs', () => {
         active: 0,
         completed: 0,
         dead: 0,
+        cancelled: 0,
       });
       expect(working.said.values.map(({ type }) => type)).toEqual(['added', 'active', 'cancelled']);
     },
@@ -162,7 +163,14 @@ describe('a job that runs', () => {
     for (const one of started) await one.wait(PATIENT);
     for (const { id } of jobs) await queue.cancel(id);
     for (const { id } of jobs) expect(await ended(id)).toMatchObject({ type: 'cancelled', attempt: 1 });
-    expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
+    expect(await queue.counts()).toEqual({
+      waiting: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      dead: 0,
+      cancelled: 0,
+    });
   });
 
   it('completes where its handler returns all the same', async () => {
@@ -221,7 +229,14 @@ describe('a job that runs', () => {
     const end = await first.ended(id);
     expect(brief(end)).toMatchObject({ type: 'cancelled', attempt: 1, reason: WHY });
     const { queue } = await bootQueue(redis, { watch: false });
-    expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
+    expect(await queue.counts()).toEqual({
+      waiting: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      dead: 0,
+      cancelled: 0,
+    });
   });
 });
 

@@ -167,7 +167,14 @@ describe('what works as it does on Redis', () => {
     expect(await queue.get(id)).toBeNull();
     await queue.add('hang', 1);
     await queue.obliterate();
-    expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
+    expect(await queue.counts()).toEqual({
+      waiting: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      dead: 0,
+      cancelled: 0,
+    });
   });
 
   it('schedules, from code and made at run time', async () => {

@@ -88,7 +88,7 @@ async function boot(root: QueueModuleOptions = {}, providers: Provider[] = [Work
   };
 }
 
-const nothing = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+const nothing = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 
 describe('the health of the queues, over HTTP', () => {
   it('is up where Redis answers and the workers run, and shows what is in the queues', async () => {

@@ -268,7 +268,7 @@ describe('QueueInspector.queues()', () => {
     ]);
     const [work, other, empty, ...rest] = await inspectorOf(app).queues();
     expect(rest).toEqual([]);
-    const none = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+    const none = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
     expect(work).toMatchObject({ name: 'work', counts: { ...none, waiting: 2 }, paused: false });
     expect(work!.oldestWaitingMs).toBeGreaterThanOrEqual(0);
     expect(work!.oldestWaitingMs).toBeLessThan(60_000);

@@ -14,7 +14,7 @@ import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
-const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 
 describe('counts', () => {
   it('tells how many jobs are in each state', async () => {
@@ -22,7 +22,14 @@ describe('counts', () => {
     const { queue } = await bootQueue(redis, { handlers });
     expect(await queue.counts()).toEqual(EMPTY);
     await oneOfEach(queue);
-    expect(await queue.counts()).toEqual({ waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 });
+    expect(await queue.counts()).toEqual({
+      waiting: 2,
+      delayed: 1,
+      active: 1,
+      completed: 1,
+      dead: 1,
+      cancelled: 0,
+    });
     gate.open();
   });
 });
@@ -225,7 +232,14 @@ describe('obliterate', () => {
         code: 'GODWIT_WRONG_STATE',
         message: `a job in queue 'work' is active; pause the queue and let its runs end, or use { force: true }`,
       });
-      expect(await queue.counts()).toEqual({ waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 });
+      expect(await queue.counts()).toEqual({
+        waiting: 2,
+        delayed: 1,
+        active: 1,
+        completed: 1,
+        dead: 1,
+        cancelled: 0,
+      });
 
       await queue.obliterate({ force: true });
       expect(await queue.counts()).toEqual(EMPTY);
@@ -259,7 +273,7 @@ describeOnRedis('audit and repair', () => {
     const { gate, handlers } = gated();
     const { queue } = await bootQueue(redis, { handlers });
     await oneOfEach(queue);
-    const counts = { waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1 };
+    const counts = { waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1, cancelled: 0 };
     expect(await queue.audit()).toEqual({ violations: [], checked: 6, counts });
     expect(await queue.repair()).toEqual({ repairs: [], checked: 6 });
 

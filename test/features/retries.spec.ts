@@ -229,12 +229,12 @@ it('gives up at once for an UnrecoverableError, whatever its class or copy', asy
 it('does not count a snooze as an attempt', async () => {
   const seen: number[] = [];
   const steps: (() => unknown)[] = [
-    () => Promise.reject(new Snooze(1)),
+    () => Promise.reject(new Snooze(101)),
     () => {
-      throw new Snooze('2ms');
+      throw new Snooze('102ms');
     },
     fail,
-    () => Promise.reject(new Snooze(3)),
+    () => Promise.reject(new Snooze(103)),
     () => 'done',
   ];
   const handlers = { visit: (job: Job) => (seen.push(job.attempt), steps.shift()!()) };
@@ -243,7 +243,7 @@ it('does not count a snooze as an attempt', async () => {
   expect(await ended(id)).toMatchObject({ type: 'completed', attempt: 2 });
   expect(seen).toEqual([1, 1, 1, 2, 2]);
   const later = said.values.filter((event) => event.type === 'delayed');
-  expect(later.map((event) => event.delayMs)).toEqual([1, 2, 3]);
+  expect(later.map((event) => event.delayMs)).toEqual([101, 102, 103]);
   expect(await queue.get(id)).toMatchObject({ attempt: 2, result: 'done', failure: { attempt: 1 } });
 });
 

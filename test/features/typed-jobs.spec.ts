@@ -123,7 +123,14 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
         /its schema: cents: .+; lines\.1\.sku: .+; correct the data, or the schema$/,
       );
     }
-    expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
+    expect(await queue.counts()).toEqual({
+      waiting: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      dead: 0,
+      cancelled: 0,
+    });
   });
 
   it('makes a job dead at once whose data does not match where it is handled, and says that it is there', async () => {

@@ -80,7 +80,10 @@ function* everyPlace(state: State): Generator<[string, Place]> {
   for (const key of ['wait', 'suspects', 'prioritized'])
     for (const id of membersOf(state, key)) yield [id, { state: 'waiting', key }];
   for (const key of ['delayed', 'completed', 'dead'] as const)
-    for (const [id, at] of valuesOf(state, key)) yield [id, { state: key, key, at: Number(at) }];
+    for (const [id, at] of valuesOf(state, key)) {
+      const isCancelled = key === 'completed' && Number(at) >= 1e15;
+      yield [id, { state: isCancelled ? 'cancelled' : key, key, at: Number(at) % 1e15 }];
+    }
   for (const worker of workersThatHold(state)) {
     const key = `active:${worker}`;
     for (const id of membersOf(state, key)) yield [id, { state: 'active', key, worker }];

@@ -72,7 +72,8 @@ const FIELDS_OF_JOBS: Readonly<Record<string, FieldOf>> = {
   progress: ({ progress }) => progress,
   logs: ({ logs }) => logs.length > 0 && logs.join('\n'),
   priorities: ({ priority }) => priority > 0 && priority,
-  toCancel: ({ cancel }) => cancel,
+  toCancel: ({ cancel, cancelKeepMs }) =>
+    cancel && cancelKeepMs > 0 ? `${cancel}\n${cancelKeepMs}` : cancel,
 };
 
 /** A store in the shape of the keys on Redis. */
@@ -129,7 +130,8 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
 
 function resultOf({ end }: MemoryJob): string | null {
   if (!end) return null;
-  const { attempt, durationUs, result } = end;
+  const { attempt, durationUs, result, cancelled } = end;
+  if (cancelled !== undefined) return `${end.at}\n${JSON.stringify({ attempt, cancelled })}`;
   return `${end.at}\n${JSON.stringify({ attempt, us: durationUs, result })}`;
 }
 

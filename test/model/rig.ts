@@ -24,6 +24,7 @@ export const LIMITS: QueueLimits = {
   deadMax: 3,
   deadAgeMs: 600_000,
   completedMax: 3,
+  cancelledMs: 5_000,
 };
 export const BEAT_MS = 2_000;
 export const MAX_STALLS = 3;

@@ -28,13 +28,13 @@ async function wholeQueue(): Promise<void> {
 }
 
 it('of no queue finds nothing', async () => {
-  const counts = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 };
+  const counts = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
   expect(await auditing()).toEqual({ violations: [], checked: 0, counts });
 });
 
 it('of a queue in good order finds nothing, and counts its jobs', async () => {
   await wholeQueue();
-  const counts = { waiting: 3, delayed: 2, active: 2, completed: 1, dead: 1 };
+  const counts = { waiting: 3, delayed: 2, active: 2, completed: 1, dead: 1, cancelled: 0 };
   expect(await auditing()).toEqual({ violations: [], checked: 9, counts });
 });
 
@@ -172,7 +172,14 @@ describe('of very many jobs, where pages are read', () => {
     await many();
     const fine = await auditing();
     expect(fine).toMatchObject({ violations: [], checked: MANY + 9 });
-    expect(fine.counts).toEqual({ waiting: MANY + 3, delayed: 2, active: 2, completed: 1, dead: 1 });
+    expect(fine.counts).toEqual({
+      waiting: MANY + 3,
+      delayed: 2,
+      active: 2,
+      completed: 1,
+      dead: 1,
+      cancelled: 0,
+    });
     await q.admin.hdel(q.key('jobs'), 'waiting', 'held');
     await q.admin.lrem(q.key('wait'), 1, 'j5');
     await q.admin.zrem(q.key('prioritized'), 'ranked');

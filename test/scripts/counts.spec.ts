@@ -14,6 +14,7 @@ it('of an empty queue are all zero', async () => {
     active: 0,
     completed: 0,
     dead: 0,
+    cancelled: 0,
     paused: false,
   });
 });
@@ -32,6 +33,7 @@ it('count each job once, in the state it is in', async () => {
     active: 3,
     completed: 1,
     dead: 2,
+    cancelled: 0,
     paused: false,
   });
 });

@@ -66,7 +66,7 @@ it('stores bodies as they are, whatever stands in them', async () => {
 it('comes behind an earlier call of the lane that found jobs which were there', async () => {
   await q.add('a');
   await q.add('a', 'b');
-  expect(await q.admin.get(q.key('lane'))).toBe('2\na');
+  expect(await q.admin.get(q.key('lane'))).toBe('2\nwaiting a');
   expect(await rememberingLonger(q, () => plain(['c'], { seq: 2 }))).toBe(false);
   expect(await plain(['c'], { seq: 3 })).toBe(true);
   expect(await q.admin.get(q.key('lane'))).toBe('3\n');

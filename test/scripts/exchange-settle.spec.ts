@@ -71,6 +71,7 @@ describe('completed', () => {
       state: 'completed',
       result: null,
       resultFault: null,
+      cancelReason: null,
       attempt: 1,
     });
   });

@@ -169,6 +169,7 @@ it('settles a mixed batch, promotes and claims in one call', async () => {
     active: 3,
     completed: 1,
     dead: 1,
+    cancelled: 0,
     paused: false,
   });
   const jobs = await q.admin.hkeys(q.key('jobs'));

@@ -23,6 +23,7 @@ const FRESH = {
   resultFault: null,
   attempt: null,
   durationUs: null,
+  cancelReason: null,
 };
 
 it('of no job is null, also when it has run and gone', async () => {

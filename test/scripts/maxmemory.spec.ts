@@ -70,7 +70,13 @@ it('the backlog drains: every outcome is settled, what is due is promoted, jobs 
   expect(next.lost).toEqual([]);
   expect(next.claimed.map(({ id }) => id)).toEqual(['e', 'due', 'c', 'vip']);
   await q.settle(completed('e'), completed('c'), completed('due'), completed('vip'));
-  expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0, completed: 1, dead: 1 });
+  expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
+    waiting: 0,
+    active: 0,
+    completed: 1,
+    dead: 1,
+    cancelled: 0,
+  });
   expect((await q.events()).at(-1)).toMatchObject({ type: 'completed', id: 'vip' });
 });
 

@@ -65,6 +65,7 @@ it('removes everything but what goes by itself', async () => {
     active: 0,
     completed: 0,
     dead: 0,
+    cancelled: 0,
     paused: false,
   });
 });

@@ -46,6 +46,7 @@ describe('removes a job with everything it left, and no other, when it is', () =
       delayed: 1,
       completed: 0,
       dead: 0,
+      cancelled: 0,
     });
     const left = without(await q.dump(), 'events', `worker:${WORKER}`);
     expect(JSON.stringify(left)).not.toContain('"x"');

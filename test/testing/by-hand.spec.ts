@@ -292,7 +292,14 @@ describe('run', () => {
     });
     expect(await testing.run('work', 'sum', [1])).toBe(11);
     expect(await testing.run('work', 'sum', [1], { attempt: 3 })).toBe(31);
-    expect(await queue.counts()).toEqual({ waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0 });
+    expect(await queue.counts()).toEqual({
+      waiting: 0,
+      delayed: 0,
+      active: 0,
+      completed: 0,
+      dead: 0,
+      cancelled: 0,
+    });
     expect([work.added(), work.runs(), work.events()]).toEqual([[], [], []]);
   });
 

@@ -154,6 +154,7 @@ describe('mergeJobPolicy', () => {
       timeoutMs: undefined,
       retentionMs: 0,
       expiresInMs: undefined,
+      cancelledRetentionMs: 0,
       retryForMs: undefined,
       limitsAttempts: false,
       idHeldBy: [],

@@ -78,6 +78,7 @@ interface StoredEnd extends Partial<KeptResult> {
   readonly attempt?: unknown;
   readonly us?: unknown;
   readonly stalls?: unknown;
+  readonly cancelled?: unknown;
 }
 
 export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
@@ -99,6 +100,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     logs: lines(logs),
     result: end?.result ?? null,
     resultFault: end?.resultFault ?? (state === 'completed' && !end ? 'its record cannot be read' : null),
+    cancelReason: typeof end?.cancelled === 'string' ? end.cancelled : null,
     attempt: numberIn(end?.attempt),
     durationUs: numberIn(end?.us),
   };

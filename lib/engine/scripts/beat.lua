@@ -17,7 +17,7 @@ if marks > 0 and held_now > 0 then
   for i = 1, #ids do
     if is_mine[i] == 1 and reasons[i] then
       cancels[#cancels + 1] = ids[i]
-      cancels[#cancels + 1] = reasons[i]
+      cancels[#cancels + 1] = string.match(reasons[i], '^[^\n]*')
     end
   end
 end

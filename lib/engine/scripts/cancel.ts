@@ -13,12 +13,15 @@ export const cancel = defineScript({
     'prioritized',
     'delayed',
     ...TRACE_KEYS,
+    'completed',
+    'results',
     'cancelled',
     'events',
     'stats',
     ...LETTERED_JOBS,
   ],
-  args: { id: 'text', reason: 'text', workers: 'text', maxEvents: 'int' },
+  /** keep: ms, for a job that does not say how long it is kept. */
+  args: { id: 'text', reason: 'text', keep: 'int', workers: 'text', maxEvents: 'int' },
   moreKeys: true,
   reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
 });

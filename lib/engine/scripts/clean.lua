@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, line, ending, walk, dead, event
+--@needs types, clock, bodies, names, traces, line, kept, ending, walk, dead, event
 -- Removes jobs of one place that are old enough, the next ones from behind a place on, or dead ones that are named.
 check_bodies()
 local now = clock()
@@ -49,7 +49,7 @@ local function take_from_line(key)
 end
 
 local found, at, id = {}, '', ''
-local key = ({ dead = key_dead, completed = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind]
+local key = ({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind]
 if arg_limit <= 0 then
   return { now, at, id, found }
 elseif ids_last >= ids_first then
@@ -65,10 +65,9 @@ elseif arg_kind == 'suspects' then
 elseif arg_kind == 'dead' then
   local first, last = dead_range(now)
   found, at, id = walk(key, math.max(first, rank_behind(key)), last, take_dead)
-elseif arg_kind == 'completed' then
-  -- Those whose retention is over are gone already, whoever takes them away.
-  local first = math.max(rank_behind(key), redis.call('ZCOUNT', key, '-inf', now))
-  found, at, id = walk(key, first, redis.call('ZCARD', key) - 1, take_by_end)
+elseif key == key_completed then
+  local first, last = kept_ranks(arg_kind, now)
+  found, at, id = walk(key, math.max(rank_behind(key), first), last, take_by_end)
 else
   found, at, id = walk(key, rank_behind(key), redis.call('ZCARD', key) - 1, take_by_adding)
 end
@@ -76,7 +75,7 @@ end
 if #found > 0 then
   if arg_kind == 'dead' then
     leave_dead(found)
-  elseif arg_kind == 'completed' then
+  elseif key == key_completed then
     leave_completed(found)
   elseif key then
     leave_ranked(key, found)

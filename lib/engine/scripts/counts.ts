@@ -1,7 +1,7 @@
 import { defineScript } from '../script.js';
 import type { JobCounts } from '../../job/job-state.js';
 
-type Raw = ['again'] | ['counts', number, number, number, number, number, number];
+type Raw = ['again'] | ['counts', number, number, number, number, number, number, number];
 
 export const counts = defineScript({
   name: 'counts',
@@ -11,7 +11,7 @@ export const counts = defineScript({
   moreKeys: true,
   reply: (raw: Raw): 'again' | (JobCounts & { paused: boolean }) => {
     if (raw[0] === 'again') return 'again';
-    const [, waiting, delayed, active, completed, dead, paused] = raw;
-    return { waiting, delayed, active, completed, dead, paused: paused === 1 };
+    const [, waiting, delayed, active, completed, dead, paused, cancelled] = raw;
+    return { waiting, delayed, active, completed, dead, cancelled, paused: paused === 1 };
   },
 });

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, line, due-score, lane, ending, bell, event, workers
+--@needs types, clock, bodies, names, line, due-score, lane, kept, ending, bell, event, workers
 -- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
 -- other is. A job that has ended gives its id away, unless the new one asks otherwise.
 local now = clock()
@@ -55,7 +55,8 @@ local function find_state(id, body)
   if redis.call('ZSCORE', key_dead, id) then return 'dead' end
   local kept_until = redis.call('ZSCORE', key_completed, id)
   if kept_until then
-    return tonumber(kept_until) <= now and 'gone' or is_awaited(id, body, now) and 'awaited' or 'completed'
+    local state = kept_state(kept_until, now) or 'gone'
+    return state == 'completed' and is_awaited(id, body, now) and 'awaited' or state
   end
   if redis.call('ZSCORE', key_delayed, id) then return 'delayed' end
   if redis.call('ZSCORE', key_prioritized, id) then return 'waiting' end
@@ -89,7 +90,7 @@ for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' '
 local function is_free(id, body)
   local state = body and state_of[id]
   if not state then return true end
-  local is_ended = state == 'gone' or state == 'dead' or state == 'completed'
+  local is_ended = state == 'gone' or state == 'dead' or state == 'completed' or state == 'cancelled'
   if not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) then
     local shown = state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state
     duplicates[#duplicates + 1] = shown .. ' ' .. id

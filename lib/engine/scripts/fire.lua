@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, line, ending, bell, schedule-state, next-time, next-schedule, event
+--@needs types, clock, bodies, body-lines, names, traces, line, ending, bell, schedule-state, next-time, next-schedule, event
 -- Makes the jobs of occurrences and sets the next times. Whoever comes second finds another revision and does nothing, so
 -- that each occurrence is one job however many processes see that it is due. Every type is read before the first write.
 check_bodies()
@@ -21,8 +21,9 @@ end
 -- What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. The last job of a
 -- schedule stands near the end of its line.
 local function replace(id)
-  local name = name_of(body_of(id))
-  if not leave(id, -1) then return mark_cancelled(id, 'replaced') end
+  local body = body_of(id)
+  local name = name_of(body)
+  if not leave(id, -1) then return mark_cancelled(id, 'replaced', kept_when_cancelled(body, arg_keep)) end
   finish_completed({ id }, traces)
   removed[#removed + 1] = id
   removed_names[#removed_names + 1] = name

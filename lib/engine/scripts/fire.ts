@@ -23,7 +23,8 @@ export const fire = defineScript({
     'doorbell',
     ...LETTERED_JOBS,
   ],
-  args: { maxEvents: 'int' },
+  /** keep: as of `cancel`. */
+  args: { keep: 'int', maxEvents: 'int' },
   /**
    * schedules: id, revision, next time as they were seen, new next time or -1, limit or -1, overlap, number of its jobs.
    * jobs: id, body, when it occurs, when it may run, priority.

@@ -1,4 +1,4 @@
---@needs clock, stored, workers
+--@needs clock, kept, stored, workers
 -- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
 -- the caller asks again.
 local now = clock()
@@ -9,16 +9,16 @@ if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_
 
 local state, at, worker = 'waiting', '', ''
 local kept_until = redis.call('ZSCORE', key_completed, arg_id)
--- Its retention is over, nothing has taken it away yet.
-if kept_until and tonumber(kept_until) <= now then return { 'none' } end
+local kept = kept_until and kept_state(kept_until, now)
+if kept_until and not kept then return { 'none' } end
 local due = redis.call('ZSCORE', key_delayed, arg_id)
 local died = redis.call('ZSCORE', key_dead, arg_id)
 if due then
   state, at = 'delayed', string.format('%.0f', math.floor(tonumber(due)))
 elseif died then
   state, at = 'dead', string.format('%.0f', tonumber(died))
-elseif kept_until then
-  state = 'completed'
+elseif kept then
+  state = kept
 else
   for i = more_first, more_last do
     if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then

@@ -13,6 +13,7 @@ for i = more_first, more_last, 3 do
   local first = events_age >= 0 and redis.pcall('XRANGE', KEYS[i + 2], '-', '+', 'COUNT', 1) or {}
   local is_over = over(redis.pcall('ZCARD', KEYS[i]), completed_max)
     or over(redis.pcall('ZCOUNT', KEYS[i], '-inf', now), 0)
+    or over(redis.pcall('ZCOUNT', KEYS[i], string.format('%.0f', rule_cancelledFrom), string.format('%.0f', rule_cancelledFrom + now)), 0)
     or over(redis.pcall('ZCARD', KEYS[i + 1]), dead_max)
     or over(redis.pcall('ZCOUNT', KEYS[i + 1], '-inf', now - dead_age), 0)
     or (first[1] ~= nil and written_at(first[1]) <= now - events_age)

@@ -1,4 +1,4 @@
---@needs clock, names, walk, dead, stored
+--@needs clock, names, kept, walk, dead, stored
 -- Jobs of one place, in its order or in the opposite one, from behind another job on.
 local now = clock()
 local jobs = {}
@@ -27,10 +27,10 @@ local function page_of_sorted(key)
   local first, last
   if arg_kind == 'dead' then
     first, last = dead_range(now)
+  elseif key == key_completed then
+    first, last = kept_ranks(arg_kind, now)
   else
-    -- Completed jobs whose retention is over are gone already, whoever takes them away.
-    local gone = arg_kind == 'completed' and redis.call('ZCOUNT', key, '-inf', now) or 0
-    first, last = gone, redis.call('ZCARD', key) - 1
+    first, last = 0, redis.call('ZCARD', key) - 1
   end
   if arg_backward == 0 then first = math.max(first, rank_behind(key)) + arg_skip else last = math.min(last, rank_before(key)) - arg_skip end
   local _, at, id, count = walk(key, first, last, add_if_asked, arg_backward == 1)
@@ -97,4 +97,4 @@ end
 if arg_kind == 'wait' then return page_of_list(key_wait) end
 if arg_kind == 'suspects' then return page_of_list(key_suspects) end
 if arg_kind == 'active' then return page_of_held() end
-return page_of_sorted(({ dead = key_dead, completed = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind])
+return page_of_sorted(({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind])

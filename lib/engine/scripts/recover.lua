@@ -8,7 +8,7 @@ local day = read_day()
 local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
 local record = redis.call('HMGET', key_worker, 'doubt', 'lease')
 local doubt = record[1]
-check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell)
+check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell, key_completed, key_results)
 if lease == nil then return { 'alive' } end
 
 -- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
@@ -46,7 +46,7 @@ if #taken == 0 then return { 'recovered', {}, {}, {}, {}, 0 } end
 -- Generated ids sort by age.
 table.sort(taken)
 local ids, waiting, suspects, dead = {}, {}, {}, {}
-local cancelled = { ids = {}, reasons = {} }
+local cancelled = { ids = {}, reasons = {}, keeps = {} }
 for i = 1, #taken do
   if not is_cancelled(taken[i], traces, cancelled) then ids[#ids + 1] = taken[i] end
 end

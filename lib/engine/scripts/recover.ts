@@ -17,6 +17,8 @@ export const recover = defineScript({
     'suspects',
     ...TRACE_KEYS,
     'dead',
+    'completed',
+    'results',
     'cancelled',
     'events',
     'doorbell',

@@ -3,8 +3,8 @@
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_worker, key_wait, key_suspects, key_workers, key_doorbell, key_stats)
-local lost, released, cancelled = {}, {}, { ids = {}, reasons = {} }
+check_types(key_meta, key_worker, key_wait, key_suspects, key_workers, key_doorbell, key_stats, key_completed, key_results)
+local lost, released, cancelled = {}, {}, { ids = {}, reasons = {}, keeps = {} }
 for i = ids_first, ids_last do
   if let_go_or_lost(ARGV[i], lost) and not is_cancelled(ARGV[i], traces, cancelled) then released[#released + 1] = ARGV[i] end
 end

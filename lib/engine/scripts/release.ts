@@ -13,6 +13,8 @@ export const release = defineScript({
     'workers',
     'worker',
     ...TRACE_KEYS,
+    'completed',
+    'results',
     'cancelled',
     'events',
     'doorbell',

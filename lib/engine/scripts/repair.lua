@@ -116,8 +116,10 @@ end
 -- A body that stands nowhere: its records tell whether the job had ended.
 local function place_again(id, body)
   local failure = redis.call('HGET', key_failures, id)
-  if redis.call('HEXISTS', key_results, id) == 1 then
-    redis.call('ZADD', key_completed, now + arg_keepMs, id)
+  local record = redis.call('HGET', key_results, id)
+  if record then
+    local from = string.find(record, '"cancelled":', 1, true) and rule_cancelledFrom or 0
+    redis.call('ZADD', key_completed, string.format('%.0f', from + now + arg_keepMs), id)
     tell('kept-ended', id, 'completed')
     return 'completed'
   elseif failure and string.find(failure, '"reason":"', 1, true) then

@@ -1,4 +1,4 @@
---@needs types, clock, body-lines, bodies, names, line, ending, bell, event, workers
+--@needs types, clock, body-lines, bodies, names, line, kept, ending, bell, event, workers
 -- Changes data, due time and priority of a job that waits or is delayed, or the data of one that the caller's worker runs. The line of
 -- options is the caller's work, who must have seen the one that is there.
 check_bodies_of({ arg_id })
@@ -14,7 +14,8 @@ local body = body_of(arg_id)
 if not body or is_retired(arg_id, now) or (arg_worker ~= '' and not is_held) then return { 'not-found' } end
 if arg_worker == '' and is_held then return { 'active' } end
 if redis.call('ZSCORE', key_dead, arg_id) then return { 'dead' } end
-if redis.call('ZSCORE', key_completed, arg_id) then return { 'completed' } end
+local kept_until = redis.call('ZSCORE', key_completed, arg_id)
+if kept_until then return { kept_state(kept_until, now) } end
 local options = options_line_of(body)
 if not options then return { 'unreadable' } end
 if arg_name ~= '' and name_of(body) ~= arg_name then return { 'other-name' } end

@@ -22,3 +22,9 @@ local function with_lines(body, options, data)
   local head, old_options, old_data = string.match(body, '^([^\n]+\n[^\n]+\n)([^\n]*)\n(.*)$')
   return head .. (options or old_options) .. '\n' .. (data or old_data)
 end
+
+-- For how many ms it is kept once it is cancelled; `otherwise` where it does not say.
+local function kept_when_cancelled(body, otherwise)
+  local retention = options_of(body).retention
+  return type(retention) == 'table' and tonumber(retention.cancelled) or otherwise
+end

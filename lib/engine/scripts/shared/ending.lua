@@ -1,4 +1,4 @@
---@needs steps, count, bodies, body-lines, names, traces, tally, event, unreadable, logs
+--@needs steps, count, bodies, body-lines, kept, names, traces, tally, event, unreadable, logs
 -- Every end of a job. A job that has ended is gone, or kept in `completed` or `dead` with what is left of it.
 
 local function finish_completed(ids, traces)
@@ -28,7 +28,16 @@ local function finish_corrupt(id, body, record, now)
   return name
 end
 
--- Nothing stays but, for a minute, when and why, for those who missed the event; that must never fail the move, hence pcall.
+-- What is left of a cancelled job is kept: its body, the last failure, progress and log, and a record with the reason.
+local function keep_cancelled(id, attempt, reason, keep, traces, now)
+  redis.call('ZADD', key_completed, string.format('%.0f', rule_cancelledFrom + now + keep), id)
+  redis.call('HSET', key_results, id, now .. '\n{"attempt":' .. attempt .. ',"cancelled":' .. cjson.encode(reason) .. '}')
+  for _, key in ipairs(traces) do
+    if key ~= key_failures and key ~= key_progress and key ~= key_logs then redis.call('HDEL', key, id) end
+  end
+end
+
+-- Unless they are kept, nothing stays but, for a minute, when and why, for those who missed the event; that must never fail the move, hence pcall.
 -- `begun` is 1 where they ran: their last attempt is one more than have failed.
 local function finish_cancelled(cancelled, begun, events, traces, now)
   local ids, reasons = cancelled.ids, cancelled.reasons
@@ -39,7 +48,15 @@ local function finish_cancelled(cancelled, begun, events, traces, now)
   end)
   say(events, 'cancelled', #ids, table.concat(ids, '\n'), 'name', names_of(ids), 'attempt', table.concat(attempts, '\n'),
     'reason', table.concat(reasons, '\n'))
-  finish_completed(ids, traces)
+  local gone = {}
+  for i, id in ipairs(ids) do
+    if cancelled.keeps[i] > 0 then
+      keep_cancelled(id, attempts[i], reasons[i], cancelled.keeps[i], traces, now)
+    else
+      gone[#gone + 1] = id
+    end
+  end
+  if #gone > 0 then finish_completed(gone, traces) end
   tally('cancelled', #ids)
   for i = 1, math.min(#ids, rule_cancelledMax) do
     records[#records + 1] = ids[i]
@@ -78,10 +95,10 @@ local function leave_completed(ids)
   return left
 end
 
--- A completed job whose retention is over is not in the queue any more, although nothing has taken it away yet.
+-- A kept job whose retention is over is not in the queue any more, although nothing has taken it away yet.
 local function is_retired(id, now)
   local kept_until = redis.call('ZSCORE', key_completed, id)
-  return kept_until and tonumber(kept_until) <= now
+  return kept_until and not kept_state(kept_until, now)
 end
 
 -- What such jobs leave; their bodies the caller drops, or puts others in their place.
@@ -112,16 +129,22 @@ local function forget_ended(ids)
   for _, key in ipairs({ key_attempts, key_stalls }) do redis.call('HDEL', key, unpack(ids)) end
 end
 
+local function expired(key, low, high)
+  return redis.call('ZRANGE', key, low, high, 'BYSCORE', 'LIMIT', 0, rule_trimStep)
+end
+
 -- The first of those that are kept for too long or, if there are none, of too many.
-local function beyond(key, oldest, most)
-  local over = redis.call('ZRANGE', key, '-inf', oldest, 'BYSCORE', 'LIMIT', 0, rule_trimStep)
+local function beyond(key, over, most)
   if #over > 0 then return over end
   local count = math.min(redis.call('ZCARD', key) - most, rule_trimStep)
   return count > 0 and redis.call('ZRANGE', key, 0, count - 1) or {}
 end
 
 local function trim_completed(now)
-  local over = beyond(key_completed, now, arg_completedMax)
+  local from = string.format('%.0f', rule_cancelledFrom)
+  local over = expired(key_completed, '-inf', now)
+  if #over == 0 then over = expired(key_completed, from, string.format('%.0f', rule_cancelledFrom + now)) end
+  over = beyond(key_completed, over, arg_completedMax)
   if #over == 0 then return 0 end
   forget_kept(over)
   drop_bodies(unpack(over))
@@ -130,7 +153,7 @@ end
 
 -- Where bodies cannot be read, their jobs stay: this comes behind other writes.
 local function trim_dead(events, now)
-  local over = beyond(key_dead, now - arg_deadAge, arg_deadMax)
+  local over = beyond(key_dead, expired(key_dead, '-inf', now - arg_deadAge), arg_deadMax)
   local bodies = #over > 0 and bodies_of(over)
   if not bodies or bodies.err then return 0 end
   leave_dead(over)

@@ -111,7 +111,7 @@ local function say_settled(batch, events)
 end
 
 local function settle(completed_ids, places, traces, day, events, now)
-  local cancelled = { ids = {}, reasons = {} }
+  local cancelled = { ids = {}, reasons = {}, keeps = {} }
   local batch = { done = 0, failed = 0, died = 0, lost = {}, cancelled = cancelled, soonest = math.huge }
   settle_completed(completed_ids, batch, traces)
   settle_kept(batch, places, traces, now)

@@ -53,17 +53,19 @@ local function add_stall(id)
 end
 
 -- A job that runs is cancelled: its worker hears of it, and whatever it says but that it completed, the job ends. The first
--- reason stays.
-local function mark_cancelled(id, reason)
-  redis.call('HSETNX', key_toCancel, id, reason)
+-- reason stays. `keep`: for how many ms the job is kept after its end.
+local function mark_cancelled(id, reason, keep)
+  redis.call('HSETNX', key_toCancel, id, keep > 0 and reason .. '\n' .. string.format('%.0f', keep) or reason)
 end
 
 -- Of jobs that leave their worker without having completed, those that were cancelled meanwhile: they go no further.
--- `cancelled` has their ids and reasons.
+-- `cancelled` has their ids, reasons, and for how many ms each is kept.
 local function is_cancelled(id, traces, cancelled)
   local reason = traces.has_cancels and redis.call('HGET', key_toCancel, id)
   if not reason then return false end
   cancelled.ids[#cancelled.ids + 1] = id
-  cancelled.reasons[#cancelled.reasons + 1] = reason
+  local text, keep = string.match(reason, '^([^\n]*)\n?(%d*)$')
+  cancelled.reasons[#cancelled.ids] = text or reason
+  cancelled.keeps[#cancelled.ids] = tonumber(keep) or 0
   return true
 end
