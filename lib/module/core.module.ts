@@ -204,7 +204,7 @@ export class QueueCoreModule
     await this.checkAndPrepare();
     this.followLazyModules();
     this.stopLogging = logLinks(this.engine, this.logger);
-    if (!this.substitute) this.logAddresses();
+    if (!this.substitute && this.settings.value.log.start) this.logAddresses();
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
   }

@@ -6,21 +6,27 @@ import type { ProcessState } from '../contract/process-verbs.js';
 import { BootstrapError, InvalidOptionError, NotRunningError, UnknownQueueError } from '../errors.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { checkQueueName } from '../job/job-id.js';
-import { namedQueues } from '../job/text.js';
+import { counted, namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
 import { warnWithoutShutdownHooks } from './notices.js';
 import { refuse } from '../options/check.js';
-import { readConcurrency } from '../options/worker-options.js';
+import { readConcurrency, type ResolvedLog } from '../options/worker-options.js';
+import { shortTime } from '../worker/failure-log.js';
+import { VERSION } from '../worker/registrar.js';
 import type { DrainReport, Pool } from '../worker/worker-pool.js';
 
 /** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
 export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
+
+/** Running jobs that the line about a stop names. */
+const MAX_NAMED = 5;
 
 /** The options of `forRoot` that the runtime needs. */
 export interface RuntimeOptions {
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
+  readonly log: ResolvedLog;
 }
 
 /** Everything that exists while the workers run: the pools, and what they share. */
@@ -334,6 +340,7 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<void> {
     this.reportState();
+    if (this.options.log.stop) this.logWaiting();
     const drains = (this.plans ?? []).map(async ({ queues }) => {
       const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
       try {
@@ -395,13 +402,31 @@ export class QueueRuntime {
   private logStarted(plans: readonly PoolPlan[]): void {
     const pools = this.asSet(plans).map((plan) => describePool(plan, this.paused));
     if (pools.length > 0) {
-      this.logger.log(`workers started: ${pools.join(', ')}`);
+      const { server } = this.engine.processes;
+      const on = server === null ? '' : ` on ${server}`;
+      if (this.options.log.start)
+        this.logger.log(`workers started: ${pools.join(', ')}; godwit ${VERSION}${on}`);
       this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);
     } else if (this.options.role === 'worker' && !this.services?.hasMore)
       this.logger.warn(`forRoot().role is 'worker', but there is no processor: this process runs no jobs`);
   }
 
+  /** `waiting up to 25 s for 2 running jobs: email welcome (0mx…), media resize (0my…)` */
+  private logWaiting(): void {
+    const busy = [...this.pools.values()].filter(({ runs }) => runs.size > 0);
+    const runs = busy.flatMap((pool) => [...pool.runs].slice(0, MAX_NAMED + 1));
+    if (runs.length === 0) return;
+    const count = busy.reduce((sum, pool) => sum + pool.runs.size, 0);
+    const longestMs = Math.max(...busy.map(({ shutdown }) => shutdown.timeoutMs));
+    const named = runs.slice(0, MAX_NAMED).map(({ queue, name, id }) => `${queue} ${name} (${id})`);
+    const more = count > named.length ? `, and ${count - named.length} more` : '';
+    this.logger.log(
+      `waiting up to ${shortTime(longestMs)} for ${counted(count, 'running job')}: ${named.join(', ')}${more}`,
+    );
+  }
+
   private logDrained(queues: readonly string[], reports: readonly DrainReport[]): void {
+    if (!this.options.log.stop) return;
     const finished = reports.reduce((sum, report) => sum + report.finished, 0);
     const released = reports.reduce((sum, report) => sum + report.released.length, 0);
     this.logger.log(`${namedQueues(queues)} drained: ${finished} finished, ${released} given back`);

@@ -29,7 +29,9 @@ import {
 import {
   readEnhancerKinds,
   DEFAULT_WORKING,
+  readLog,
   readWrap,
+  resolveLog,
   resolveWorking,
   timer,
   WORKER_FIELDS,
@@ -37,7 +39,10 @@ import {
   type EnhancerKind,
   type EnhancerOptions,
   type LeaseOptions,
+  type LogOptions,
   type LogsOptions,
+  type QueueLogOptions,
+  type ResolvedLog,
   type ResolvedWorking,
   type ShutdownOptions,
   type WorkerOptions,
@@ -84,6 +89,8 @@ export interface QueueModuleOptions {
   readonly lease?: LeaseOptions;
   /** How long running jobs may take when the application stops. @default { timeout: '25s', grace: '1s' } */
   readonly shutdown?: ShutdownOptions;
+  /** Which lines are written to Nest's logger; `false`: none of these. @default { failures: true, deaths: true, start: true, stop: true } */
+  readonly log?: boolean | LogOptions;
   /** How many log lines each job keeps. @default { max: 100 } */
   readonly logs?: LogsOptions;
   /** Whether queues write events, and how many they keep. @default true */
@@ -195,6 +202,8 @@ export interface QueueOptions {
   readonly lease?: LeaseOptions;
   /** How long its running jobs may take when the application stops. @default that of `forRoot`, field by field */
   readonly shutdown?: ShutdownOptions;
+  /** Whether its failed attempts and its dead jobs are written to Nest's logger. @default that of `forRoot`, field by field */
+  readonly log?: boolean | QueueLogOptions;
   /** How many log lines each of its jobs keeps. @default that of `forRoot` */
   readonly logs?: LogsOptions;
   /** How the workers of it work, in each process that has any. @default those of `@Processor` */
@@ -218,6 +227,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly prefix: string;
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;
+  readonly log: ResolvedLog;
   readonly enqueue: {
     readonly timeoutMs: number;
     /** Whether the user set it: then it is never exceeded. */
@@ -258,6 +268,7 @@ export interface ResolvedEvents {
 
 /** The options of one queue, with those of the module where it sets none. */
 export interface ResolvedQueueOptions extends ResolvedWorking {
+  readonly log: ResolvedLog;
   /** Undefined where only the processor decides. */
   readonly concurrency?: number;
   readonly name: string;
@@ -312,6 +323,7 @@ const QUEUE_FIELDS = {
 const MODULE_FIELDS = {
   ...QUEUE_FIELDS,
   connection: field('connection', rule(checkConnection)),
+  log: field('log', readLog),
   prefix: field('prefix', rule(checkPlainName)),
   role: field('role', oneOf('producer', 'worker', 'both')),
   autoStart: field('autoStart', boolean),
@@ -326,7 +338,10 @@ const MODULE_FIELDS = {
 /** The names of the options of `forRoot`. */
 export const MODULE_OPTION_NAMES: readonly string[] = Object.keys(MODULE_FIELDS);
 /** The names of the options of `registerQueue`. */
-export const QUEUE_OPTION_NAMES: readonly string[] = [...Object.keys(QUEUE_FIELDS), 'worker', 'name'];
+export const QUEUE_OPTION_NAMES: readonly string[] = [
+  ...Object.keys({ ...QUEUE_FIELDS, ...WORKER_FIELDS }),
+  'name',
+];
 
 const readModule = shape(MODULE_FIELDS);
 const readQueue = shape({ ...QUEUE_FIELDS, ...WORKER_FIELDS, name: field('name', (name) => name) });
@@ -350,6 +365,7 @@ export function resolveModuleOptions(
     prefix: given.prefix ?? 'godwit',
     role: given.role ?? 'both',
     autoStart: given.autoStart ?? true,
+    log: resolveLog(given.log),
     enqueue: {
       timeoutMs: given.enqueueTimeoutMs ?? 5_000,
       isBound: given.enqueueTimeoutMs !== undefined,
@@ -399,6 +415,7 @@ export function resolveQueueOptions(
     name: name ?? '',
     ...(backoffs && { backoffs }),
     ...resolveWorking(given, module),
+    log: resolveLog(given?.log, module.log),
     ...(given?.worker?.concurrency !== undefined && { concurrency: given.worker.concurrency }),
     policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults, backoffs),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
@@ -461,6 +478,7 @@ export type NamedModuleOptions = Pick<
 const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
   role: true,
   autoStart: true,
+  log: true,
   enqueueTimeout: true,
   enqueueBuffer: true,
   upkeep: true,

@@ -37,6 +37,22 @@ export interface ShutdownOptions {
   readonly grace?: Duration;
 }
 
+/** Which lines about the jobs of a queue are written to Nest's logger. */
+export interface QueueLogOptions {
+  /** A WARN line for each failed attempt that is repeated: job, attempt, when the next one is, message. At most 10 a second. @default true */
+  readonly failures?: boolean;
+  /** An ERROR with the stack for each dead job: job, reason, message. At most 10 a second. @default true */
+  readonly deaths?: boolean;
+}
+
+/** Which lines about jobs and workers are written to Nest's logger. None has data or results of jobs. */
+export interface LogOptions extends QueueLogOptions {
+  /** Which Redis is used, and which workers have started. @default true */
+  readonly start?: boolean;
+  /** Which jobs a stop waits for, and what became of them. @default true */
+  readonly stop?: boolean;
+}
+
 /** How many log lines a job keeps. */
 export interface LogsOptions {
   /** How many lines of each job, the last ones; 0 to 1,000. Jobs with a log keep as many as when it began. @default 100 */
@@ -135,9 +151,32 @@ export const DEFAULT_CONCURRENCY = 10;
 
 /** How many jobs a process may run at once for a queue. */
 export const readConcurrency = integer(1, 10_000);
+const QUEUE_LOG = { failures: field('failures', boolean), deaths: field('deaths', boolean) } as const;
+
+/** Fields of `registerQueue` that are others in `forRoot`, or none. */
 export const WORKER_FIELDS = {
   worker: field('worker', shape({ concurrency: field('concurrency', readConcurrency) })),
+  log: field('log', eachOrAll(shape(QUEUE_LOG))),
 } as const;
+
+export const readLog = eachOrAll(
+  shape({ ...QUEUE_LOG, start: field('start', boolean), stop: field('stop', boolean) }),
+);
+
+/** `LogOptions` with every field. */
+export type ResolvedLog = Readonly<Record<keyof LogOptions, boolean>>;
+
+/** A boolean stands for every field. */
+export function resolveLog(given: boolean | LogOptions | undefined, inherited?: ResolvedLog): ResolvedLog {
+  const all = typeof given === 'boolean' ? given : undefined;
+  const own: LogOptions = typeof given === 'object' ? given : {};
+  const of = (name: keyof LogOptions) => all ?? own[name] ?? inherited?.[name] ?? true;
+  return { failures: of('failures'), deaths: of('deaths'), start: of('start'), stop: of('stop') };
+}
+
+function eachOrAll<T>(read: Rule<T>): Rule<T | boolean> {
+  return (value, path, report) => (typeof value === 'boolean' ? value : read(value, path, report));
+}
 
 /** The values of Nest's enum `Scope`; options do not import Nest. */
 const REQUEST_SCOPE = 2;

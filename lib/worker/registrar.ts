@@ -120,4 +120,5 @@ function first<T>(all: Iterable<T>, most: number): T[] {
   return some;
 }
 
-const VERSION = (require('../../package.json') as { version: string }).version;
+/** Of this library. */
+export const VERSION = (require('../../package.json') as { version: string }).version;

@@ -15,6 +15,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
 import type { JobListeners } from './job-listeners.js';
 import { followStream, isObservable } from './observable.js';
+import { FailureLog } from './failure-log.js';
 import { Run, type Note, type NoteWriter } from './run.js';
 import { withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
@@ -63,6 +64,7 @@ export class Runner implements NoteWriter {
   readonly maxPayloadBytes: number;
   isDraining = false;
   private readonly logger = new Log('QueueWorker');
+  private readonly failureLog: FailureLog;
   private readonly unknownJobs: UnknownJobs;
   private readonly missing = new Set<string>();
   private readonly policies = new WeakMap<HandlerEntry, JobPolicy>();
@@ -72,6 +74,7 @@ export class Runner implements NoteWriter {
     const { name, maxPayloadBytes, unknownJob, unknownJobTimeoutMs } = parts.queue;
     this.queue = name;
     this.maxPayloadBytes = maxPayloadBytes;
+    this.failureLog = new FailureLog(name, parts.queue.log);
     this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs, parts.unhandledMs);
   }
 
@@ -90,6 +93,11 @@ export class Runner implements NoteWriter {
   /** Resolves at the next end of a run. */
   nextEnd(): Promise<void> {
     return new Promise((resolve) => (this.onEnd = resolve));
+  }
+
+  /** No further run begins. */
+  drained(): void {
+    this.failureLog.flush();
   }
 
   /** Gives back a job whose handler still runs. */
@@ -161,7 +169,6 @@ export class Runner implements NoteWriter {
     if (body.codec !== undefined) {
       const why = `its data is encoded with ${quoted(body.codec)}, which this version cannot decode; retry it where a newer one runs`;
       const outcome = unrunnable('undecodable', why, job.failed);
-      this.complain(job.id, name, outcome, why);
       return this.cannotRun(job, name, outcome);
     }
     return new Run(job, body, policy, handler, this);
@@ -261,7 +268,10 @@ export class Runner implements NoteWriter {
   /** @param value the result, or what was thrown. */
   private end(run: Run, outcome: Outcome | undefined, value?: unknown): void {
     run.close(outcome);
-    if (outcome) this.heard?.ended(run, outcome, value);
+    if (outcome) {
+      if (outcome.kind !== 'completed') this.failureLog.ended(run, outcome);
+      this.heard?.ended(run, outcome, value);
+    }
     this.runs.delete(run);
     this.onEnd?.();
     this.parts.ended(run);
@@ -289,17 +299,19 @@ export class Runner implements NoteWriter {
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): null {
     const { id, failed, stalls } = job;
     this.heard?.unrunnable(job, decodeBody(job.body), this.parts.queue.policy.attempts, outcome);
+    if (outcome.kind === 'dead') this.failureLog.unrunnable(id, outcome);
     this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome });
     return null;
   }
 
   private complain(id: string, name: string, outcome: Outcome, why: string): void {
-    const job = jobText(this.queue, id);
-    if (outcome.kind === 'dead') return this.logger.error(`${job} is dead: ${why}`);
+    if (outcome.kind === 'dead') return;
     // Once per name: such jobs come back, and there may be many.
     if (this.missing.has(name)) return;
     if (this.missing.size < MAX_MISSING) this.missing.add(name);
-    this.logger.warn(`${job}: ${why}; it and others of its name wait for a process that has one`);
+    this.logger.warn(
+      `${jobText(this.queue, id)}: ${why}; it and others of its name wait for a process that has one`,
+    );
   }
 
   /** The work is done, and doing it again because its result cannot be kept would be worse than not keeping it. */

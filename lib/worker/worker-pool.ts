@@ -54,7 +54,7 @@ export interface DrainReport {
 /** A pool as the runtime uses it. */
 export type Pool = Pick<
   WorkerPool,
-  'queue' | 'shutdown' | 'concurrency' | 'start' | 'pause' | 'resume' | 'drain'
+  'queue' | 'shutdown' | 'concurrency' | 'runs' | 'start' | 'pause' | 'resume' | 'drain'
 >;
 
 /**
@@ -200,6 +200,7 @@ export class WorkerPool {
     for (const run of late) run.abort('shutdown', 'the application stops');
     await this.finished(graceMs);
     for (const run of this.runs) runner.giveUp(run);
+    runner.drained();
     // Also those that failed because they were told to stop.
     const released = late
       .filter((run) => run.outcome?.kind === 'released' && run.aborted?.reason !== 'cancelled')

@@ -39,6 +39,8 @@ describe('the reference of options', () => {
     const expected = membersOf(name).flatMap((member) => {
       const group = isRoot ? GROUPS[member] : undefined;
       if (isRoot && member === 'events') return ['events', 'events.max', 'events.age', 'events.maxBytes'];
+      if (isRoot && member === 'log')
+        return ['log', ...['failures', 'deaths', 'start', 'stop'].map((field) => `log.${field}`)];
       return group === undefined ? [member] : membersOf(group).map((field) => `${member}.${field}`);
     });
     expect(rowsUnder(page, `: \`${name}\``).toSorted()).toEqual(expected.toSorted());

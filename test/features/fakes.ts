@@ -77,7 +77,8 @@ export class FakePool implements Pool {
   readonly drained: Promise<void>;
   private tellDraining!: () => void;
   private tellDrained!: () => void;
-  private readonly runs = new Set<Promise<unknown>>();
+  readonly runs = new Set<never>();
+  private readonly calls = new Set<Promise<unknown>>();
 
   constructor(
     readonly plan: QueuePlan,
@@ -93,7 +94,7 @@ export class FakePool implements Pool {
   readonly shutdown = { timeoutMs: 25_000, graceMs: 1_000 };
 
   get running(): number {
-    return this.runs.size;
+    return this.calls.size;
   }
 
   /** Runs a job as if it had been claimed. */
@@ -101,8 +102,8 @@ export class FakePool implements Pool {
     const entry = this.plan.find(jobName);
     if (!entry) throw new Error(`no handler for ${jobName}`);
     const run = (async () => entry.run({ queue: this.queue, name: jobName, data } as never))();
-    this.runs.add(run);
-    void run.finally(() => this.runs.delete(run)).catch(() => undefined);
+    this.calls.add(run);
+    void run.finally(() => this.calls.delete(run)).catch(() => undefined);
     return run;
   }
 
@@ -122,8 +123,8 @@ export class FakePool implements Pool {
   async drain(): Promise<DrainReport> {
     this.history.push(`${this.queue} draining`);
     this.tellDraining();
-    const finished = this.runs.size;
-    await Promise.allSettled(this.runs);
+    const finished = this.calls.size;
+    await Promise.allSettled(this.calls);
     this.state = 'drained';
     this.history.push(`${this.queue} drained`);
     this.tellDrained();

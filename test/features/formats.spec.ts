@@ -27,7 +27,7 @@ async function addNewer({ get }: QueueApp, id: string): Promise<void> {
 
 describe('a job whose data only a newer version can decode', () => {
   it('is dead as undecodable, with everything that can be read of it, and can be retried', async () => {
-    const app = await bootQueue(redis, { handlers: { send: () => 1 } });
+    const app = await bootQueue(redis, { handlers: { send: () => 1 }, root: { log: true } });
     const { queue, ended, said } = app;
     await addNewer(app, 'n');
     expect(await ended('n')).toMatchObject({ type: 'dead', name: 'send', attempt: 0, reason: 'undecodable' });

@@ -276,7 +276,7 @@ it('waits for a schema that needs time', async () => {
 it('keeps a job that nobody handles as dead, and says so', async () => {
   const { queue, ended, logs } = await bootQueue(redis, {
     handlers: { known: () => 1 },
-    queue: { unknownJob: 'dead' },
+    queue: { unknownJob: 'dead', log: true },
   });
   const { id } = await queue.add('unknown', { a: 1 });
   expect(await ended(id)).toMatchObject({ type: 'dead', attempt: 0, reason: 'no-handler' });

@@ -35,7 +35,10 @@ describe('start', () => {
 
   it('says what runs', async () => {
     const { logs } = await startApp(['sms'], { providers: [SmsProcessor] });
-    expect(logs).toContainEqual({ level: 'log', text: 'workers started: sms (concurrency 10)' });
+    expect(logs).toContainEqual({
+      level: 'log',
+      text: expect.stringMatching(/^workers started: sms \(concurrency 10\); godwit .* on memory$/),
+    });
   });
 
   it('waits for the call with autoStart: false, while producers work', async () => {
@@ -183,7 +186,10 @@ describe('pause and resume', () => {
     runtime.pause('sms');
     await runtime.start();
     expect(pool('sms').state).toBe('new');
-    expect(logs).toContainEqual({ level: 'log', text: 'workers started: sms (concurrency 10, paused)' });
+    expect(logs).toContainEqual({
+      level: 'log',
+      text: expect.stringContaining('workers started: sms (concurrency 10, paused);'),
+    });
     await runtime.stop();
     await runtime.start();
     expect(pool('sms').state).toBe('new');

@@ -85,6 +85,8 @@ export async function bootQueue(
         prefix: redis.prefix,
         // A test that fails in the middle of a run must not wait half a minute for its handler.
         shutdown: { timeout: '3s', grace: '100ms' },
+        // Tests count complaints, and let jobs fail on purpose.
+        log: { failures: false, deaths: false },
         ...root,
       }),
       QueueModule.registerQueue({ name: 'work', ...queue }, ...queues),

@@ -12,6 +12,7 @@ import {
 import { checkProcessorOptions } from '#lib/options/worker-options.js';
 import { describe, expect, it } from 'vitest';
 
+const LOG = { failures: true, deaths: true, start: true, stop: true };
 const root = (options: unknown) => resolveModuleOptions(options as QueueModuleOptions);
 const queue = (options: unknown, module: unknown = {}) =>
   resolveQueueOptions(options as QueueOptions, root(module));
@@ -23,6 +24,7 @@ describe('resolveModuleOptions', () => {
       prefix: 'godwit',
       role: 'both',
       autoStart: true,
+      log: LOG,
       enqueue: { timeoutMs: 5_000, isBound: false, maxBuffered: 20_000 },
       maxPayloadBytes: 1_048_576,
       lease: { leaseMs: 8_000, maxStalls: 5, maxBlockMs: 60_000 },
@@ -54,6 +56,7 @@ describe('resolveModuleOptions', () => {
       prefix: 'shop.eu-1_A',
       role: 'worker',
       autoStart: false,
+      log: { deaths: false },
       enqueueTimeout: '2s',
       enqueueBuffer: 500,
       maxPayloadBytes: 10,
@@ -74,6 +77,7 @@ describe('resolveModuleOptions', () => {
       prefix: 'shop.eu-1_A',
       role: 'worker',
       autoStart: false,
+      log: { ...LOG, deaths: false },
       enqueue: { timeoutMs: 2_000, isBound: true, maxBuffered: 500 },
       maxPayloadBytes: 10,
       lease: { leaseMs: 20_000, maxStalls: 0, maxBlockMs: 60_000 },
@@ -233,12 +237,14 @@ describe('resolveQueueOptions', () => {
       durability: { replicas: 2, timeout: '3s' },
       lease: { maxStalls: 2 },
       logs: { max: 3 },
+      log: { start: false },
     };
     expect(queue({ name: 'email' }, module)).toEqual({
       name: 'email',
       lease: { leaseMs: 8_000, maxStalls: 2, maxBlockMs: 60_000 },
       shutdown: { timeoutMs: 25_000, graceMs: 1_000 },
       logs: { max: 3 },
+      log: { ...LOG, start: false },
       policy: { ...DEFAULTS, limitsAttempts: true, attempts: 9 },
       maxPayloadBytes: 8,
       events: { max: 5, ageMs: 3_600_000, maxBytes: 67_108_864 },
@@ -262,6 +268,7 @@ describe('resolveQueueOptions', () => {
       lease: { duration: '1m' },
       shutdown: { timeout: '4m' },
       logs: { max: 0 },
+      log: false,
     };
     const module = {
       lease: { duration: '2s', maxStalls: 1 },
@@ -275,6 +282,7 @@ describe('resolveQueueOptions', () => {
       lease: { leaseMs: 60_000, maxStalls: 1, maxBlockMs: 60_000 },
       shutdown: { timeoutMs: 240_000, graceMs: 1_000 },
       logs: { max: 0 },
+      log: { failures: false, deaths: false, start: false, stop: false },
       policy: { ...DEFAULTS, limitsAttempts: true, attempts: 1, timeoutMs: 1_000, retentionMs: 5 },
       maxPayloadBytes: 3,
       events: { max: 1, ageMs: null, maxBytes: 67_108_864 },
