@@ -1,4 +1,5 @@
-import { Logger } from '@nestjs/common';
+import { createRequire } from 'node:module';
+import type { Logger } from '@nestjs/common';
 import { escaped, escapedStack } from '../errors/show.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 
@@ -7,11 +8,14 @@ import { messageOf, stackOf } from '../errors/thrown.js';
  * which must not forge a line or change the terminal.
  */
 export class Log {
-  private readonly logger: Logger;
+  private made: Sink | undefined;
   private readonly failed = new Set<string>();
 
-  constructor(context: string) {
-    this.logger = new Logger(context);
+  constructor(private readonly context: string) {}
+
+  /** Made at the first line, so that a producer without Nest does not load it. */
+  private get logger(): Sink {
+    return (this.made ??= sinkOf(this.context));
   }
 
   debug(text: string): void {
@@ -43,5 +47,25 @@ export class Log {
       this.failed.add(what);
       return false;
     }
+  }
+}
+
+type Sink = Pick<Logger, 'debug' | 'log' | 'warn' | 'error'>;
+
+/** The logger of Nest; the console where Nest is not installed. */
+function sinkOf(context: string): Sink {
+  try {
+    const { Logger: NestLogger } = createRequire(__filename)('@nestjs/common') as {
+      readonly Logger: typeof Logger;
+    };
+    return new NestLogger(context);
+  } catch {
+    const line = (text: unknown) => `[godwit] ${context}: ${String(text)}`;
+    return {
+      debug: () => undefined,
+      log: (text: unknown) => console.log(line(text)),
+      warn: (text: unknown) => console.warn(line(text)),
+      error: (text: unknown, stack?: unknown) => console.error(line(text), ...(stack ? [stack] : [])),
+    };
   }
 }

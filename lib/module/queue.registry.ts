@@ -1,3 +1,4 @@
+import { limitsOf } from '../contract/limits.js';
 import { isDeepStrictEqual, inspect } from 'node:util';
 import { InvalidOptionError, QueueConflictError, UnknownQueueError, show } from '../errors.js';
 import { hasFields } from '../job/fields.js';
@@ -162,30 +163,6 @@ export class QueueRegistry {
     if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
     return found;
   }
-}
-
-function limitsOf({
-  events,
-  progress,
-  dead,
-  completed,
-  lease,
-  logs,
-  policy,
-}: ResolvedQueueOptions): QueueLimits {
-  return {
-    leaseMs: lease.leaseMs,
-    logsMax: logs.max,
-    maxEvents: events.max,
-    eventsAgeMs: events.ageMs,
-    eventsMaxBytes: events.maxBytes,
-    progressMaxBytes: progress.maxBytes,
-    deadMax: dead.max,
-    deadMaxBytes: dead.maxBytes,
-    deadAgeMs: dead.ageMs,
-    completedMax: completed.max,
-    cancelledMs: policy.cancelledRetentionMs,
-  };
 }
 
 /** The options of one registration on one line, without the name, which the message has already. */

@@ -401,8 +401,8 @@ export function resolveQueueOptions(
   options: QueueOptions,
   module: ResolvedModuleOptions,
   report: Report = refuse,
+  path = queuePath(options),
 ): ResolvedQueueOptions {
-  const path = queuePath(options);
   const given = readQueue(options, path, report);
   // The only required option, so it is checked even if it is missing.
   const name = given === undefined ? undefined : readName(given.name, path, report);

@@ -62,6 +62,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   /** `QueueModule`, `QueueRuntime` and the wiring of everything. */
   module: { lib: ['*'], packages: ['*'] },
+  /** `godwit/producer`: it runs without Nest. */
+  standalone: {
+    lib: [...STAGE, 'engine', 'producer', 'events/job-wait.ts', 'events/queue-events.ts'],
+    packages: [],
+  },
   index: { lib: ['*'], packages: [] },
   /** `godwit/testing`. */
   testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
