@@ -113,7 +113,7 @@ export type { CancelFilter, JobFilter } from './producer/bulk-acts.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobChanges, UpdateResult } from './producer/job-changes.js';
-export type { JobListOptions, JobPage } from './producer/job-list.js';
+export type { CountOptions, GroupedCounts, JobListOptions, JobPage } from './producer/job-list.js';
 export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
 export type { TemplateIn, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';

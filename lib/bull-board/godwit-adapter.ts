@@ -348,6 +348,7 @@ function gone(queue: string, id: string, name: string, data: unknown): JobSnapsh
     stalls: 0,
     createdAt: new Date(),
     dueAt: null,
+    startedAt: null,
     endedAt: null,
     failure: null,
     progress: null,

@@ -25,6 +25,14 @@ export interface Job<Data = unknown> {
   readonly attempts: number;
   /** When it was added, by the clock of Redis. */
   readonly createdAt: Date;
+  /** When this attempt started, by the clock of Redis. */
+  readonly startedAt: Date;
+  /** How many times it lost its worker before. */
+  readonly stalls: number;
+  /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
+  readonly priority: number;
+  /** Ms between adding it and its first run, as asked for; 0 without a delay. */
+  readonly delay: number;
   /** Aborts if the run should end early; `signal.reason` is a `JobAbortedError`. */
   readonly signal: AbortSignal;
   /**

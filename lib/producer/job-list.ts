@@ -1,5 +1,7 @@
-import type { JobsPlace } from '../contract/admin-verbs.js';
+import { MOST_EXAMINED, type JobsAnswer, type JobsPlace } from '../contract/admin-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
+import { decodeBody } from '../job/job-record.js';
 import { checkJobName } from '../job/job-id.js';
 import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
@@ -91,4 +93,48 @@ function isText(value: unknown): value is string {
 export function checkText(value: unknown, path: string): string {
   if (isText(value) && value !== '' && value.length <= 200 && !value.includes('\n')) return value;
   throw new InvalidOptionError(path, 'a text of 1 to 200 characters without line breaks', value);
+}
+
+/** Options of `queue.counts`. */
+export interface CountOptions {
+  /** Counts jobs by their name or by their priority. */
+  readonly by: 'name' | 'priority';
+  /** Counts jobs of this state. @default 'waiting' */
+  readonly state?: JobState;
+}
+
+/** How many jobs of one state there are of each name or priority. */
+export interface GroupedCounts {
+  /** By name, empty for jobs that cannot be decoded; or by priority, `'0'` for jobs without one. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** How many jobs the call looked at, in the order in which `queue.jobs` lists them. */
+  readonly examined: number;
+  /** Whether these are all jobs of the state. */
+  readonly isComplete: boolean;
+}
+
+const BY = oneOf('name', 'priority');
+const readCounts = shape({ by: field('by', BY), state: field('state', STATE) });
+
+/** @throws {InvalidOptionError} */
+export async function countBy(engine: QueueEngine, queue: string, options: unknown): Promise<GroupedCounts> {
+  const { by = BY(undefined, 'counts().by', refuse)!, state = 'waiting' } = readCounts(
+    options,
+    'counts()',
+    refuse,
+  )!;
+  const counts = new Map<string, number>();
+  let after: JobsPlace | null = null;
+  let examined = 0;
+  do {
+    const page: JobsAnswer = await engine.admin.jobs(queue, { state, after, limit: 1_000, brief: true });
+    for (const job of page.jobs) {
+      const body = decodeBody(job.body);
+      const group = by === 'name' ? (body?.name ?? '') : String(body?.options.priority ?? 0);
+      counts.set(group, (counts.get(group) ?? 0) + 1);
+    }
+    examined += page.examined;
+    after = page.next;
+  } while (after !== null && examined < MOST_EXAMINED);
+  return { counts: Object.fromEntries(counts), examined, isComplete: after === null };
 }

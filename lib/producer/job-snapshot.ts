@@ -1,3 +1,4 @@
+import type { QueueEngine } from '../contract/engine.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
@@ -32,6 +33,11 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly createdAt: Date | null;
   /** When it is due, while it is delayed. */
   readonly dueAt: Date | null;
+  /**
+   * When the attempt that runs, or that completed it, started; by the clock of Redis. Null for other jobs, and for one that runs until its
+   * process has reported it, after at most a quarter of the lease.
+   */
+  readonly startedAt: Date | null;
   /** When it completed, died or was cancelled. */
   readonly endedAt: Date | null;
   /** The last attempt that failed. */
@@ -60,7 +66,24 @@ export type SnapshotIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: JobSnapshot<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
 
-export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobSnapshot {
+/** When active jobs started, as their processes report it. Read only where some are active, so that runs need not write it. */
+export type StartTimes = ReadonlyMap<string, number>;
+
+export async function startTimes(
+  { processes }: Pick<QueueEngine, 'processes'>,
+  queue: string,
+  jobs: readonly StoredJob[],
+): Promise<StartTimes> {
+  const times = new Map<string, number>();
+  if (!jobs.some(({ state }) => state === 'active')) return times;
+  const { records } = await processes.list();
+  for (const { pools } of records)
+    for (const pool of pools)
+      for (const { queue: of, id, since } of pool.jobs) if (of === queue) times.set(id, since);
+  return times;
+}
+
+export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, starts: StartTimes): JobSnapshot {
   const body = decodeBody(stored.body);
   const running = stored.state === 'active' ? 1 : 0;
   return {
@@ -78,6 +101,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobS
     stalls: stored.stalls,
     createdAt: body && new Date(body.createdAt),
     dueAt: date(stored.dueAt),
+    startedAt: date(startOf(stored, starts)),
     endedAt: date(stored.endedAt),
     failure: stored.failure && { ...stored.failure, at: new Date(stored.failedAt ?? 0) },
     progress: json(stored.progress),
@@ -87,6 +111,11 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions): JobS
     durationUs: stored.durationUs,
     worker: stored.worker,
   };
+}
+
+function startOf({ id, state, endedAt, durationUs }: StoredJob, starts: StartTimes): number | null {
+  if (state === 'active') return starts.get(id) ?? null;
+  return endedAt === null || durationUs === null ? null : Math.round(endedAt - durationUs / 1_000);
 }
 
 function date(ms: number | null): Date | null {

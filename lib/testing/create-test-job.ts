@@ -61,6 +61,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     queue,
     maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
     isDraining: false,
+    now: () => Date.now(),
     note: async (_: Run, { progress, log, data: changed }: Note) => {
       if (changed !== undefined) updated.push(JSON.parse(changed));
       if (progress !== undefined) progressed.push(JSON.parse(progress));

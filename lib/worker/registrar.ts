@@ -21,8 +21,8 @@ export type ShownPool = Pick<WorkerPool, 'queue' | 'worker' | 'concurrency' | 'i
   readonly runs: Iterable<ShownRun> & { readonly size: number };
 };
 
-/** `startedAt` by `performance.now()`. */
-export type ShownRun = Pick<Run, 'queue' | 'id' | 'name' | 'attempt' | 'startedAt'>;
+/** `begunAt` by `performance.now()`. */
+export type ShownRun = Pick<Run, 'queue' | 'id' | 'name' | 'attempt' | 'begunAt'>;
 
 /**
  * Tells operators who this process is and what it does: once a beat, where something has changed. The thread that beats says
@@ -31,7 +31,7 @@ export type ShownRun = Pick<Run, 'queue' | 'id' | 'name' | 'attempt' | 'startedA
 export class Registrar {
   private readonly logger = new Log('QueueWorker');
   private readonly id = randomBytes(9).toString('base64url');
-  readonly startedAt = performance.now();
+  readonly begunAt = performance.now();
   private readonly groups = new Map<object, ShownPool[]>();
   /** When a run, or this process, began on the clock of the store, as it was said. */
   private readonly times = new WeakMap<object, number>();
@@ -86,7 +86,7 @@ export class Registrar {
 
   private recordOf(group: readonly ShownPool[]): PoolRecord {
     const longest = group.flatMap(({ runs }) => first(runs, MAX_JOBS));
-    longest.sort((a, b) => a.startedAt - b.startedAt);
+    longest.sort((a, b) => a.begunAt - b.begunAt);
     return {
       queues: group.map(({ queue }) => queue),
       paused: group.filter(({ isPaused }) => isPaused).map(({ queue }) => queue),
@@ -102,8 +102,8 @@ export class Registrar {
     return { queue, id, name, attempt, since: this.timeOf(run) };
   }
 
-  private timeOf(one: { readonly startedAt: number }): number {
-    const time = Math.round(this.engine.now() - (performance.now() - one.startedAt));
+  private timeOf(one: { readonly begunAt: number }): number {
+    const time = Math.round(this.engine.now() - (performance.now() - one.begunAt));
     const said = this.times.get(one);
     if (said !== undefined && Math.abs(time - said) < CLOCK_ERROR_MS) return said;
     this.times.set(one, time);

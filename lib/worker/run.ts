@@ -23,6 +23,8 @@ export interface NoteWriter {
   readonly maxPayloadBytes: number;
   /** Whether the workers of the queue are stopping. */
   readonly isDraining: boolean;
+  /** The clock of the store. */
+  now(): number;
   note(run: Run, what: Note): Promise<void>;
 }
 
@@ -53,7 +55,8 @@ export class Run implements HandledJob, Linked<Run> {
   data: unknown;
   outcome: Outcome | undefined;
   durationUs = 0;
-  readonly startedAt = performance.now();
+  /** By `performance.now()`. */
+  readonly begunAt = performance.now();
   timer: NodeJS.Timeout | undefined;
   /** Set once the run has its outcome, or has lost its job: from then on the handler is ignored. */
   closed = false;
@@ -83,6 +86,14 @@ export class Run implements HandledJob, Linked<Run> {
 
   get createdAt(): Date {
     return new Date(this.body.createdAt);
+  }
+
+  get startedAt(): Date {
+    return new Date(Math.round(this.notes.now() - (performance.now() - this.begunAt)));
+  }
+
+  get delay(): number {
+    return this.runnableAt - this.body.createdAt;
   }
 
   /** Ms since 1970. */
@@ -116,7 +127,7 @@ export class Run implements HandledJob, Linked<Run> {
   close(outcome: Outcome | undefined): void {
     this.closed = true;
     this.outcome = outcome;
-    this.durationUs = Math.round((performance.now() - this.startedAt) * 1000);
+    this.durationUs = Math.round((performance.now() - this.begunAt) * 1000);
     this.stopTimer();
   }
 

@@ -90,6 +90,10 @@ export class Runner implements NoteWriter {
     this.validate(run);
   }
 
+  now(): number {
+    return this.parts.now();
+  }
+
   /** Resolves at the next end of a run. */
   nextEnd(): Promise<void> {
     return new Promise((resolve) => (this.onEnd = resolve));

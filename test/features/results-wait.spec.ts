@@ -110,6 +110,7 @@ it('shows a job in every state, with every field', async () => {
     result: null,
     durationUs: null,
     cancelReason: null,
+    startedAt: null,
     worker: null,
   };
   expect(await queue.get(id)).toEqual(fresh);
@@ -132,7 +133,10 @@ it('shows a job in every state, with every field', async () => {
   await queue.promote(id);
   await began.wait(PATIENT);
   const running = { ...failed, attempt: 2, progress: { percent: 50 }, logs: ['half way'] };
-  expect(await queue.get(id)).toEqual({ ...running, state: 'active', worker: expect.stringMatching(/./) });
+  // When it started is known once its process has reported it.
+  const startedAt = expect.toSatisfy((at) => at === null || at instanceof Date);
+  const worker = expect.stringMatching(/./);
+  expect(await queue.get(id)).toEqual({ ...running, state: 'active', worker, startedAt });
 
   gate.open();
   await ended(id);
@@ -140,6 +144,7 @@ it('shows a job in every state, with every field', async () => {
   expect(done).toEqual({
     ...running,
     state: 'completed',
+    startedAt: expect.any(Date),
     endedAt: expect.any(Date),
     result: { ok: true },
     durationUs: expect.any(Number),

@@ -45,7 +45,7 @@ const run = (queue: string, id: string): ShownRun => ({
   id,
   name: 'work',
   attempt: 1,
-  startedAt: performance.now(),
+  begunAt: performance.now(),
 });
 
 it('shows queues that share their slots as one pool, with the jobs that run longest first', () => {
