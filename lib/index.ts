@@ -121,7 +121,12 @@ export type { TemplateIn, UpsertResult, ScheduleSnapshot } from './producer/sche
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';
 export type { QueueInfo } from './inspect/queue-inspector.js';
-export type { RunningJobInfo, WorkerInfo, WorkerPoolInfo } from './inspect/queue-inspector.js';
+export type {
+  RunningJobInfo,
+  WorkerInfo,
+  WorkerPoolInfo,
+  WorkersOptions,
+} from './inspect/queue-inspector.js';
 
 // Events.
 export { QueueEvents, ofType } from './events/queue-events.js';

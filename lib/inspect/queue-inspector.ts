@@ -4,7 +4,7 @@ import { InvalidOptionError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
-import { readable } from '../options/check.js';
+import { field, readable, refuse, rule, shape } from '../options/check.js';
 import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
 /** The state of a queue at the time of the call. */
@@ -21,6 +21,22 @@ export interface QueueInfo {
    */
   readonly oldestWaitingMs: number | null;
 }
+
+/** Options of `workers()`. */
+export interface WorkersOptions {
+  /**
+   * Only processes that work on this queue, with the pools and the running jobs of this queue. It need not be registered here. A process
+   * with so many pools that some are left out (`morePools`) may be missing. @default all
+   */
+  readonly queue?: string;
+}
+
+const readWorkers = shape({
+  queue: field(
+    'queue',
+    rule((name: unknown) => checkQueueName(name)),
+  ),
+});
 
 /** How many queues are queried at once. */
 const AT_ONCE = 50;
@@ -50,12 +66,19 @@ export class QueueInspector {
    * within the lease (`forRoot().lease.duration`). The information is at most a quarter of the lease old, unless a handler blocks the
    * event loop of its process.
    *
+   * @throws {InvalidOptionError | InvalidQueueNameError}
    * @throws {RedisUnavailableError}
+   * @example
+   * for (const { host, pid, pools } of await inspector.workers({ queue: 'media' })) {
+   *   for (const { name, id, since } of pools.flatMap((pool) => pool.jobs)) console.log(host, pid, name, id, since);
+   * }
    */
-  async workers(): Promise<WorkerInfo[]> {
+  async workers(options: WorkersOptions = {}): Promise<WorkerInfo[]> {
+    const { queue } = readWorkers(options, 'workers()', refuse)!;
     const { records, unreadable } = await this.engine.processes.list();
     for (const { process, why } of unreadable) this.logUnreadable(process, why);
-    return records.map(toWorkerInfo).toSorted(byPlace);
+    const workers = records.map(toWorkerInfo).toSorted(byPlace);
+    return queue === undefined ? workers : workers.flatMap((worker) => ofQueue(worker, queue));
   }
 
   /**
@@ -135,7 +158,7 @@ export interface WorkerPoolInfo {
   readonly concurrency: number;
   /** The names under which it holds leases, as in logs, `audit()` and `Queue.get`. */
   readonly workers: readonly string[];
-  /** How many jobs run. */
+  /** How many jobs run, of all its queues. */
   readonly running: number;
   /** The longest running of them, at most 50. */
   readonly jobs: readonly RunningJobInfo[];
@@ -157,6 +180,15 @@ export interface RunningJobInfo {
 
 function toWorkerInfo({ pools, startedAt, ...rest }: ProcessRecord): WorkerInfo {
   return { ...rest, startedAt: new Date(startedAt), pools: pools.map(toPoolInfo) };
+}
+
+/** The process with what it does for one queue; none if it does not work on it. */
+function ofQueue(worker: WorkerInfo, queue: string): WorkerInfo[] {
+  const pools = worker.pools.filter(({ queues }) => queues.includes(queue));
+  const own = (jobs: readonly RunningJobInfo[]) => jobs.filter((job) => job.queue === queue);
+  return pools.length === 0
+    ? []
+    : [{ ...worker, pools: pools.map((pool) => ({ ...pool, jobs: own(pool.jobs) })) }];
 }
 
 function toPoolInfo({ jobs, ...rest }: PoolRecord): WorkerPoolInfo {

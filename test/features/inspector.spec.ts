@@ -65,6 +65,45 @@ describe('QueueInspector.workers()', () => {
     await only(app, ({ pools }) => pools[0]!.running === 0);
   });
 
+  it.each(['redis', 'memory'] as const)('has only what works on one queue, on %s', async (engine) => {
+    const end = latch('the end of the jobs');
+    const begun: string[] = [];
+    const handlers = { '*': ({ queue }: { queue: string }) => (begun.push(queue), end.promise) };
+    const before = Date.now();
+    const app = await bootQueue(redis, {
+      ...(engine === 'memory' && { root: { connection: 'memory' as const } }),
+      handlers,
+      queues: [{ name: 'a' }, { name: 'b' }, { name: 'idle' }],
+      providers: [processorOf(['a', 'b'], handlers)],
+      watch: false,
+    });
+    for (const name of ['work', 'a', 'b']) await app.queueOf(name).add('job', 1, { id: `of-${name}` });
+    await until(() => begun.length === 3, PATIENT);
+    const ofB = async () => inspectorOf(app).workers({ queue: 'b' });
+    const [worker] = await until(async () => {
+      const workers = await ofB();
+      return workers[0]?.pools[0]?.running === 2 && workers;
+    }, PATIENT);
+    expect(worker).toMatchObject({ pid: process.pid, pools: [{ queues: ['a', 'b'] }] });
+    expect(worker!.pools).toHaveLength(1);
+    const [job, ...others] = worker!.pools[0]!.jobs;
+    expect(job).toEqual({ queue: 'b', id: 'of-b', name: 'job', attempt: 1, since: job!.since });
+    expect(job!.since.getTime()).toBeGreaterThanOrEqual(before - 5_000);
+    expect(others).toEqual([]);
+    expect(await inspectorOf(app).workers({ queue: 'idle' })).toEqual([]);
+    expect(await inspectorOf(app).workers({ queue: 'of-another-application' })).toEqual([]);
+    end.open();
+  });
+
+  it.each([
+    [{ queue: '' }, 'a queue name is 1 to 128 characters'],
+    [{ queues: ['a'] }, 'workers().queues is not an option; did you mean queue?'],
+    ['media', 'workers() must be an object'],
+  ])('refuses %o', async (options, text) => {
+    const app = await bootQueue(redis, { watch: false });
+    await expect(inspectorOf(app).workers(options as never)).rejects.toThrow(text);
+  });
+
   it('has one record for each worker process, seen from one that only adds', async () => {
     const producer = await bootQueue(redis, { root: { role: 'producer' }, watch: false });
     expect(await inspectorOf(producer).workers()).toEqual([]);
