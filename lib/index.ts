@@ -116,7 +116,7 @@ export type { JobChanges, UpdateResult } from './producer/job-changes.js';
 export type { CountOptions, GroupedCounts, JobListOptions, JobPage } from './producer/job-list.js';
 export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
-export type { TemplateIn, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';
+export type { TemplateIn, ScheduleRun, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';
 
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';

@@ -319,6 +319,7 @@ class BoardJob implements QueueJob {
       opts: this.opts,
       timestamp: createdAt?.getTime() ?? 0,
       processedBy: job.worker,
+      processedOn: job.startedAt?.getTime() ?? null,
       finishedOn: endedAt?.getTime() ?? null,
       delay: dueAt && createdAt ? Math.max(0, dueAt.getTime() - createdAt.getTime()) : 0,
       progress: isShown(progress) ? progress : 0,

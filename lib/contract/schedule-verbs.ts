@@ -41,6 +41,8 @@ export interface StoredSchedule {
   readonly lastAt: number | null;
   readonly lastJob: string | null;
   readonly createdAt: number;
+  /** The last occurrences that added a job, at most `RULES.recent`, the newest last. */
+  readonly recent: readonly number[];
 }
 
 export interface SchedulePage {
@@ -82,6 +84,11 @@ export interface FireSchedule {
   /** Maximum number of jobs; null: no limit. */
   readonly limit: number | null;
   readonly overlap: Overlap;
+  /**
+   * Not null: if the last job has not ended, nothing is added until `nextAt`; if its end is seen for the first time, nothing is added
+   * until so many ms from now.
+   */
+  readonly afterEndMs?: number | null;
   /** In the order of their times. */
   readonly jobs: readonly OccurrenceJob[];
 }

@@ -10,6 +10,7 @@ import type {
   StoredSchedule,
 } from '../contract/schedule-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
+import { RULES } from '../job/rules.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import { keptWhenCancelled, type MemoryQueue } from './memory-queue.js';
@@ -98,6 +99,13 @@ function fireOne(
   limits: QueueLimits,
 ): number {
   const { limit, overlap, jobs, nextAt } = call;
+  const { afterEndMs = null } = call;
+  if (afterEndMs !== null && entry.lastJob !== null) {
+    const isOpen = openJob(queue, entry.lastJob, '') !== undefined;
+    if (!isOpen) entry.lastJob = null;
+    queue.schedules.moveOn(entry, isOpen ? nextAt : queue.now + afterEndMs);
+    return 0;
+  }
   const isSpent = () => limit !== null && entry.fired >= limit;
   let made = 0;
   for (const occurrence of jobs) {
@@ -110,6 +118,7 @@ function fireOne(
     entry.fired += 1;
     entry.lastAt = occurrence.at;
     entry.lastJob = occurrence.id;
+    entry.recent = [...entry.recent, occurrence.at].slice(-RULES.recent);
   }
   queue.schedules.moveOn(entry, isSpent() ? null : nextAt);
   return made;

@@ -108,7 +108,7 @@ export class ScheduleBook {
       lastAt: null,
       lastJob: null,
     } as const;
-    const entry: ScheduleEntry = { id, record: '', createdAt, ...counters };
+    const entry: ScheduleEntry = { id, record: '', createdAt, recent: [], ...counters };
     this.entries.set(id, entry);
     return entry;
   }

@@ -1,13 +1,13 @@
 import { InvalidOptionError } from '../errors.js';
 import type { Duration } from '../job/duration.js';
-import { duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
+import { boolean, duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
 import { checkMoment, type JobOptions } from './job-options.js';
 
 /** Occurrences at the times of a cron expression. */
 export interface CronTiming {
   /**
    * Five fields (minute, hour, day of month, month, day of week) or six (seconds first), with names (`MON-FRI`, `JAN`), lists,
-   * ranges and steps; `L`, `W` and `#` as in Quartz; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+   * ranges and steps (`0/15` is `0-59/15`); `L`, `W` and `#` as in Quartz; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
    */
   readonly cron: string;
   /** IANA time zone of the expression. @default 'UTC' */
@@ -18,13 +18,22 @@ export interface CronTiming {
 export interface EveryTiming {
   /** 1 s to 10 years. */
   readonly every: Duration;
+  /**
+   * Counts the interval from the end of the last run instead: runs never overlap. The end is seen within a twentieth of the interval, 30 s
+   * at most. Not with `overlap`, `missed` and `maxMissed`.
+   *
+   * @default false
+   */
+  readonly afterEnd?: boolean;
 }
 
 /** Limits of a schedule, and what to do with overlapping and missed occurrences. */
 export interface ScheduleLimits {
   /** No occurrence before this time; for `every` also the start of counting. A number is ms since 1970. @default none */
   readonly startAt?: Date | number;
-  /** No occurrence after this time. @default none */
+  /** The first occurrence is at once, when the schedule is created; changes of it add none. Not with `startAt`. @default false */
+  readonly immediately?: boolean;
+  /** No occurrence after this time. In `schedules.upsert()` it must be in the future. @default none */
   readonly endAt?: Date | number;
   /** Maximum number of jobs, 1 to 1,000,000,000; then the schedule has ended. @default none */
   readonly limit?: number;
@@ -37,7 +46,7 @@ export interface ScheduleLimits {
   readonly overlap?: Overlap;
   /**
    * Occurrences that came due while no process was running: `skip` adds none of them, `once` the last one, `all` the last `maxMissed`
-   * of them. @default 'once'
+   * of them. An occurrence is missed if it is more than a minute late, or if the next one is due. @default 'once'
    */
   readonly missed?: Missed;
   /** With `missed: 'all'`, 1 to 1,000. @default 100 */
@@ -73,6 +82,8 @@ export interface CheckedRule {
   readonly cron?: string;
   readonly tz?: string;
   readonly everyMs?: number;
+  readonly afterEnd?: boolean;
+  readonly immediately?: boolean;
   readonly startAt?: number;
   readonly endAt?: number;
   readonly limit?: number;
@@ -94,6 +105,8 @@ const readRule = shape({
   cron: field('cron', text),
   tz: field('tz', text),
   every: field('everyMs', duration(MIN_EVERY_MS)),
+  afterEnd: field('afterEnd', boolean),
+  immediately: field('immediately', boolean),
   startAt: field('startAt', rule(checkMoment)),
   endAt: field('endAt', rule(checkMoment)),
   limit: field('limit', integer(1, MAX_LIMIT)),
@@ -127,6 +140,11 @@ export function readScheduleRule(
     wrong('', 'an object with cron or every', given);
   if (tz !== undefined && everyMs !== undefined)
     wrong('.tz', 'left out if every is given: an interval has no time zone', tz);
+  if (timing.immediately && startAt !== undefined)
+    wrong('.immediately', 'left out if startAt is given', fields.immediately);
+  if (timing.afterEnd)
+    for (const name of ['cron', 'overlap', 'missed', 'maxMissed'])
+      if (fields[name] !== undefined) wrong('.afterEnd', `left out if ${name} is given`, fields.afterEnd);
   if (startAt !== undefined && endAt !== undefined && endAt < startAt)
     wrong('.endAt', 'a moment at or after startAt', fields.endAt);
   if (fields.maxMissed !== undefined && missed !== 'all')

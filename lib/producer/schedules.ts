@@ -1,7 +1,7 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { StoredSchedule } from '../contract/schedule-verbs.js';
-import { ScheduleNotFoundError, WrongStateError } from '../errors.js';
-import { generateId } from '../job/job-id.js';
+import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../errors.js';
+import { generateId, scheduledJobId } from '../job/job-id.js';
 import { encodeBody } from '../job/job-record.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
@@ -13,6 +13,7 @@ import { makeSchedule, readRecord, nextOf, remaining } from '../schedule/record.
 import { nextAfter, nextTimes } from '../schedule/times.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
+import { startTimes, toSnapshot, type JobSnapshot } from './job-snapshot.js';
 import { ownerOf } from '../contract/declaration-verbs.js';
 
 /** What `upsert` did. */
@@ -75,6 +76,9 @@ export class Schedules<Jobs = any> {
     for (;;) {
       const { now, schedule: there } = await this.engine.schedules.get(this.options.name, id);
       if (there?.record === made.record) return this.upserted(id, 'unchanged', there.nextAt);
+      const { endAt } = made.rule;
+      if (endAt !== undefined && endAt <= now)
+        throw new InvalidOptionError('schedules.upsert().rule.endAt', 'in the future', made.given.endAt);
       const nextAt = nextOf(made, there, now);
       const revision = there?.revision ?? 0;
       const put = { id, revision, record: made.record, nextAt };
@@ -181,6 +185,31 @@ export class Schedules<Jobs = any> {
   }
 
   /**
+   * The last occurrences that added a job, at most 10, the newest first, each with what is known of its job: null if it has ended and is
+   * not kept. Give the template a `retention` to see results.
+   *
+   * @example
+   * for (const { at, job } of await queue.schedules.history('daily')) console.log(at, job?.state ?? 'completed', job?.durationUs);
+   * @throws {ScheduleNotFoundError | InvalidOptionError}
+   */
+  async history(id: string): Promise<ScheduleRun[]> {
+    const stored = await this.find(id, 'schedules.history().id');
+    if (!stored) throw new ScheduleNotFoundError(this.options.name, id);
+    const { name } = this.options;
+    const ids = stored.recent.toReversed().map((at) => scheduledJobId(id, at));
+    const jobs = await Promise.all(ids.map((jobId) => this.engine.admin.get(name, jobId)));
+    const starts = await startTimes(
+      this.engine,
+      name,
+      jobs.filter((job) => job !== null),
+    );
+    return stored.recent.toReversed().map((at, i) => {
+      const job = jobs[i] ?? null;
+      return { at: new Date(at), jobId: ids[i]!, job: job && toSnapshot(job, this.options, starts) };
+    });
+  }
+
+  /**
    * The next `count` (1 to 1,000) occurrences, without jitter; fewer if it ends before, none while it is paused.
    *
    * @example
@@ -192,6 +221,8 @@ export class Schedules<Jobs = any> {
     const { stored, schedule } = await this.read(id, 'schedules.nextRuns().id');
     const { nextAt, fired } = stored;
     if (nextAt === null) return [];
+    // The others follow from when its runs end.
+    if (schedule.rule.afterEnd) return [new Date(nextAt)];
     const left = Math.min(count, remaining(schedule.rule, fired));
     return [nextAt, ...nextTimes(schedule.rule, left - 1, nextAt)].slice(0, left).map((at) => new Date(at));
   }
@@ -217,6 +248,16 @@ export class Schedules<Jobs = any> {
     }
     return { now, stored, schedule };
   }
+}
+
+/** An occurrence of a schedule that has added a job. */
+export interface ScheduleRun {
+  /** When it occurred, without jitter. */
+  readonly at: Date;
+  /** Id of the job it added. */
+  readonly jobId: string;
+  /** The job; null if it has ended and is not kept. */
+  readonly job: JobSnapshot | null;
 }
 
 /** The state of a schedule at the time of the call. */
@@ -256,7 +297,7 @@ export function toScheduleSnapshot(queue: string, stored: StoredSchedule): Sched
     template: read?.template ?? null,
     nextAt: date(stored.nextAt),
     lastAt: date(stored.lastAt),
-    lastJobId: stored.lastJob,
+    lastJobId: stored.lastJob ?? (stored.lastAt === null ? null : scheduledJobId(stored.id, stored.lastAt)),
     fired: stored.fired,
     paused: stored.mode === 'paused',
     ended: stored.mode === 'ended',

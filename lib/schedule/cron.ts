@@ -99,9 +99,25 @@ function read(cron: string, tz: string): Cron {
   const known = memo.get(key);
   if (known !== undefined) return known;
   // Without a callback, croner starts no timer.
-  const made = new Cron(cron, { timezone: tz, mode: '5-or-6-parts', fixedTimeRule: 'no-wildcard' });
+  const made = new Cron(withRanges(cron), {
+    timezone: tz,
+    mode: '5-or-6-parts',
+    fixedTimeRule: 'no-wildcard',
+  });
   remember(memo, key, made);
   return made;
+}
+
+/** `5/15`, as Quartz writes it, is `5-59/15`. */
+function withRanges(cron: string): string {
+  const fields = cron.trim().split(/\s+/);
+  return fields
+    .map((text, i) => {
+      const [name, , max] = FIELDS[fields.length - 1 - i] ?? ['', 0, 0];
+      // Day 7 is Sunday again.
+      return text.replaceAll(/(?<=^|,)(\d+)\/(?=\d)/g, `$1-${name === 'day of week' ? 6 : max}/`);
+    })
+    .join(' ');
 }
 
 function keyOf(cron: string, tz: string): string {

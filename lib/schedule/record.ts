@@ -40,6 +40,8 @@ export const RULE_FIELDS = [
   'cron',
   'tz',
   'every',
+  'afterEnd',
+  'immediately',
   'startAt',
   'endAt',
   'limit',
@@ -111,7 +113,7 @@ export function readRecord(record: string): Schedule | null {
 
 /** Whether two rules fire at the same times. */
 export function isSameTiming(a: CheckedRule, b: CheckedRule): boolean {
-  const fields = ['cron', 'tz', 'everyMs', 'startAt', 'endAt', 'limit'] as const;
+  const fields = ['cron', 'tz', 'everyMs', 'afterEnd', 'startAt', 'endAt', 'limit'] as const;
   return fields.every((name) => a[name] === b[name]);
 }
 
@@ -163,6 +165,7 @@ export function nextOf(made: Schedule, there: KnownSchedule | null, now: number)
   const isKept = before !== null && isSameTiming(before.rule, made.rule);
   // A running schedule without a next time was changed by hand.
   if (isKept && (there!.mode !== 'running' || there!.nextAt !== null)) return 'keep';
+  if (there === null && made.rule.immediately) return now;
   return remaining(made.rule, there?.fired ?? 0) === 0 ? null : nextAfter(made.rule, now);
 }
 

@@ -126,6 +126,7 @@ export class QueueScheduleTimer {
         seenAt: seenAt!,
         nextAt,
         limit: rule.limit ?? null,
+        afterEndMs: rule.afterEnd ? rule.everyMs! : null,
         overlap: rule.overlap,
         jobs,
       };
@@ -217,6 +218,10 @@ export interface Plan {
   readonly nextAt: number | null;
 }
 
+/** How soon to look whether the job of a schedule that counts from its end has ended. */
+const LOOK_MIN_MS = 250;
+const LOOK_MAX_MS = 30_000;
+
 /** An occurrence is late after this time, however long the interval. */
 const LATE_MS = 60_000;
 
@@ -229,6 +234,11 @@ const LATE_MS = 60_000;
  */
 export function planFiring(rule: CheckedRule, seenAt: number, now: number, room: number): Plan {
   const { missed, overlap } = rule;
+  if (rule.afterEnd) {
+    const isOver = seenAt > (rule.endAt ?? Infinity);
+    const lookAfterMs = Math.min(Math.max(rule.everyMs! / 20, LOOK_MIN_MS), LOOK_MAX_MS);
+    return isOver ? { occurrences: [], nextAt: null } : { occurrences: [seenAt], nextAt: now + lookAfterMs };
+  }
   const second = nextAfter(rule, seenAt);
   const isOnly = second === null || second > now;
   const nextAt = isOnly ? second : nextAfter(rule, now);

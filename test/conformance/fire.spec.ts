@@ -80,6 +80,32 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await t.engine.admin.audit(QUEUE)).toMatchObject({ violations: [] });
   });
 
+  it('is remembered with the last ten', async () => {
+    await put(t, 'a');
+    for (let at = 1; at <= 12; at++) await firesNow('a', [tick(`a@${at}`, { at })], { nextAt: at + 1 });
+    expect((await seen(t, 'a')).recent).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  });
+
+  it('whose interval counts from the end waits for the end of the last job, and then for the interval', async () => {
+    await put(t, 'a');
+    const look = (jobs: OccurrenceJob[]) => firesNow('a', jobs, { nextAt: t.now + 250, afterEndMs: 60_000 });
+    expect(await look([tick('a@1')])).toBe(1);
+    await t.claim();
+    await t.advance(250);
+    expect(await look([tick('a@2')])).toBe(0);
+    expect(await seen(t, 'a')).toMatchObject({ nextAt: t.now + 250, lastJob: 'a@1', fired: 1 });
+    await t.settle(retried('a@1', { delayMs: 500 }));
+    expect(await look([tick('a@2')])).toBe(0);
+    await t.advance(500);
+    await t.claim();
+    await t.settle(completed('a@1'));
+    expect(await look([tick('a@2')])).toBe(0);
+    expect(await seen(t, 'a')).toMatchObject({ nextAt: t.now + 60_000, lastJob: null, fired: 1 });
+    await t.advance(60_000);
+    expect(await look([tick('a@3')])).toBe(1);
+    expect(await seen(t, 'a')).toMatchObject({ lastJob: 'a@3', fired: 2 });
+  });
+
   it('of nothing moves the time on, and nobody is woken', async () => {
     await put(t, 'a');
     await wasRung();

@@ -24,6 +24,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
       fired: 0,
       lastAt: null,
       lastJob: null,
+      recent: [],
       createdAt: t.now,
     });
     expect(schedule!.revision).toBeGreaterThan(0);

@@ -130,6 +130,7 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
     });
     expect(dead.body.job.stacktrace[0]).toContain('Error: no luck');
     expect((await api('GET', '/queues/work/completed')).body.job).toMatchObject({
+      processedOn: expect.any(Number),
       returnValue: 'done',
       data: 1,
     });

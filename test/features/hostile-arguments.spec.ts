@@ -72,6 +72,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     get: [['s']],
     list: [[{}]],
     count: [[]],
+    history: [['s']],
     remove: [['s']],
     pause: [['s']],
     resume: [['s']],
@@ -88,7 +89,14 @@ const CALLS: Readonly<Record<string, Calls>> = {
     close: [[]],
   },
   QueueInspector: { workers: [[]], queues: [[['work']]] },
-  QueueRuntime: { start: [[]], stop: [[]], pause: [['work']], resume: [['work']] },
+  QueueRuntime: {
+    start: [[]],
+    stop: [[]],
+    pause: [['work']],
+    resume: [['work']],
+    concurrency: [['work']],
+    setConcurrency: [['work', 3], 1],
+  },
   Dispatcher: {},
 };
 

@@ -51,7 +51,7 @@ describe('@Schedule: the rule', () => {
     [{ ...EVERY, limit: 0 }, `${AT}.limit must be an integer from 1`],
     [
       { ...EVERY, timezone: 'UTC' },
-      `${AT}.timezone is not an option; the options are id, name, data, options, queue, cron, tz, every, startAt, ` +
+      `${AT}.timezone is not an option; the options are id, name, data, options, queue, cron, tz, every, afterEnd, immediately, startAt, ` +
         'endAt, limit, jitter, overlap, missed, maxMissed',
     ],
     [{ ...EVERY, ['__proto__']: 1 }, `${AT}.__proto__ is not an option`],

@@ -87,7 +87,8 @@ describe('upsert', () => {
 
   it('lets one that has ended go on where there is time again', async () => {
     const { queue } = await boot();
-    const past = { every: '1h', endAt: new Date(Date.now() - HOUR) } as const;
+    // No interval begins before its end.
+    const past = { every: '8760h', endAt: new Date(Date.now() + HOUR) } as const;
     expect(await queue.schedules.upsert('s', past, { name: 'x' })).toMatchObject({ nextAt: null });
     expect(await queue.schedules.get('s')).toMatchObject({ ended: true, paused: false, nextAt: null });
     expect(await queue.schedules.nextRuns('s', 3)).toEqual([]);
@@ -236,4 +237,46 @@ it('is gone with its queue', async () => {
   await queue.obliterate();
   expect(await queue.schedules.list()).toEqual([]);
   expect((await redis.keys()).filter((key) => /:(schedules|firings)$/.test(key))).toEqual([]);
+});
+
+describe('the first run and the last ones', () => {
+  it('run at once where they are asked to, and only when the schedule is new', async () => {
+    const { queue, ended } = await bootQueue(redis, { handlers: { job: () => 1 } });
+    const rule = { cron: '0 0 1 1 *', immediately: true } as const;
+    const { nextAt } = await queue.schedules.upsert('s', rule, { name: 'job', options: { retention: '1h' } });
+    const runs = () => queue.schedules.history('s');
+    await until(async () => (await runs()).length > 0, PATIENT);
+    const [{ jobId }] = (await runs()) as [{ jobId: string }];
+    await ended(jobId);
+    await queue.schedules.upsert('s', { ...rule, cron: '0 0 2 1 *' }, { name: 'job' });
+    expect((await queue.schedules.get('s'))!.nextAt!.getTime()).toBeGreaterThan(nextAt!.getTime() + 60_000);
+    expect(await queue.schedules.history('s')).toEqual([
+      { at: nextAt, jobId, job: expect.objectContaining({ id: jobId, state: 'completed', result: 1 }) },
+    ]);
+  });
+
+  it('counts from the end of the last run', async () => {
+    const { queue, ended } = await bootQueue(redis, { handlers: { job: () => 1 } });
+    await queue.schedules.upsert('s', { every: '1s', afterEnd: true, immediately: true }, { name: 'job' });
+    await until(async () => (await queue.schedules.history('s')).length >= 2, PATIENT);
+    const [second, first] = await queue.schedules.history('s');
+    await ended(second!.jobId);
+    expect(second!.at.getTime() - first!.at.getTime()).toBeGreaterThanOrEqual(1_000);
+    expect(await queue.schedules.nextRuns('s', 5)).toHaveLength(1);
+  });
+
+  it.each([
+    ['an end in the past', { every: '1m', endAt: 1 }, 'rule.endAt must be in the future'],
+    [
+      'a start at once and at another time',
+      { every: '1m', immediately: true, startAt: 9_999_999_999_999 },
+      'rule.immediately',
+    ],
+    ['a cron from the end', { cron: '* * * * *', afterEnd: true }, 'rule.afterEnd'],
+    ['an overlap that cannot be', { every: '1m', afterEnd: true, overlap: 'skip' }, 'rule.afterEnd'],
+  ])('refuses %s', async (_, rule, place) => {
+    const { queue } = await boot();
+    await expect(queue.schedules.upsert('s', rule as never, { name: 'job' })).rejects.toThrow(place);
+    expect(await queue.schedules.list()).toEqual([]);
+  });
 });

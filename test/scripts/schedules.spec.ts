@@ -19,6 +19,7 @@ it('answers one as it was put, and the clock', async () => {
     nextAt: 4_102_444_800_123,
     fired: 0,
     lastAt: null,
+    recent: [],
     lastJob: null,
   });
   expect(schedule!.createdAt).toBeGreaterThanOrEqual(before);
@@ -56,6 +57,7 @@ it('shows what was written by hand without the rest of it as it is', async () =>
     nextAt: null,
     fired: 0,
     lastAt: null,
+    recent: [],
     lastJob: null,
     createdAt: 0,
   });

@@ -29,6 +29,16 @@ describe('cron', () => {
     ]);
   });
 
+  it('takes a first value with a step, as Quartz writes it', () => {
+    const from = '2026-01-01T00:00:00Z';
+    for (const [quartz, cron] of [
+      ['5/20 * * * *', '5-59/20 * * * *'],
+      ['0/30 0 9/6 1,10/10 2/5 1/2', '0-59/30 0 9-23/6 1,10-31/10 2-12/5 1-6/2'],
+    ])
+      expect(next({ cron: quartz }, from, 20)).toEqual(next({ cron }, from, 20));
+    expect(next({ cron: '0/20 * * * *' }, from, 2)).toEqual(['2026-01-01T00:20:00Z', '2026-01-01T00:40:00Z']);
+  });
+
   it('counts in UTC where no zone is named, whatever the zone of the process', () => {
     expect(next({ cron: '0 12 * * *' }, '2026-07-01T00:00:00Z', 1)).toEqual(['2026-07-01T12:00:00Z']);
     expect(next({ cron: '0 12 * * *', tz: 'Asia/Kolkata' }, '2026-07-01T00:00:00Z', 1)).toEqual([

@@ -142,11 +142,23 @@ function parse(text: string | null): unknown {
   }
 }
 
-/** Id, record, revision, mode, next, fired, last, job, created, whether there is a record. */
-export type RawSchedule = [string, string, number, string, string, number, number, string, string, number];
+/** Id, record, revision, mode, next, fired, last, job, created, whether there is a record, recent times. */
+export type RawSchedule = [
+  string,
+  string,
+  number,
+  string,
+  string,
+  number,
+  number,
+  string,
+  string,
+  number,
+  string,
+];
 
 export function readSchedule(raw: RawSchedule): StoredSchedule {
-  const [id, record, revision, mode, next, fired, last, job, created] = raw;
+  const [id, record, revision, mode, next, fired, last, job, created, , recent] = raw;
   return {
     id,
     record,
@@ -157,5 +169,6 @@ export function readSchedule(raw: RawSchedule): StoredSchedule {
     lastAt: ms(last),
     lastJob: job || null,
     createdAt: Math.max(0, Number(created)),
+    recent: recent === '' ? [] : recent.split(',').map(Number),
   };
 }

@@ -47,8 +47,19 @@ local function make(id, body, due, priority)
   added_names[#added] = name_of(body)
 end
 
-local function fire(id, job_at, count, next_at, limit, overlap)
+-- Where the interval counts from the end of the last run: its end is seen here, and the next time set then.
+local function wait_for_end(id, state, next_at, wait)
+  local open = is_open(state.job)
+  if not open then state.job = '' end
+  state.revision = state.revision + 1
+  set_next(id, state, open and next_at or now + wait)
+  write_state(id, state)
+  return 0
+end
+
+local function fire(id, job_at, count, next_at, limit, overlap, wait)
   local state = read_state(id)
+  if wait >= 0 and state.job ~= '' then return wait_for_end(id, state, next_at, wait) end
   local made = 0
   for i = job_at, job_at + (count - 1) * 5, 5 do
     if limit >= 0 and state.fired >= limit then break end
@@ -58,8 +69,7 @@ local function fire(id, job_at, count, next_at, limit, overlap)
       make(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]))
       made = made + 1
       state.fired = state.fired + 1
-      state.last = tonumber(ARGV[i + 2])
-      state.job = ARGV[i]
+      note_occurrence(state, ARGV[i + 2], ARGV[i])
     end
   end
   state.revision = state.revision + 1
@@ -70,11 +80,12 @@ end
 
 local answer = {}
 local job_at = jobs_first
-for i = schedules_first, schedules_last, 7 do
-  local id, count = ARGV[i], tonumber(ARGV[i + 6])
+for i = schedules_first, schedules_last, 8 do
+  local id, count = ARGV[i], tonumber(ARGV[i + 7])
   local score = redis.call('ZSCORE', key_upcoming, id)
   if read_state(id).revision == tonumber(ARGV[i + 1]) and score and tonumber(score) == tonumber(ARGV[i + 2]) then
-    answer[#answer + 1] = fire(id, job_at, count, tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5])
+    answer[#answer + 1] = fire(id, job_at, count, tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5],
+      tonumber(ARGV[i + 6]))
   else
     answer[#answer + 1] = -1
   end

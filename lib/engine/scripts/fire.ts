@@ -26,7 +26,8 @@ export const fire = defineScript({
   /** keep: as of `cancel`. */
   args: { keep: 'int', maxEvents: 'int' },
   /**
-   * schedules: id, revision, next time as they were seen, new next time or -1, limit or -1, overlap, number of its jobs.
+   * schedules: id, revision, next time as they were seen, new next time or -1, limit or -1, overlap,
+   * interval that counts from the end of the last run or -1, number of its jobs.
    * jobs: id, body, when it occurs, when it may run, priority.
    */
   lists: ['schedules', 'jobs'],

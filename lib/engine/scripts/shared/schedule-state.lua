@@ -1,14 +1,25 @@
 --@needs count
 -- What is counted of a schedule, a line each, so that no JSON is read here: revision, jobs made, last occurrence or -1, mode
--- (empty while it runs), last job. What stands behind it, a newer version has written: it stays.
+-- (empty while it runs), last job, times of its last occurrences. What stands behind it, a newer version has written: it stays.
 local function read_state(id)
   local revision, fired, last, mode, job, more = string.match(redis.call('HGET', key_firings, id) or '',
     '^(%d+)\n(%d+)\n(%-?%d+)\n([^\n]*)\n([^\n]*)(.*)$')
+  local recent, rest = string.match((more or '') .. '\n', '^\n([%d,]+)(\n.*)$')
   return { revision = count_in(revision), fired = count_in(fired), last = count_in(last, -1),
-    mode = mode or '', job = job or '', more = more or '' }
+    mode = mode or '', job = job or '', recent = recent or '', more = rest and string.sub(rest, 1, -2) or more or '' }
 end
 
 local function write_state(id, state)
-  redis.call('HSET', key_firings, id, string.format('%.0f\n%.0f\n%.0f\n%s\n%s%s',
-    state.revision, state.fired, state.last, state.mode, state.job, state.more))
+  local recent = (state.recent ~= '' and '\n' or '') .. state.recent
+  redis.call('HSET', key_firings, id, string.format('%.0f\n%.0f\n%.0f\n%s\n%s%s%s',
+    state.revision, state.fired, state.last, state.mode, state.job, recent, state.more))
+end
+
+-- An occurrence has made its job; the first of too many times goes.
+local function note_occurrence(state, at, job)
+  state.last, state.job = tonumber(at), job
+  local times = {}
+  for time in string.gmatch(state.recent, '%d+') do times[#times + 1] = time end
+  times[#times + 1] = at
+  state.recent = table.concat(times, ',', math.max(1, #times - rule_recent + 1))
 end

@@ -9,7 +9,7 @@ local function view_schedules(ids)
     local state = read_state(id)
     views[#views + 1] = { id, record or '', state.revision, state.mode,
       redis.call('ZSCORE', key_upcoming, id) or '-1', state.fired, state.last, state.job,
-      redis.call('ZSCORE', key_scheduleOrder, id) or '-1', record and 1 or 0 }
+      redis.call('ZSCORE', key_scheduleOrder, id) or '-1', record and 1 or 0, state.recent }
   end
   return views
 end
