@@ -41,6 +41,57 @@ const BUILT_IN = new Set(
   ),
 );
 
+const LEASE =
+  'when a worker counts as lost is the option lease of forRoot and registerQueue: { duration, maxStalls }';
+const NO_FLOWS =
+  'there are no flows: add the next job in the handler of the one before, with an id of its own';
+const ONE_AT_A_TIME = 'the option id lets only one job with that id wait or run';
+const NO_LIMIT =
+  'there is no rate limit: { concurrency } of @Processor bounds how many jobs run at once in a process';
+
+/** Options of BullMQ, and of its Nest module, that have another name or another place here: what to do instead. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  attemptsMade: 'the option attempts sets how many attempts a job has; job.attempt tells which one runs',
+  autorun: 'whether workers start with the application is the option autoStart of forRoot',
+  backoffStrategy:
+    'functions have names in the option backoffs of forRoot and registerQueue, or stand in defaults.backoff',
+  children: NO_FLOWS,
+  concurrency: "set it where the jobs are run: @Processor('queue', { concurrency })",
+  connection:
+    'set it in forRoot({ connection }); queues of another server name a configuration, forRoot(key, …), with configKey',
+  debounce: ONE_AT_A_TIME,
+  deduplication: ONE_AT_A_TIME,
+  defaultJobOptions: 'defaults for jobs are the option defaults',
+  failParentOnFailure: NO_FLOWS,
+  jobId: 'the id of a job is the option id',
+  keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
+  lifo: 'jobs run first in, first out, or by the option priority',
+  limiter: NO_LIMIT,
+  lockDuration: LEASE,
+  lockRenewTime: LEASE,
+  maxStalledCount: LEASE,
+  metrics: 'counters are kept without an option: queue.stats()',
+  opts: 'the options of a job are the field options',
+  parent: NO_FLOWS,
+  pattern: 'a cron expression is the option cron',
+  prefix: 'set it in forRoot({ prefix })',
+  processors: 'handlers are methods with @Handle of a class with @Processor, listed in providers',
+  rateLimiterKey: NO_LIMIT,
+  removeOnComplete:
+    'a completed job is removed at once, unless the option retention says how long it is kept',
+  removeOnFail: 'dead jobs are kept as the option dead of forRoot and registerQueue says: { max, age }',
+  repeat: "use @Schedule on the handler, or queue.schedules.upsert('id', { cron }, { name })",
+  settings: 'backoff functions have names in the option backoffs of forRoot and registerQueue',
+  sizeLimit: 'the largest data of a job is the option maxPayloadBytes of forRoot and registerQueue',
+  stackTraceLimit: 'the stack of the last error is kept, without an option',
+  stalledInterval: LEASE,
+  streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',
+  telemetry: 'hooks around every job are the option wrap of forRoot',
+  timestamp: 'the time of an add is that of Redis; to run a job at a time, use the option runAt',
+  useWorkerThreads:
+    'handlers run in the main thread; for work that needs more cores, start several worker processes',
+};
+
 /** The error for an unknown option. Its message does not show the value, which may be a secret. */
 export function unknownField(
   path: string,
@@ -49,7 +100,11 @@ export function unknownField(
   otherwise = `the options are ${known.join(', ')}`,
 ): InvalidOptionError {
   const near = nearest(field, known);
-  const advice = near === undefined ? otherwise : `did you mean ${near}?`;
+  const advice = Object.hasOwn(ELSEWHERE, field)
+    ? ELSEWHERE[field]
+    : near === undefined
+      ? otherwise
+      : `did you mean ${near}?`;
   const place = path + pathStep(field);
   return new InvalidOptionError(place, 'left out', undefined, `${place} is not an option; ${advice}`);
 }

@@ -88,7 +88,7 @@ describe('checkJobOptions', () => {
     ],
     [{ backoff: { type: 'fixed' } }, `add().backoff.delay ${duration}, got undefined`],
     [{ dealy: 5 }, 'add().dealy is not an option; did you mean delay?'],
-    [{ jobId: 'x' }, 'add().jobId is not an option; the options are'],
+    [{ jobId: 'x' }, 'add().jobId is not an option; the id of a job is the option id'],
     [null, 'add() must be an object, got null (null)'],
     ['10m', 'add() must be an object, got "10m" (string)'],
     [5_000, 'add() must be an object, got 5000 (number)'],
