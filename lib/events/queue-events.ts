@@ -59,7 +59,7 @@ export class QueueEvents {
    *
    *   @Sse('live')
    *   live(@Headers('last-event-id') since?: string) {
-   *     return this.events.of('email', { since }).pipe(map((event) => ({ id: event.id, type: event.type, data: event })));
+   *     return this.events.of('email', { since }).pipe(map((event) => ({ id: event.id, data: event })));
    *   }
    * }
    */

@@ -481,7 +481,7 @@ export class Queue<Jobs = any> {
  *   constructor(private readonly producer: QueueProducer) {}
  *
  *   async done(to: string) {
- *     await this.producer.add(welcome, { to }, { delay: '10m', id: `welcome-${to}` });
+ *     await this.producer.add(welcome, { to }, { delay: '10m' });
  *     await this.producer.add('email', 'digest', { week: 7 }); // by the names of queue and job
  *   }
  * }
