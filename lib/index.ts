@@ -108,7 +108,15 @@ export type { DeadReason, FailureRecord } from './job/outcome.js';
 // Adding jobs and looking at them.
 export { QueueProducer } from './producer/queue.js';
 export { Queue } from './producer/queue.js';
-export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions } from './producer/queue.js';
+export type {
+  AddResult,
+  BulkItem,
+  BulkJob,
+  BulkJobIn,
+  DetailedWaitOptions,
+  WaitAnswer,
+  WaitOptions,
+} from './producer/queue.js';
 export type { CancelFilter, JobFilter } from './producer/bulk-acts.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';

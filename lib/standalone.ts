@@ -14,7 +14,8 @@ import {
   type ResolvedModuleOptions,
   type ResolvedQueueOptions,
 } from './options/module-options.js';
-import { Queue, QueueProducer, type EndWait } from './producer/queue.js';
+import type { EndWait } from './producer/add-and-wait.js';
+import { Queue, QueueProducer } from './producer/queue.js';
 
 /** Options of `createProducer`. */
 export interface ProducerOptions extends Pick<

@@ -67,6 +67,7 @@ export class JobWait implements PreparedWait {
   private asking = false;
   private askAgain = false;
   private askTimer: NodeJS.Timeout | undefined;
+  private deadline: NodeJS.Timeout | undefined;
   private askDelay = ASK_MS.first;
   private goneSince: number | undefined;
   private readonly startedAt = performance.now();
@@ -86,13 +87,12 @@ export class JobWait implements PreparedWait {
     const duplicate = options.duplicate ?? false;
     this.begun ||= duplicate;
     const result = new Promise<Result>((resolve) => (this.finish = resolve));
-    const deadline = setTimeout(() => this.expire(timeoutMs), Math.min(timeoutMs, MAX_TIMER_MS));
+    this.deadline = setTimeout(() => this.expire(timeoutMs), Math.min(timeoutMs, MAX_TIMER_MS));
     this.watching = this.events.status$.pipe(skip(1)).subscribe((status) => this.onStatus(status));
     if (this.begun && this.end) this.onEnd(this.end);
     else if (duplicate) void this.ask();
     else this.askLater(this.askDelay);
     const settled = await result;
-    clearTimeout(deadline);
     this.cancel();
     if ('error' in settled) throw settled.error;
     return settled.value;
@@ -102,6 +102,7 @@ export class JobWait implements PreparedWait {
     if (this.over) return;
     this.over = true;
     clearTimeout(this.askTimer);
+    clearTimeout(this.deadline);
     this.watching?.unsubscribe();
     this.leave();
     this.release();

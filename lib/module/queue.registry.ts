@@ -18,7 +18,7 @@ import {
 import type { DiscoveryService } from '@nestjs/core';
 import { keyOfNamedRoot, ROOT_OPTIONS } from '../decorators/metadata.js';
 import type { QueueEngine, QueueLimits } from '../contract/engine.js';
-import type { EndWait } from '../producer/queue.js';
+import type { EndWait } from '../producer/add-and-wait.js';
 
 /**
  * Replaces the store of a whole application without a change to it. A global module provides it under `SUBSTITUTE`; `godwit/testing`

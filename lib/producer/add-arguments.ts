@@ -1,5 +1,6 @@
 import type { Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
+import type { AddResult } from './add-result.js';
 import type { JobOptions } from '../options/job-options.js';
 
 /** One entry of `addBulk`. */
@@ -29,4 +30,20 @@ export type BulkJobIn<Jobs> = {
 export interface WaitOptions extends JobOptions {
   /** How long to wait for the end of the job. @default '30s' */
   readonly waitTimeout?: Duration;
+  /** Ends the wait with the reason of the signal; the job goes on. @default none */
+  readonly signal?: AbortSignal;
+  /** Whether to answer with the id and `duplicate` too. @default false */
+  readonly detail?: false;
+}
+
+/** Options of `addAndWait` that ask for a `WaitAnswer`. */
+export interface DetailedWaitOptions extends Omit<WaitOptions, 'detail'> {
+  /** Answers with the id and `duplicate` too. */
+  readonly detail: true;
+}
+
+/** What `addAndWait` with `detail: true` resolves to. */
+export interface WaitAnswer<Result = unknown> extends AddResult {
+  /** What the handler returned, after a JSON round trip. */
+  readonly result: Result;
 }

@@ -26,7 +26,15 @@ import { MAX_TIMER_MS, parseDuration } from '../job/duration.js';
 import { JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
 import { boolean, copyFields, field, integer, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import type { BulkItem, BulkJob, BulkJobIn, WaitOptions } from './add-arguments.js';
+import { addAndWait, checkWait, type PrepareWait } from './add-and-wait.js';
+import type {
+  BulkItem,
+  BulkJob,
+  BulkJobIn,
+  DetailedWaitOptions,
+  WaitAnswer,
+  WaitOptions,
+} from './add-arguments.js';
 import type { AddResult } from './add-result.js';
 import { addInChunks } from './bulk.js';
 import {
@@ -55,30 +63,13 @@ import { makeJob } from './job-maker.js';
 import { startTimes, toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { Schedules } from './schedules.js';
 
-export type { AddResult, BulkItem, BulkJob, BulkJobIn, WaitOptions };
-
-/** A subscription that exists before the job does, so that its end cannot be missed. */
-export interface EndWait {
-  readonly ready: Promise<void>;
-  /** `waitMs`: the whole `waitTimeout`; `timeoutMs`: the rest of it. */
-  outcome(
-    timeoutMs: number,
-    options: { readonly duplicate: boolean; readonly waitMs: number },
-  ): Promise<unknown>;
-  cancel(): void;
-}
-
-export type PrepareWait = (queue: string, id: string) => EndWait;
+export type { AddResult, BulkItem, BulkJob, BulkJobIn, DetailedWaitOptions, WaitAnswer, WaitOptions };
 
 const readObliterate = shape({ force: field('force', boolean) });
 const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
 /** What a worker was given just before a pause reaches it within this time, if its line is well. */
 const ON_ITS_WAY_MS = 50;
-const DEFAULT_WAIT = '30s';
-const WAIT_OPTION_NAMES = [...JOB_OPTION_NAMES, 'waitTimeout'];
-/** Minimum retention of an awaited job, in case its event is lost. */
-const WAITED_RETENTION = 60_000;
 
 /**
  * The handle of one queue: add jobs, look them up, manage the queue. Inject it with `@InjectQueue('email')`.
@@ -173,7 +164,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Adds a job and waits for its end.
+   * Adds a job and waits for its end. With `detail: true`, the answer tells the id too, and whether another job held it.
    *
    * @typeParam Result what the handler returns, for a job without a definition
    * @returns the result of the handler, after a JSON round trip
@@ -181,8 +172,21 @@ export class Queue<Jobs = any> {
    * @throws {ResultNotKeptError} if it completed, but its result is not stored
    * @throws {JobNotFoundError} if it is gone and how it ended is not known
    * @throws {WaitTimeoutError} if it did not end in time; it is not stopped
-   * @throws {InvalidOptionError} for `waitTimeout`, and everything `add` throws
+   * @throws {InvalidOptionError} for its options, the reason of `signal` if that aborts, and everything `add` throws
+   * @example
+   * const { result, duplicate } = await emails.addAndWait('render', { week: 7 }, { id: 'render-7', detail: true });
+   * console.log(result, duplicate); // true: the result of the job that was there
    */
+  async addAndWait<Result = never, Name extends NameIn<Jobs> = NameIn<Jobs>>(
+    name: Name,
+    data: InputIn<Jobs, Name>,
+    options: DetailedWaitOptions,
+  ): Promise<WaitAnswer<[Result] extends [never] ? ResultIn<Jobs, Name> : NoInfer<Result>>>;
+  async addAndWait<Definition extends DefinitionIn<Jobs>>(
+    job: Definition,
+    data: InputOf<Definition>,
+    options: DetailedWaitOptions,
+  ): Promise<WaitAnswer<ResultOf<Definition>>>;
   async addAndWait<Result = never, Name extends NameIn<Jobs> = NameIn<Jobs>>(
     name: Name,
     data: InputIn<Jobs, Name>,
@@ -193,40 +197,19 @@ export class Queue<Jobs = any> {
     data: InputOf<Definition>,
     options?: WaitOptions,
   ): Promise<ResultOf<Definition>>;
-  async addAndWait(job: string | AnyDefinition, data: unknown, options: WaitOptions = {}): Promise<any> {
-    const { waitTimeout = DEFAULT_WAIT, ...rest } = copyFields(
-      options,
-      'addAndWait().options',
-      WAIT_OPTION_NAMES,
-    ) as WaitOptions;
-    const waitMs = parseDuration(waitTimeout, 'addAndWait().options.waitTimeout');
-    const { retentionMs = 0, cancelledRetentionMs: cancelled } = readRetention(
-      rest.retention ?? 0,
-      'addAndWait().options.retention',
-      refuse,
-    )!;
-    const completed = Math.max(retentionMs, this.options.policy.retentionMs, WAITED_RETENTION);
-    const kept = { ...rest, retention: { completed, ...(cancelled !== undefined && { cancelled }) } };
+  async addAndWait(
+    job: string | AnyDefinition,
+    data: unknown,
+    options: WaitOptions | DetailedWaitOptions = {},
+  ): Promise<any> {
+    const waiting = checkWait(options, this.options.policy.retentionMs);
+    const request = { name: job as string, data, options: waiting.job, awaited: true };
     const plain = isDefinition(job)
-      ? await this.factory.ofDefinition(job, data, kept, 'addAndWait()', true)
-      : makeJob(
-          this.options,
-          { name: job, data, options: kept, awaited: true },
-          this.engine.now(),
-          'addAndWait()',
-        );
+      ? await this.factory.ofDefinition(job, data, waiting.job, 'addAndWait()', true)
+      : makeJob(this.options, request, this.engine.now(), 'addAndWait()');
     const made = { ...plain, given: options };
-    const until = performance.now() + waitMs;
-    const wait = this.prepareWait(this.name, made.id);
-    try {
-      await within(Math.min(waitMs, MAX_TIMER_MS), wait.ready);
-      if (performance.now() >= until) throw notInTime('no');
-      const { duplicate } = await before(until, this.enqueuer.add(made));
-      const leftMs = Math.max(0, Math.ceil(until - performance.now()));
-      return await wait.outcome(leftMs, { duplicate, waitMs });
-    } finally {
-      wait.cancel();
-    }
+    waiting.signal?.throwIfAborted();
+    return addAndWait(this.prepareWait(this.name, made.id), made, (one) => this.enqueuer.add(one), waiting);
   }
 
   /**
@@ -545,6 +528,17 @@ export class QueueProducer {
   addAndWait<Definition extends AnyDefinition>(
     job: Definition,
     data: InputOf<Definition>,
+    options: DetailedWaitOptions,
+  ): Promise<WaitAnswer<ResultOf<Definition>>>;
+  addAndWait<Result = unknown>(
+    queue: string,
+    name: string,
+    data: unknown,
+    options: DetailedWaitOptions,
+  ): Promise<WaitAnswer<Result>>;
+  addAndWait<Definition extends AnyDefinition>(
+    job: Definition,
+    data: InputOf<Definition>,
     options?: WaitOptions,
   ): Promise<ResultOf<Definition>>;
   addAndWait<Result = unknown>(
@@ -557,9 +551,10 @@ export class QueueProducer {
     job: string | AnyDefinition,
     second: unknown,
     third: unknown,
-    fourth?: WaitOptions,
-  ): Promise<unknown> {
-    if (!isDefinition(job)) return this.queueOf(job).addAndWait(second as string, third, fourth);
+    fourth?: WaitOptions | DetailedWaitOptions,
+  ): Promise<any> {
+    if (!isDefinition(job))
+      return this.queueOf(job).addAndWait(second as string, third, fourth as WaitOptions);
     const definition = checkDefinition(job, 'addAndWait()');
     return this.queueOf(definition.queue).addAndWait(definition, second, third as WaitOptions);
   }
@@ -573,24 +568,6 @@ export class QueueProducer {
 
 const MAX_BYTES = 1000;
 const DEFAULT = 'no reason was given';
-
-/** The result of the add, or an error when the time of the wait is over. */
-async function before<T>(until: number, added: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const left = Math.min(Math.max(0, until - performance.now()), MAX_TIMER_MS);
-    timer = setTimeout(() => reject(notInTime('unknown')), left);
-  });
-  try {
-    return await Promise.race([added, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function notInTime(applied: Applied): RedisUnavailableError {
-  return new RedisUnavailableError('addAndWait', applied, 'Redis did not answer within waitTimeout');
-}
 
 function checkCancelReason(reason: unknown, path: string): string {
   if (reason === undefined) return DEFAULT;

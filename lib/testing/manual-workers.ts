@@ -8,7 +8,7 @@ import { counted, quoted } from '../job/text.js';
 import type { QueueRegistry } from '../module/queue.registry.js';
 import type { QueueRuntime } from '../module/queue.runtime.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import type { EndWait } from '../producer/queue.js';
+import type { EndWait } from '../producer/add-and-wait.js';
 import type { QueuePlan } from '../handlers/discovery/handler.registry.js';
 import type { JobListeners } from '../worker/job-listeners.js';
 import type { FindHandler } from '../worker/handler.js';

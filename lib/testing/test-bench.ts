@@ -6,7 +6,7 @@ import { MAX_DURATION_MS } from '../job/duration.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { MemoryStore } from '../memory/memory-store.js';
 import type { QueueModuleOptions } from '../options/module-options.js';
-import type { EndWait } from '../producer/queue.js';
+import type { EndWait } from '../producer/add-and-wait.js';
 import type { Substitute } from '../module/queue.registry.js';
 import { Records } from './records.js';
 

@@ -348,3 +348,44 @@ itOnRedis(
     expect(await queue.addAndWait('once', 1, { id: 'x' })).toBe(2);
   },
 );
+
+it('answers in detail where it is asked to, also that another job held the id', async () => {
+  const gate = latch('the gate');
+  const { queue } = await bootQueue(redis, { handlers: { job: () => gate.promise.then(() => 'done') } });
+  const options = { id: 'x', detail: true } as const;
+  const first = queue.addAndWait('job', 1, options);
+  await until(async () => (await queue.get('x'))?.state === 'active', PATIENT);
+  const second = queue.addAndWait('job', 1, options);
+  // It must find the first one at work.
+  const third = await queue.add('job', 1, { id: 'x' });
+  expect(third).toMatchObject({ duplicate: true, state: 'active' });
+  gate.open();
+  const answer = { id: 'x', queue: 'work', name: 'job', duplicate: false, result: 'done' };
+  expect(await first).toEqual(answer);
+  expect(await second).toEqual({
+    ...answer,
+    duplicate: true,
+    state: expect.stringMatching(/active|completed/),
+  });
+  await expect(queue.addAndWait('job', 1, { detail: 1 as never })).rejects.toThrow(
+    'addAndWait().options.detail',
+  );
+});
+
+it('ends a wait when its signal aborts, and the job goes on', async () => {
+  const gate = latch('the gate');
+  const { queue, ended } = await bootQueue(redis, { handlers: { job: () => gate.promise } });
+  const reason = new Error('the client has gone');
+  const abort = new AbortController();
+  const waiting = queue.addAndWait('job', 1, { id: 'x', signal: abort.signal });
+  await until(async () => (await queue.get('x'))?.state === 'active', PATIENT);
+  abort.abort(reason);
+  await expect(waiting).rejects.toBe(reason);
+  gate.open();
+  expect(await ended('x')).toMatchObject({ type: 'completed' });
+  // Aborted before: nothing is added.
+  await expect(queue.addAndWait('job', 1, { id: 'y', signal: abort.signal })).rejects.toBe(reason);
+  expect(await queue.get('y')).toBeNull();
+  const wrong = queue.addAndWait('job', 1, { signal: {} as never });
+  await expect(wrong).rejects.toThrow('addAndWait().options.signal must be an AbortSignal');
+});

@@ -1,0 +1,110 @@
+import { within } from '../contract/retry.js';
+import { InvalidOptionError, RedisUnavailableError, type Applied } from '../errors.js';
+import { MAX_TIMER_MS, parseDuration } from '../job/duration.js';
+import { boolean, copyFields, refuse } from '../options/check.js';
+import { JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
+import type { DetailedWaitOptions, WaitOptions } from './add-arguments.js';
+import type { AddResult } from './add-result.js';
+import type { MadeJob } from './job-maker.js';
+
+/** A subscription that exists before the job does, so that its end cannot be missed. */
+export interface EndWait {
+  readonly ready: Promise<void>;
+  /** `waitMs`: the whole `waitTimeout`; `timeoutMs`: the rest of it. */
+  outcome(
+    timeoutMs: number,
+    options: { readonly duplicate: boolean; readonly waitMs: number },
+  ): Promise<unknown>;
+  cancel(): void;
+}
+
+export type PrepareWait = (queue: string, id: string) => EndWait;
+
+const DEFAULT_WAIT = '30s';
+const NAMES = [...JOB_OPTION_NAMES, 'waitTimeout', 'signal', 'detail'];
+/** Minimum retention of an awaited job, in case its event is lost. */
+const WAITED_RETENTION = 60_000;
+const PATH = 'addAndWait().options';
+
+/**
+ * Checks the options of `addAndWait`: what the wait needs, and the options of the job.
+ *
+ * @param policyMs the retention of jobs that ask for none.
+ * @throws {InvalidOptionError}
+ */
+export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: number) {
+  const copied = copyFields(options, PATH, NAMES) as WaitOptions;
+  const { waitTimeout = DEFAULT_WAIT, signal, detail = false, ...rest } = copied;
+  const waitMs = parseDuration(waitTimeout, `${PATH}.waitTimeout`);
+  if (signal !== undefined && !isSignal(signal))
+    throw new InvalidOptionError(`${PATH}.signal`, 'an AbortSignal', signal);
+  const isDetailed = boolean(detail, `${PATH}.detail`, refuse)!;
+  const retention = readRetention(rest.retention ?? 0, `${PATH}.retention`, refuse)!;
+  const { retentionMs = 0, cancelledRetentionMs: cancelled } = retention;
+  const completed = Math.max(retentionMs, policyMs, WAITED_RETENTION);
+  const job: JobOptions = {
+    ...rest,
+    retention: { completed, ...(cancelled !== undefined && { cancelled }) },
+  };
+  return { waitMs, signal, isDetailed, job };
+}
+
+function isSignal(value: unknown): value is AbortSignal {
+  const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>;
+  return typeof aborted === 'boolean' && typeof addEventListener === 'function';
+}
+
+/** Adds the job and waits for its end, until the time is over or the signal aborts. The job itself goes on. */
+export async function addAndWait(
+  wait: EndWait,
+  made: MadeJob,
+  add: (job: MadeJob) => Promise<AddResult>,
+  { waitMs, signal, isDetailed }: ReturnType<typeof checkWait>,
+): Promise<unknown> {
+  const until = performance.now() + waitMs;
+  const abort = abortOf(signal);
+  try {
+    await abort.orEnd(within(Math.min(waitMs, MAX_TIMER_MS), wait.ready));
+    if (performance.now() >= until) throw notInTime('no');
+    const added = await abort.orEnd(before(until, add(made)));
+    const leftMs = Math.max(0, Math.ceil(until - performance.now()));
+    const result = await abort.orEnd(wait.outcome(leftMs, { duplicate: added.duplicate, waitMs }));
+    return isDetailed ? { ...added, result } : result;
+  } finally {
+    abort.forget();
+    wait.cancel();
+  }
+}
+
+/** Ends waits early. */
+function abortOf(signal: AbortSignal | undefined) {
+  if (!signal) return { orEnd: <T>(promise: Promise<T>) => promise, forget: () => undefined };
+  signal.throwIfAborted();
+  let tell = () => {};
+  const aborted = new Promise<never>((_, reject) => (tell = () => reject(signal.reason as Error)));
+  // It may abort between two waits.
+  aborted.catch(() => undefined);
+  signal.addEventListener('abort', tell);
+  return {
+    orEnd: <T>(promise: Promise<T>) => Promise.race([promise, aborted]),
+    forget: () => signal.removeEventListener('abort', tell),
+  };
+}
+
+/** The result of the add, or an error when the time of the wait is over. */
+async function before<T>(until: number, added: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const left = Math.min(Math.max(0, until - performance.now()), MAX_TIMER_MS);
+    timer = setTimeout(() => reject(notInTime('unknown')), left);
+  });
+  try {
+    return await Promise.race([added, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function notInTime(applied: Applied): RedisUnavailableError {
+  return new RedisUnavailableError('addAndWait', applied, 'Redis did not answer within waitTimeout');
+}
