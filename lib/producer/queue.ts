@@ -1,13 +1,7 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { realPause, within } from '../contract/retry.js';
-import {
-  InvalidOptionError,
-  JobNotFoundError,
-  RedisUnavailableError,
-  WrongStateError,
-  type Applied,
-} from '../errors.js';
+import { realPause } from '../contract/retry.js';
+import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import {
   checkDefinition,
@@ -22,9 +16,8 @@ import type { QueueStats } from '../contract/stats.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
 import { quoted, faultOfText } from '../job/text.js';
-import { MAX_TIMER_MS, parseDuration } from '../job/duration.js';
-import { JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
-import { boolean, copyFields, field, integer, refuse, shape } from '../options/check.js';
+import type { JobOptions } from '../options/job-options.js';
+import { boolean, field, integer, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { addAndWait, checkWait, type PrepareWait } from './add-and-wait.js';
 import type {
