@@ -51,7 +51,7 @@ describe('what was added', () => {
     const { work, queue } = await setBench();
     await queue.add('greet', 1, { id: 'a' });
     await queue.add('greet', 2, { id: 'a' });
-    await expect(queue.add('greet', undefined as never, { delay: -1 })).rejects.toThrow(
+    await expect(queue.add('greet', undefined as never, { delay: '-1s' })).rejects.toThrow(
       'add().options.delay must be',
     );
     expect(work.added().map(({ data }) => data)).toEqual([1]);

@@ -91,7 +91,9 @@ describe.each(PACKED)('beside %s', (tarball) => {
       expect((await other.ask('dead', 'list')).jobs.map(({ id }: { id: string }) => id).toSorted()).toEqual(
         died,
       );
-      expect(await other.ask('dead', 'retry', { reason: 'retries-exhausted' })).toHaveLength(5);
+      // The version before answers with the ids.
+      const retried = await other.ask('dead', 'retry', { reason: 'retries-exhausted' });
+      expect(Array.isArray(retried) ? retried.length : retried).toBe(5);
       await completed(by, 5 * (who + 1));
     }
     await expectWell(both[0], both, [...idsOf('died 0', 5), ...idsOf('died 1', 5)]);
