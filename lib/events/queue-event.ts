@@ -7,7 +7,7 @@ interface EventBase<Type extends EventType> {
    * Id of the event in its queue, an opaque string: its form may change. Pass the last one you saw to `since` to continue after it.
    * It is not the id of the job (`jobId`), and two queues may use the same ids.
    */
-  readonly id: string;
+  readonly eventId: string;
   /** What happened. */
   readonly type: Type;
   /** Name of the queue. */
@@ -161,34 +161,34 @@ export function numberOfEvent(id: unknown): number | undefined {
 export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: RawEvent): QueueEvent | null {
   const { queue } = batch;
   const { type, id: jobId, name, attempt, durationUs, delayMs, reason, error } = raw;
-  const id = toEventId(raw.number);
+  const eventId = toEventId(raw.number);
   const at = new Date(batch.at);
   // Every field is written out: this runs for each event, and spreading shared parts took ten times as long.
   switch (type) {
     case 'added':
     case 'updated':
-      return { id, type, queue, at, jobId, name };
+      return { eventId, type, queue, at, jobId, name };
     case 'delayed':
-      return { id, type, queue, at, jobId, name, delayMs };
+      return { eventId, type, queue, at, jobId, name, delayMs };
     case 'active':
     case 'stalled':
     case 'released':
-      return { id, type, queue, at, jobId, name, attempt };
+      return { eventId, type, queue, at, jobId, name, attempt };
     case 'progress':
-      return { id, type, queue, at, jobId, name, attempt, progress: parseProgress(raw.progress) };
+      return { eventId, type, queue, at, jobId, name, attempt, progress: parseProgress(raw.progress) };
     case 'completed':
-      return { id, type, queue, at, jobId, name, attempt, durationUs };
+      return { eventId, type, queue, at, jobId, name, attempt, durationUs };
     case 'retrying':
-      return { id, type, queue, at, jobId, name, attempt, durationUs, delayMs, error };
+      return { eventId, type, queue, at, jobId, name, attempt, durationUs, delayMs, error };
     case 'dead':
-      return { id, type, queue, at, jobId, name, attempt, durationUs, reason: reason as DeadReason, error };
+      return { eventId, type, queue, at, jobId, name, attempt, durationUs, reason: reason as DeadReason, error };
     case 'removed':
-      return { id, type, queue, at, jobId, name, reason };
+      return { eventId, type, queue, at, jobId, name, reason };
     case 'cancelled':
-      return { id, type, queue, at, jobId, name, attempt, reason };
+      return { eventId, type, queue, at, jobId, name, attempt, reason };
     case 'paused':
     case 'resumed':
-      return { id, type, queue, at };
+      return { eventId, type, queue, at };
     default:
       return unknownType(type);
   }

@@ -10,7 +10,7 @@ import { isEnd, numberOfEvent, type EventOf, type QueueEvent } from './queue-eve
 /** Where to start reading. */
 export interface SinceOption {
   /**
-   * `id` of the last event that you saw: stored events after it come first, then new ones. `'0'`: all stored events first.
+   * `eventId` of the last event that you saw: stored events after it come first, then new ones. `'0'`: all stored events first.
    * @default new events only
    */
   readonly since?: string;
@@ -59,7 +59,7 @@ export class QueueEvents {
    *
    *   @Sse('live')
    *   live(@Headers('last-event-id') since?: string) {
-   *     return this.events.of('email', { since }).pipe(map((event) => ({ id: event.id, data: event })));
+   *     return this.events.of('email', { since }).pipe(map((event) => ({ id: event.eventId, data: event })));
    *   }
    * }
    */

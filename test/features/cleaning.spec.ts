@@ -139,13 +139,13 @@ describe('queue.obliterate', () => {
     const { id } = await queue.add('job', 'after');
     // At once, not when the reader next compares numbers.
     const next = await said.first((event) => 'jobId' in event && event.jobId === id, { timeout: 4_000 });
-    expect(Number(next.id)).toBe(Number(seen.at(-1)!.id) + 2);
+    expect(Number(next.eventId)).toBe(Number(seen.at(-1)!.eventId) + 2);
     const later: string[] = [];
     const resumed = events
-      .of('work', { since: seen.at(-1)!.id })
-      .subscribe((event) => void later.push(event.id));
-    await until(() => later.includes(next.id), PATIENT);
-    expect(later).toEqual([next.id]);
+      .of('work', { since: seen.at(-1)!.eventId })
+      .subscribe((event) => void later.push(event.eventId));
+    await until(() => later.includes(next.eventId), PATIENT);
+    expect(later).toEqual([next.eventId]);
     resumed.unsubscribe();
     watching.unsubscribe();
     expect(gaps.filter((gap) => (gap as { missed: unknown }).missed === null)).toEqual([]);

@@ -240,7 +240,7 @@ describe('what works as it does on Redis', () => {
       live(@Headers('last-event-id') since?: string) {
         return this.events
           .of('work', since === undefined ? {} : { since })
-          .pipe(map((event) => ({ id: event.id, type: event.type, data: event })));
+          .pipe(map((event) => ({ id: event.eventId, type: event.type, data: event })));
       }
     }
     @Processor('work')

@@ -93,7 +93,7 @@ describe('events', () => {
     expect(said.values.map(brief)).toEqual(expected);
 
     // Numbered one by one, at times that never go back, and how long each run took.
-    expect(said.values.map((event) => event.id)).toEqual(expected.map((_, i) => String(i + 1)));
+    expect(said.values.map((event) => event.eventId)).toEqual(expected.map((_, i) => String(i + 1)));
     for (const [i, event] of said.values.entries()) {
       expect(event.queue).toBe('work');
       expect(event.at.getTime()).toBeGreaterThanOrEqual(said.values[i - 1]?.at.getTime() ?? 0);
@@ -111,7 +111,7 @@ describe('events', () => {
     await said.take(20, (event) => event.type === 'completed', PATIENT);
     const seen = said.values[17]!;
 
-    const resumed = collect(events.of('work', { since: seen.id }));
+    const resumed = collect(events.of('work', { since: seen.eventId }));
     const fromStart = collect(events.of('work', { since: '0' }));
     const onlyDead = collect(events.of('work', { since: '0' }).pipe(ofType('dead')));
     await add();
@@ -121,7 +121,7 @@ describe('events', () => {
     expect(resumed.values).toEqual(said.values.slice(18));
     expect(fromStart.values).toEqual(said.values);
     expect(onlyDead.values).toEqual([]);
-    expect(new Set(said.values.map((event) => event.id)).size).toBe(120);
+    expect(new Set(said.values.map((event) => event.eventId)).size).toBe(120);
   });
 
   itOnRedis('open one connection with the first subscriber, and close it with the last', async () => {

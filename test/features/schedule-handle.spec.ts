@@ -246,7 +246,7 @@ describe('the first run and the last ones', () => {
     const { nextAt } = await queue.schedules.upsert('s', rule, { name: 'job', options: { retention: '1h' } });
     const runs = () => queue.schedules.history('s');
     await until(async () => (await runs()).length > 0, PATIENT);
-    const [{ jobId }] = (await runs()) as [{ jobId: string }];
+    const jobId = (await runs())[0]!.jobId;
     await ended(jobId);
     await queue.schedules.upsert('s', { ...rule, cron: '0 0 2 1 *' }, { name: 'job' });
     expect((await queue.schedules.get('s'))!.nextAt!.getTime()).toBeGreaterThan(nextAt!.getTime() + 60_000);

@@ -225,7 +225,7 @@ export async function bodyCount(redis: TestRedis, queue = 'work'): Promise<numbe
 }
 
 /** What an event says, without what differs from run to run. */
-export function brief({ id: _, at: __, queue: ___, ...event }: QueueEvent): Record<string, unknown> {
+export function brief({ eventId: _, at: __, queue: ___, ...event }: QueueEvent): Record<string, unknown> {
   const fields: Record<string, unknown> = { ...event };
   delete fields['durationUs'];
   return fields;

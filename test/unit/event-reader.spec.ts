@@ -282,8 +282,8 @@ describe('since', () => {
     const order: string[] = [];
     bench.reader.listen('sms', {}, (event) => void order.push(`sms ${event.type}`));
     bench.reader.listen('email', { since: 0 }, (event) => {
-      if (event.id === '10') bench.engine.push('sms', { type: 'added' });
-      order.push(event.id);
+      if (event.eventId === '10') bench.engine.push('sms', { type: 'added' });
+      order.push(event.eventId);
     });
     await soon();
     expect(order.indexOf('sms added')).toBeGreaterThan(order.indexOf('10') - 1);

@@ -5,7 +5,7 @@ import { latch, until } from '../support/wait.js';
 
 const at = new Date();
 const event = (number: number): QueueEvent => ({
-  id: String(number),
+  eventId: String(number),
   type: 'added',
   queue: 'q',
   at,
@@ -32,7 +32,7 @@ describe('a listener that does not keep up', () => {
   it('has a bounded number of events waiting: the oldest are left out, which is said when it begins and when it ends', async () => {
     const gate = latch();
     const heard: string[] = [];
-    const { listener, logged } = listenerOf(async ({ id }) => {
+    const { listener, logged } = listenerOf(async ({ eventId: id }) => {
       heard.push(id);
       await gate.promise;
     });
@@ -52,7 +52,7 @@ describe('a listener that does not keep up', () => {
     const heard: string[] = [];
     const late = latch();
     const { listener, logged } = listenerOf(
-      async ({ id }) => {
+      async ({ eventId: id }) => {
         heard.push(id);
         if (id !== '1') return;
         await late.promise;
@@ -87,7 +87,7 @@ describe('a listener that does not keep up', () => {
     const { listener } = listenerOf(() => expect.fail('replaced'));
     const seen: unknown[] = [];
     Object.assign(listener.plan.instance, {
-      added(this: unknown, { id }: QueueEvent) {
+      added(this: unknown, { eventId: id }: QueueEvent) {
         seen.push(this === listener.plan.instance, id);
       },
     });

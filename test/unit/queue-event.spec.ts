@@ -26,7 +26,7 @@ function raw(type: EventType, over: Partial<RawEvent> = {}): RawEvent {
 }
 
 describe('toQueueEvent', () => {
-  const base = { id: '41', queue: 'email', at: new Date(batch.at) };
+  const base = { eventId: '41', queue: 'email', at: new Date(batch.at) };
   const job = { ...base, jobId: 'j1', name: 'welcome' };
   const run = { ...job, attempt: 2 };
   const expected: Record<EventType, object> = {

@@ -62,7 +62,7 @@ describe('of', () => {
   it('resumes after the id of an event', async () => {
     for (let n = 0; n < 11; n++) engine.push('email', { type: 'added', id: `job ${n + 1}` });
     const seen: string[] = [];
-    events.of('email', { since: '9' }).subscribe((event) => void seen.push(`${event.id} ${event.jobId}`));
+    events.of('email', { since: '9' }).subscribe((event) => void seen.push(`${event.eventId} ${event.jobId}`));
     await soon();
     expect(seen).toEqual(['10 job 10', '11 job 11']);
   });
@@ -90,7 +90,7 @@ describe('all', () => {
     const seen: string[] = [];
     const stream = events.all();
     queues.push('push');
-    stream.subscribe((event) => void seen.push(`${event.queue} ${event.id}`));
+    stream.subscribe((event) => void seen.push(`${event.queue} ${event.eventId}`));
     await events.ready();
     for (const queue of queues) engine.push(queue, { type: 'paused' });
     await soon();
@@ -129,11 +129,11 @@ describe('ofType', () => {
 
   it('tells whoever subscribes while events are told the rest of them, whatever types were heard before', async () => {
     const seen: string[] = [];
-    const note = (event: { type: string; id: string }) => void seen.push(`${event.type} ${event.id}`);
+    const note = (event: { type: string; eventId: string }) => void seen.push(`${event.type} ${event.eventId}`);
     const first = events.ofType('email', 'added').subscribe((event) => {
       note(event);
-      if (event.id === '1') events.ofType('email', 'completed').subscribe(note);
-      if (event.id === '3') events.of('email').subscribe(note);
+      if (event.eventId === '1') events.ofType('email', 'completed').subscribe(note);
+      if (event.eventId === '3') events.of('email').subscribe(note);
     });
     await events.ready();
     const types = ['added', 'completed', 'added', 'completed', 'dead'] as const;
@@ -178,7 +178,7 @@ describe('ready', () => {
     let answer!: () => void;
     engine.held.set('lastEvent', new Promise<void>((resolve) => (answer = resolve)));
     const seen: string[] = [];
-    events.of('email').subscribe((event) => void seen.push(event.id));
+    events.of('email').subscribe((event) => void seen.push(event.eventId));
     const ready = vi.fn<() => void>();
     void events.ready('email').then(ready);
     await soon();

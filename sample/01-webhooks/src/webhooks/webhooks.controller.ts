@@ -58,7 +58,7 @@ export class WebhooksController {
     const since = last || first;
     return this.events
       .of(QUEUE, since ? { since } : {})
-      .pipe(map((event) => ({ id: event.id, data: event })));
+      .pipe(map((event) => ({ id: event.eventId, data: event })));
   }
 
   @Get(':id')

@@ -36,7 +36,7 @@ export class SchedulesController {
     return this.events.of(CHORES, since ? { since } : {}).pipe(
       map((event) => {
         const schedule = event.jobId === undefined ? null : scheduleOf(event.jobId);
-        return { id: event.id, data: { ...event, schedule } };
+        return { id: event.eventId, data: { ...event, schedule } };
       }),
     );
   }

@@ -20,14 +20,14 @@ export class Deliveries {
   /** Takes one event; answers the delivery that it changed, if any. */
   apply(event) {
     const at = new Date(event.at);
-    if (Number(event.id) <= this.#last) {
+    if (Number(event.eventId) <= this.#last) {
       // After a lost connection the server may say again what it said before.
       if (at <= this.#lastAt) return undefined;
       // A later event with a smaller number: the server came back with another, empty Redis.
       this.byId.clear();
       this.dropped = 0;
     }
-    this.#last = Number(event.id);
+    this.#last = Number(event.eventId);
     this.#lastAt = at;
     if (event.jobId === undefined) return undefined;
     if (event.type === 'removed') {

@@ -16,13 +16,13 @@ export class Runs {
   /** Takes one event; answers whether anything changed. */
   apply(event) {
     const at = new Date(event.at);
-    if (Number(event.id) <= this.#last) {
+    if (Number(event.eventId) <= this.#last) {
       // After a lost connection the server may say again what it said before.
       if (at <= this.#lastAt) return false;
       // A later event with a smaller number: the server came back with another, empty Redis.
       this.byId.clear();
     }
-    this.#last = Number(event.id);
+    this.#last = Number(event.eventId);
     this.#lastAt = at;
     if (event.schedule === null) return false;
     if (event.type === 'removed') return this.byId.delete(event.jobId);
