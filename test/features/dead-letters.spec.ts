@@ -8,6 +8,7 @@ import {
   PATIENT,
   type Handlers,
   type QueueApp,
+  describeOnRedis,
   itOnRedis,
 } from '../support/queue-app.js';
 import { die, refused } from '../support/queue-states.js';
@@ -196,8 +197,8 @@ describe('dead letters replayed', () => {
   });
 });
 
-describe('dead letters removed', () => {
-  itOnRedis('leave nothing but an event, one by its id or those that a filter fits', async () => {
+describeOnRedis('dead letters removed', () => {
+  it('leave nothing but an event, one by its id or those that a filter fits', async () => {
     const app = await boot();
     const { queue, said } = app;
     await withDead(app, 'die', 'unrecoverable', 'die', 'die');

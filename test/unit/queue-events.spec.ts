@@ -62,7 +62,9 @@ describe('of', () => {
   it('resumes after the id of an event', async () => {
     for (let n = 0; n < 11; n++) engine.push('email', { type: 'added', id: `job ${n + 1}` });
     const seen: string[] = [];
-    events.of('email', { since: '9' }).subscribe((event) => void seen.push(`${event.eventId} ${event.jobId}`));
+    events
+      .of('email', { since: '9' })
+      .subscribe((event) => void seen.push(`${event.eventId} ${event.jobId}`));
     await soon();
     expect(seen).toEqual(['10 job 10', '11 job 11']);
   });
@@ -129,7 +131,8 @@ describe('ofType', () => {
 
   it('tells whoever subscribes while events are told the rest of them, whatever types were heard before', async () => {
     const seen: string[] = [];
-    const note = (event: { type: string; eventId: string }) => void seen.push(`${event.type} ${event.eventId}`);
+    const note = (event: { type: string; eventId: string }) =>
+      void seen.push(`${event.type} ${event.eventId}`);
     const first = events.ofType('email', 'added').subscribe((event) => {
       note(event);
       if (event.eventId === '1') events.ofType('email', 'completed').subscribe(note);

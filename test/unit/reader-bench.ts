@@ -12,7 +12,11 @@ export class ReaderBench {
 
   listen(queue: string, options: { since?: number; jobId?: string } = {}) {
     const seen: string[] = [];
-    const leave = this.reader.listen(queue, options, (event) => void seen.push(`${event.type} ${event.eventId}`));
+    const leave = this.reader.listen(
+      queue,
+      options,
+      (event) => void seen.push(`${event.type} ${event.eventId}`),
+    );
     return { seen, leave };
   }
 }

@@ -48,11 +48,11 @@ const stream = events.of('email');
 stream.subscribe(boom('next'));
 // oxlint-disable typescript/no-misused-promises -- the mistake this is about
 stream.subscribe({ next: async () => boom('async')(), complete: boom('complete') });
-stream.pipe(map((event) => event.id)).subscribe(boom('piped'));
+stream.pipe(map((event) => event.eventId)).subscribe(boom('piped'));
 stream.pipe(map(boom('operator'))).subscribe(() => {});
 events.status$.subscribe(boom('status'));
 stream.subscribe(async (event) => {
-  console.log(`told ${event.type} ${event.id}`);
+  console.log(`told ${event.type} ${event.eventId}`);
   // Nothing holds the process after this; what RxJS throws it throws from a timer, which comes before the end.
   if (event.type === 'completed') await events.close();
 });

@@ -135,7 +135,7 @@ class Linker {
         const text = file.lines[line - 1]!;
         if (text === '') continue;
         const before = lines.at(-1)!;
-        if (before.file === file.name && closes(text)) before.text += ` ${text}`;
+        if (before.file === file.name && belongsTo(before.text, text)) before.text += ` ${text}`;
         else lines.push({ text, file: file.name, line });
       }
     };
@@ -160,9 +160,9 @@ class Linker {
   }
 }
 
-/** What only closes a block is sent in the line before it: Redis never tells that line. */
-function closes(text: string): boolean {
-  return /^end\b/.test(text);
+/** What closes a block or goes on with a statement is sent in the line before it; an error is then told of its first line. */
+function belongsTo(before: string, text: string): boolean {
+  return /^(end\b|\.\.|and\b|or\b)/.test(text) || /(,|\(|\{|\band|\bor|\.\.|=)$/.test(before);
 }
 
 /** The last statement that comes in front of both and contains them, or is one of them. */

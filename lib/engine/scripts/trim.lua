@@ -29,6 +29,7 @@ local function trim_events()
 end
 
 local trimmed = trim_completed(now)
+if trimmed == 0 then trimmed = trim_cancelled(now) end
 local events = { count = 0 }
 local dead = trimmed == 0 and trim_dead(events, now) or 0
 write_events(events, now)

@@ -50,11 +50,8 @@ local function finish_cancelled(cancelled, begun, events, traces, now)
     'reason', table.concat(reasons, '\n'))
   local gone = {}
   for i, id in ipairs(ids) do
-    if cancelled.keeps[i] > 0 then
-      keep_cancelled(id, attempts[i], reasons[i], cancelled.keeps[i], traces, now)
-    else
-      gone[#gone + 1] = id
-    end
+    local keep = cancelled.keeps[i]
+    if keep > 0 then keep_cancelled(id, attempts[i], reasons[i], keep, traces, now) else gone[#gone + 1] = id end
   end
   if #gone > 0 then finish_completed(gone, traces) end
   tally('cancelled', #ids)
@@ -140,15 +137,20 @@ local function beyond(key, over, most)
   return count > 0 and redis.call('ZRANGE', key, 0, count - 1) or {}
 end
 
-local function trim_completed(now)
-  local from = string.format('%.0f', rule_cancelledFrom)
-  local over = expired(key_completed, '-inf', now)
-  if #over == 0 then over = expired(key_completed, from, string.format('%.0f', rule_cancelledFrom + now)) end
-  over = beyond(key_completed, over, arg_completedMax)
+local function drop_kept(over)
   if #over == 0 then return 0 end
   forget_kept(over)
   drop_bodies(unpack(over))
   return #over
+end
+
+local function trim_completed(now)
+  return drop_kept(beyond(key_completed, expired(key_completed, '-inf', now), arg_completedMax))
+end
+
+-- Not with each settlement: few jobs are cancelled and kept.
+local function trim_cancelled(now)
+  return drop_kept(expired(key_completed, string.format('%.0f', rule_cancelledFrom), string.format('%.0f', rule_cancelledFrom + now)))
 end
 
 -- Where bodies cannot be read, their jobs stay: this comes behind other writes.
