@@ -117,6 +117,7 @@ export type {
   WaitAnswer,
   WaitOptions,
 } from './producer/queue.js';
+export type { PayloadMode } from './job/payload.js';
 export type { CancelFilter, JobFilter } from './producer/bulk-acts.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';

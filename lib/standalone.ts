@@ -25,6 +25,7 @@ export interface ProducerOptions extends Pick<
   | 'defaults'
   | 'backoffs'
   | 'maxPayloadBytes'
+  | 'payloads'
   | 'events'
   | 'durability'
   | 'enqueueTimeout'
@@ -40,6 +41,7 @@ const NAMES: readonly (keyof ProducerOptions)[] = [
   'defaults',
   'backoffs',
   'maxPayloadBytes',
+  'payloads',
   'events',
   'durability',
   'enqueueTimeout',
@@ -67,7 +69,15 @@ export function createProducer(options: ProducerOptions = {}): Producer {
   return new Producer(options);
 }
 
-/** Made by `createProducer`. */
+/**
+ * Made by `createProducer`.
+ *
+ * @example
+ * const producer = createProducer({ connection: process.env.REDIS_URL!, prefix: 'shop' });
+ * const emails = producer.queue('email');
+ * await emails.add('welcome', { to: 'ada@example.com' });
+ * await producer.close();
+ */
 export class Producer extends QueueProducer implements AsyncDisposable {
   private readonly engine: RedisEngine;
   private readonly settings: ResolvedModuleOptions;
@@ -125,7 +135,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
     return this.closing;
   }
 
-  /** The same, for `await using`. */
+  /** The same, for `await using`. Never rejects. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

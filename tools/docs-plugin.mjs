@@ -1,5 +1,13 @@
 // What the documentation has beyond TypeDoc: errors of @throws are links to their pages, and names stand together by what they are.
+import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { Comment, CommentTag, Converter, ReflectionKind } from 'typedoc';
+
+const { exports } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+/** From the name of a file to the path under which it is imported. */
+const SUBPATHS = new Map(
+  Object.entries(exports).map(([path, { types = '' }]) => [types.replace(/^.*\/|\.d\.ts$/g, ''), path]),
+);
 
 /** In the order of the pages; what fits none stays with its kind. */
 const GROUPS = [
@@ -31,7 +39,7 @@ export function docsPlugin(app) {
     );
     for (const entry of project.getReflectionsByKind(ReflectionKind.Module)) {
       // As it is imported: `godwit`, `godwit/testing`.
-      entry.name = entry.name === 'index' ? project.packageName : `${project.packageName}/${entry.name}`;
+      entry.name = posix.join(project.packageName, SUBPATHS.get(entry.name));
     }
     for (const reflection of Object.values(project.reflections)) {
       group(reflection);

@@ -81,7 +81,16 @@ export class RedisSchedules implements ScheduleVerbs {
   fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer> {
     const lists = { schedules: [] as Value[], jobs: [] as Value[] };
     for (const { id, revision, seenAt, nextAt, limit, overlap, afterEndMs, jobs } of calls) {
-      lists.schedules.push(id, revision, seenAt, nextAt ?? -1, limit ?? -1, overlap, afterEndMs ?? -1, jobs.length);
+      lists.schedules.push(
+        id,
+        revision,
+        seenAt,
+        nextAt ?? -1,
+        limit ?? -1,
+        overlap,
+        afterEndMs ?? -1,
+        jobs.length,
+      );
       for (const job of jobs) lists.jobs.push(job.id, job.body, job.at, job.dueAt, job.priority ?? 0);
     }
     const { maxEvents, cancelledMs: keep = 0 } = this.settings.limitsOf(queue);

@@ -181,7 +181,18 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
     case 'retrying':
       return { eventId, type, queue, at, jobId, name, attempt, durationUs, delayMs, error };
     case 'dead':
-      return { eventId, type, queue, at, jobId, name, attempt, durationUs, reason: reason as DeadReason, error };
+      return {
+        eventId,
+        type,
+        queue,
+        at,
+        jobId,
+        name,
+        attempt,
+        durationUs,
+        reason: reason as DeadReason,
+        error,
+      };
     case 'removed':
       return { eventId, type, queue, at, jobId, name, reason };
     case 'cancelled':

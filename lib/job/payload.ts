@@ -2,20 +2,30 @@ import { GodwitError, InvalidPayloadError, PayloadTooLargeError, show } from '..
 import { pathText, type Path, pathStep } from './text.js';
 import { types } from 'node:util';
 
+/** What becomes of values that JSON would drop or change. */
+export type PayloadMode = 'strict' | 'json';
+
+/** The options of a queue for data, results and progress. */
+export interface PayloadRules {
+  readonly maxPayloadBytes: number;
+  readonly payloads: PayloadMode;
+}
+
 /** Default limit of data and results, in bytes. */
 export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
 
 /**
- * The JSON text of a job's data. Values that JSON would silently drop or change are refused with their path; `undefined` properties are
- * left out, and values with a `toJSON` (Date, Buffer, classes) are replaced by what it returns.
+ * The JSON text of a job's data. Values that JSON would silently drop or change are refused with their path, unless `payloads` is
+ * `'json'`; `undefined` properties are left out, and values with a `toJSON` (Date, Buffer, classes) are replaced by what it returns.
  *
  * @param path how errors call the data: `data`, `add().data`.
  * @param what how a size error calls it.
  * @throws {InvalidPayloadError} naming the place, such as `data.items[3].at`.
- * @throws {PayloadTooLargeError} above `maxBytes` of UTF-8.
+ * @throws {PayloadTooLargeError} above `maxPayloadBytes` of UTF-8.
  */
-export function encodePayload(data: unknown, path: Path, maxBytes: number, what?: string): string {
-  const json = toJson(data, path, maxBytes, what);
+export function encodePayload(data: unknown, path: Path, rules: PayloadRules, what?: string): string {
+  const { maxPayloadBytes: maxBytes } = rules;
+  const json = toJson(data, path, rules, what);
   // No UTF-16 unit takes more than three bytes of UTF-8, so most texts need no counting.
   if (json.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(json);
@@ -25,13 +35,15 @@ export function encodePayload(data: unknown, path: Path, maxBytes: number, what?
 }
 
 /** Getters and `toJSON` are user code: they may throw, or return something else when JSON calls them again. */
-function toJson(data: unknown, path: Path, maxBytes: number, what: string | undefined): string {
+function toJson(data: unknown, path: Path, rules: PayloadRules, what: string | undefined): string {
+  const { maxPayloadBytes: maxBytes, payloads } = rules;
   let json: string | undefined;
   try {
-    const fault = findPayloadFault(data, maxBytes);
+    const fault = findPayloadFault(data, rules);
     if (fault?.minBytes !== undefined) throw new PayloadTooLargeError(fault.minBytes, maxBytes, what, true);
     if (fault !== undefined) throw new InvalidPayloadError(fault.pathFrom(pathText(path)), fault.found);
     json = JSON.stringify(data);
+    if (payloads === 'json') json ??= 'null';
   } catch (error) {
     if (error instanceof GodwitError) throw error;
     throw new InvalidPayloadError(
@@ -56,8 +68,8 @@ function thrownText(error: unknown): string {
  *
  * @throws as `encodePayload`, with paths that start with `result`.
  */
-export function encodeResult(value: unknown, maxBytes = DEFAULT_MAX_PAYLOAD_BYTES): string | undefined {
-  return value === undefined ? undefined : encodePayload(value, 'result', maxBytes, 'the result of the job');
+export function encodeResult(value: unknown, rules: PayloadRules): string | undefined {
+  return value === undefined ? undefined : encodePayload(value, 'result', rules, 'the result of the job');
 }
 
 /** Deeper data is a mistake, and not every reader can walk it safely. */
@@ -75,6 +87,8 @@ const GIVE_UP_AT = 8;
 interface Budget {
   bytes: number;
   readonly max: number;
+  /** Whether what JSON drops or changes is as the caller wants it. */
+  readonly isLax: boolean;
 }
 
 /** A value that JSON cannot represent, and the path to it, which is collected while the walk returns. */
@@ -118,11 +132,19 @@ class PayloadFault {
 }
 
 /** The first value in the data that JSON would drop, change or fail on; `undefined` if there is none. */
-function findPayloadFault(data: unknown, maxBytes: number): PayloadFault | undefined {
-  const budget = { bytes: 0, max: maxBytes * GIVE_UP_AT };
+function findPayloadFault(
+  data: unknown,
+  { maxPayloadBytes, payloads }: PayloadRules,
+): PayloadFault | undefined {
+  const budget = { bytes: 0, max: maxPayloadBytes * GIVE_UP_AT, isLax: payloads === 'json' };
   const fault = walk(data, '', 1, budget);
   if (fault !== undefined) return fault.orCircular();
   return budget.bytes > budget.max ? tooLarge(budget) : undefined;
+}
+
+/** A value that JSON drops or changes. */
+function changed(budget: Budget, found: string): PayloadFault | undefined {
+  return budget.isLax ? undefined : new PayloadFault(found);
 }
 
 function tooLarge(budget: Budget): PayloadFault {
@@ -135,17 +157,17 @@ function walk(value: unknown, key: string | number, depth: number, budget: Budge
       budget.bytes += value.length;
       return undefined;
     case 'number':
-      return Number.isFinite(value) ? undefined : new PayloadFault(`${value}`);
+      return Number.isFinite(value) ? undefined : changed(budget, `${value}`);
     case 'boolean':
       return undefined;
     case 'object':
       return value === null ? undefined : walkObject(value, key, depth, budget);
     case 'undefined':
-      return new PayloadFault('undefined');
+      return changed(budget, 'undefined');
     case 'bigint':
       return new PayloadFault('a BigInt');
     default:
-      return new PayloadFault(`a ${typeof value}`);
+      return changed(budget, `a ${typeof value}`);
   }
 }
 
@@ -163,7 +185,7 @@ function walkObject(
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
     const found = faultOfInstance(value);
-    if (found !== undefined) return new PayloadFault(found);
+    if (found !== undefined && !budget.isLax) return new PayloadFault(found);
   }
   return walkFields(value as Record<string, unknown>, depth, budget);
 }
@@ -185,7 +207,7 @@ function walkArray(value: readonly unknown[], depth: number, budget: Budget): Pa
   if (budget.bytes > budget.max) return tooLarge(budget);
   for (let at = 0; at < value.length; at++) {
     const inner = value[at];
-    if (inner === undefined && !(at in value))
+    if (inner === undefined && !(at in value) && !budget.isLax)
       return new PayloadFault('a hole in an array').inside(value, at);
     const fault = walk(inner, at, depth + 1, budget);
     if (fault !== undefined) return fault.inside(value, at);
@@ -202,7 +224,7 @@ function walkReplaced(
 ): PayloadFault | undefined {
   if (types.isDate(value)) {
     // JSON would turn it into null.
-    return Number.isNaN(value.getTime()) ? new PayloadFault('an invalid Date') : undefined;
+    return Number.isNaN(value.getTime()) ? changed(budget, 'an invalid Date') : undefined;
   }
   if (Buffer.isBuffer(value)) {
     budget.bytes += 2 * value.length;
@@ -218,7 +240,7 @@ function walkOnce(value: unknown, depth: number, budget: Budget): PayloadFault |
   if (typeof value !== 'object' || value === null) return walk(value, '', depth, budget);
   if (Array.isArray(value)) return walkArray(value, depth, budget);
   const found = faultOfInstance(value);
-  return found === undefined
+  return found === undefined || budget.isLax
     ? walkFields(value as Record<string, unknown>, depth, budget)
     : new PayloadFault(found);
 }

@@ -335,13 +335,17 @@ export class MemoryQueue {
   /** Removes completed jobs whose retention is over, or else those beyond the maximum number, earliest end first. */
   trimCompleted({ completedMax }: QueueLimits): number {
     const ended = this.trim(this.completed, this.now, Infinity);
-    if (ended.length > 0) return ended.length;
-    const over: MemoryJob[] = [];
-    for (const job of this.completed.sorted())
-      if (over.length < RULES.trimStep && job.state === 'cancelled' && job.keptUntil <= this.now)
-        over.push(job);
+    return ended.length > 0 ? ended.length : this.trim(this.completed, -Infinity, completedMax).length;
+  }
+
+  /** Kept cancelled jobs whose time is over. */
+  trimCancelled(): number {
+    const over = this.completed
+      .sorted()
+      .filter((job) => job.state === 'cancelled' && job.keptUntil <= this.now)
+      .slice(0, RULES.trimStep);
     for (const job of over) this.forget(job);
-    return over.length > 0 ? over.length : this.trim(this.completed, -Infinity, completedMax).length;
+    return over.length;
   }
 
   private trim(ranking: Ranking, oldAt: number, max: number): MemoryJob[] {

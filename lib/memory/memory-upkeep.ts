@@ -78,7 +78,7 @@ export class MemoryUpkeep implements UpkeepVerbs {
 
   trim(queue: string): Promise<number> {
     return this.verbs.on('trim', queue, (q, limits) => {
-      const completed = q.trimCompleted(limits);
+      const completed = q.trimCompleted(limits) || q.trimCancelled();
       const dead = completed === 0 ? q.trimDead(limits) : [];
       q.say(dead, limits);
       const { eventsAgeMs } = limits;

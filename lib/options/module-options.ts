@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '../errors.js';
 import type { Duration } from '../job/duration.js';
 import { checkQueueName, isPlainName } from '../job/job-id.js';
-import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
+import { DEFAULT_MAX_PAYLOAD_BYTES, type PayloadMode } from '../job/payload.js';
 import {
   boolean,
   duration,
@@ -85,6 +85,11 @@ export interface QueueModuleOptions {
   readonly enqueueBuffer?: number;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
+  /**
+   * What becomes of values that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: refused with
+   * their place. `'json'`: as `JSON.stringify` writes them; without data, `null`. @default 'strict'
+   */
+  readonly payloads?: PayloadMode;
   /** When a worker counts as lost, and what happens to its jobs. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
   readonly lease?: LeaseOptions;
   /** How long running jobs may take when the application stops. @default { timeout: '25s', grace: '1s' } */
@@ -210,6 +215,11 @@ export interface QueueOptions {
   readonly worker?: WorkerOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
+  /**
+   * What becomes of values that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: refused with
+   * their place. `'json'`: as `JSON.stringify` writes them; without data, `null`. @default that of `forRoot`
+   */
+  readonly payloads?: PayloadMode;
   /** When `add` resolves. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
   /**
@@ -235,6 +245,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
     readonly maxBuffered: number;
   };
   readonly maxPayloadBytes: number;
+  readonly payloads: PayloadMode;
   readonly upkeepMs: number;
   /** Which program the schedules in the code belong to. */
   readonly owner: string;
@@ -277,6 +288,7 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   /** With names. */
   readonly backoffs?: Backoffs;
   readonly maxPayloadBytes: number;
+  readonly payloads: PayloadMode;
   readonly events: ResolvedEvents;
   readonly dead: ResolvedDead;
   readonly progress: { readonly maxBytes: number };
@@ -315,6 +327,7 @@ const QUEUE_FIELDS = {
   progress: field('progress', shape(MAX_BYTES)),
   completed: field('completed', shape({ max: field('max', integer(0, MANY)) })),
   maxPayloadBytes: field('maxPayloadBytes', integer(1, 67_108_864)),
+  payloads: field('payloads', oneOf('strict', 'json')),
   durability: field('durability', readDurability),
   unknownJob: field('unknownJob', oneOf('wait', 'retry', 'dead')),
   unknownJobTimeout: field('unknownJobTimeoutMs', duration()),
@@ -372,6 +385,7 @@ export function resolveModuleOptions(
       maxBuffered: given.enqueueBuffer ?? 20_000,
     },
     maxPayloadBytes: given.maxPayloadBytes ?? DEFAULT_MAX_PAYLOAD_BYTES,
+    payloads: given.payloads ?? 'strict',
     ...resolveWorking(given, inherited),
     owner: given.schedules?.owner ?? 'app',
     globalEnhancers: given.enhancers?.global ?? [],
@@ -419,6 +433,7 @@ export function resolveQueueOptions(
     ...(given?.worker?.concurrency !== undefined && { concurrency: given.worker.concurrency }),
     policy: mergeJobPolicy({}, given?.defaults ?? {}, module.defaults, backoffs),
     maxPayloadBytes: given?.maxPayloadBytes ?? module.maxPayloadBytes,
+    payloads: given?.payloads ?? module.payloads,
     events: eventsOf(given?.events, module.events),
     dead: { ...module.dead, ...given?.dead },
     progress: { ...module.progress, ...given?.progress },
@@ -465,6 +480,7 @@ export type NamedModuleOptions = Pick<
   | 'shutdown'
   | 'logs'
   | 'maxPayloadBytes'
+  | 'payloads'
   | 'events'
   | 'dead'
   | 'progress'
@@ -504,12 +520,14 @@ export function resolveNamedOptions(
       if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, value));
     }
   }
-  const { connection, prefix, defaults, maxPayloadBytes, events, dead, completed, durability } = own;
+  const { connection, prefix, defaults, maxPayloadBytes, payloads, events, dead, completed, durability } =
+    own;
   const { progress, unknownJob, unknownJobTimeoutMs, lease, shutdown, logs } = own;
   const ofQueues = {
     defaults,
     backoffs: own.backoffs,
     maxPayloadBytes,
+    payloads,
     events,
     progress,
     dead,

@@ -157,7 +157,7 @@ export class DeadJobs<Jobs = any> {
     }
     const ids = [checkJobId(which)];
     const { data } = (changes && readRetry(changes, 'dead.retry().changes', refuse)) ?? {};
-    const json = data && encodePayload(data.given, 'dead.retry().changes.data', this.options.maxPayloadBytes);
+    const json = data && encodePayload(data.given, 'dead.retry().changes.data', this.options);
     const { retried } = await upkeep.retryDead(name, { ids, ...(json !== undefined && { data: json }) });
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
   }

@@ -58,13 +58,14 @@ function checkChanges(changes: unknown) {
 /** @param definition the job must be of this one; its schema checks the data. */
 export async function updateJob(
   engine: QueueEngine,
-  { name: queue, maxPayloadBytes }: ResolvedQueueOptions,
+  queueOptions: ResolvedQueueOptions,
   id: string,
   changes: unknown,
   definition?: AnyDefinition,
 ): Promise<UpdateResult> {
+  const { name: queue } = queueOptions;
   const { data, ...rest } = checkChanges(changes);
-  const json = data && encodePayload(data.given, 'update().changes.data', maxPayloadBytes);
+  const json = data && encodePayload(data.given, 'update().changes.data', queueOptions);
   if (definition && json !== undefined) await checkGiven(definition, data!.given, json);
   const call = {
     id: checkJobId(id),

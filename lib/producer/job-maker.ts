@@ -49,7 +49,7 @@ export function makeJob(
     options === undefined
       ? NO_OPTIONS
       : checkJobOptions(options, `${pathText(path)}.options`, queue.backoffs);
-  const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue.maxPayloadBytes);
+  const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
   const createdAt = Math.floor(now);
   const body = encodeBody(name, createdAt, request.awaited ? { ...checked, awaited: true } : checked, data);
   const { durability: replication } = queue;
@@ -84,7 +84,7 @@ export async function makeDefinedJob(
   path: Path,
 ): Promise<MadeJob> {
   const isNone = data === undefined && definition.schema !== undefined;
-  const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue.maxPayloadBytes);
+  const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue);
   await checkGiven(definition, data, isNone ? undefined : json);
   return makeJob(queue, { name: definition.name, data, options, awaited }, now, path, json);
 }

@@ -70,15 +70,15 @@ const REFUSED = {
 export function makeSchedule(
   givenRule: unknown,
   givenTemplate: unknown,
-  { maxPayloadBytes, backoffs }: Pick<ResolvedQueueOptions, 'maxPayloadBytes' | 'backoffs'>,
+  queue: Pick<ResolvedQueueOptions, 'maxPayloadBytes' | 'payloads' | 'backoffs'>,
   path: string,
 ): MadeSchedule {
   checkScheduleRule(givenRule, `${path}.rule`);
   const place = `${path}.template`;
   const { name: givenName, data = null, options } = readTemplate(givenTemplate, place, refuse)!;
   const name = checkJobName(givenName);
-  checkTemplateOptions(options, `${place}.options`, backoffs);
-  const dataJson = encodePayload(data, `${place}.data`, maxPayloadBytes);
+  checkTemplateOptions(options, `${place}.options`, queue.backoffs);
+  const dataJson = encodePayload(data, `${place}.data`, queue);
   const given = readable(givenRule, `${path}.rule`, () => plainRule(givenRule as Record<string, unknown>));
   const optionsJson =
     options === undefined

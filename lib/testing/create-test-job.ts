@@ -60,6 +60,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   const notes = {
     queue,
     maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
+    payloads: 'strict' as const,
     isDraining: false,
     now: () => Date.now(),
     note: async (_: Run, { progress, log, data: changed }: Note) => {

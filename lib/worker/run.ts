@@ -4,7 +4,7 @@ import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
 import { checkGiven } from '../job/define-job.js';
-import { encodePayload } from '../job/payload.js';
+import { encodePayload, type PayloadRules } from '../job/payload.js';
 import type { JobPolicy } from '../options/job-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
@@ -18,9 +18,8 @@ export interface Note {
 }
 
 /** Stores what runs of one queue report. */
-export interface NoteWriter {
+export interface NoteWriter extends PayloadRules {
   readonly queue: string;
-  readonly maxPayloadBytes: number;
   /** Whether the workers of the queue are stopping. */
   readonly isDraining: boolean;
   /** The clock of the store. */
@@ -144,7 +143,7 @@ export class Run implements HandledJob, Linked<Run> {
 
   progress(value: unknown): Promise<void> {
     return this.note(() => ({
-      progress: encodePayload(value, 'progress()', this.notes.maxPayloadBytes, 'the progress of the job'),
+      progress: encodePayload(value, 'progress()', this.notes, 'the progress of the job'),
     }));
   }
 
@@ -155,7 +154,7 @@ export class Run implements HandledJob, Linked<Run> {
   }
 
   async update(data: unknown): Promise<void> {
-    const json = encodePayload(data, 'update()', this.notes.maxPayloadBytes);
+    const json = encodePayload(data, 'update()', this.notes);
     if (this.handler.definition) await checkGiven(this.handler.definition, data, json);
     await this.notes.note(this, { data: json });
     this.data = data;

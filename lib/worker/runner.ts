@@ -6,7 +6,7 @@ import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
 import type { KeptResult, Outcome, SettledRun } from '../job/outcome.js';
-import { encodeResult } from '../job/payload.js';
+import { encodeResult, type PayloadMode } from '../job/payload.js';
 import { jobText, quoted } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
 import { validatePayload } from '../job/define-job.js';
@@ -62,6 +62,7 @@ export class Runner implements NoteWriter {
   readonly runs = new LinkedSet<Run>();
   readonly queue: string;
   readonly maxPayloadBytes: number;
+  readonly payloads: PayloadMode;
   isDraining = false;
   private readonly logger = new Log('QueueWorker');
   private readonly failureLog: FailureLog;
@@ -71,9 +72,10 @@ export class Runner implements NoteWriter {
   private onEnd: (() => void) | undefined;
 
   constructor(private readonly parts: RunnerParts) {
-    const { name, maxPayloadBytes, unknownJob, unknownJobTimeoutMs } = parts.queue;
+    const { name, maxPayloadBytes, payloads, unknownJob, unknownJobTimeoutMs } = parts.queue;
     this.queue = name;
     this.maxPayloadBytes = maxPayloadBytes;
+    this.payloads = payloads;
     this.failureLog = new FailureLog(name, parts.queue.log);
     this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs, parts.unhandledMs);
   }
@@ -321,7 +323,7 @@ export class Runner implements NoteWriter {
   /** The work is done, and doing it again because its result cannot be kept would be worse than not keeping it. */
   private encode(run: Run, value: unknown): KeptResult {
     try {
-      return { result: encodeResult(value, this.maxPayloadBytes) };
+      return { result: encodeResult(value, this) };
     } catch (error) {
       const resultFault = messageOf(error);
       this.logger.warn(

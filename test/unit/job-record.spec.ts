@@ -87,7 +87,7 @@ describe('decodeBody', () => {
     const data = fc.jsonValue({ maxDepth: 6 });
     fc.assert(
       fc.property(text, createdAt, options, wait, data, (name, at, own, later, value) => {
-        const json = encodePayload(value, 'data', 1_048_576);
+        const json = encodePayload(value, 'data', { maxPayloadBytes: 1_048_576, payloads: 'strict' });
         const body = encodeBody(name, at, { ...own, ...later }, json);
         const runnableAt = (later as RecordOptions).dueAt ?? at + ((later as RecordOptions).delayMs ?? 0);
         expect(decodeBody(body)).toEqual({

@@ -5,13 +5,15 @@ import vm from 'node:vm';
 import { describe, expect, it } from 'vitest';
 
 const MAX = 1_048_576;
-const encode = (data: unknown, max = MAX) => encodePayload(data, 'data', max);
+const RULES = { maxPayloadBytes: MAX, payloads: 'strict' } as const;
+const encode = (data: unknown, max = MAX) =>
+  encodePayload(data, 'data', { maxPayloadBytes: max, payloads: 'strict' });
 
 const handler = () => 'x';
 
 const refusalOf = (data: unknown, max = MAX): Error => {
   try {
-    encodePayload(data, 'data', max);
+    encodePayload(data, 'data', { maxPayloadBytes: max, payloads: 'strict' });
   } catch (error) {
     return error as Error;
   }
@@ -170,7 +172,7 @@ describe('encodePayload', () => {
   });
 
   it('names the path it was told', () => {
-    expect(() => encodePayload([1n], 'addBulk()[2].data', MAX)).toThrow('addBulk()[2].data[0] is a BigInt');
+    expect(() => encodePayload([1n], 'addBulk()[2].data', RULES)).toThrow('addBulk()[2].data[0] is a BigInt');
   });
 
   describe('circles and depth', () => {
@@ -235,9 +237,9 @@ describe('encodePayload', () => {
     });
 
     it('says what is too large', () => {
-      expect(() => encodePayload('xxx', 'data', 4, 'the data of job 7')).toThrow(
-        'the data of job 7 takes 5 bytes',
-      );
+      expect(() =>
+        encodePayload('xxx', 'data', { ...RULES, maxPayloadBytes: 4 }, 'the data of job 7'),
+      ).toThrow('the data of job 7 takes 5 bytes');
     });
 
     it.each([
@@ -291,16 +293,41 @@ describe('encodePayload', () => {
   });
 });
 
+describe("with payloads: 'json'", () => {
+  const lax = (data: unknown) => encodePayload(data, 'data', { ...RULES, payloads: 'json' });
+
+  it.each([
+    [[undefined, () => 1, Symbol('x'), Number.NaN, -Infinity]],
+    [{ a: undefined, b: new Map([[1, 2]]), c: new Date(Number.NaN), d: () => 1, e: /x/ }],
+    // eslint-disable-next-line no-sparse-arrays
+    [[1, , 3]],
+    [new Error('x')],
+  ])('writes %o as JSON.stringify does', (data) => {
+    expect(() => encode(data)).toThrow(InvalidPayloadError);
+    expect(lax(data)).toBe(JSON.stringify(data));
+  });
+
+  it('writes null for nothing, and refuses what JSON cannot write', () => {
+    expect(lax(undefined)).toBe('null');
+    expect(lax(() => 1)).toBe('null');
+    expect(() => lax([1n])).toThrow('data[0] is a BigInt');
+    const circular: unknown[] = [];
+    circular.push(circular);
+    expect(() => lax(circular)).toThrow('a circular reference');
+    expect(() => lax('x'.repeat(MAX))).toThrow(PayloadTooLargeError);
+  });
+});
+
 describe('encodeResult', () => {
   it('answers undefined for no result, and JSON for null and the rest', () => {
-    expect(encodeResult(undefined)).toBeUndefined();
-    expect(encodeResult(null)).toBe('null');
-    expect(encodeResult({ sent: 1 })).toBe('{"sent":1}');
+    expect(encodeResult(undefined, RULES)).toBeUndefined();
+    expect(encodeResult(null, RULES)).toBe('null');
+    expect(encodeResult({ sent: 1 }, RULES)).toBe('{"sent":1}');
   });
 
   it('refuses by the same rules, in words of its own', () => {
-    expect(() => encodeResult({ sent: [1n] })).toThrow('result.sent[0] is a BigInt');
-    expect(() => encodeResult('x'.repeat(MAX))).toThrow('the result of the job takes 1048578 bytes');
-    expect(() => encodeResult('xxx', 4)).toThrow(PayloadTooLargeError);
+    expect(() => encodeResult({ sent: [1n] }, RULES)).toThrow('result.sent[0] is a BigInt');
+    expect(() => encodeResult('x'.repeat(MAX), RULES)).toThrow('the result of the job takes 1048578 bytes');
+    expect(() => encodeResult('xxx', { ...RULES, maxPayloadBytes: 4 })).toThrow(PayloadTooLargeError);
   });
 });

@@ -187,7 +187,15 @@ export class MixedClient {
 
   private async clean(queue: Queue): Promise<void> {
     const state = this.random.pick(['dead', 'completed', 'waiting', 'delayed'] as const);
-    await this.call('clean', queue, '', {}, () => queue.remove({ state, olderThan: 200, limit: 3 }));
+    // Past the public call, which answers how many and not which.
+    const call = { state, olderThanMs: 200, limit: 3 };
+    await this.call(
+      'clean',
+      queue,
+      '',
+      {},
+      async () => (await queue['engine'].upkeep.clean(queue.name, call)).removed,
+    );
   }
 
   private async pauseAndResume(queue: Queue): Promise<void> {
