@@ -203,7 +203,7 @@ describe('the bootstrap refuses', () => {
     expect(await faultsOf({ providers: [None, Text] })).toEqual([
       "@Processor('email') of None.concurrency must be an integer from 1 to 10000, got 0 (number)",
       '@Processor(\'sms\') of Text.concurrency must be an integer from 1 to 10000, got "50" (string)',
-      "@Processor('sms') of Text.speed is not an option; the options are concurrency, scope, durable",
+      "@Processor('sms') of Text.speed is not an option; the options are concurrency, inject, scope, durable",
     ]);
   });
 

@@ -25,7 +25,10 @@ const WALKS = ['audit', 'clean'];
 
 /** From where to where a script may move jobs; `gone` is nowhere. What has ended stays so, whoever says what. */
 const MOVES: Readonly<Record<string, readonly string[]>> = {
-  enqueue: ['gone waiting', 'gone delayed', 'completed waiting', 'completed delayed'],
+  enqueue: ['gone', 'completed', 'dead', 'cancelled'].flatMap((from) => [
+    `${from} waiting`,
+    `${from} delayed`,
+  ]),
   'enqueue-plain': ['gone waiting'],
   claim: ['waiting active'],
   exchange: [
@@ -37,18 +40,19 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
     'waiting active',
     'delayed waiting',
     'delayed active',
+    'active cancelled',
     'completed gone',
     'dead gone',
   ],
-  release: ['active waiting', 'active gone'],
-  recover: ['active waiting', 'active dead', 'active gone', 'dead gone'],
+  release: ['active waiting', 'active gone', 'active cancelled'],
+  recover: ['active waiting', 'active dead', 'active gone', 'active cancelled', 'dead gone'],
   promote: ['delayed waiting'],
   'promote-now': ['delayed waiting'],
-  cancel: ['waiting gone', 'delayed gone'],
-  remove: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
+  cancel: ['waiting gone', 'delayed gone', 'waiting cancelled', 'delayed cancelled'],
+  remove: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone', 'cancelled gone'],
   'retry-dead': ['dead waiting'],
-  clean: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone'],
-  trim: ['completed gone', 'dead gone'],
+  clean: ['waiting gone', 'delayed gone', 'dead gone', 'completed gone', 'cancelled gone'],
+  trim: ['completed gone', 'dead gone', 'cancelled gone'],
 };
 /** Scripts that move no job. */
 const STILL = ['adopt', 'beat', 'counts', 'get', 'note', 'overdue', 'pause'];
@@ -189,7 +193,7 @@ export class Stage {
   private async follow(verb: Verb, script: string, reply: unknown): Promise<void> {
     // It has asked only, or has left all to another script.
     const isNothing = script === 'enqueue-plain' && reply === 0;
-    if (isNothing || !(script in MOVES || STILL.includes(script)) || String(reply) === 'again') return;
+    if (isNothing || !(script in MOVES || STILL.includes(script)) || [reply].flat()[0] === 'again') return;
     if (verb.name === 'clean') {
       for (const id of clean.reply(reply as never).ids) await this.memory!.engine.admin.remove(QUEUE, id);
     } else verb.expected = { answer: await verb.inMemory() };
@@ -232,7 +236,7 @@ export class Stage {
     const what = `${name} of ${worker ?? 'nobody'} moved ${id}: ${move}`;
     assert(MOVES[name]?.includes(move), what);
     // What was cancelled while it ran never comes back, and nothing else ends when its worker does.
-    if (this.marked.has(id)) assert(!to || to.state === 'completed', `${what}, although it was cancelled`);
+    if (this.marked.has(id)) assert(!to || isOver(to), `${what}, although it was cancelled`);
     else assert(!['release', 'recover'].includes(name) || move !== 'active gone', what);
     // Only who holds a job moves it, and only its own lease lets a worker hold one.
     if (from?.worker !== undefined) assert.equal(from.worker, worker, what);
@@ -243,21 +247,27 @@ export class Stage {
       assert(Number(this.leases.get(worker)) <= this.now, `${what}, too early`);
     const isRetired = from?.state === 'completed' && !['remove', 'clean'].includes(name) && !this.isFull;
     if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
-    if (to && (!from || from.state === 'completed')) this.born += 1;
-    if (name === 'exchange' && from?.state === 'active' && (!to || to.state === 'completed'))
-      this.completed += 1;
-    if (!to && from && from.state !== 'completed' && !(name === 'exchange' && from.state === 'active'))
-      this.gone += 1;
+    // A new job has taken the id of one that has ended.
+    const isReplaced = name === 'enqueue' && from !== undefined && to !== undefined;
+    if (to && (!from || isReplaced || from.state === 'completed')) this.born += 1;
+    const hasEnded = !to || isOver(to);
+    if (name === 'exchange' && from?.state === 'active') this.completed += hasEnded ? 1 : 0;
+    else if (from && !isOver(from) && (hasEnded || isReplaced)) this.gone += 1;
   }
 
   /** Jobs that have not completed. */
   unfinished(): number {
-    return [...this.places.values()].filter(({ state }) => state !== 'completed').length;
+    return [...this.places.values()].filter((place) => !isOver(place)).length;
   }
 
   countOf(state: JobState): number {
     return [...this.places.values()].filter((place) => place.state === state).length;
   }
+}
+
+/** Whether the job is kept and will not run again. */
+function isOver({ state }: Place): boolean {
+  return state === 'completed' || state === 'cancelled';
 }
 
 /** What both engines answer: on Redis the time goes along, and a set has no order. */

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { belongsTo } from '../../tools/lua/link.js';
 import { sourceOf } from '#lib/engine/script.js';
 import type { Patch } from '../support/patched-client.js';
 
@@ -124,7 +125,7 @@ function luaIn(folder: string): string[] {
 const placesOf = new Map<string, ReadonlyMap<string, number>>();
 
 /** Changes the line of a script that was written at this place, if it has that. */
-function inLine(script: string, text: string, source: string, change: (line: string) => string): string {
+function inLine(script: string, text: string, source: string, change: (its: string) => string): string {
   const lines = text.split('\n');
   let places = placesOf.get(script);
   if (!places) placesOf.set(script, (places = new Map(lines.map((_, i) => [sourceOf(script, i + 1), i]))));
@@ -141,17 +142,27 @@ function replaceNth(line: string, nth: number, helper: string): string {
 
 function mutantsOf(file: string, text: string): Mutant[] {
   const mutants: Mutant[] = [];
+  const lines = text.split('\n').map((one) => one.trim());
   const seen = new Map<number, number>();
   for (const match of text.matchAll(/redis\.p?call\('(\w+)'/g)) {
     const at = match.index;
     const line = text.slice(0, at).split('\n').length;
     const nth = (seen.get(line) ?? 0) + 1;
     seen.set(line, nth);
-    const code = text.split('\n')[line - 1]!.trim();
+    const code = lines[line - 1]!;
+    // What goes on with a statement is sent in the line where that begins.
+    let first = line;
+    let inFront = 0;
+    while (first > 1 && belongsTo(lines[first - 2]!, lines[first - 1]!)) {
+      first -= 1;
+      inFront += lines[first - 1]!.match(/redis\.p?call\('\w+'/g)?.length ?? 0;
+    }
     for (const kind of ['drop', 'swap'] as const) {
       const helper = kind === 'drop' ? 'dropped_' : 'swapped_';
       const patch: Patch = (name, whole) => {
-        const mutated = inLine(name, whole, `${file}.lua:${line}`, (its) => replaceNth(its, nth, helper));
+        const mutated = inLine(name, whole, `${file}.lua:${first}`, (its) =>
+          replaceNth(its, inFront + nth, helper),
+        );
         return mutated === whole ? whole : mutated.replace('\n', () => `\n${HELPERS}`);
       };
       const key = `${file} | ${kind} ${nth} | ${code}`;

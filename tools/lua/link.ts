@@ -161,7 +161,7 @@ class Linker {
 }
 
 /** What closes a block or goes on with a statement is sent in the line before it; an error is then told of its first line. */
-function belongsTo(before: string, text: string): boolean {
+export function belongsTo(before: string, text: string): boolean {
   return /^(end\b|\.\.|and\b|or\b)/.test(text) || /(,|\(|\{|\band|\bor|\.\.|=)$/.test(before);
 }
 

@@ -7,7 +7,7 @@ const T0 = Date.UTC(2026, 0, 1);
 function follow(moves: readonly object[], deliveries = new Deliveries(), startedAt = T0): Deliveries {
   moves.forEach((move, index) => {
     deliveries.apply({
-      id: String(index + 1),
+      eventId: String(index + 1),
       at: new Date(startedAt + index * 1000).toJSON(),
       jobId: 'a',
       ...move,
