@@ -64,8 +64,8 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
         order.toReversed().slice(offset),
       );
       const { next } = await page({ state: 'waiting', offset, limit: 1 });
-      if (next)
-        expect((await page({ state: 'waiting', after: next })).jobs).toHaveLength(order.length - offset - 1);
+      const rest = next && (await page({ state: 'waiting', after: next })).jobs;
+      expect(rest?.length ?? 0).toBe(Math.max(0, order.length - offset - 1));
     }
   });
 

@@ -390,6 +390,7 @@ describe('resolveNamedOptions', () => {
       shutdown: { timeout: '1s' },
       logs: { max: 0 },
       maxPayloadBytes: 5,
+      payloads: 'json',
       events: { max: 1 },
       progress: { maxBytes: 9 },
       dead: { max: 2 },

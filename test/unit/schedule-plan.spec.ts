@@ -76,7 +76,7 @@ it('what is stored as the next time counts, though the zone has other rules by n
 });
 
 const made = (rule: object, template: object) =>
-  makeSchedule(rule, template, { maxPayloadBytes: 1_000 }, 'up()');
+  makeSchedule(rule, template, { maxPayloadBytes: 1_000, payloads: 'strict' }, 'up()');
 
 describe('a record', () => {
   it('is read back as it was made, also what JSON treats specially', () => {
