@@ -26,10 +26,7 @@ import type { Queue } from '../producer/queue.js';
 import type { ScheduleSnapshot } from '../producer/schedules.js';
 
 /** Options of a queue on the board: `readOnlyMode`, `allowRetries`, `description`, `displayName`, `prefix` and the others of bull-board. */
-export interface GodwitAdapterOptions extends Partial<QueueAdapterOptions> {
-  /** Whether completed jobs have a button to run them again. @default true */
-  readonly allowCompletedRetries?: boolean;
-}
+export type GodwitAdapterOptions = Partial<QueueAdapterOptions>;
 
 /** The states of the board that a queue has, with ours; the order is that of its tabs. */
 const STATES = {
@@ -59,7 +56,8 @@ class Adapter extends BaseAdapter {
     options: GodwitAdapterOptions = {},
   ) {
     // Flows, which 'bullmq' adds to the board, would load BullMQ.
-    super('bull', options);
+    // A completed job is not run again: add another one.
+    super('bull', { ...options, allowCompletedRetries: false });
     if (typeof queue?.jobs !== 'function')
       throw new InvalidOptionError(
         'new GodwitAdapter()',

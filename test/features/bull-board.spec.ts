@@ -117,6 +117,8 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
         name: 'work',
         counts: { active: 1, waiting: 2, completed: 1, failed: 1, delayed: 1 },
         isPaused: true,
+        allowRetries: true,
+        allowCompletedRetries: false,
         hasWorkers: true,
       },
     ]);
