@@ -236,7 +236,7 @@ export function planFiring(rule: CheckedRule, seenAt: number, now: number, room:
   const { missed, overlap } = rule;
   if (rule.afterEnd) {
     const isOver = seenAt > (rule.endAt ?? Infinity);
-    const lookAfterMs = Math.min(Math.max(rule.everyMs! / 20, LOOK_MIN_MS), LOOK_MAX_MS);
+    const lookAfterMs = Math.min(Math.max(Math.ceil(rule.everyMs! / 20), LOOK_MIN_MS), LOOK_MAX_MS);
     return isOver ? { occurrences: [], nextAt: null } : { occurrences: [seenAt], nextAt: now + lookAfterMs };
   }
   const second = nextAfter(rule, seenAt);

@@ -75,6 +75,11 @@ it('what is stored as the next time counts, though the zone has other rules by n
   expect(planFiring(rule, odd, T0 + 8 * HOUR, 10).occurrences).toEqual([odd, T0 + 7 * HOUR]);
 });
 
+it('looks for the end of a run at whole milliseconds, whatever the interval', () => {
+  const rule = checkScheduleRule({ every: 10_001, afterEnd: true }, 'rule')!;
+  expect(planFiring(rule, T0, T0, 10)).toEqual({ occurrences: [T0], nextAt: T0 + 501 });
+});
+
 const made = (rule: object, template: object) =>
   makeSchedule(rule, template, { maxPayloadBytes: 1_000, payloads: 'strict' }, 'up()');
 
