@@ -34,6 +34,7 @@ export default {
     'godwit.DispatcherStatus.__type.state',
     'godwit.EventOf.__type.type',
     'godwit.HandleDecorator.__type.Method',
+    'godwit.HandleBatchDecorator.__type.Method',
     'godwit.OnQueueEventDecorator.__type.Method',
     'godwit.OnJobDecorator.__type.Method',
     'godwit.JobEventOf.__type.type',

@@ -24,6 +24,7 @@ export {
 export { SchemaViolationError } from './errors/options.js';
 export type { PayloadIssue, SchemaSide } from './errors/options.js';
 export {
+  BatchOutcomeError,
   HandlerNotCalledError,
   ProcessorScopeError,
   WrapHookError,

@@ -14,6 +14,9 @@ export { QueueRuntime } from './module/queue.runtime.js';
 export type { RuntimeState } from './module/queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export type { HandleDecorator } from './decorators/handle.decorator.js';
+export { HandleBatch } from './decorators/handle-batch.decorator.js';
+export type { HandleBatchDecorator } from './decorators/handle-batch.decorator.js';
+export type { JobBatch } from './worker/batches.js';
 export { InjectDispatcher, InjectQueue } from './decorators/inject-queue.decorator.js';
 export { getDispatcherToken, getQueueToken, JOB_REF, QUEUE_ENGINE } from './decorators/metadata.js';
 export { OnJob } from './decorators/on-job.decorator.js';
@@ -62,6 +65,7 @@ export type {
   UpkeepOptions,
 } from './options/module-options.js';
 export type {
+  BatchOptions,
   EnhancerKind,
   EnhancerOptions,
   LeaseOptions,
@@ -170,6 +174,7 @@ export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.
 
 // Errors.
 export {
+  BatchOutcomeError,
   BootstrapError,
   GodwitError,
   HandlerNotCalledError,

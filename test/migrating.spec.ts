@@ -25,10 +25,10 @@ import { Inject, Injectable, Module, Scope } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import {
-  Handle, InjectQueue, JOB_REF, OnJob, OnQueueEvent, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken,
+  Handle, HandleBatch, InjectQueue, JOB_REF, OnJob, OnQueueEvent, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken,
 } from 'godwit';
 import type {
-  EventOf, Job, JobEventOf, JobOptions, ProcessorOptions, Queue, QueueEvents, QueueInspector, QueueModuleOptions, QueueModuleOptionsFactory,
+  EventOf, Job, JobBatch, JobEventOf, JobOptions, ProcessorOptions, Queue, QueueEvents, QueueInspector, QueueModuleOptions, QueueModuleOptionsFactory,
   QueueProducer, QueueRuntime,
 } from 'godwit';
 declare const queue: Queue;

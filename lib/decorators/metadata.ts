@@ -23,13 +23,15 @@ export interface ProcessorMark {
   readonly options: ProcessorOptions;
 }
 
-/** Arguments of one `@Handle`. */
+/** Arguments of one `@Handle` or `@HandleBatch`. */
 export interface HandlerMark {
   /** The job name, or null for the catch-all. Unchecked, like `ProcessorMark`. */
   readonly jobName: unknown;
   readonly definition?: AnyDefinition;
   /** Unchecked. */
   readonly policy?: unknown;
+  /** The options of `@HandleBatch`, unchecked; absent for `@Handle`. */
+  readonly batch?: unknown;
 }
 
 /** Argument of one `@Schedule`, unchecked. */
@@ -215,10 +217,10 @@ interface ParamIndex {
   readonly index: number;
 }
 
-/** Text of a `@Handle` in messages. */
+/** Text of a `@Handle` or `@HandleBatch` in messages. */
 export function showHandle(mark: HandlerMark): string {
   if (mark.jobName === null) return '@Handle()';
-  return `@Handle(${typeof mark.jobName === 'string' ? `'${mark.jobName}'` : show(mark.jobName)})`;
+  return `${mark.batch === undefined ? '@Handle' : '@HandleBatch'}(${typeof mark.jobName === 'string' ? `'${mark.jobName}'` : show(mark.jobName)})`;
 }
 
 /** Name of a `@Schedule` in messages: its id, if it has one. */

@@ -105,6 +105,25 @@ export class WrapHookError extends GodwitError {
 }
 
 /**
+ * What a method with `@HandleBatch` returned does not tell the outcome of this job. The attempt has failed.
+ *
+ * @example
+ * if (error instanceof BatchOutcomeError) console.error(`fix what ${error.handler} returns`);
+ */
+export class BatchOutcomeError extends GodwitError {
+  readonly code = 'GODWIT_BATCH_OUTCOME';
+
+  constructor(
+    /** `Class.method` of the handler. */
+    readonly handler: string,
+    /** What it did, as a phrase. */
+    how: string,
+  ) {
+    super(`${handler} ${how}`);
+  }
+}
+
+/**
  * An interceptor ended without a value and without calling the handler. The attempt has failed.
  *
  * @example

@@ -290,9 +290,12 @@ export class QueueCoreModule
   /** Pools and schedules of these processors, and their mistakes. */
   private async planWork(processors: readonly FoundProcessor[]) {
     const maker = this.handlerMaker();
-    const makeHandler: MakeHandler = (processor, method, label) => {
+    const makeHandler: MakeHandler = (processor, method, label, gatherer) => {
       const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
-      const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make(target);
+      // Guards and interceptors surround the job's way into its batch, and its own outcome.
+      const joins = gatherer && { [method]: { value: gatherer.put } };
+      const instance = joins ? Object.create(processor.instance, joins) : processor.instance;
+      const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make({ ...target, instance });
       return wrappedHandler(this.settings.value.wrap, handler);
     };
     const pools = await planPools(processors, this.registry.names(), makeHandler, this.optionsOf);

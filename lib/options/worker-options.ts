@@ -225,6 +225,51 @@ function readInject(value: unknown, path: string): readonly InjectedToken[] {
   throw new InvalidOptionError(path, 'a list of providers, such as [ConfigService]', value);
 }
 
+/** Options of `@HandleBatch`. */
+export interface BatchOptions {
+  /** Most jobs of one call, 2 to 1,000. Each takes a slot, so it is at most the `concurrency` of the processor. */
+  readonly size: number;
+  /**
+   * A batch of fewer jobs waits for more, for as long as `timeout` says, 1 to `size`. The jobs that wait are active and hold their slots.
+   *
+   * @default 1; with `timeout` alone, `size`
+   */
+  readonly minSize?: number;
+  /** How long the first job of a batch waits for others at most, up to 1 h. @default '1s' */
+  readonly timeout?: Duration;
+}
+
+/** `BatchOptions` with every field. */
+export interface CheckedBatch {
+  readonly size: number;
+  readonly minSize: number;
+  readonly timeoutMs: number;
+}
+
+const MAX_BATCH = 1_000;
+const MAX_BATCH_WAIT_MS = 3_600_000;
+
+const readBatchFields = shape({
+  size: field('size', integer(2, MAX_BATCH)),
+  minSize: field('minSize', integer(1, MAX_BATCH)),
+  timeout: field('timeoutMs', duration(1, MAX_BATCH_WAIT_MS)),
+});
+
+/** Reads the second argument of `@HandleBatch`. */
+export const readBatchOptions: Rule<CheckedBatch> = (value, path, report) => {
+  const given = readBatchFields(value, path, report);
+  if (given === undefined) return undefined;
+  const { size, timeoutMs } = given;
+  if (size === undefined) {
+    if ((value as BatchOptions).size === undefined)
+      report(new InvalidOptionError(`${path}.size`, `an integer from 2 to ${MAX_BATCH}`, undefined));
+    return undefined;
+  }
+  const minSize = given.minSize ?? (timeoutMs === undefined ? 1 : size);
+  if (minSize > size) report(new InvalidOptionError(`${path}.minSize`, `at most size, ${size}`, minSize));
+  return { size, minSize, timeoutMs: timeoutMs ?? 1_000 };
+};
+
 /** Kinds of enhancers. */
 export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
 

@@ -62,6 +62,8 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
     payloads: 'strict' as const,
     isDraining: false,
+    mayWait: false,
+    limit: () => undefined,
     now: () => Date.now(),
     note: async (_: Run, { progress, log, data: changed }: Note) => {
       if (changed !== undefined) updated.push(JSON.parse(changed));

@@ -189,6 +189,11 @@ export class WatchedRunner extends Runner {
     });
   }
 
+  /** Jobs run one by one, so no other job would come. */
+  override get mayWait(): boolean {
+    return false;
+  }
+
   protected override completed(run: Run, result: unknown): void {
     this.endings.set(run, this.ending(run, { result }));
     super.completed(run, result);

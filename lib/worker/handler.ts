@@ -18,6 +18,12 @@ export interface HandledJob extends Job<any> {
   readonly closed?: boolean | undefined;
   /** Undefined where the method itself is what is called. */
   stage?: CallStage | undefined;
+  /** Whether it may wait until others of its batch come: not while the workers stop. */
+  readonly mayWait?: boolean | undefined;
+  /** It waits for others of its batch: its `timeout` counts only once it does not any more. */
+  waits?(isWaiting: boolean): void;
+  /** Called when it is aborted, or its run ends, while it waits. */
+  onEnd?: (() => void) | undefined;
 }
 
 /**
@@ -40,6 +46,8 @@ export interface HandlerEntry {
   readonly definition?: AnyDefinition;
   /** Between the options of the queue and those of the job. */
   readonly policy?: CheckedDefaults;
+  /** Starts the jobs that wait for others of their batch; only if the handler takes batches. */
+  readonly flush?: (() => void) | undefined;
 }
 
 /** How a pool finds what to call; the other half, discovery, supplies it. */

@@ -25,6 +25,10 @@ export interface NoteWriter extends PayloadRules {
   /** The clock of the store. */
   now(): number;
   note(run: Run, what: Note): Promise<void>;
+  /** Whether a job may wait until others of its batch come. */
+  readonly mayWait: boolean;
+  /** Starts the timer of `timeout` and `deadline`; of `deadline` alone while the job waits for others of its batch. */
+  limit(run: Run, isWaiting: boolean): void;
 }
 
 const MAX_LOG_LINE = 2000;
@@ -55,7 +59,7 @@ export class Run implements HandledJob, Linked<Run> {
   outcome: Outcome | undefined;
   durationUs = 0;
   /** By `performance.now()`. */
-  readonly begunAt = performance.now();
+  begunAt = performance.now();
   timer: NodeJS.Timeout | undefined;
   /** Set once the run has its outcome, or has lost its job: from then on the handler is ignored. */
   closed = false;
@@ -63,6 +67,7 @@ export class Run implements HandledJob, Linked<Run> {
   /** Why its signal is aborted, if it is. */
   aborted: JobAbortedError | undefined;
   stage: CallStage | undefined;
+  onEnd: (() => void) | undefined;
   before: Run | undefined;
   after: Run | undefined;
   isIn = false;
@@ -113,6 +118,16 @@ export class Run implements HandledJob, Linked<Run> {
     return this.notes.isDraining;
   }
 
+  get mayWait(): boolean {
+    return this.notes.mayWait;
+  }
+
+  waits(isWaiting: boolean): void {
+    this.stopTimer();
+    this.begunAt = performance.now();
+    this.notes.limit(this, isWaiting);
+  }
+
   /** Created at the first access: most handlers never use it. */
   get signal(): AbortSignal {
     if (!this.controller) {
@@ -128,6 +143,7 @@ export class Run implements HandledJob, Linked<Run> {
     this.outcome = outcome;
     this.durationUs = Math.round((performance.now() - this.begunAt) * 1000);
     this.stopTimer();
+    this.onEnd?.();
   }
 
   /** It cannot time out any more. */
@@ -138,6 +154,7 @@ export class Run implements HandledJob, Linked<Run> {
   abort(reason: AbortReason, detail: string): JobAbortedError {
     this.aborted ??= new JobAbortedError(reason, this.id, this.attempt, detail);
     this.controller?.abort(this.aborted);
+    this.onEnd?.();
     return this.aborted;
   }
 

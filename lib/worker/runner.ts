@@ -88,12 +88,21 @@ export class Runner implements NoteWriter {
     const run = this.resolve(job);
     if (!run) return;
     this.runs.add(run);
-    if (run.policy.timeoutMs !== undefined || run.deadline !== undefined) this.limit(run);
+    this.limit(run);
     this.validate(run);
   }
 
   now(): number {
     return this.parts.now();
+  }
+
+  get mayWait(): boolean {
+    return !this.isDraining;
+  }
+
+  /** Starts the jobs that wait for others of their batch. */
+  flush(): void {
+    for (const run of this.runs) run.handler.flush?.();
   }
 
   /** Resolves at the next end of a run. */
@@ -180,9 +189,10 @@ export class Runner implements NoteWriter {
     return new Run(job, body, policy, handler, this);
   }
 
-  private limit(run: Run): void {
+  limit(run: Run, isWaiting = false): void {
     const { deadline, policy } = run;
-    const { timeoutMs = Infinity } = policy;
+    const { timeoutMs = Infinity } = isWaiting ? {} : policy;
+    if (timeoutMs === Infinity && deadline === undefined) return;
     const leftMs = deadline === undefined ? Infinity : deadline - this.parts.now();
     const isDeadline = leftMs < timeoutMs;
     // A deadline may be farther away than any timer, or any run, lasts.

@@ -194,6 +194,7 @@ export class WorkerPool {
     this.dueJobs.stop();
     clearTimeout(this.handlesTimer);
     this.stopClaiming('stopping');
+    runner.flush();
     const before = this.runs.size;
     await this.finished(timeoutMs);
     const late = [...this.runs];

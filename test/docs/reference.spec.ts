@@ -28,6 +28,7 @@ describe('the reference of options', () => {
       'JobDefaults',
       'JobOptions',
       'HandlerPolicy',
+      'BatchOptions',
       'ProcessorOptions',
       'OnQueueEventOptions',
       'OnJobOptions',

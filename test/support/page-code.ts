@@ -94,7 +94,7 @@ export function tableCodeOf(page: string): TableCode[] {
 /** The code of a cell as a function of its own: it may await, throw, or declare what is declared elsewhere too. */
 export function asFunction({ code, type }: Pick<TableCode, 'code' | 'type'>, name: string): string {
   if (type !== null) return `async function ${name}() { const value: ${type} = ${code}; return value; }`;
-  const isMember = /^(@(Handle|OnJob|OnQueueEvent|Schedule)\b|constructor\b)/.test(code);
+  const isMember = /^(@(Handle|HandleBatch|OnJob|OnQueueEvent|Schedule)\b|constructor\b)/.test(code);
   return `async function ${name}() { ${isMember ? `class Example { ${code} }` : `${code};`} }`;
 }
 

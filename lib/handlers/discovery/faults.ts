@@ -90,6 +90,20 @@ export const faults = {
     `queue '${queue}' has ${places.length} handlers for every other job: ${listed(places)}; ` +
     `keep one @Handle() without a name`,
 
+  batchTooLarge: (place: string, size: number, concurrency: number) =>
+    `${place} takes batches of up to ${size} jobs, but its pool runs ${concurrency} jobs at once, and each job of a batch takes a slot; ` +
+    `set concurrency to at least ${size}, or size to at most ${concurrency}`,
+
+  batchScope: (place: string, className: string) =>
+    `${place} is on ${className}, which has an instance for each job, itself or through something it injects; ` +
+    `a batch has many jobs: make ${className} a singleton, or use @Handle`,
+
+  batchParameter: (place: string, index: number) =>
+    `parameter ${index + 1} of ${place} has a decorator, but a batch has many jobs; take them as the first parameter, and the batch as the second`,
+
+  batchAndHandle: (place: string) =>
+    `${place} has both @Handle and @HandleBatch, which call it with different arguments; put one of them on another method`,
+
   ambiguousPatterns: (queue: string, a: Pattern, b: Pattern) =>
     `the patterns '${a.jobName}' (${a.label}) and '${b.jobName}' (${b.label}) of queue '${queue}' fit some of the same job names, ` +
     `and neither contains the other; make one narrower, or handle those names in one method`,

@@ -1,3 +1,4 @@
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { type HandlerMark, showHandle } from '../../decorators/metadata.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition } from '../../job/define-job.js';
@@ -13,6 +14,8 @@ import {
 } from '../../job/name-pattern.js';
 import { checkBackoffName } from '../../job/backoff.js';
 import { collectFaults, rule } from '../../options/check.js';
+import { readBatchOptions } from '../../options/worker-options.js';
+import { BatchGatherer, type BatchMethod } from '../../worker/batches.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { readHandlerPolicy, type CheckedDefaults } from '../../options/job-options.js';
 import type { FindHandler, Handler, HandlerEntry } from '../../worker/handler.js';
@@ -28,10 +31,17 @@ export interface PlannedHandler extends HandlerEntry {
   /** A name, or a pattern; `*` for `@Handle()`. */
   readonly jobName: string;
   readonly isPattern: boolean;
+  /** Most jobs of one call, if it takes batches. */
+  readonly batchSize?: number;
 }
 
-/** How the method of a processor is called. */
-export type MakeHandler = (processor: FoundProcessor, method: string, label: string) => Handler;
+/** How the method of a processor is called; one that takes batches through `gatherer`. */
+export type MakeHandler = (
+  processor: FoundProcessor,
+  method: string,
+  label: string,
+  gatherer?: BatchGatherer,
+) => Handler;
 
 /** Options of a registered queue; undefined for others. */
 export type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
@@ -139,7 +149,10 @@ function entriesOf(
   const { className } = processor;
   const label = `${className}.${method.name}`;
   if (method.marks.length === 0) return [];
-  const run = makeHandler(processor, method.name, label);
+  found.push(...batchFaults(processor, method, label));
+  const single = method.marks.some(({ batch }) => batch === undefined)
+    ? makeHandler(processor, method.name, label)
+    : undefined;
   const entries = (mark: HandlerMark): [string, PlannedHandler][] => {
     const place = `${showHandle(mark)} on ${label}`;
     const given = mark.definition;
@@ -154,17 +167,55 @@ function entriesOf(
     if (jobName === undefined) return [];
     const isByPattern = definition === undefined && isPattern(jobName);
     const policy = policyOf(mark, `${label}: ${showHandle(mark)}`, found);
+    const batch = batchOf(mark, processor, method.name, label, found);
+    if (mark.batch !== undefined && !batch) return [];
     const entry = {
       jobName: isByPattern ? normalized(jobName) : jobName,
       isPattern: isByPattern,
       label,
-      run,
+      ...(batch
+        ? {
+            run: makeHandler(processor, method.name, label, batch.gatherer),
+            batchSize: batch.size,
+            flush: () => batch.gatherer.flush(),
+          }
+        : { run: single! }),
       ...(definition && { definition }),
       ...(policy && { policy }),
     };
     return (definition ? [definition.queue] : queues).map((queue) => [queue, entry]);
   };
   return method.marks.flatMap(entries);
+}
+
+/** The batches of one `@HandleBatch`; undefined for others, and where its options are wrong. */
+function batchOf(
+  mark: HandlerMark,
+  { instance }: FoundProcessor,
+  method: string,
+  label: string,
+  found: string[],
+): { readonly size: number; readonly gatherer: BatchGatherer } | undefined {
+  if (mark.batch === undefined) return undefined;
+  const { value, faults: wrong } = collectFaults((report) =>
+    readBatchOptions(mark.batch, `${label}: ${showHandle(mark)}`, report),
+  );
+  found.push(...wrong);
+  if (value === undefined) return undefined;
+  // Looked up at each call, so that a test can replace it on the instance.
+  const call: BatchMethod = (jobs, batch) => instance[method](jobs, batch);
+  return { size: value.size, gatherer: new BatchGatherer(value, label, call) };
+}
+
+function batchFaults({ className, isScoped, instance }: FoundProcessor, method: FoundMethod, label: string) {
+  const mark = method.marks.find(({ batch }) => batch !== undefined);
+  if (!mark) return [];
+  const params = Reflect.getMetadata(ROUTE_ARGS_METADATA, instance.constructor, method.name) ?? {};
+  return [
+    ...(isScoped ? [faults.batchScope(`${showHandle(mark)} of ${label}`, className)] : []),
+    ...(method.marks.some(({ batch }) => batch === undefined) ? [faults.batchAndHandle(label)] : []),
+    ...Object.values<{ index: number }>(params).map(({ index }) => faults.batchParameter(label, index)),
+  ];
 }
 
 function policyOf({ policy }: HandlerMark, path: string, found: string[]): CheckedDefaults | undefined {
@@ -191,6 +242,8 @@ function planOf(pool: Members, concurrency: number, found: string[]): PoolPlan {
   const { group, processors } = pool;
   const queues = group.queues.map(({ name, weight }) => {
     const handlers = pool.handlers.get(name) ?? [];
+    for (const { label, batchSize = 0 } of handlers)
+      if (batchSize > concurrency) found.push(faults.batchTooLarge(label, batchSize, concurrency));
     // A processor without handlers has been reported already.
     if (handlers.length === 0 && (pool.handlers.size > 0 || pool.listeners.length > 0)) {
       found.push(

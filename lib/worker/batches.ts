@@ -1,0 +1,245 @@
+import { AsyncResource } from 'node:async_hooks';
+import { BatchOutcomeError, InvalidOptionError } from '../errors.js';
+import type { Job } from '../job/job.js';
+import { quoted } from '../job/text.js';
+import type { CheckedBatch } from '../options/worker-options.js';
+import type { HandledJob } from './handler.js';
+import { isObservable } from './observable.js';
+import { isSuspect } from './run.js';
+
+/** Second argument of a method with `@HandleBatch`: what becomes of single jobs. */
+export interface JobBatch<Data = unknown> {
+  /** Aborts once every job of the batch should end early. For one job there is its own `job.signal`. */
+  readonly signal: AbortSignal;
+  /**
+   * Completes one job now, with a result. From then on, a job that gets no outcome has failed. The first outcome of a job counts.
+   *
+   * @throws {InvalidOptionError} if the job is not in this batch
+   */
+  complete(job: Job<Data>, result?: unknown): void;
+  /**
+   * Fails one job now. The error means what it means where a handler throws it: `Snooze`, `UnrecoverableError`, or a failed attempt.
+   * The first outcome of a job counts.
+   *
+   * @throws {InvalidOptionError} if the job is not in this batch
+   */
+  fail(job: Job<Data>, error: unknown): void;
+}
+
+/** Calls a method with `@HandleBatch`. */
+export type BatchMethod = (jobs: Job<any>[], batch: JobBatch<any>) => unknown;
+
+/** A job of a batch, and how its run is told the outcome. */
+interface Member {
+  readonly job: HandledJob;
+  readonly since: number;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  isDone: boolean;
+}
+
+/**
+ * Gathers the jobs of one handler, and calls its method with up to `size` of them. Each job is a run of its own: it has come through
+ * the guards and interceptors on its own, holds a slot, and gets its own outcome.
+ */
+export class BatchGatherer {
+  private waiting: Member[] = [];
+  private isLooking = false;
+  private timer: NodeJS.Timeout | undefined;
+  /** A batch belongs to none of its jobs: it runs in the async context of none of them. */
+  private readonly scope = new AsyncResource('GodwitBatch');
+
+  constructor(
+    private readonly options: CheckedBatch,
+    /** `Class.method`, for messages. */
+    private readonly label: string,
+    private readonly method: BatchMethod,
+  ) {}
+
+  /** Resolves or rejects with the outcome of this job. */
+  readonly put = (job: HandledJob): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const member = { job, since: performance.now(), resolve, reject, isDone: false };
+      // A job that may have killed its process takes no other jobs with it.
+      if (isSuspect(job)) return this.start([member]);
+      this.waiting.push(member);
+      this.lookSoon();
+    });
+
+  /** Calls the method with the jobs that wait, however few. */
+  flush(): void {
+    const { waiting } = this;
+    this.waiting = [];
+    clearTimeout(this.timer);
+    for (let first = 0; first < waiting.length; first += this.options.size)
+      this.start(waiting.slice(first, first + this.options.size));
+  }
+
+  // The jobs of one claim, and those that take the slots of the batch before, start in the same tick.
+  private lookSoon(): void {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    setImmediate(() => {
+      this.isLooking = false;
+      this.look();
+    });
+  }
+
+  private look(): void {
+    const { size, minSize, timeoutMs } = this.options;
+    this.waiting = this.waiting.filter((member) => !hasEnded(member));
+    while (this.waiting.length >= size) this.start(this.waiting.splice(0, size));
+    const [first] = this.waiting;
+    clearTimeout(this.timer);
+    if (!first) return;
+    const leftMs = first.since + timeoutMs - performance.now();
+    if (this.waiting.length >= minSize || leftMs <= 0 || !this.waiting.every(({ job }) => job.mayWait))
+      return this.flush();
+    for (const { job } of this.waiting) {
+      if (job.onEnd) continue;
+      job.onEnd = () => this.lookSoon();
+      job.waits!(true);
+    }
+    this.timer = setTimeout(() => this.look(), Math.ceil(leftMs));
+  }
+
+  private start(members: readonly Member[]): void {
+    const alive = members.filter((member) => !hasEnded(member));
+    if (alive.length === 0) return;
+    for (const { job } of alive) {
+      if (job.onEnd) job.waits!(false);
+      job.onEnd = undefined;
+    }
+    this.scope.runInAsyncScope(() => void this.run(new Batch(this.label, alive)));
+  }
+
+  private async run(batch: Batch): Promise<void> {
+    try {
+      batch.returned(await this.method(batch.jobs, batch));
+    } catch (error) {
+      batch.threw(error);
+    }
+  }
+}
+
+/** A job that was told to end, or has ended, before its batch began, is not in it. */
+function hasEnded({ job, reject }: Member): boolean {
+  if (job.aborted) reject(job.aborted);
+  return job.aborted !== undefined || job.closed === true;
+}
+
+class Batch implements JobBatch<any> {
+  readonly jobs: Job<any>[];
+  private readonly byId: ReadonlyMap<string, Member>;
+  private controller: AbortController | undefined;
+  /** Whether a job without an outcome has failed. */
+  private isExplicit = false;
+
+  constructor(
+    private readonly label: string,
+    private readonly members: readonly Member[],
+  ) {
+    this.jobs = members.map(({ job }) => job);
+    this.byId = new Map(members.map((member) => [member.job.id, member]));
+  }
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      const controller = (this.controller = new AbortController());
+      const signals = this.members.map(({ job }) => job.signal);
+      const look = () => {
+        if (signals.every(({ aborted }) => aborted)) controller.abort(signals[0]!.reason);
+      };
+      for (const signal of signals) signal.addEventListener('abort', look, { once: true });
+      look();
+    }
+    return this.controller.signal;
+  }
+
+  complete(job: Job<any>, result?: unknown): void {
+    const member = this.memberOf(job, 'batch.complete()');
+    this.isExplicit = true;
+    done(member, () => member.resolve(result));
+  }
+
+  fail(job: Job<any>, error: unknown): void {
+    const member = this.memberOf(job, 'batch.fail()');
+    done(member, () => member.reject(error));
+  }
+
+  /** The method has thrown, or what it returned is no outcome of these jobs. */
+  threw(error: unknown): void {
+    for (const member of this.members) done(member, () => member.reject(error));
+  }
+
+  returned(value: unknown): void {
+    if (Array.isArray(value)) this.returnedList(value);
+    else if (value instanceof Map) this.returnedMap(value);
+    else if (isObservable(value))
+      this.threw(new BatchOutcomeError(this.label, 'returned an Observable; return a promise'));
+    for (const member of this.members) {
+      if (member.isDone) continue;
+      if (this.isExplicit) this.fail(member.job, this.missing(member.job.id));
+      else done(member, () => member.resolve(undefined));
+    }
+  }
+
+  private returnedList(list: readonly unknown[]): void {
+    const { members } = this;
+    if (list.length === members.length) {
+      for (const [i, member] of members.entries()) settle(member, list[i]);
+      return;
+    }
+    const what = `returned a list of ${list.length} outcomes for a batch of ${members.length}`;
+    this.threw(
+      new BatchOutcomeError(
+        this.label,
+        `${what}; return one for each job, in their order, or return nothing`,
+      ),
+    );
+  }
+
+  private returnedMap(map: ReadonlyMap<unknown, unknown>): void {
+    this.isExplicit = true;
+    for (const [key, outcome] of map) {
+      const id = typeof key === 'object' && key !== null ? (key as Partial<Job>).id : key;
+      const member = this.byId.get(id as string);
+      if (member) settle(member, outcome);
+      else
+        return this.threw(
+          new BatchOutcomeError(
+            this.label,
+            `returned an outcome for ${quoted(String(id))}, which is no job of the batch; the keys are the jobs, or their ids`,
+          ),
+        );
+    }
+  }
+
+  private missing(id: string): BatchOutcomeError {
+    return new BatchOutcomeError(
+      this.label,
+      `gave other jobs of the batch an outcome, but not job ${quoted(id)}; complete or fail each job`,
+    );
+  }
+
+  private memberOf(job: Job<any>, path: string): Member {
+    const member = this.byId.get((job as Job | undefined)?.id as string);
+    if (member) return member;
+    throw new InvalidOptionError(path, 'given a job of this batch', job);
+  }
+}
+
+function done(member: Member, tell: () => void): void {
+  if (member.isDone) return;
+  member.isDone = true;
+  tell();
+}
+
+/** What a method returned for one job: an error, an entry of `Promise.allSettled`, or the result. */
+function settle(member: Member, outcome: unknown): void {
+  const settled = outcome as PromiseSettledResult<unknown> | null | undefined;
+  if (outcome instanceof Error) done(member, () => member.reject(outcome));
+  else if (settled?.status === 'rejected') done(member, () => member.reject(settled.reason));
+  else if (settled?.status === 'fulfilled') done(member, () => member.resolve(settled.value));
+  else done(member, () => member.resolve(outcome));
+}
