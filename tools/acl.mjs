@@ -9,8 +9,8 @@ import { isMain } from './programs.mjs';
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
-  /** Storing many jobs, looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
-  adding: ['exec', 'hget', 'hset', 'multi', 'rpush', 'wait', 'xread', 'zrange'],
+  /** Storing many jobs, keeping the list of queues, looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
+  adding: ['exec', 'hget', 'hset', 'multi', 'rpush', 'wait', 'xread', 'zadd', 'zrange', 'zrem', 'zscan'],
   /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
   working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
   /** Listing jobs by number of the page. */
@@ -67,6 +67,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     `~{${prefix}:*`,
     `~{${prefix}}:bell:*`,
     `~{${prefix}}:processes*`,
+    `~{${prefix}}:queues`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

@@ -1,4 +1,6 @@
-/** The worker processes of a prefix: which of them live, and what each does. No job needs these verbs to run. */
+import type { QueueRef } from './queue-ref.js';
+
+/** The worker processes of a prefix and its queues. No job needs these verbs to run. */
 export interface ProcessVerbs {
   /** Name and version of the server; null before the first connection. */
   readonly server: string | null;
@@ -10,6 +12,10 @@ export interface ProcessVerbs {
   list(): Promise<ProcessList>;
   /** The process that has this worker, or had it some minutes ago; null if that is unknown. */
   ofWorker(worker: string): Promise<ProcessRecord | null>;
+  /** This process works on these queues. May be called often: it writes seldom. */
+  worksOn(queues: readonly QueueRef[]): Promise<void>;
+  /** Names of all queues that jobs were added to or that a process works on, in no order, until they are obliterated. */
+  queues(): Promise<readonly string[]>;
 }
 
 export interface ProcessList {

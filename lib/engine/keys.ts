@@ -139,6 +139,8 @@ const KEYS_OF_PROCESSES = {
   processes: { type: 'zset', suffix: 'processes' },
   /** process -> JSON: what it says of itself, for operators. */
   processInfo: { type: 'hash', suffix: 'processes:info' },
+  /** queue -> ms when a process last said that it adds jobs to it or works on it. */
+  queues: { type: 'zset', suffix: 'queues' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
 export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;

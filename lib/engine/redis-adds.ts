@@ -61,7 +61,9 @@ export class RedisAdds {
   ) {}
 
   readonly enqueue = (queue: string, call: EnqueueCall): Promise<EnqueueAnswer> => {
-    const add = { queue, call, deadline: performance.now() + call.withinMs };
+    const now = performance.now();
+    const add = { queue, call, deadline: now + call.withinMs };
+    if (!this.store.isKnown(queue, now)) this.store.makeKnown([queue], now);
     // A call that waits for replicas counts them on a connection of its own.
     if (call.replication) return this.byFullScript(add);
     const { jobs } = call;

@@ -206,13 +206,15 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.run(pause, this.store.keysOf(queue).fixed, { pause: paused, maxEvents });
   }
 
-  obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
-    return this.store.withWorkers(queue, (workers, keys) =>
+  async obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
+    const answer = await this.store.withWorkers(queue, (workers, keys) =>
       this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
         ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
         ...keys.everyStats(this.store.now()),
       ]),
     );
+    if (answer === 'obliterated') await this.store.forgetQueue(queue);
+    return answer;
   }
 
   audit(queue: string): Promise<AuditReport> {

@@ -4,6 +4,7 @@ import { encodeRegistration } from './process-renewal.js';
 import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import { listWorkers, type ProcessEntry } from './scripts/list-workers.js';
+import { isQueueName } from '../job/job-id.js';
 import { register } from './scripts/register.js';
 import { unregister } from './scripts/unregister.js';
 
@@ -49,6 +50,19 @@ export class RedisProcesses implements ProcessVerbs {
       if (record?.pools.some(({ workers }) => workers.includes(worker))) return record;
     }
     return null;
+  }
+
+  async worksOn(queues: readonly string[]): Promise<void> {
+    const now = performance.now();
+    this.store.makeKnown(
+      queues.filter((queue) => !this.store.isKnown(queue, now)),
+      now,
+    );
+  }
+
+  async queues(): Promise<readonly string[]> {
+    // Others may write there too.
+    return (await this.store.knownQueues()).filter(isQueueName);
   }
 
   private async entries(): Promise<ProcessEntry[]> {

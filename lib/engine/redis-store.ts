@@ -1,10 +1,13 @@
 import { NotRunningError, QueueFormatError, RedisRefusedError } from '../errors.js';
-import { QUEUE_FORMAT, QueueKeys, type KeysOfWorker } from './keys.js';
+import { processKeys, QUEUE_FORMAT, QueueKeys, type KeysOfWorker } from './keys.js';
 import type { CommandLink } from './wire/connections.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { Link } from './wire/link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
 import { isForgotten, isPassing } from '../contract/retry.js';
+
+/** After so long a queue that is in use is written again: another process may have obliterated it. */
+const KNOWN_MS = 3_600_000;
 
 /** Keys that one step of a walk through all of them looks at. */
 const SCAN_STEP = 1000;
@@ -25,6 +28,8 @@ export class RedisStore {
   /** What the store's clock showed when that of this process was 0. */
   private clockStart = performance.timeOrigin;
   private day = { until: 0, text: '' };
+  /** Queues that are in the registry of the prefix, and when to write them again. */
+  private readonly known = new Map<string, number>();
 
   constructor(
     private readonly prefix: string,
@@ -141,6 +146,50 @@ export class RedisStore {
     return [...found];
   }
 
+  /** Whether this connection has written the queue into the registry of the prefix within the hour. */
+  isKnown(queue: string, now: number): boolean {
+    return (this.known.get(queue) ?? 0) > now;
+  }
+
+  /**
+   * Writes the queues into the registry of the prefix. Nothing waits for it, and nothing depends on it: if Redis refuses, they are
+   * missing from a list.
+   */
+  makeKnown(queues: readonly string[], now: number): void {
+    if (queues.length === 0) return;
+    for (const queue of queues) this.known.set(queue, now + KNOWN_MS);
+    const seenAt = Math.floor(this.now());
+    const members = queues.flatMap((queue) => [seenAt, queue]);
+    void this.command('queues', 'zadd', [this.registry, ...members]).catch(() => undefined);
+  }
+
+  /** The names in the registry of the prefix. */
+  async knownQueues(): Promise<string[]> {
+    const found = new Set<string>();
+    let cursor = '0';
+    do {
+      const args = [this.registry, cursor, 'COUNT', SCAN_STEP];
+      const [next, page] = (await this.command('queues', 'zscan', args)) as [string, string[]];
+      for (let i = 0; i < page.length; i += 2) found.add(page[i]!);
+      cursor = next;
+    } while (cursor !== '0');
+    return [...found];
+  }
+
+  /** Removes it from the registry of the prefix. A refusal is ignored, as at `makeKnown`. */
+  async forgetQueue(queue: string): Promise<void> {
+    this.known.delete(queue);
+    try {
+      await this.command('obliterate', 'zrem', [this.registry, queue]);
+    } catch (error) {
+      if (!(error instanceof RedisRefusedError)) throw error;
+    }
+  }
+
+  private get registry(): string {
+    return processKeys(this.prefix).queues;
+  }
+
   keysOf(queue: string): QueueKeys {
     let keys = this.keys.get(queue);
     if (!keys) this.keys.set(queue, (keys = new QueueKeys(this.prefix, queue)));
@@ -174,6 +223,7 @@ export class RedisStore {
 
   private async greet(link: Link): Promise<void> {
     this.sent.clear();
+    this.known.clear();
     const { callMs } = this;
     const [info, time] = await Promise.all([
       link.write('open', 'info', [], callMs) as Promise<string>,

@@ -215,5 +215,18 @@ function processesOf(routes: Routes): ProcessVerbs {
       const found = await routes.each((engine) => engine.processes.ofWorker(worker));
       return found.find((record) => record !== null) ?? null;
     },
+    worksOn: async (queues) =>
+      void (await routes.concat(queues, async (engine, some) => {
+        await engine.processes.worksOn(some);
+        return [];
+      })),
+    // A name that is not registered here stands for the queue in the store of `forRoot` without a key.
+    queues: async () => {
+      const lists = await routes.each(async (engine) => {
+        const names = await engine.processes.queues();
+        return names.filter((name) => routes.of(name) === engine);
+      });
+      return lists.flat();
+    },
   };
 }

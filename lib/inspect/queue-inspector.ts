@@ -82,24 +82,40 @@ export class QueueInspector {
   }
 
   /**
-   * The queues of this application with their counts, in the order in which they were registered; or only the named ones.
+   * All queues of this prefix with their counts, or only the named ones: first those of this application, in the order in which they were
+   * registered, then by name all others that any process has added jobs to or works on. A queue that was obliterated is not among them.
    *
-   * @throws {InvalidOptionError}
-   * @throws {UnknownQueueError}
+   * @throws {InvalidOptionError | InvalidQueueNameError}
+   * @throws {UnknownQueueError} if a name is that of none of these queues
    * @throws {RedisUnavailableError}
+   * @example
+   * for (const { name, counts } of await inspector.queues()) console.log(name, counts.waiting);
    */
   async queues(only?: readonly string[]): Promise<QueueInfo[]> {
-    const known = this.names();
     if (only !== undefined && !readable(only, 'queues()', () => Array.isArray(only)))
       throw new InvalidOptionError('queues()', 'a list of names of queues, or nothing for all', only);
+    const registered = this.registered;
+    const isHere = only?.every((name) => registered.includes(checkQueueName(name)));
+    const known = isHere ? registered : await this.known();
     const unknown = only?.find((name) => !known.includes(name));
-    if (unknown !== undefined) throw new UnknownQueueError(checkQueueName(unknown), known);
+    if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
     const names = only ?? known;
     const found: QueueInfo[] = [];
     for (let at = 0; at < names.length; at += AT_ONCE) {
       found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map((name) => this.look(name)))));
     }
     return found;
+  }
+
+  /** @internal Names of the queues of this application. */
+  get registered(): readonly string[] {
+    return this.names();
+  }
+
+  private async known(): Promise<readonly string[]> {
+    const { registered } = this;
+    const others = (await this.engine.processes.queues()).filter((name) => !registered.includes(name));
+    return [...registered, ...others.toSorted()];
   }
 
   private async look(name: string): Promise<QueueInfo> {

@@ -101,8 +101,12 @@ const MAX_QUEUE_NAME = 128;
 
 /** @throws {InvalidQueueNameError} unless it matches `[A-Za-z0-9._-]{1,128}`. */
 export function checkQueueName(value: unknown): string {
-  if (!isPlainName(value, MAX_QUEUE_NAME)) throw new InvalidQueueNameError(value);
+  if (!isQueueName(value)) throw new InvalidQueueNameError(value);
   return value;
+}
+
+export function isQueueName(value: unknown): value is string {
+  return isPlainName(value, MAX_QUEUE_NAME);
 }
 
 /** Whether it is 1 to `max` characters out of `A-Z a-z 0-9 . _ -`, which need no quoting in a key. */

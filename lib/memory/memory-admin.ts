@@ -168,6 +168,7 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('obliterate', queue, (q) => {
       if (!force) for (const { held } of q.workers.values()) if (held.size > 0) return 'active';
       q.obliterate();
+      this.verbs.store.known.delete(queue);
       return 'obliterated';
     });
   }

@@ -122,7 +122,11 @@ export class MemoryEngine implements QueueEngine {
   // -------------------------------------------------------------------------------------------------------- the work
 
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
-    return this.verbs.on('enqueue', queue, (q, limits) => enqueue(q, call, limits));
+    return this.verbs.on('enqueue', queue, (q, limits) => {
+      const answer = enqueue(q, call, limits);
+      this.verbs.store.known.add(queue);
+      return answer;
+    });
   }
 
   exchange(queue: string, call: ExchangeCall): Promise<ExchangeAnswer> {
@@ -269,5 +273,13 @@ class MemoryProcesses implements ProcessVerbs {
 
   ofWorker(worker: string): Promise<ProcessRecord | null> {
     return this.verbs.run('ofWorker', () => this.verbs.store.processes.ofWorker(worker));
+  }
+
+  worksOn(queues: readonly string[]): Promise<void> {
+    return this.verbs.run('queues', () => queues.forEach((queue) => this.verbs.store.known.add(queue)));
+  }
+
+  queues(): Promise<readonly string[]> {
+    return this.verbs.run('queues', () => [...this.verbs.store.known]);
   }
 }

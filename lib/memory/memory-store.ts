@@ -18,6 +18,8 @@ interface Reader {
 export class MemoryStore {
   readonly bells = new MemoryBells();
   readonly processes = new ProcessBook();
+  /** Queues that jobs were added to or that a process works on, until they are obliterated. */
+  readonly known = new Set<string>();
   private readonly queues = new Map<string, MemoryQueue>();
   private readonly readers = new Set<Reader>();
   private readonly janitors = new Map<string, number>();

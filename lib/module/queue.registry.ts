@@ -54,6 +54,8 @@ export class QueueRegistry {
   /** Registered with invalid options: they are known, so no error says that they are not registered. */
   private readonly refused = new Set<string>();
 
+  private limits: QueueLimits | undefined;
+
   /** Settings by key of the configuration. */
   private readonly configs = new Map<string, ResolvedModuleOptions>();
 
@@ -153,9 +155,14 @@ export class QueueRegistry {
     return this.registrationOf(queue).resolved;
   }
 
-  /** The limits of a queue: the same object at every call. Throws as `optionsOf` does. */
+  /** The limits of a queue: the same object at every call. Those of the defaults if it is not registered, as for a look at it. */
   limitsOf(queue: string): QueueLimits {
-    return this.registrationOf(queue).limits;
+    return this.queues.get(queue)?.limits ?? this.defaultLimits;
+  }
+
+  private get defaultLimits(): QueueLimits {
+    this.limits ??= limitsOf(resolveQueueOptions({ name: 'default' }, this.module));
+    return this.limits;
   }
 
   private registrationOf(queue: string): Registration {

@@ -166,7 +166,8 @@ export class QueueHealthIndicator {
 
   /** Without queues, listing the workers shows whether Redis answers. */
   private async look(only: readonly string[] | undefined): Promise<readonly QueueInfo[]> {
-    const infos = await this.inspector.queues(only);
+    // Queues of other applications are not the health of this one.
+    const infos = await this.inspector.queues(only ?? this.inspector.registered);
     if (infos.length === 0) await this.inspector.workers();
     return infos;
   }

@@ -71,6 +71,8 @@ export class Registrar {
 
   private show(): void {
     const { id, state } = this;
+    const queues = [...this.groups.values()].flatMap((group) => group.map(({ queue }) => queue));
+    this.engine.processes.worksOn(queues).catch(() => undefined);
     this.leases.show({
       id,
       host: hostname(),

@@ -50,6 +50,22 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await t.engine.processes.ofWorker(worker)).toBeNull();
   });
 
+  it('tell which queues there are: those with added jobs or a process that works on them, until they are obliterated', async () => {
+    const { engine } = t;
+    const queues = async () => [...(await t.engineWith().processes.queues())].toSorted();
+    expect(await queues()).toEqual([]);
+    await engine.admin.counts('q3');
+    await t.add('one');
+    await engine.processes.worksOn(['q2']);
+    await engine.processes.worksOn([]);
+    expect(await queues()).toEqual(['q', 'q2']);
+    await engine.admin.obliterate('q', false);
+    await engine.admin.obliterate('q3', false);
+    expect(await queues()).toEqual(['q2']);
+    await t.add('two');
+    expect(await queues()).toEqual(['q', 'q2']);
+  });
+
   it('are what they were when they said it', async () => {
     const record = processRecord();
     await t.engine.processes.register(record, 1_000);

@@ -6,6 +6,7 @@ import { processKeys } from '#lib/engine/keys.js';
 import { MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
 import { QueueInspector, type WorkerInfo } from '#lib/inspect/queue-inspector.js';
 import { QueueModule } from '#lib/module/queue.module.js';
+import { createProducer } from '#lib/standalone.js';
 import { bootApp } from '../support/app.js';
 import { keyOf, bootQueue, PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -216,7 +217,7 @@ describe('QueueInspector.workers()', () => {
     app.runtime.pause();
     expect(await only(app, ({ state }) => state === 'paused')).toMatchObject({ id });
     await app.close();
-    expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
+    expect(await redis.keys()).toEqual([keyOf(redis, 'meta'), processKeys(redis.prefix).queues]);
   });
 
   it('names the jobs that run longest, and keeps the record small whatever they are called', async () => {
@@ -318,6 +319,59 @@ describe('QueueInspector.queues()', () => {
       oldestWaitingMs: null,
     });
     expect(empty).toEqual({ name: 'empty', counts: none, paused: false, oldestWaitingMs: null });
+  });
+
+  it('lists queues that another application added jobs to or works on, after its own, until they are obliterated', async () => {
+    const connection = redis.url;
+    await using producer = createProducer({ connection, prefix: redis.prefix });
+    await producer.add('tenant-2', 'one', null);
+    await producer.add('tenant-1', 'one', null);
+    const worker = await bootQueue(redis, {
+      queues: [{ name: 'work' }],
+      handlers: { one: () => 1 },
+      watch: false,
+    });
+    const { get } = await bootApp({
+      imports: [
+        QueueModule.forRoot({ connection, prefix: redis.prefix }),
+        QueueModule.registerQueue({ name: 'own' }),
+      ],
+    });
+    const inspector = get(QueueInspector);
+    const names = async () => (await inspector.queues()).map(({ name }) => name);
+    await until(async () => (await names()).length === 4, PATIENT);
+    expect(await names()).toEqual(['own', 'tenant-1', 'tenant-2', 'work']);
+    expect(await inspector.queues(['tenant-1'])).toMatchObject([
+      { name: 'tenant-1', counts: { waiting: 1 } },
+    ]);
+    await expect(inspector.queues(['tenant-3'])).rejects.toMatchObject({ code: 'GODWIT_UNKNOWN_QUEUE' });
+
+    await producer.queue('tenant-1').obliterate();
+    expect(await names()).toEqual(['own', 'tenant-2', 'work']);
+    await producer.add('tenant-1', 'two', null);
+    expect(await names()).toEqual(['own', 'tenant-1', 'tenant-2', 'work']);
+    await worker.close();
+  });
+
+  it('costs one command for each queue that a process adds jobs to, and none for later adds', async () => {
+    await using producer = createProducer({ connection: redis.url, prefix: redis.prefix });
+    const { queues } = processKeys(redis.prefix);
+    for (let i = 0; i < 3; i++) await producer.add('work', 'one', null);
+    await redis.admin.del(queues);
+    await producer.add('work', 'one', null);
+    await producer.queue('work').addBulk([{ name: 'one', data: null }]);
+    expect(await redis.admin.exists(queues)).toBe(0);
+    await producer.add('other', 'one', null);
+    expect(await redis.admin.zrange(queues, '0', '-1')).toEqual(['other']);
+    expect(Number(await redis.admin.zscore(queues, 'other'))).toBeGreaterThan(1e12);
+  });
+
+  it('skips names in the registry that are no names of queues', async () => {
+    await redis.admin.zadd(processKeys(redis.prefix).queues, 1, 'a b', 2, '', 3, 'fine');
+    const { get } = await bootApp({
+      imports: [QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix })],
+    });
+    expect((await get(QueueInspector).queues()).map(({ name }) => name)).toEqual(['fine']);
   });
 
   it('is empty where no queue is registered', async () => {

@@ -69,7 +69,8 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
   const events: Snapshot['events'][number][] = [];
   for (const [key, kind, ttl, value] of raw) {
     const name = key.startsWith(tag) ? key.slice(tag.length) : key;
-    if (name === 'clock') continue;
+    // The list of queues is no queue's.
+    if (name === 'clock' || name.endsWith('}:queues')) continue;
     if (kind === 'stream') {
       for (const [id, fields] of value as readonly [string, string[]][]) {
         const batch = readEntry('q', id, fields);

@@ -121,7 +121,8 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       // Ids in specs have no letter, but where it matters.
       if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
-      if (kind === 'processes' || kind === 'processInfo') return processKeys(redis.prefix)[kind];
+      if (kind === 'processes' || kind === 'processInfo' || kind === 'queues')
+        return processKeys(redis.prefix)[kind];
       return keys.fixed[kind];
     },
     async now() {

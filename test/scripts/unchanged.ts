@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
-import { LETTERED_JOBS, type KeyName, type QueueKeys } from '#lib/engine/keys.js';
+import { LETTERED_JOBS, processKeys, type KeyName, type QueueKeys } from '#lib/engine/keys.js';
 import type { TestRedis } from '../support/redis.js';
 import type { TestQueue } from './support.js';
 
@@ -11,6 +11,8 @@ export async function dump(redis: TestRedis, queue: QueueKeys): Promise<Dump> {
   const tag = queue.fixed.meta.slice(0, -'meta'.length);
   const all: Record<string, Dump[string]> = {};
   for (const key of await redis.keys()) {
+    // Written once, beside the first add.
+    if (key === processKeys(redis.prefix).queues) continue;
     const expiresAt = Number(await redis.admin.call('PEXPIRETIME', key));
     all[key.replace(tag, '')] = { value: await readKey(redis.admin, key), expiresAt };
   }

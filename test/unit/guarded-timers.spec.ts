@@ -29,7 +29,10 @@ function failing(times: number) {
 
 it('a process goes on telling what it does', () => {
   const show = failing(2);
-  const engine = { now: () => 1_000_000 + performance.now(), processes: { server: 'Redis 8' } };
+  const engine = {
+    now: () => 1_000_000 + performance.now(),
+    processes: { server: 'Redis 8', worksOn: async () => {} },
+  };
   const registrar = new Registrar(engine as never, { show }, 'both', 8_000);
   atEnd(() => registrar.stop());
   registrar.say('running');

@@ -22,7 +22,10 @@ beforeEach(() => {
 function makeRegistrar(
   unregister: (id: string) => Promise<void> = async (id) => void gone.push(id),
 ): Registrar {
-  const engine = { now: () => clockMs + performance.now(), processes: { server: 'Redis 8.2.0', unregister } };
+  const engine = {
+    now: () => clockMs + performance.now(),
+    processes: { server: 'Redis 8.2.0', unregister, worksOn: async () => {} },
+  };
   const leases = { show: (record: ProcessRecord) => void shown.push(record) };
   const registrar = new Registrar(engine as never, leases, 'both', LEASE_MS);
   atEnd(() => registrar.stop());
