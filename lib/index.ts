@@ -133,6 +133,13 @@ export type { TemplateIn, ScheduleRun, UpsertResult, ScheduleSnapshot } from './
 
 // Looking at who works, on what.
 export { QueueInspector } from './inspect/queue-inspector.js';
+export type {
+  QueueSeries,
+  SeriesCounts,
+  SeriesOptions,
+  SeriesPoint,
+  TimeSummary,
+} from './inspect/queue-series.js';
 export type { QueueInfo } from './inspect/queue-inspector.js';
 export type {
   RunningJobInfo,

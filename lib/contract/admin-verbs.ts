@@ -1,5 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import type { MinuteRow, MinutesCall } from './history.js';
 import type { QueueStats } from './stats.js';
 import type { FailureRecord } from '../job/outcome.js';
 import type { DeadMatch, Place } from './upkeep-verbs.js';
@@ -21,6 +22,10 @@ export interface AdminVerbs {
   cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
   /** Counters of today and the days before, `days` in all. */
   stats(queue: QueueRef, days: number): Promise<QueueStats>;
+  /** Adds to the counters of minutes. */
+  countMinutes(queue: QueueRef, call: MinutesCall): Promise<void>;
+  /** The counters of these hours, each given by its start, in no order. */
+  minutes(queue: QueueRef, hours: readonly number[]): Promise<readonly MinuteRow[]>;
   /** Changes data, due time and priority of a job that waits or is delayed. */
   update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
   /** Runs a delayed job now. */

@@ -129,6 +129,7 @@ const DYNAMIC_KEYS = {
   undo: 'string',
   bodies: 'hash',
   stats: 'hash',
+  minutes: 'hash',
 } as const satisfies Readonly<Record<string, KeyType>>;
 
 export type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
@@ -246,6 +247,20 @@ export class QueueKeys {
   /** All there can be, with that of tomorrow: another process may be there already. */
   everyStats(now: number): string[] {
     return this.statsUntil(now + DAY_MS, RULES.statsDays + 2).map(({ key }) => key);
+  }
+
+  /**
+   * HASH, kept 72 hours: counters of one hour, written by processes with `history`. `<minute>:<name>` -> numbers, see `contract/history.ts`;
+   * `~<lane>` -> number of the last call of a process.
+   */
+  minutes(hour: number): string {
+    return `${this.tag}minutes:${new Date(hour).toISOString().slice(0, 13)}`;
+  }
+
+  /** All there can be, with that of the next hour. */
+  everyMinutes(now: number): string[] {
+    const hours = RULES.historyHours + 3;
+    return Array.from({ length: hours }, (_, ago) => this.minutes(now + (1 - ago) * 3_600_000));
   }
 
   /** Those of the day of this moment and of the days before, the newest first, `days` in all. */

@@ -19,10 +19,19 @@ import type { QueueKeys } from './keys.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RecoverAnswer, RecoverCall } from '../contract/engine.js';
+import {
+  encodeRow,
+  fieldOf,
+  MAX_ROWS,
+  readRows,
+  type MinuteRow,
+  type MinutesCall,
+} from '../contract/history.js';
 import { readStats, type QueueStats } from '../contract/stats.js';
 import { stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 import { cancel } from './scripts/cancel.js';
+import { countMinutes } from './scripts/count-minutes.js';
 import { counts } from './scripts/counts.js';
 import { get } from './scripts/get.js';
 import { oldest } from './scripts/oldest.js';
@@ -193,6 +202,24 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.command('serverInfo', 'info', [], this.store.keysOf(queue).fixed.meta);
   }
 
+  countMinutes(queue: string, { lane, seq, hour, rows }: MinutesCall): Promise<void> {
+    const keys = { minutes: this.store.keysOf(queue).minutes(hour) };
+    const lists = { fields: rows.map(fieldOf), counts: rows.map(({ row }) => encodeRow(row)) };
+    return this.store.run(countMinutes, keys, { lane, seq, maxFields: MAX_ROWS }, lists);
+  }
+
+  async minutes(queue: string, hours: readonly number[]): Promise<MinuteRow[]> {
+    const keys = this.store.keysOf(queue);
+    const read = hours.map(async (hour) => {
+      const found = (await this.store.command('minutes', 'hgetall', [keys.minutes(hour)])) as Record<
+        string,
+        string
+      >;
+      return readRows(hour, Object.entries(found).flat());
+    });
+    return (await Promise.all(read)).flat();
+  }
+
   pause(queue: string): Promise<boolean> {
     return this.setPaused(queue, 1);
   }
@@ -211,6 +238,7 @@ export class RedisAdmin implements AdminVerbs {
       this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
         ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
         ...keys.everyStats(this.store.now()),
+        ...keys.everyMinutes(this.store.now()),
       ]),
     );
     if (answer === 'obliterated') await this.store.forgetQueue(queue);

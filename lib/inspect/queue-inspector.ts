@@ -5,6 +5,7 @@ import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
 import { field, readable, refuse, rule, shape } from '../options/check.js';
+import { readSpan, seriesOf, type QueueSeries, type SeriesOptions } from './queue-series.js';
 import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
 /** The state of a queue at the time of the call. */
@@ -57,7 +58,7 @@ export class QueueInspector {
 
   /** @internal */
   constructor(
-    private readonly engine: Pick<QueueEngine, 'admin' | 'processes'>,
+    private readonly engine: Pick<QueueEngine, 'admin' | 'processes' | 'now'>,
     private readonly names: () => readonly string[],
   ) {}
 
@@ -105,6 +106,23 @@ export class QueueInspector {
       found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map((name) => this.look(name)))));
     }
     return found;
+  }
+
+  /**
+   * What happened in a queue over time: counters and percentiles for each step, for the whole time, and by job name. Only processes with
+   * `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are there. The queue need not be registered here.
+   *
+   * @throws {InvalidOptionError | InvalidQueueNameError}
+   * @throws {RedisUnavailableError}
+   * @example
+   * const { points } = await inspector.series('email', { from: Date.now() - 3_600_000, step: '5m' });
+   * for (const { at, completed, run } of points) console.log(at, completed, run.p95);
+   */
+  async series(queue: string, options: SeriesOptions = {}): Promise<QueueSeries> {
+    const name = checkQueueName(queue);
+    const span = readSpan(options, this.engine.now());
+    const rows = await this.engine.admin.minutes(name, span.hours);
+    return seriesOf(name, rows, span);
   }
 
   /** @internal Names of the queues of this application. */

@@ -34,6 +34,8 @@ export const RULES = {
   namesPerDay: 200,
   /** How many days the counters of a day are kept. */
   statsDays: 90,
+  /** How many hours the counters of a minute are kept. */
+  historyHours: 72,
   /** Whether there are more jobs, in the answer of a script. A number above 0 is the ms until more of them may start. */
   supplyMore: 0,
   supplyPaused: -1,

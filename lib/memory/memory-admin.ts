@@ -16,6 +16,7 @@ import { deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts } from '../job/job-state.js';
+import type { MinuteRow, MinutesCall } from '../contract/history.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
 import type { EndRecord, MemoryJob } from './memory-job.js';
@@ -124,6 +125,14 @@ export class MemoryAdmin implements AdminVerbs {
 
   stats(queue: string, days: number): Promise<QueueStats> {
     return this.verbs.on('stats', queue, (q) => q.counters.read(q.now, days));
+  }
+
+  countMinutes(queue: string, call: MinutesCall): Promise<void> {
+    return this.verbs.on('countMinutes', queue, (q) => q.minutes.count(call, q.now));
+  }
+
+  minutes(queue: string, hours: readonly number[]): Promise<readonly MinuteRow[]> {
+    return this.verbs.on('minutes', queue, (q) => q.minutes.read(hours, q.now));
   }
 
   update(queue: string, call: UpdateCall): Promise<UpdateAnswer> {

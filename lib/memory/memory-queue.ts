@@ -6,6 +6,7 @@ import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';
 import { byBytes, Line, Ranking } from './lines.js';
 import { MemoryJob, type EndRecord } from './memory-job.js';
+import { MinuteCounters } from './minute-counters.js';
 import { MemoryWorker } from './memory-worker.js';
 import { ScheduleBook } from './schedule-book.js';
 import { RULES } from '../job/rules.js';
@@ -51,6 +52,7 @@ export class MemoryQueue {
   readonly workers = new Map<string, MemoryWorker>();
   readonly lanes = new Map<string, LaneRecord>();
   readonly counters = new DayCounters();
+  readonly minutes = new MinuteCounters();
   readonly schedules = new ScheduleBook(() => this.ring());
   readonly declarations = new DeclarationBook(this.schedules);
   readonly events: EventLog;
@@ -392,6 +394,7 @@ export class MemoryQueue {
     this.handled.clear();
     this.cancelled.clear();
     this.counters.clear();
+    this.minutes.clear();
     this.schedules.clear();
     this.declarations.clear();
     this.events.clear();

@@ -54,6 +54,7 @@ import type { EnhancerKind } from '../options/worker-options.js';
 import { QueueProducer } from '../producer/queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { InMemoryQueues, logAddresses, logLinks } from './notices.js';
+import { Observers } from './observers.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
 import { QueueRuntime, type WorkerServices } from './queue.runtime.js';
 import { wiredProviders } from './wiring.js';
@@ -160,7 +161,16 @@ export class QueueCore {
     ProcessorExplorer,
     ListenerExplorer,
   ],
-  exports: [QueueCore, QueueRegistry, DispatcherRegistry, QUEUE_ENGINE, QUEUE_HANDLES, SETTINGS, Listeners],
+  exports: [
+    QueueCore,
+    QueueRegistry,
+    DispatcherRegistry,
+    QUEUE_ENGINE,
+    QUEUE_HANDLES,
+    SETTINGS,
+    Listeners,
+    Observers,
+  ],
 })
 export class QueueCoreModule
   implements
@@ -184,6 +194,7 @@ export class QueueCoreModule
     private readonly registry: QueueRegistry,
     private readonly dispatchers: DispatcherRegistry,
     private readonly core: QueueCore,
+    private readonly observers: Observers,
     private readonly explorer: ProcessorExplorer,
     private readonly listenerExplorer: ListenerExplorer,
     private readonly listeners: Listeners,
@@ -239,7 +250,9 @@ export class QueueCoreModule
   /** Runs last, because requests that are served until now may still add jobs. */
   async onApplicationShutdown(): Promise<void> {
     await this.logLostJobs();
+    await this.observers.finish();
     await this.core.runtime.close();
+    this.observers.close();
     this.stopLogging();
   }
 

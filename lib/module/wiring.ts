@@ -25,6 +25,7 @@ import { isMemory } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import { Queue, QueueProducer } from '../producer/queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
+import { Observers } from './observers.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
 import type { WorkerServices } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
@@ -114,6 +115,7 @@ function createWorkerServices(
   registry: QueueRegistry,
   settings: ResolvedModuleOptions,
   dispatchers: DispatcherRegistry,
+  observers: Observers,
 ): WorkerServices {
   const { lease, owner, role } = settings;
   const { leaseMs } = lease;
@@ -156,6 +158,7 @@ function createWorkerServices(
           find,
           names,
           listeners,
+          observe: observers.ended,
           doorbell,
           leases,
           heard: (name, worker, { leaseInMs, scheduleInMs }) => {
@@ -173,7 +176,7 @@ function createWorkerServices(
       scheduler.stop();
       registrar.stop();
       await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
-      await registrar.leave();
+      await Promise.all([registrar.leave(), observers.finish()]);
     },
   };
 }
@@ -191,6 +194,11 @@ export const wiredProviders: Provider[] = [
     inject: [QUEUE_ENGINE, SETTINGS],
     useFactory: (engine: QueueEngine, { prefix }: ResolvedModuleOptions) =>
       new DispatcherRegistry(engine, prefix),
+  },
+  {
+    provide: Observers,
+    inject: [QUEUE_ENGINE, SETTINGS],
+    useFactory: (engine: QueueEngine, settings: ResolvedModuleOptions) => new Observers(engine, settings),
   },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   { provide: Listeners, inject: [QueueEvents], useFactory: (events: QueueEvents) => new Listeners(events) },
@@ -212,7 +220,7 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: WORKER_SERVICES,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry, Observers],
     useFactory:
       (...parts: Parameters<typeof createWorkerServices>) =>
       () =>

@@ -54,6 +54,8 @@ export class Run implements HandledJob, Linked<Run> {
   readonly stalls: number;
   readonly attempt: number;
   readonly attempts: number;
+  /** Whether no run of it has begun before, as far as is known. */
+  readonly isFirst: boolean;
   /** Replaced by the output of the schema. */
   data: unknown;
   outcome: Outcome | undefined;
@@ -73,7 +75,7 @@ export class Run implements HandledJob, Linked<Run> {
   isIn = false;
 
   constructor(
-    { id, failed, stalls }: Pick<ClaimedJob, 'id' | 'failed' | 'stalls'>,
+    { id, failed, stalls, started }: Pick<ClaimedJob, 'id' | 'failed' | 'stalls' | 'started'>,
     private readonly body: DecodedBody,
     readonly policy: JobPolicy,
     readonly handler: HandlerEntry,
@@ -85,6 +87,7 @@ export class Run implements HandledJob, Linked<Run> {
     this.stalls = stalls;
     this.attempt = failed + 1;
     this.attempts = policy.attempts;
+    this.isFirst = failed === 0 && stalls === 0 && !started;
     this.data = body.data;
   }
 
@@ -108,6 +111,11 @@ export class Run implements HandledJob, Linked<Run> {
   /** When it could first have run. */
   get runnableAt(): number {
     return this.body.options.runnableAt ?? this.body.createdAt;
+  }
+
+  /** Of the first run only: a later one has waited for other reasons. */
+  get firstRunnableAt(): number | undefined {
+    return this.isFirst ? this.runnableAt : undefined;
   }
 
   get priority(): number {

@@ -1,4 +1,5 @@
 import type { BeatAnswer, QueueEngine, QueueLook, Supply } from '../contract/engine.js';
+import type { ObservedRun } from '../contract/observer.js';
 import { Log } from '../contract/log.js';
 import { LAST_WORDS_MS, within } from '../contract/retry.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
@@ -34,6 +35,8 @@ export interface WorkerPoolParts {
   readonly names: () => readonly string[];
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners;
+  /** Called when a run is over. */
+  readonly observe?: ((queue: string, name: string, run: ObservedRun) => void) | undefined;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Called with what an answer tells of others: leases that end, and schedules that are due. */
@@ -71,6 +74,8 @@ export class WorkerPool {
   readonly claimer: Claimer;
   private readonly runner: Runner;
   private readonly logger = new Log('QueueWorker');
+  /** Job names that are known to have a handler. */
+  private readonly declared = new Set<string>();
   private readonly heldJobs: HeldJobsReconciler;
   private readonly dueJobs: DueJobs;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
@@ -88,7 +93,10 @@ export class WorkerPool {
       now: () => engine.now(),
       unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
-      ended: (run) => this.claimer.ended(run),
+      ended: (run) => {
+        if (parts.observe) parts.observe(this.queue, this.declaredName(run.name), run);
+        this.claimer.ended(run);
+      },
       listeners,
     });
     this.claimer = new Claimer({
@@ -143,6 +151,14 @@ export class WorkerPool {
     this.claimer.begin();
     if (this.parts.queue.unknownJob === 'wait')
       this.sayHandlesIn(Math.min(SAY_HANDLES_MS, this.handledForMs / 8));
+  }
+
+  /** `''` if no handler names it: such names may be many. */
+  private declaredName(name: string): string {
+    if (this.declared.has(name)) return name;
+    const isDeclared = this.parts.names().includes(name);
+    if (isDeclared) this.declared.add(name);
+    return isDeclared ? name : '';
   }
 
   /** How long it is enough to have said once which names are handled here. */

@@ -90,6 +90,30 @@ export const cases: Case[] = [
     ({ get }) => get(QueueInspector).queues('work' as never),
   ],
   [
+    'a series that ends before it begins',
+    OPTION,
+    'series().from must be before `to`',
+    ({ get }) => get(QueueInspector).series('work', { from: 2, to: 1 }),
+  ],
+  [
+    'a series in steps of half minutes',
+    OPTION,
+    'series().step must be a duration in whole minutes, got 90000',
+    ({ get }) => get(QueueInspector).series('work', { step: '90s' }),
+  ],
+  [
+    'a series of too many steps',
+    OPTION,
+    'series().step must be long enough for at most 4320 steps',
+    ({ get }) => get(QueueInspector).series('work', { from: 0, step: '1m' }),
+  ],
+  [
+    'a misspelt option of a series',
+    OPTION,
+    /series\(\).*steps/,
+    ({ get }) => get(QueueInspector).series('work', { steps: 1 } as never),
+  ],
+  [
     'a misspelt field of an entry',
     OPTION,
     'addBulk()[1].opts is not an option; the options of a job are the field options',

@@ -88,7 +88,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     ready: [['work']],
     close: [[]],
   },
-  QueueInspector: { workers: [[]], queues: [[['work']]] },
+  QueueInspector: { workers: [[]], queues: [[['work']]], series: [['work', {}]] },
   QueueRuntime: {
     start: [[]],
     stop: [[]],

@@ -50,6 +50,7 @@ it('every .lua file has a descriptor that the engine uses, and a spec', () => {
 
 it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
   expect(ofMemory('refuse')).toEqual([
+    'count-minutes',
     'declare',
     'enqueue',
     'enqueue-begin',
@@ -143,6 +144,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
     ['stats', () => engine.admin.stats(QUEUE, 2)],
+    ['count-minutes', () => engine.admin.countMinutes(QUEUE, { lane: 'p', seq: 1, hour: 0, rows: [] })],
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],

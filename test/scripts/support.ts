@@ -121,6 +121,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       // Ids in specs have no letter, but where it matters.
       if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
+      if (kind === 'minutes') return keys.minutes(Date.now());
       if (kind === 'processes' || kind === 'processInfo' || kind === 'queues')
         return processKeys(redis.prefix)[kind];
       return keys.fixed[kind];

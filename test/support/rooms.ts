@@ -37,6 +37,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   producer: { lib: [...STAGE, 'schedule'], packages: [...SCHEMA, 'node:*'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*'] },
   events: { lib: STAGE, packages: ['node:*', 'rxjs'] },
+  /** Counters of the work of this process, by minute. */
+  history: { lib: STAGE, packages: ['node:*'] },
   inspect: { lib: STAGE, packages: [] },
   /** For queues of other programs: it knows only tasks. */
   dispatcher: {

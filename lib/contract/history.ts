@@ -1,0 +1,103 @@
+import { RULES } from '../job/rules.js';
+
+/** Upper bounds of the classes of run time, in ms; one more class has all longer runs. */
+export const RUN_BOUNDS_MS: readonly number[] = [
+  5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000,
+];
+
+/** The same of the time between the moment when a job could first run and the start of its first run. */
+export const WAIT_BOUNDS_MS: readonly number[] = [
+  10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000,
+];
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+
+/** Places in a row of counters. It is stored as text in this order, so a new counter goes to the end. */
+export const ADDED = 0;
+export const COMPLETED = 1;
+export const FAILED = 2;
+export const DEAD = 3;
+/** Sums in ms. */
+export const RUN_SUM = 4;
+export const WAIT_SUM = 5;
+/** The first of the classes. */
+export const RUN_CLASSES = 6;
+export const WAIT_CLASSES = RUN_CLASSES + RUN_BOUNDS_MS.length + 1;
+const LENGTH = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
+
+/** The counters of one job name in one minute, or in several. */
+export type CounterRow = number[];
+
+export function emptyRow(): CounterRow {
+  return Array.from({ length: LENGTH }, () => 0);
+}
+
+/** The class of a time. */
+export function classOf(ms: number, bounds: readonly number[]): number {
+  let at = 0;
+  while (at < bounds.length && ms > bounds[at]!) at += 1;
+  return at;
+}
+
+export function addRow(to: CounterRow, from: CounterRow): void {
+  for (let i = 0; i < LENGTH; i++) to[i]! += from[i] ?? 0;
+}
+
+/** Numbers in their order; zeros are left out, the commas stay. */
+export function encodeRow(row: CounterRow): string {
+  return row.map((count) => (count === 0 ? '' : String(Math.round(count)))).join(',');
+}
+
+/** Another program may have overwritten it: what is no number counts as 0. */
+export function decodeRow(text: string): CounterRow {
+  const parts = text.split(',');
+  return Array.from({ length: LENGTH }, (_, i) => {
+    const count = Number(parts[i] ?? 0);
+    return Number.isFinite(count) && count > 0 ? count : 0;
+  });
+}
+
+/** What one process adds to the counters of one hour. */
+export interface MinutesCall {
+  /** Name of the process, and its number of this call: a repetition adds nothing. */
+  readonly lane: string;
+  readonly seq: number;
+  /** Start of the hour, ms since 1970. */
+  readonly hour: number;
+  readonly rows: readonly MinuteRow[];
+}
+
+/** Counters of one job name in one minute. */
+export interface MinuteRow {
+  /** Start of the minute, ms since 1970. */
+  readonly minute: number;
+  readonly name: string;
+  readonly row: CounterRow;
+}
+
+/** How many rows an hour may have; further names share the empty name. */
+export const MAX_ROWS = 60 * RULES.namesPerDay;
+
+/** The field of a row: minute of the hour and name. */
+export function fieldOf({ minute, name }: Omit<MinuteRow, 'row'>): string {
+  return `${(minute % HOUR_MS) / MINUTE_MS}:${name}`;
+}
+
+/** The rows of an hour from fields and values in turn. Fields of other kinds are passed over. */
+export function readRows(hour: number, raw: readonly string[]): MinuteRow[] {
+  const rows: MinuteRow[] = [];
+  for (let i = 0; i < raw.length; i += 2) {
+    const [, minute, name] = /^(\d{1,2}):(.*)$/s.exec(raw[i]!) ?? [];
+    if (minute === undefined || Number(minute) > 59) continue;
+    rows.push({ minute: hour + Number(minute) * MINUTE_MS, name: name!, row: decodeRow(raw[i + 1]!) });
+  }
+  return rows;
+}
+
+/** The hours of a time span, the oldest first. */
+export function hoursOf(from: number, to: number): number[] {
+  const first = Math.floor(from / HOUR_MS) * HOUR_MS;
+  const count = Math.max(0, Math.ceil((to - first) / HOUR_MS));
+  return Array.from({ length: count }, (_, i) => first + i * HOUR_MS);
+}

@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto';
+import type { QueueEngine } from '../contract/engine.js';
+import {
+  ADDED,
+  classOf,
+  COMPLETED,
+  DEAD,
+  emptyRow,
+  FAILED,
+  HOUR_MS,
+  MINUTE_MS,
+  RUN_BOUNDS_MS,
+  RUN_CLASSES,
+  RUN_SUM,
+  WAIT_BOUNDS_MS,
+  WAIT_CLASSES,
+  WAIT_SUM,
+  type CounterRow,
+  type MinuteRow,
+  type MinutesCall,
+} from '../contract/history.js';
+import { Log } from '../contract/log.js';
+import type { ObservedRun, WorkObserver } from '../contract/observer.js';
+import { isPassing } from '../contract/retry.js';
+import { messageOf } from '../errors/thrown.js';
+import { RULES } from '../job/rules.js';
+
+/** How often counters are written. A crash loses so much of a chart. */
+const WRITE_MS = 10_000;
+/** Minutes that are kept for a store that is away; older ones are dropped. */
+const MAX_MINUTES = 60;
+
+/** What this process has counted of one queue and not written. */
+interface QueueCounts {
+  readonly names: Set<string>;
+  readonly minutes: Map<number, Map<string, CounterRow>>;
+  /** A call whose answer was lost: it is repeated before another one is made. */
+  pending: MinutesCall[];
+}
+
+/**
+ * Counts what this process does, by minute, queue and job name, and adds it to the counters in the store every 10 s, with one call per queue
+ * that has anything new. Nothing is written, and no timer runs, while nothing happens.
+ */
+export class MinuteRecorder implements WorkObserver {
+  private readonly logger = new Log('QueueHistory');
+  private readonly lane = randomBytes(6).toString('base64url');
+  private readonly queues = new Map<string, QueueCounts>();
+  private seq = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private writing = Promise.resolve();
+
+  constructor(private readonly engine: Pick<QueueEngine, 'now' | 'admin'>) {}
+
+  ended(queue: string, name: string, run: ObservedRun, now: number): void {
+    const { outcome, durationUs, firstRunnableAt } = run;
+    if (!outcome || outcome.kind === 'released') return;
+    const row = this.rowOf(queue, name, now);
+    if (outcome.kind === 'completed') row[COMPLETED]! += 1;
+    else if (outcome.counted) row[FAILED]! += 1;
+    if (outcome.kind === 'dead') row[DEAD]! += 1;
+    const ran = outcome.kind === 'completed' || outcome.counted;
+    if (!ran) return;
+    const runMs = durationUs / 1000;
+    row[RUN_SUM]! += runMs;
+    row[RUN_CLASSES + classOf(runMs, RUN_BOUNDS_MS)]! += 1;
+    if (firstRunnableAt === undefined) return;
+    const waitMs = Math.max(0, now - runMs - firstRunnableAt);
+    row[WAIT_SUM]! += waitMs;
+    row[WAIT_CLASSES + classOf(waitMs, WAIT_BOUNDS_MS)]! += 1;
+  }
+
+  added(queue: string, names: readonly string[]): void {
+    const now = this.engine.now();
+    for (const name of names) this.rowOf(queue, name, now)[ADDED]! += 1;
+  }
+
+  /** Writes what has been counted. Never rejects. */
+  write(): Promise<void> {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.writing = this.writing.then(async () => {
+      await this.writeAll();
+      if (this.queues.size > 0) this.plan();
+    });
+    return this.writing;
+  }
+
+  /** Nothing more is written by itself. */
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  private plan(): void {
+    this.timer ??= setTimeout(() => void this.write(), WRITE_MS).unref();
+  }
+
+  private rowOf(queue: string, name: string, now: number): CounterRow {
+    let counts = this.queues.get(queue);
+    if (!counts) {
+      this.queues.set(queue, (counts = { names: new Set(), minutes: new Map(), pending: [] }));
+      this.plan();
+    }
+    const minute = now - (now % MINUTE_MS);
+    let rows = counts.minutes.get(minute);
+    if (!rows) counts.minutes.set(minute, (rows = new Map()));
+    const known = rows.get(name);
+    if (known) return known;
+    const { names } = counts;
+    const isListed = names.has(name) || names.size < RULES.namesPerDay;
+    if (isListed) names.add(name);
+    const listed = isListed ? name : '';
+    let row = rows.get(listed);
+    if (!row) rows.set(listed, (row = emptyRow()));
+    return row;
+  }
+
+  private async writeAll(): Promise<void> {
+    await Promise.all(Array.from(this.queues, ([queue, counts]) => this.writeOf(queue, counts)));
+  }
+
+  private async writeOf(queue: string, counts: QueueCounts): Promise<void> {
+    if (counts.pending.length === 0) counts.pending = this.callsOf(counts);
+    for (let call = counts.pending[0]; call; call = counts.pending[0]) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- numbers rise, and there are at most two hours
+        await this.engine.admin.countMinutes(queue, call);
+      } catch (error) {
+        if (isPassing(error)) return;
+        this.logger.debug(`queue '${queue}': counters of minutes not written: ${messageOf(error)}`);
+      }
+      counts.pending.shift();
+    }
+    if (counts.minutes.size === 0) this.queues.delete(queue);
+  }
+
+  /** Takes what was counted: one call for each hour. */
+  private callsOf(counts: QueueCounts): MinutesCall[] {
+    const minutes = [...counts.minutes].slice(-MAX_MINUTES);
+    counts.minutes.clear();
+    const hours = new Map<number, MinuteRow[]>();
+    for (const [minute, rows] of minutes) {
+      const hour = minute - (minute % HOUR_MS);
+      const list = hours.get(hour) ?? [];
+      hours.set(hour, list);
+      for (const [name, row] of rows) list.push({ minute, name, row });
+    }
+    return Array.from(hours, ([hour, rows]) => ({ lane: this.lane, seq: ++this.seq, hour, rows }));
+  }
+}

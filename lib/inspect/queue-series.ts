@@ -1,0 +1,207 @@
+import {
+  addRow,
+  ADDED,
+  COMPLETED,
+  DEAD,
+  emptyRow,
+  FAILED,
+  HOUR_MS,
+  hoursOf,
+  MINUTE_MS,
+  RUN_BOUNDS_MS,
+  RUN_CLASSES,
+  RUN_SUM,
+  WAIT_BOUNDS_MS,
+  WAIT_CLASSES,
+  WAIT_SUM,
+  type CounterRow,
+  type MinuteRow,
+} from '../contract/history.js';
+import { InvalidOptionError } from '../errors.js';
+import { checkJobName } from '../job/job-id.js';
+import type { Duration } from '../job/duration.js';
+import { RULES } from '../job/rules.js';
+import { duration, field, refuse, rule, shape } from '../options/check.js';
+import { checkMoment } from '../options/job-options.js';
+
+/** Options of `QueueInspector.series`. */
+export interface SeriesOptions {
+  /** Start, rounded down to a whole step. @default an hour before `to` */
+  readonly from?: Date | number;
+  /** End. @default now */
+  readonly to?: Date | number;
+  /**
+   * Length of a step, in whole minutes, up to `'1d'`. At most 4,320 steps are read.
+   *
+   * @default the shortest of 1, 5, 15 and 60 minutes with at most 180 steps
+   */
+  readonly step?: Duration;
+  /** Only jobs with this name. @default all */
+  readonly name?: string;
+}
+
+/** How long something took, from counters of classes: percentiles are estimates inside a class. */
+export interface TimeSummary {
+  /** How many were measured. */
+  readonly count: number;
+  /** Mean in ms; null if there are none. */
+  readonly mean: number | null;
+  /** Half of them took at most so many ms; null if there are none. */
+  readonly p50: number | null;
+  /** 95 % of them took at most so many ms; null if there are none. */
+  readonly p95: number | null;
+  /** 99 % of them took at most so many ms; null if there are none. */
+  readonly p99: number | null;
+}
+
+/** What happened in some time. */
+export interface SeriesCounts {
+  /** Jobs that were added, by producers and by schedules. */
+  readonly added: number;
+  /** Runs that completed. */
+  readonly completed: number;
+  /** Attempts that failed, also the last one of a job. */
+  readonly failed: number;
+  /** Jobs that died. */
+  readonly dead: number;
+  /** How long runs took, whether they completed or failed. */
+  readonly run: TimeSummary;
+  /** How long jobs waited for their first run, from when they could have run. */
+  readonly wait: TimeSummary;
+}
+
+/** One step of a series. */
+export interface SeriesPoint extends SeriesCounts {
+  /** When the step starts. */
+  readonly at: Date;
+}
+
+/** What `QueueInspector.series` resolves to. */
+export interface QueueSeries {
+  /** Name of the queue. */
+  readonly queue: string;
+  /** Start of the first step. */
+  readonly from: Date;
+  /** End of the last step. */
+  readonly to: Date;
+  /** Length of a step. */
+  readonly stepMs: number;
+  /** The oldest first, including steps in which nothing happened. */
+  readonly points: readonly SeriesPoint[];
+  /** All steps together. */
+  readonly total: SeriesCounts;
+  /**
+   * The same by job name, for the names that occurred. Names that no handler has, and names beyond the first 200, are counted under the
+   * empty name. The object has no prototype.
+   */
+  readonly byName: Readonly<Record<string, SeriesCounts>>;
+}
+
+/** The time and the name that are asked for. */
+export interface Span {
+  /** A multiple of the step. */
+  readonly from: number;
+  readonly to: number;
+  readonly stepMs: number;
+  readonly name: string | undefined;
+  /** Hours that may have counters. */
+  readonly hours: readonly number[];
+}
+
+const DAY_MS = 86_400_000;
+const MAX_STEPS = 4_320;
+const STEPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
+const GOOD_STEPS = 180;
+
+const readOptions = shape({
+  from: field('from', rule(checkMoment)),
+  to: field('to', rule(checkMoment)),
+  step: field('stepMs', duration(MINUTE_MS, DAY_MS)),
+  name: field(
+    'name',
+    rule((name: unknown) => (name === '' ? '' : checkJobName(name))),
+  ),
+});
+
+/** @throws {InvalidOptionError} */
+export function readSpan(options: unknown, now: number): Span {
+  const place = 'series()';
+  const given = readOptions(options, place, refuse)!;
+  const end = given.to ?? now;
+  const start = given.from ?? end - HOUR_MS;
+  if (start >= end) throw new InvalidOptionError(`${place}.from`, 'before `to`', new Date(start));
+  const good = STEPS_MS.find((ms) => (end - start) / ms <= GOOD_STEPS);
+  const stepMs = given.stepMs ?? good ?? Math.ceil((end - start) / MAX_STEPS / HOUR_MS) * HOUR_MS;
+  if (stepMs % MINUTE_MS !== 0)
+    throw new InvalidOptionError(`${place}.step`, 'a duration in whole minutes', stepMs);
+  const from = Math.floor(start / stepMs) * stepMs;
+  const steps = Math.ceil((end - from) / stepMs);
+  if (steps > MAX_STEPS)
+    throw new InvalidOptionError(
+      `${place}.step`,
+      `long enough for at most ${MAX_STEPS} steps; these would be ${steps}`,
+      stepMs,
+    );
+  const to = from + steps * stepMs;
+  const oldest = now - (RULES.historyHours + 2) * HOUR_MS;
+  const hours = hoursOf(Math.max(from, oldest), Math.min(to, now + MINUTE_MS));
+  return { from, to, stepMs, name: given.name, hours };
+}
+
+export function seriesOf(queue: string, rows: readonly MinuteRow[], span: Span): QueueSeries {
+  const { from, to, stepMs } = span;
+  const steps = Array.from({ length: (to - from) / stepMs }, emptyRow);
+  const total = emptyRow();
+  const names = new Map<string, CounterRow>();
+  for (const { minute, name, row } of rows) {
+    if (minute < from || minute >= to || (span.name !== undefined && name !== span.name)) continue;
+    addRow(steps[Math.floor((minute - from) / stepMs)]!, row);
+    addRow(total, row);
+    const ofName = names.get(name) ?? emptyRow();
+    addRow(ofName, row);
+    names.set(name, ofName);
+  }
+  const byName = Object.create(null) as Record<string, SeriesCounts>;
+  for (const [name, row] of names) byName[name] = countsOf(row);
+  return {
+    queue,
+    from: new Date(from),
+    to: new Date(to),
+    stepMs,
+    points: steps.map((row, i) => ({ at: new Date(from + i * stepMs), ...countsOf(row) })),
+    total: countsOf(total),
+    byName,
+  };
+}
+
+function countsOf(row: CounterRow): SeriesCounts {
+  return {
+    added: row[ADDED]!,
+    completed: row[COMPLETED]!,
+    failed: row[FAILED]!,
+    dead: row[DEAD]!,
+    run: summary(row.slice(RUN_CLASSES, WAIT_CLASSES), row[RUN_SUM]!, RUN_BOUNDS_MS),
+    wait: summary(row.slice(WAIT_CLASSES), row[WAIT_SUM]!, WAIT_BOUNDS_MS),
+  };
+}
+
+function summary(classes: readonly number[], sum: number, bounds: readonly number[]): TimeSummary {
+  const count = classes.reduce((all, one) => all + one, 0);
+  if (count === 0) return { count, mean: null, p50: null, p95: null, p99: null };
+  const at = (share: number) => Math.round(quantile(classes, count * share, bounds) * 10) / 10;
+  return { count, mean: Math.round((sum / count) * 10) / 10, p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
+
+/** Evenly spread inside a class; the last class has no upper bound, so it counts as its lower one. */
+function quantile(classes: readonly number[], rank: number, bounds: readonly number[]): number {
+  let below = 0;
+  for (const [i, count] of classes.entries()) {
+    if (below + count >= rank && count > 0) {
+      const low = bounds[i - 1] ?? 0;
+      const high = bounds[i] ?? low;
+      return low + ((high - low) * (rank - below)) / count;
+    }
+    below += count;
+  }
+  return bounds.at(-1)!;
+}

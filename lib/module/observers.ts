@@ -1,0 +1,101 @@
+import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '../contract/engine.js';
+import type { ObservedRun, WorkObserver } from '../contract/observer.js';
+import { within } from '../contract/retry.js';
+import { MinuteRecorder } from '../history/minute-recorder.js';
+import type { ResolvedModuleOptions } from '../options/module-options.js';
+import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
+
+/** How long the last counters may take to be written. */
+const LAST_WRITE_MS = 1_000;
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * Who is told of the work of this process: counters of minutes, metrics. While there is nobody, nothing of the hot path knows of it: the calls
+ * of the engine that add jobs are replaced by observed ones at the first `add`.
+ */
+export class Observers {
+  private readonly all: WorkObserver[] = [];
+  private readonly recorder: MinuteRecorder | undefined;
+
+  constructor(
+    private readonly engine: QueueEngine,
+    { history }: Pick<ResolvedModuleOptions, 'history'>,
+  ) {
+    if (!history) return;
+    this.recorder = new MinuteRecorder(engine);
+    this.add(this.recorder);
+  }
+
+  /** Before the workers start. */
+  add(observer: WorkObserver): void {
+    this.all.push(observer);
+    if (this.all.length === 1) this.observeAdds();
+  }
+
+  /** What pools call when a run is over; undefined if there is nobody to tell. */
+  get ended(): ((queue: string, name: string, run: ObservedRun) => void) | undefined {
+    if (this.all.length === 0) return undefined;
+    return (queue, name, run) => {
+      const now = this.engine.now();
+      for (const observer of this.all) observer.ended(queue, name, run, now);
+    };
+  }
+
+  /** Writes the last counters. Never rejects. */
+  async finish(): Promise<void> {
+    if (this.recorder) await within(LAST_WRITE_MS, this.recorder.write());
+  }
+
+  close(): void {
+    this.recorder?.stop();
+  }
+
+  private observeAdds(): void {
+    const engine = this.engine as Writable<QueueEngine>;
+    const enqueue = engine.enqueue.bind(engine);
+    engine.enqueue = (queue, call) => this.enqueued(queue, call, enqueue(queue, call));
+    const schedules = engine.schedules as Writable<QueueEngine['schedules']>;
+    const fire = schedules.fire.bind(schedules);
+    schedules.fire = (queue, calls) => this.fired(queue, calls, fire(queue, calls));
+  }
+
+  private async enqueued(
+    queue: string,
+    { jobs }: EnqueueCall,
+    answered: Promise<EnqueueAnswer>,
+  ): Promise<EnqueueAnswer> {
+    let answer: EnqueueAnswer;
+    try {
+      answer = await answered;
+    } catch (error) {
+      const names = jobs.map(({ name }) => name);
+      for (const observer of this.all) observer.notAdded?.(queue, names, 'failed');
+      throw error;
+    }
+    if (answer.kind !== 'stored') return answer;
+    const there = new Set(answer.duplicates.map(({ id }) => id));
+    const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
+    for (const observer of this.all) observer.added(queue, stored);
+    if (there.size === 0) return answer;
+    const rest = jobs.filter(({ id }) => there.has(id)).map(({ name }) => name);
+    for (const observer of this.all) observer.notAdded?.(queue, rest, 'duplicate');
+    return answer;
+  }
+
+  private async fired(
+    queue: string,
+    calls: readonly FireSchedule[],
+    answered: Promise<FireAnswer>,
+  ): Promise<FireAnswer> {
+    const answer = await answered;
+    const names = calls.flatMap(({ jobs }, i) => jobs.slice(0, answer.made[i] ?? 0).map(nameIn));
+    if (names.length > 0) for (const observer of this.all) observer.added(queue, names);
+    return answer;
+  }
+}
+
+/** The first line of a body. */
+function nameIn({ body }: { readonly body: string }): string {
+  return body.slice(0, body.indexOf('\n'));
+}

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { ADDED, emptyRow, HOUR_MS, MINUTE_MS } from '#lib/contract/history.js';
+import { QUEUE } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+describe.each(ENGINES)('counters of minutes (%s)', (kind) => {
+  const t = useEngine(kind);
+  const hourAt = (ago: number) => t.now - ago * HOUR_MS;
+  const rowOf = (hour: number, name: string, added: number, minute = 0) => ({
+    minute: hour + minute * MINUTE_MS,
+    name,
+    row: Object.assign(emptyRow(), { [ADDED]: added }),
+  });
+  const count = (lane: string, seq: number, hour: number, ...rows: ReturnType<typeof rowOf>[]) =>
+    t.engine.admin.countMinutes(QUEUE, { lane, seq, hour, rows });
+  const read = async (...hours: number[]) =>
+    (await t.engine.admin.minutes(QUEUE, hours))
+      .map(({ minute, name, row }) => `${(minute - t.now) / MINUTE_MS} ${name} ${row[ADDED]}`)
+      .toSorted();
+
+  it('are added up from several processes, by hour, minute and name', async () => {
+    const [now, before] = [hourAt(0), hourAt(1)];
+    await count('p', 1, now, rowOf(now, 'a', 1), rowOf(now, 'a', 1, 59), rowOf(now, '', 4));
+    await count('q', 1, now, rowOf(now, 'a', 10));
+    await count('p', 2, before, rowOf(before, 'b', 2, 59));
+    expect(await read(now, before)).toEqual(['-1 b 2', '0  4', '0 a 11', '59 a 1']);
+    expect(await read(before)).toEqual(['-1 b 2']);
+    expect(await read()).toEqual([]);
+  });
+
+  it('are not added by a repetition', async () => {
+    const now = hourAt(0);
+    await count('p', 3, now, rowOf(now, 'a', 1));
+    await count('p', 3, now, rowOf(now, 'a', 1));
+    await count('p', 2, now, rowOf(now, 'a', 1));
+    expect(await read(now)).toEqual(['0 a 1']);
+  });
+
+  it('share the empty name beyond the rows of an hour', async () => {
+    const now = hourAt(0);
+    const rows = Array.from({ length: 12_000 }, (_, i) => rowOf(now, `n${i}`, 1));
+    await count('p', 1, now, ...rows);
+    await count('p', 2, now, rowOf(now, 'n0', 1), rowOf(now, 'new', 2), rowOf(now, 'newer', 3));
+    const all = await read(now);
+    expect(all).toHaveLength(12_001);
+    expect(all.filter((line) => !line.endsWith(' 1'))).toEqual(['0  5', '0 n0 2']);
+  });
+
+  it('are gone with the queue', async () => {
+    const now = hourAt(0);
+    await count('p', 1, now, rowOf(now, 'a', 1));
+    await count('p', 2, hourAt(72), rowOf(hourAt(72), 'a', 1));
+    await t.engine.admin.obliterate(QUEUE, false);
+    expect(await read(now, hourAt(72))).toEqual([]);
+  });
+});
