@@ -79,7 +79,8 @@ export function createProducer(options: ProducerOptions = {}): Producer {
  * await producer.close();
  */
 export class Producer extends QueueProducer implements AsyncDisposable {
-  private readonly engine: RedisEngine;
+  /** @internal */
+  readonly engine: RedisEngine;
   private readonly settings: ResolvedModuleOptions;
   private readonly options = new Map<string, ResolvedQueueOptions>();
   private readonly handles = new Map<string, Queue>();
@@ -87,22 +88,23 @@ export class Producer extends QueueProducer implements AsyncDisposable {
   private closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(options: ProducerOptions) {
+  constructor(options: ProducerOptions, place = PLACE) {
     super((name) => this.queue(name));
-    const given = copyFields(options, PLACE, NAMES);
+    const given = copyFields(options, place, NAMES);
     for (const name of Object.keys(given))
-      if (!NAMES.includes(name as keyof ProducerOptions)) throw unknownField(PLACE, name, NAMES);
+      if (!NAMES.includes(name as keyof ProducerOptions)) throw unknownField(place, name, NAMES);
     const { queues = [], ...rest } = given as ProducerOptions;
-    this.settings = resolveModuleOptions(rest, refuse, PLACE);
+    this.settings = resolveModuleOptions(rest, refuse, place);
     const { connection, prefix } = this.settings;
     if (isMemory(connection)) {
-      const why = 'where Redis is: jobs in the memory of this process would never be run';
-      throw new InvalidOptionError(`${PLACE}.connection`, why, given['connection']);
+      const why =
+        'where Redis is: the memory of this process has no jobs of other processes, and nothing would run its own';
+      throw new InvalidOptionError(`${place}.connection`, why, given['connection']);
     }
     if (!Array.isArray(queues))
-      throw new InvalidOptionError(`${PLACE}.queues`, 'a list of { name, …options of the queue }', queues);
+      throw new InvalidOptionError(`${place}.queues`, 'a list of { name, …options of the queue }', queues);
     for (const [i, one] of queues.entries()) {
-      const resolved = resolveQueueOptions(one, this.settings, refuse, `${PLACE}.queues[${i}]`);
+      const resolved = resolveQueueOptions(one, this.settings, refuse, `${place}.queues[${i}]`);
       this.options.set(resolved.name, resolved);
     }
     this.engine = new RedisEngine({

@@ -69,6 +69,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     lib: [...STAGE, 'engine', 'producer', 'events/job-wait.ts', 'events/queue-events.ts'],
     packages: [],
   },
+  /** `godwit/inspector`: it runs without Nest. */
+  inspector: { lib: ['inspect', 'producer', 'standalone.ts'], packages: [] },
   index: { lib: ['*'], packages: [] },
   /** `godwit/testing`. */
   testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
