@@ -407,16 +407,16 @@ function toJobOptions(given: Record<string, unknown>): JobOptions {
   if (unknown !== undefined)
     throw new InvalidOptionError(
       `${path}.${unknown}`,
-      'one of jobId, delay, attempts, priority, backoff and removeOnComplete',
+      'one of jobId, delay, attempts, priority, lifo, backoff and removeOnComplete',
       rest[unknown],
     );
-  if (lifo === true)
-    throw new InvalidOptionError(`${path}.lifo`, 'left out: jobs run first in, first out', lifo);
   return defined({
     id: jobId,
     delay,
     attempts,
     priority,
+    // The form of the board always says it.
+    lifo: lifo === false ? undefined : lifo,
     backoff,
     retention: retentionOf(removeOnComplete, `${path}.removeOnComplete`),
   }) as JobOptions;

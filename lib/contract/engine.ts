@@ -132,6 +132,8 @@ export interface EnqueueJob {
   readonly dueAt?: number;
   /** 1 (first) to 2,097,151 (last); absent or 0: before all of them. */
   readonly priority?: number;
+  /** To the head of the line; without a time and a priority. */
+  readonly lifo?: boolean;
 }
 
 /** Whether it is delayed at first. */

@@ -220,9 +220,10 @@ function encodeJobs(
   jobs: readonly EnqueueJob[],
   withEvents: boolean,
   now: number,
-): Record<'plain' | 'ranked' | 'later' | 'times' | 'priorities' | 'holds' | 'said', Value[]> {
+): Record<'plain' | 'head' | 'ranked' | 'later' | 'times' | 'priorities' | 'holds' | 'said', Value[]> {
   const lists = {
     plain: [] as Value[],
+    head: [] as Value[],
     ranked: [] as Value[],
     later: [] as Value[],
     times: [] as Value[],
@@ -238,6 +239,8 @@ function encodeJobs(
       if (job.priority) lists.priorities.push(job.id, job.priority);
     } else if (job.priority) {
       lists.ranked.push(job.id, job.body, job.priority);
+    } else if (job.lifo) {
+      lists.head.push(job.id, job.body);
     } else {
       lists.plain.push(job.id, job.body);
     }
@@ -333,7 +336,7 @@ function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
 
 /** Whether it has neither an order nor a time of its own. */
 function isPlain(job: EnqueueJob): boolean {
-  return !job.priority && !isLater(job);
+  return !job.priority && !isLater(job) && !job.lifo;
 }
 
 function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {

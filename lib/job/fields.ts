@@ -65,7 +65,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   failParentOnFailure: NO_FLOWS,
   jobId: 'the id of a job is the option id',
   keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
-  lifo: 'jobs run first in, first out, or by the option priority',
   limiter: NO_LIMIT,
   lockDuration: LEASE,
   lockRenewTime: LEASE,

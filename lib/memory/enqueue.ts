@@ -27,8 +27,9 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const duplicates = new Map<string, JobState>();
   const replaced: MemoryJob[] = [];
   let sooner = false;
+  const inOrder = [isPlain, isLifo, isRanked].flatMap((kind) => now.filter(kind));
   // In the order in which Redis stores them: jobs without a priority first.
-  for (const job of [...now.filter(isPlain), ...now.filter((one) => !isPlain(one)), ...later]) {
+  for (const job of [...inOrder, ...later]) {
     const there = queue.find(job.id);
     const holder = there && holds(queue, there, job) ? there : null;
     if (there && !holder) {
@@ -38,6 +39,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
     if (!created) duplicates.set(job.id, holder!.state);
+    else if (isLifo(job)) queue.wait.unshift(created);
     else if (!isLater(job)) queue.lineUp(created, priority);
     else {
       const dueAt = job.dueAt ?? queue.now + (job.delayMs ?? 0);
@@ -77,7 +79,16 @@ function laneAt(queue: MemoryQueue, lane: string) {
 }
 
 function isPlain(job: EnqueueJob): boolean {
-  return !job.priority;
+  return !job.priority && !isLifo(job);
+}
+
+function isRanked(job: EnqueueJob): boolean {
+  return Boolean(job.priority);
+}
+
+/** A time or a priority goes before it. */
+function isLifo(job: EnqueueJob): boolean {
+  return job.lifo === true && !job.priority && !isLater(job);
 }
 
 function added({ now }: MemoryQueue, job: EnqueueJob): Saying {

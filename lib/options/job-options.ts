@@ -15,6 +15,7 @@ import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
 import { checkNewJobId } from '../job/job-id.js';
 import { ENDED_STATES, type EndedState } from '../job/job-state.js';
 import {
+  boolean,
   duration,
   field,
   fields,
@@ -97,6 +98,11 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly deadline?: Date | number;
   /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, run before all of them. @default 0 */
   readonly priority?: number;
+  /**
+   * Last in, first out: the job goes to the head of the line. Of a bulk, the last job runs first. A retry goes where all retries go. Not
+   * together with `priority`, `delay` or `runAt`. @default false
+   */
+  readonly lifo?: boolean;
   /** As in the defaults of the queue, but not a function, because it is stored with the job. @default that of the queue */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
   /** When the `add` of this job resolves. @default that of the queue */
@@ -109,6 +115,7 @@ export interface CheckedJobOptions {
   delayMs?: number;
   dueAt?: number;
   priority?: number;
+  lifo?: boolean;
   attempts?: number;
   backoff?: StoredBackoff | BackoffName;
   timeoutMs?: number;
@@ -222,6 +229,7 @@ const JOB_FIELDS = {
   runAt: field('dueAt', rule(checkMoment)),
   deadline: field('deadline', rule(checkMoment)),
   priority: field('priority', integer(0, RULES.priorityMax)),
+  lifo: field('lifo', boolean),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
 } as const;
@@ -253,7 +261,22 @@ export function checkJobOptions(
   }
   // 0 means no priority, and is not stored.
   if (checked.priority === 0) delete checked.priority;
+  if (checked.lifo) refuseTogether(options, `${path}.lifo`, 'lifo', ['priority', 'delay', 'runAt'], checked);
   return checked;
+}
+
+/** @throws {InvalidOptionError} if one of the others is given: both say where the job goes. */
+function refuseTogether(
+  options: JobOptions,
+  path: string,
+  option: keyof JobOptions,
+  others: readonly ('priority' | 'delay' | 'runAt')[],
+  { priority, delayMs, dueAt }: CheckedJobOptions,
+): void {
+  const given = { priority, delay: delayMs, runAt: dueAt };
+  const other = others.find((name) => given[name] !== undefined);
+  if (other !== undefined)
+    throw new InvalidOptionError(path, `left out if ${other} is given`, options[option]);
 }
 
 /** A delay in ms. A negative number is a time that has passed: no delay. */

@@ -64,7 +64,7 @@ export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 /** `JobOptions` without those that the schedule decides. */
 export type ScheduledJobOptions = Omit<
   JobOptions,
-  'id' | 'idHeldBy' | 'delay' | 'runAt' | 'deadline' | 'durability'
+  'id' | 'idHeldBy' | 'delay' | 'runAt' | 'deadline' | 'durability' | 'lifo'
 >;
 
 /** The job that a schedule adds. */

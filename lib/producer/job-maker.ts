@@ -55,7 +55,7 @@ export function makeJob(
   const { durability: replication } = queue;
   if (options === undefined)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: undefined };
-  const { id, delayMs, dueAt, priority, durability, idHeldBy = queue.policy.idHeldBy } = checked;
+  const { id, delayMs, dueAt, priority, lifo, durability, idHeldBy = queue.policy.idHeldBy } = checked;
   return {
     id: id ?? generateId(createdAt),
     name,
@@ -66,6 +66,7 @@ export function makeJob(
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
+    ...(lifo && { lifo }),
     ...(id !== undefined && idHeldBy.length > 0 && { idHeldBy }),
   };
 }

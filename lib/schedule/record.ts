@@ -59,6 +59,7 @@ const REFUSED = {
   deadline: 'left out: it is one moment, and each occurrence has another; use expiresIn',
   idHeldBy: 'left out: each occurrence has an id of its own',
   durability: 'left out: nobody waits until such a job is stored',
+  lifo: 'left out: jobs of schedules go to the end of the line, or by their priority',
 } as const;
 
 /**

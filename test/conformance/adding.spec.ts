@@ -37,6 +37,21 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect(await t.add('c', 'b', 'a')).toEqual(stored({ c: 'waiting', b: 'active', a: 'active' }));
   });
 
+  it('puts those that ask for it before all others, the last one first', async () => {
+    await t.add('a', job('ranked', { priority: 1 }));
+    expect(await t.add(job('x', { lifo: true }), 'b', job('y', { lifo: true }))).toEqual(stored());
+    expect(await t.add(job('z', { lifo: true }), job('x', { lifo: true }))).toEqual(stored({ x: 'waiting' }));
+    expect(await t.claim()).toEqual(['z', 'y', 'x', 'a', 'b', 'ranked']);
+    expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+  });
+
+  it('wakes a worker for a job at the head', async () => {
+    await t.exchanged({ want: 1 });
+    await t.add(job('x', { lifo: true }));
+    expect(await t.engine.look([{ queue: QUEUE, worker: WORKER }])).toMatchObject([{ work: true }]);
+    expect((await t.events()).map(({ type, id }) => [type, id])).toEqual([['added', 'x']]);
+  });
+
   it('names duplicates by where they would have gone: the line, the priorities, the delayed', async () => {
     const jobs = [job('d', { delayMs: 9 }), job('p', { priority: 1 }), job('w')];
     await t.add(...jobs);

@@ -315,6 +315,18 @@ export const cases: Case[] = [
     'add().options.priority must be an integer from 0 to 2097151',
     withOptions({ priority: -1 }),
   ],
+  [
+    'a place at the head of the line, and a priority',
+    OPTION,
+    'add().options.lifo must be left out if priority is given',
+    withOptions({ lifo: true, priority: 3 }),
+  ],
+  [
+    'a place at the head of the line, and a delay',
+    OPTION,
+    'add().options.lifo must be left out if delay is given',
+    withOptions({ lifo: true, delay: '1s' }),
+  ],
   ['a priority that is too high', OPTION, 'got 2097152 (number)', withOptions({ priority: 2_097_152 })],
   [
     'a timeout of 0',

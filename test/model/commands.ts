@@ -64,13 +64,14 @@ const jobDrawn = fc.record({
     { weight: 1, arbitrary: fc.record({ inMs: fc.constantFrom(-1_000, 0, 2_000, 30_000) }) },
   ),
   priority: fc.constantFrom(undefined, undefined, undefined, 0, 1, 7, 2_097_151),
+  lifo: oneIn(6),
   idHeldBy: fc.constantFrom(undefined, ['dead' as const], ['completed' as const, 'dead' as const]),
   awaited: oneIn(4),
 });
 type JobDrawn = typeof jobDrawn extends fc.Arbitrary<infer T> ? T : never;
 
 function toJob(now: number, drawn: JobDrawn): EnqueueJob {
-  const { attempts, priority, idHeldBy, awaited } = drawn;
+  const { attempts, priority, lifo, idHeldBy, awaited } = drawn;
   const { delayMs, inMs }: { delayMs?: number; inMs?: number } = drawn.when;
   const options = {
     ...(attempts && { attempts }),
@@ -83,6 +84,8 @@ function toJob(now: number, drawn: JobDrawn): EnqueueJob {
     name: jobName,
     body: encodeBody(jobName, now - drawn.ageMs, options, '{"n":1}'),
     ...(priority !== undefined && { priority }),
+    // As the options are checked: it has neither a time nor a priority.
+    ...(lifo && !priority && delayMs === undefined && inMs === undefined && { lifo }),
     ...(idHeldBy && { idHeldBy }),
     ...(delayMs !== undefined && { delayMs }),
     ...(inMs !== undefined && { dueAt: now + inMs }),

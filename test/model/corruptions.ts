@@ -134,7 +134,14 @@ async function refused(
 }
 
 /** An add touches these only where a job of its id is in the queue. */
-const LEFT_BY_JOBS: ReadonlySet<string> = new Set(['completed', 'results', 'failures', 'progress', 'logs']);
+const LEFT_BY_JOBS: ReadonlySet<string> = new Set([
+  'suspects',
+  'completed',
+  'results',
+  'failures',
+  'progress',
+  'logs',
+]);
 
 /** Calls that would change something here, or in some other state. */
 function callsOf(

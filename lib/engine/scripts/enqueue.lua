@@ -12,7 +12,7 @@ local added = 0
 if arg_maxEvents > 0 or ranked_first <= ranked_last then
   check_types(key_meta)
 end
-if plain_first <= plain_last then
+if plain_first <= plain_last or head_first <= head_last then
   check_types(key_wait)
 end
 if ranked_first <= ranked_last then
@@ -45,6 +45,7 @@ local function look(first, last, stride)
 end
 
 local plain, plain_there = look(plain_first, plain_last, 2)
+local head, head_there = look(head_first, head_last, 2)
 local ranked, ranked_there = look(ranked_first, ranked_last, 3)
 local later, later_there = look(later_first, later_last, 2)
 if refusal then return refusal end
@@ -68,9 +69,9 @@ end
 
 local replaced, replaced_names = {}, {}
 if any_there then
-  check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
+  check_types(key_dead, key_completed, key_suspects, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
   local in_line = false
-  for _, list in ipairs({ { plain, plain_there }, { ranked, ranked_there }, { later, later_there } }) do
+  for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { later, later_there } }) do
     for i, id in ipairs(list[1]) do
       if list[2][i] then
         state_of[id] = find_state(id, list[2][i])
@@ -129,6 +130,8 @@ end
 
 plain = store(plain, plain_there, plain_first, plain_last, 2)
 to_tail(plain)
+head = store(head, head_there, head_first, head_last, 2)
+to_front(head)
 
 local places
 ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
@@ -165,7 +168,7 @@ if #scores > 0 then delay_all(scores) end
 
 if sooner then
   ring_sooner()
-elseif not rung and (#plain > 0 or #ranked > 0) then
+elseif not rung and #plain + #head + #ranked > 0 then
   ring()
 end
 

@@ -30,10 +30,10 @@ export const enqueue = defineScript({
   ],
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int', workers: 'text' },
   /**
-   * plain, later: id, body. ranked: id, body, priority. times, one for each of `later`: due ms, or `+` and the ms from now.
+   * plain, head, later: id, body. ranked: id, body, priority. times, one for each of `later`: due ms, or `+` and the ms from now.
    * priorities: id, priority of those of `later` that have one. holds: id, states of ended jobs that hold it. said: field, value.
    */
-  lists: ['plain', 'ranked', 'later', 'times', 'priorities', 'holds', 'said'],
+  lists: ['plain', 'head', 'ranked', 'later', 'times', 'priorities', 'holds', 'said'],
   /** The active set of each of `workers`. */
   moreKeys: true,
   /** Or the workers to name in the next try; nothing has changed. */

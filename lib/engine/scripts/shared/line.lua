@@ -11,6 +11,11 @@ local function to_tail(ids)
   in_steps(ids, function(...) redis.call('RPUSH', key_wait, ...) end)
 end
 
+-- Last in, first out: the last one of these runs first.
+local function to_front(ids)
+  in_steps(ids, function(...) redis.call('LPUSH', key_wait, ...) end)
+end
+
 local function to_tail_by(priority, id)
   if priority > 0 then
     redis.call('ZADD', key_prioritized, rank(priority), id)
