@@ -11,6 +11,7 @@ export type {
 } from './module/queue.module.js';
 export type { DispatcherAsyncOptions } from './module/dispatcher.registry.js';
 export { QueueRuntime } from './module/queue.runtime.js';
+export type { JobHandlers, QueueWorker, WorkOptions } from './module/run-time-worker.js';
 export type { RuntimeState } from './module/queue.runtime.js';
 export { Handle } from './decorators/handle.decorator.js';
 export type { HandleDecorator } from './decorators/handle.decorator.js';

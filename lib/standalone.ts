@@ -89,7 +89,10 @@ export class Producer extends QueueProducer implements AsyncDisposable {
 
   /** @internal */
   constructor(options: ProducerOptions, place = PLACE) {
-    super((name) => this.queue(name));
+    super(
+      (name) => this.queue(name),
+      () => {},
+    );
     const given = copyFields(options, place, NAMES);
     for (const name of Object.keys(given))
       if (!NAMES.includes(name as keyof ProducerOptions)) throw unknownField(place, name, NAMES);
@@ -121,7 +124,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
    *
    * @throws {InvalidQueueNameError}
    */
-  queue<Jobs = any>(name: string): Queue<Jobs> {
+  override queue<Jobs = any>(name: string): Queue<Jobs> {
     let handle = this.handles.get(name);
     if (handle === undefined) {
       const { enqueue } = this.settings;

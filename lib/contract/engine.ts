@@ -20,6 +20,11 @@ export interface QueueEngine {
    * and with `QueueFormatError` if a newer version wrote a queue.
    */
   open(): Promise<boolean>;
+  /**
+   * Checks the format of a queue that this process did not know when it connected, as `open` does for those it knew. Rejects with
+   * `QueueFormatError` if a newer version wrote it.
+   */
+  checkQueue(queue: QueueRef): Promise<void>;
   /** Closes every connection. Safe twice, and before `open`. */
   close(): Promise<void>;
   /** Calls the listener when a connection goes up or down; returns a function that removes the listener. */

@@ -62,8 +62,12 @@ export class RedisAdds {
 
   readonly enqueue = (queue: string, call: EnqueueCall): Promise<EnqueueAnswer> => {
     const now = performance.now();
+    if (!this.store.isKnown(queue, now)) {
+      const check = this.store.checkQueue(queue);
+      if (check) return check.then(() => this.enqueue(queue, call));
+      this.store.makeKnown([queue], now);
+    }
     const add = { queue, call, deadline: now + call.withinMs };
-    if (!this.store.isKnown(queue, now)) this.store.makeKnown([queue], now);
     // A call that waits for replicas counts them on a connection of its own.
     if (call.replication) return this.byFullScript(add);
     const { jobs } = call;

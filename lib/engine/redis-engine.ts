@@ -111,6 +111,10 @@ export class RedisEngine implements QueueEngine {
     return this.store.open();
   }
 
+  async checkQueue(queue: string): Promise<void> {
+    await this.store.checkQueue(queue);
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.bells.close(), this.streams.end(), this.replicators.close()]);
     await this.store.close();

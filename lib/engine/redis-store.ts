@@ -30,6 +30,8 @@ export class RedisStore {
   private day = { until: 0, text: '' };
   /** Queues that are in the registry of the prefix, and when to write them again. */
   private readonly known = new Map<string, number>();
+  /** Queues whose format was checked on this connection. */
+  private readonly checked = new Set<string>();
 
   constructor(
     private readonly prefix: string,
@@ -224,6 +226,7 @@ export class RedisStore {
   private async greet(link: Link): Promise<void> {
     this.sent.clear();
     this.known.clear();
+    this.checked.clear();
     const { callMs } = this;
     const [info, time] = await Promise.all([
       link.write('open', 'info', [], callMs) as Promise<string>,
@@ -231,7 +234,19 @@ export class RedisStore {
     ]);
     this.onInfo(info);
     this.setClock(Number(time[0]) * 1000 + Number(time[1]) / 1000);
-    await Promise.all(this.queues().map((queue) => this.checkFormat(link, queue)));
+    const send = (name: string, args: Value[]) => link.write('open', name, args, callMs);
+    await Promise.all(this.queues().map((queue) => this.checkFormat(queue, send)));
+  }
+
+  /**
+   * Checks the format of a queue that was not known when the connection opened. Null if that is not needed: it was checked, or a new
+   * connection checks it.
+   *
+   * @throws {QueueFormatError}
+   */
+  checkQueue(queue: string): Promise<void> | null {
+    if (!this.link?.isUp || this.checked.has(queue) || !this.queues().includes(queue)) return null;
+    return this.checkFormat(queue, (name, args) => this.command('open', name, args));
   }
 
   /**
@@ -240,13 +255,17 @@ export class RedisStore {
    *
    * @throws {QueueFormatError}
    */
-  private async checkFormat(link: Link, queue: string): Promise<void> {
+  private async checkFormat(
+    queue: string,
+    send: (name: string, args: Value[]) => Promise<unknown>,
+  ): Promise<void> {
     const { meta } = this.keysOf(queue).fixed;
-    const write = link.write('open', 'hsetnx', [meta, 'format', QUEUE_FORMAT], this.callMs);
-    const read = link.write('open', 'hget', [meta, 'format'], this.callMs) as Promise<string | null>;
+    const write = send('hsetnx', [meta, 'format', QUEUE_FORMAT]);
+    const read = send('hget', [meta, 'format']) as Promise<string | null>;
     const [, found] = await Promise.allSettled([write, read]);
     if (found.status === 'rejected' && !(found.reason instanceof RedisRefusedError)) throw found.reason;
     const format = found.status === 'fulfilled' ? Number(found.value) : 0;
     if (format > QUEUE_FORMAT) throw new QueueFormatError(queue, format, QUEUE_FORMAT);
+    this.checked.add(queue);
   }
 }

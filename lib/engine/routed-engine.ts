@@ -18,6 +18,7 @@ import type { UpkeepVerbs } from '../contract/upkeep-verbs.js';
 
 /** The verbs whose first argument is the queue. */
 const BY_QUEUE = [
+  'checkQueue',
   'enqueue',
   'exchange',
   'beat',

@@ -17,7 +17,8 @@ export class UnknownQueueError extends GodwitError {
     readonly known: readonly string[],
   ) {
     super(
-      `queue '${queue}' is not registered; add QueueModule.registerQueue({ name: '${queue}' }) to a module` +
+      `queue '${queue}' is not registered; add QueueModule.registerQueue({ name: '${queue}' }) to a module, ` +
+        `or take it from QueueProducer.queue('${queue}') if its name is only known at run time` +
         (known.length ? ` (registered: ${known.join(', ')})` : ' (no queue is registered)'),
     );
   }

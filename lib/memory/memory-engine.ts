@@ -121,6 +121,10 @@ export class MemoryEngine implements QueueEngine {
 
   // -------------------------------------------------------------------------------------------------------- the work
 
+  async checkQueue(): Promise<void> {
+    // There is one version in one process.
+  }
+
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
     return this.verbs.on('enqueue', queue, (q, limits) => {
       const answer = enqueue(q, call, limits);

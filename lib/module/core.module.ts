@@ -138,9 +138,9 @@ export class QueueCore {
     { provide: SETTINGS, inject: [CHECKED_SETTINGS], useFactory: (settings: Settings) => settings.value },
     {
       provide: QueueRegistry,
-      inject: [SETTINGS, { token: SUBSTITUTE, optional: true }],
-      useFactory: (settings: ResolvedModuleOptions, substitute?: Substitute) =>
-        new QueueRegistry(settings, substitute),
+      inject: [SETTINGS, { token: ROOT_OPTIONS, optional: true }, { token: SUBSTITUTE, optional: true }],
+      useFactory: (settings: ResolvedModuleOptions, root: unknown, substitute?: Substitute) =>
+        new QueueRegistry(settings, root !== undefined, substitute),
     },
     ...wiredProviders,
     {
@@ -151,7 +151,14 @@ export class QueueCore {
         hire: () => WorkerServices,
         settings: ResolvedModuleOptions,
         registry: QueueRegistry,
-      ) => new QueueRuntime(engine, hire, settings, () => registry.names()),
+      ) =>
+        new QueueRuntime(
+          engine,
+          hire,
+          settings,
+          () => registry.names(),
+          (queue) => registry.open(queue),
+        ),
     },
     {
       provide: QueueCore,

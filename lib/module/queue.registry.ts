@@ -61,6 +61,8 @@ export class QueueRegistry {
 
   constructor(
     private readonly module: ResolvedModuleOptions,
+    /** Whether there is a `forRoot` without a key. */
+    private readonly hasRoot = true,
     private readonly substitute?: Pick<Substitute, 'namedOptions'>,
   ) {}
 
@@ -163,6 +165,26 @@ export class QueueRegistry {
   private get defaultLimits(): QueueLimits {
     this.limits ??= limitsOf(resolveQueueOptions({ name: 'default' }, this.module));
     return this.limits;
+  }
+
+  /**
+   * The options of a queue. One that is not registered is registered now, with the defaults of `forRoot`.
+   *
+   * @throws {InvalidQueueNameError}
+   * @throws {InvalidOptionError} if there is no `forRoot` without a key.
+   */
+  open(name: string): ResolvedQueueOptions {
+    const found = this.queues.get(name);
+    if (found !== undefined) return found.resolved;
+    checkQueueName(name);
+    if (!this.hasRoot && !this.substitute) {
+      const expected =
+        'a registered queue, because there is no forRoot() without a key whose options it could have';
+      throw new InvalidOptionError(`queue('${name}')`, expected, name);
+    }
+    const resolved = resolveQueueOptions({ name }, this.module);
+    this.queues.set(name, { config: '', given: { name }, resolved, limits: limitsOf(resolved) });
+    return resolved;
   }
 
   private registrationOf(queue: string): Registration {

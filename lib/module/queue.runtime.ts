@@ -9,10 +9,12 @@ import { checkQueueName } from '../job/job-id.js';
 import { counted, namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
 import { warnWithoutShutdownHooks } from './notices.js';
+import { planWorker, type JobHandlers, type QueueWorker, type WorkOptions } from './run-time-worker.js';
 import { refuse } from '../options/check.js';
-import { readConcurrency, type ResolvedLog } from '../options/worker-options.js';
+import { readConcurrency, type ResolvedLog, type WrapHook } from '../options/worker-options.js';
 import { shortTime } from '../worker/failure-log.js';
 import { VERSION } from '../worker/registrar.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { DrainReport, Pool } from '../worker/worker-pool.js';
 
 /** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
@@ -27,12 +29,15 @@ export interface RuntimeOptions {
   readonly autoStart: boolean;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };
   readonly log: ResolvedLog;
+  readonly wrap: readonly WrapHook[];
 }
 
 /** Everything that exists while the workers run: the pools, and what they share. */
 export interface WorkerServices {
   /** Creates a pool for each queue of the plan; they share slots, and claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
+  /** Forgets the pool of a queue, which is drained, while the others go on. */
+  removePool(queue: string): void;
   /** Whether there is work other than that of the pools: dispatchers. */
   readonly hasMore?: boolean;
   /** Registers the schedules that the handlers declare; failures are retried in the background. Never rejects. */
@@ -62,6 +67,8 @@ export class QueueRuntime {
   private readonly concurrencies = new Map<PoolPlan, number>();
   private services: WorkerServices | null = null;
   private plans: readonly PoolPlan[] | null = null;
+  /** Plans of workers that are being stopped one by one. */
+  private readonly leaving = new Set<PoolPlan>();
   private schedules: readonly QueueSchedules[] = [];
   private current: RuntimeState = 'new';
   private opening: Promise<void> | null = null;
@@ -83,6 +90,8 @@ export class QueueRuntime {
     private readonly createServices: () => WorkerServices,
     private readonly options: RuntimeOptions,
     private readonly queues: () => readonly string[],
+    /** Options of a queue; one that is not registered gets the defaults. */
+    private readonly openQueue: (queue: string) => ResolvedQueueOptions,
   ) {}
 
   /** State of the workers. Jobs can be added from the start of the application to its end. */
@@ -210,6 +219,71 @@ export class QueueRuntime {
     const queues = namedQueues(plan.queues.map((one) => one.queue));
     this.logger.log(`${queues}: concurrency ${concurrency}, before ${before}`);
     this.reportState();
+  }
+
+  /**
+   * Works on a queue that no processor of this process works on, also on one that no module registers: that one gets the defaults of
+   * `forRoot`. Hooks of `forRoot().wrap` apply to the handlers; guards, pipes, interceptors and filters do not. It stops with the application, or by
+   * `stop()` of the answer, and if the workers do not run yet, it starts with them.
+   *
+   * @throws {InvalidOptionError} if this process works on the queue already, if its role is `producer`, or if an argument is not valid.
+   * @throws {InvalidQueueNameError | InvalidJobNameError}
+   * @throws {BootstrapError} before the application is initialised.
+   * @throws {NotRunningError} once the application shuts down.
+   * @throws {QueueFormatError} when a newer version has written the queue in a format that this one does not know.
+   * @example
+   * const worker = await runtime.work('tenant-42', { welcome: (job) => `hello ${job.data.to}` }, { concurrency: 2 });
+   * await worker.stop();
+   */
+  async work(queue: string, handlers: JobHandlers, options: WorkOptions = {}): Promise<QueueWorker> {
+    const place = `work('${checkQueueName(queue)}')`;
+    if (this.options.role === 'producer')
+      throw new InvalidOptionError(place, `a process whose forRoot().role is not 'producer'`, queue);
+    this.refuseWhenShuttingDown('work');
+    const { plans } = this;
+    if (plans === null)
+      throw new BootstrapError([
+        `QueueRuntime.${place} was called before the application was initialised; await app.init() first, or call it in onApplicationBootstrap()`,
+      ]);
+    if ([...plans, ...this.leaving].some((plan) => plan.queues.some((one) => one.queue === queue)))
+      throw new InvalidOptionError(
+        place,
+        `a queue that this process does not work on already; await stop() of its worker first`,
+        queue,
+      );
+    const plan = planWorker(this.openQueue(queue), handlers, options, this.options.wrap);
+    // Before the first await, so that a second call for the queue is refused.
+    this.plans = [...plans, plan];
+    try {
+      await this.engine.checkQueue(queue);
+    } catch (error) {
+      this.forget(plan);
+      throw error;
+    }
+    if (this.current === 'running' && this.plans.includes(plan) && !this.pools.has(queue)) {
+      this.startPools([plan]);
+      this.logStarted([plan]);
+    }
+    let stopping: Promise<void> | undefined;
+    const stop = () => (stopping ??= this.leave(plan));
+    return { queue, stop, [Symbol.asyncDispose]: stop };
+  }
+
+  /** Stops the workers of one plan. Never rejects. */
+  private async leave(plan: PoolPlan): Promise<void> {
+    this.leaving.add(plan);
+    this.forget(plan);
+    await this.drainPlan(plan);
+    for (const { queue } of plan.queues) {
+      if (this.pools.delete(queue)) this.services?.removePool(queue);
+    }
+    this.leaving.delete(plan);
+    this.reportState();
+  }
+
+  private forget(plan: PoolPlan): void {
+    this.plans = this.plans!.filter((one) => one !== plan);
+    this.concurrencies.delete(plan);
   }
 
   private planOf(queue: string, place: string): PoolPlan {
@@ -341,15 +415,7 @@ export class QueueRuntime {
   private async drainAll(): Promise<void> {
     this.reportState();
     if (this.options.log.stop) this.logWaiting();
-    const drains = (this.plans ?? []).map(async ({ queues }) => {
-      const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
-      try {
-        const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain()));
-        if (names.length > 0) this.logDrained(names, reports);
-      } catch (error) {
-        this.logFailure(`draining ${namedQueues(names)}`, error);
-      }
-    });
+    const drains = [...(this.plans ?? []), ...this.leaving].map((plan) => this.drainPlan(plan));
     const { services } = this;
     const withdrawn = services && this.inTime(services.withdraw());
     await Promise.all([...drains, withdrawn]);
@@ -359,6 +425,17 @@ export class QueueRuntime {
         services.stop().catch((error: unknown) => this.logFailure('stopping the workers', error)),
       );
     this.services = null;
+  }
+
+  /** Never rejects. */
+  private async drainPlan({ queues }: PoolPlan): Promise<void> {
+    const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
+    try {
+      const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain()));
+      if (names.length > 0) this.logDrained(names, reports);
+    } catch (error) {
+      this.logFailure(`draining ${namedQueues(names)}`, error);
+    }
   }
 
   /** Never rejects. */
@@ -395,8 +472,8 @@ export class QueueRuntime {
     return [queue];
   }
 
-  private refuseWhenShuttingDown(): void {
-    if (this.shuttingDown) throw new NotRunningError('start');
+  private refuseWhenShuttingDown(verb = 'start'): void {
+    if (this.shuttingDown) throw new NotRunningError(verb);
   }
 
   private logStarted(plans: readonly PoolPlan[]): void {

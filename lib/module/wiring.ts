@@ -109,6 +109,22 @@ function createHandles(
   };
 }
 
+function createRecoverer(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  listenersOf: ReadonlyMap<string, JobListeners>,
+): Recoverer {
+  return new Recoverer(
+    engine,
+    (queue) => registry.optionsOf(queue).lease,
+    (worker) => engine.processes.ofWorker(worker),
+    (queue, ids, dead) => {
+      const { attempts } = registry.optionsOf(queue).policy;
+      listenersOf.get(queue)?.recovered(ids, dead, attempts, (id) => engine.admin.get(queue, id));
+    },
+  );
+}
+
 /** Creates what all pools of one start share: doorbell, leases, recovery of other workers, schedules, upkeep. */
 function createWorkerServices(
   engine: QueueEngine,
@@ -126,15 +142,7 @@ function createWorkerServices(
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
   const listenersOf = new Map<string, JobListeners>();
-  const recoverer = new Recoverer(
-    engine,
-    leaseOf,
-    (worker) => engine.processes.ofWorker(worker),
-    (queue, ids, dead) => {
-      const { attempts } = registry.optionsOf(queue).policy;
-      listenersOf.get(queue)?.recovered(ids, dead, attempts, (id) => engine.admin.get(queue, id));
-    },
-  );
+  const recoverer = createRecoverer(engine, registry, listenersOf);
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
@@ -169,6 +177,11 @@ function createWorkerServices(
       });
       for (const pool of pools) registrar.add(pool);
       return pools;
+    },
+    removePool: (queue) => {
+      registrar.remove(queue);
+      scheduler.remove(queue);
+      listenersOf.delete(queue);
     },
     report: (state) => registrar.say(state),
     stop: async () => {
@@ -209,8 +222,9 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: QueueProducer,
-    inject: [QUEUE_HANDLES],
-    useFactory: (handleOf: HandleOf) => new QueueProducer(handleOf),
+    inject: [QUEUE_HANDLES, QueueRegistry],
+    useFactory: (handleOf: HandleOf, registry: QueueRegistry) =>
+      new QueueProducer(handleOf, (name) => void registry.open(name)),
   },
   {
     provide: QueueInspector,

@@ -447,7 +447,7 @@ export class Queue<Jobs = any> {
 }
 
 /**
- * Adds jobs to any registered queue. Inject it by its class.
+ * Adds jobs to any registered queue, and gives queues by name. Inject it by its class.
  *
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
@@ -466,7 +466,24 @@ export class QueueProducer {
   private readonly queues = new Map<string, Queue>();
 
   /** @internal */
-  constructor(private readonly findQueue: (name: string) => Queue) {}
+  constructor(
+    private readonly findQueue: (name: string) => Queue,
+    private readonly openQueue: (name: string) => void,
+  ) {}
+
+  /**
+   * The handle of a queue by its name: the same object at every call. A queue that no module registers gets the defaults of `forRoot`, and
+   * is from then on known in this process as if it were registered. Its handle and its options stay in memory as long as the process.
+   *
+   * @throws {InvalidQueueNameError}
+   * @throws {InvalidOptionError} for a queue that is not registered, if there is only a `forRoot` with a key
+   * @example
+   * await producer.queue('tenant-42').add('welcome', { to: 'ada@example.com' });
+   */
+  queue<Jobs = any>(name: string): Queue<Jobs> {
+    this.openQueue(name);
+    return this.queueOf(name);
+  }
 
   /**
    * Adds one job, by definition or by the names of queue and job.

@@ -278,6 +278,11 @@ export class Scheduler {
     this.timer ??= setTimeout(() => this.askSilent(), ROUND_MS);
   }
 
+  remove(queue: string): void {
+    this.timers.get(queue)?.stop();
+    this.timers.delete(queue);
+  }
+
   /** Takes the ms until the next occurrence in this queue; null: it has none. */
   hear(queue: string, dueInMs: number | null): void {
     this.timers.get(queue)?.hear(dueInMs);

@@ -51,6 +51,12 @@ export class Registrar {
     else this.groups.set(pool.slots, [pool]);
   }
 
+  /** Forgets the pool of a queue, and those that share its slots. */
+  remove(queue: string): void {
+    for (const [slots, group] of this.groups)
+      if (group.some((pool) => pool.queue === queue)) this.groups.delete(slots);
+  }
+
   /** At once, and from now on whenever something has changed. */
   say(state: ProcessState): void {
     this.state = state;

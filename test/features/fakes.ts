@@ -168,6 +168,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
           pools.set(queue.queue, pool);
           return pool;
         }),
+      removePool: () => undefined,
       report: () => undefined,
       stop: async () => void history.push('services stopped'),
     }))

@@ -66,6 +66,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     add: [['work', 'a', 1, {}], 2],
     addBulk: [['work', [{ name: 'a', data: 1 }]]],
     addAndWait: [['work', 'a', 1, { waitTimeout: 1 }], 2],
+    queue: [['work']],
   },
   Schedules: {
     upsert: [['s', RULE, TEMPLATE]],
@@ -96,6 +97,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     resume: [['work']],
     concurrency: [['work']],
     setConcurrency: [['work', 3], 1],
+    work: [['other', () => 1, {}], 1],
   },
   Dispatcher: {},
 };

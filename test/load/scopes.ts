@@ -117,6 +117,7 @@ async function handlersOf(processors: Record<string, new (...args: any[]) => obj
     .useValue(() => ({
       declare: nothing,
       withdraw: nothing,
+      removePool: nothing,
       report: nothing,
       stop: nothing,
       createPools({ queues }: PoolPlan) {

@@ -258,7 +258,8 @@ function planOf(pool: Members, concurrency: number, found: string[]): PoolPlan {
   return { order: group.order, concurrency, queues };
 }
 
-function queuePlan(
+/** Mistakes are added to `found`. */
+export function queuePlan(
   { queue, weight, handlers }: Pick<QueuePlan, 'queue' | 'weight' | 'handlers'>,
   jobListeners: readonly JobListener[],
   found: string[],
