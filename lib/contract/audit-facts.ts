@@ -8,6 +8,7 @@ export const AUDITED = [
   'wait',
   'suspects',
   'prioritized',
+  'grouped',
   'delayed',
   'dead',
   'completed',
@@ -19,15 +20,16 @@ export const AUDITED = [
   'logs',
   'priorities',
   'toCancel',
+  'slots',
 ] as const;
 
 export type AuditedKey = (typeof AUDITED)[number];
 
 /** Places of a job, apart from the active sets. */
-const PLACES = ['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const;
+const PLACES = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'dead', 'completed'] as const;
 /** Only for jobs that have not completed. */
 const UNFINISHED = ['attempts', 'stalls'] as const;
-const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'toCancel'] as const;
+const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'toCancel', 'slots'] as const;
 
 const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
@@ -97,7 +99,7 @@ export class AuditFacts {
       dead: 0,
       cancelled: this.cancelled,
     };
-    const waiting = BIT.wait | BIT.suspects | BIT.prioritized;
+    const waiting = BIT.wait | BIT.suspects | BIT.prioritized | BIT.grouped;
     for (const marks of this.marks.values()) {
       if (marks & waiting) counts.waiting += 1;
       if (marks & BIT.delayed) counts.delayed += 1;
@@ -190,7 +192,7 @@ function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean, 
   const isCompleted = (marks & BIT.completed) !== 0;
   if (key === 'results') return isCompleted;
   if (key === 'priorities') return (marks & BIT.delayed) !== 0;
-  if (key === 'toCancel') return hasBody && isHeld;
+  if (key === 'toCancel' || key === 'slots') return hasBody && isHeld;
   if (key === 'attempts' || key === 'stalls') return hasBody && !isCompleted;
   return hasBody;
 }

@@ -5,6 +5,7 @@ import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';
 import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { LimitVerbs } from './limit-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
 import type { QueueRef } from './queue-ref.js';
@@ -74,6 +75,8 @@ export interface QueueEngine {
   readonly declarations: DeclarationVerbs;
   /** Worker processes and what they run. */
   readonly processes: ProcessVerbs;
+  /** Limits of queues, names and groups. */
+  readonly limits: LimitVerbs;
   /** Queues of other programs. */
   readonly tasks: TaskVerbs;
 
@@ -139,6 +142,8 @@ export interface EnqueueJob {
   readonly priority?: number;
   /** To the head of the line; without a time and a priority. */
   readonly lifo?: boolean;
+  /** The group whose turn it waits for. */
+  readonly group?: string;
 }
 
 /** Whether it is delayed at first. */
@@ -179,7 +184,14 @@ export type EnqueueAnswer =
       readonly replicas?: number;
     }
   /** A call with a higher number has been made since; this one did nothing now. */
-  | { readonly kind: 'stale' };
+  | { readonly kind: 'stale' }
+  /** A group may not have so many waiting jobs; nothing was added. */
+  | {
+      readonly kind: 'group-full';
+      readonly group: string;
+      readonly size: number;
+      readonly maxSize: number;
+    };
 
 export interface ExchangeCall {
   readonly worker: string;
@@ -211,6 +223,8 @@ export type ExchangeAnswer =
       /** Whether fewer were claimed than wanted because of `maxBytes`; always false in a repetition. */
       readonly isCut: boolean;
       readonly supply: Supply;
+      /** The queue has limits or groups: what is claimed must start at once, so nothing is claimed ahead. Else left out. */
+      readonly isLimited?: true;
       /** Until the next delayed job is due. */
       readonly dueInMs: number | null;
       /** Until the first lease of another worker ends. */

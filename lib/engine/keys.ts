@@ -72,6 +72,22 @@ const KEYS_OF_QUEUE = {
   large: { type: 'zset', suffix: 'large' },
   /** Number of the format, since when it is paused, number of the last event, sequence of the priorities. */
   meta: { type: 'hash', suffix: 'meta' },
+  /** `q` the queue, `g` all groups, `g:<group>`, `n:<name>` -> JSON: rules of limits, from code and set while it runs. */
+  limits: { type: 'hash', suffix: 'limits' },
+  /** The same -> until when nobody may start, and how much of the rate is used. */
+  limitStates: { type: 'hash', suffix: 'limitStates' },
+  /** id -> number of its line and a rank: waiting jobs of groups, and all others of a queue with lines. */
+  grouped: { type: 'zset', suffix: 'grouped' },
+  /** `g:<group>`, `n:<name>` or empty -> number of the line. */
+  lines: { type: 'hash', suffix: 'lines' },
+  /** number of a line -> its turn, priorities and name. */
+  lineStates: { type: 'hash', suffix: 'lineStates' },
+  /** number -> turn: lines that may give a job; 0 for those that must be looked at first. */
+  ready: { type: 'zset', suffix: 'ready' },
+  /** number -> ms: lines that may give a job again then. */
+  resting: { type: 'zset', suffix: 'resting' },
+  /** id -> number of its line: jobs that count against a concurrency. */
+  slots: { type: 'zset', suffix: 'slots' },
   /**
    * One member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes
    * exactly one blocked worker.
@@ -109,6 +125,8 @@ export const TRACE_KEYS = [
   'logs',
   'priorities',
   'toCancel',
+  'slots',
+  'ready',
 ] as const satisfies readonly QueueKeyName[];
 
 /** What one job has apart from its body: the keys of scripts that use the fragment `stored`. */

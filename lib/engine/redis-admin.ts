@@ -332,7 +332,7 @@ export class RedisAdmin implements AdminVerbs {
 
 /** The lines of a state, in the order in which workers take jobs from them. */
 function linesOf(state: Exclude<JobState, 'active'>): string[] {
-  return state === 'waiting' ? ['suspects', 'wait', 'prioritized'] : [...LINES[state]];
+  return state === 'waiting' ? ['suspects', 'wait', 'prioritized', 'grouped'] : [...LINES[state]];
 }
 
 function keyOf(keys: QueueKeys, state: JobState, line: string): string {

@@ -28,6 +28,7 @@ import { RedisAdds } from './redis-adds.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations, RedisSchedules } from './redis-schedules.js';
 import { RedisExchanges } from './redis-exchanges.js';
+import { RedisLimits } from './redis-limits.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisProcesses } from './redis-processes.js';
 import { Replicators } from './wire/replicator.js';
@@ -59,6 +60,7 @@ export class RedisEngine implements QueueEngine {
   readonly declarations: RedisDeclarations;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
+  readonly limits: RedisLimits;
   readonly enqueue: RedisAdds['enqueue'];
   readonly exchange: RedisExchanges['exchange'];
   private readonly connections: Connections;
@@ -90,6 +92,7 @@ export class RedisEngine implements QueueEngine {
     this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
+    this.limits = new RedisLimits(this.store);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.poller = new IdlePoller(this.store, () => this.bells.perQueue);
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>

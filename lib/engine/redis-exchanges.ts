@@ -7,6 +7,7 @@ import { inFull, type Arg } from './wire/fixed-args.js';
 import type { RedisStore } from './redis-store.js';
 import { SEPARATOR } from './codec/replies.js';
 import { claim } from './scripts/claim.js';
+import { claimLimited, type LimitedClaim } from './scripts/claim-limited.js';
 import { exchange } from './scripts/exchange.js';
 import { encodeSettled } from './codec/settlement-codec.js';
 import { isForgotten } from '../contract/retry.js';
@@ -56,8 +57,40 @@ export class RedisExchanges {
     const answer = await this.store.call(exchange, args, this.settings.callMs);
     this.store.setClock(answer.now);
     if (lists.dead.length > 0) this.died(queue, lists.dead.length / 3);
-    return answer;
+    const { kind } = answer;
+    if (kind !== 'exchanged' || !answer.isLimited) return answer;
+    if (want < 1) return answer;
+    // What limits and groups let start is claimed by a script of its own. The exchange has the same number: either can be repeated.
+    const claimed = await this.claimLimited(queue, call);
+    if (claimed.kind !== 'claimed') return { kind: claimed.kind };
+    const { supply, isCut, held } = claimed;
+    return { ...answer, claimed: claimed.claimed, supply, isCut, held };
   };
+
+  private claimLimited(
+    queue: string,
+    { worker, seq, pipelined, leaseMs, want, maxBytes = NO_LIMIT, maySuspect }: ExchangeCall,
+  ): Promise<LimitedClaim> {
+    const args = claimLimited.encodeBehind(
+      claimLimited.fix(this.store.keysOfWorker(queue, worker)),
+      [],
+      {
+        worker,
+        seq,
+        pipelined: pipelined ? 1 : 0,
+        leaseMs,
+        recordMs: workerRecordMs(leaseMs),
+        want,
+        maxBytes,
+        maySuspect: maySuspect ? 1 : 0,
+        separator: SEPARATOR,
+        maxEvents: this.settings.limitsOf(queue).maxEvents,
+        corrupt: CORRUPT,
+      },
+      {},
+    );
+    return this.store.call(claimLimited, args, this.settings.callMs);
+  }
 
   claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
     const args = this.claimOf(queue, call);

@@ -9,6 +9,7 @@ import type {
 } from '../contract/engine.js';
 import type { AdminVerbs } from '../contract/admin-verbs.js';
 import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
+import type { LimitVerbs } from '../contract/limit-verbs.js';
 import type { ProcessVerbs } from '../contract/process-verbs.js';
 import { RoutedBells } from './wake/routed-bells.js';
 import type { Routes } from './routes.js';
@@ -58,6 +59,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
   readonly schedules: ScheduleVerbs;
   readonly upkeep: UpkeepVerbs;
   readonly processes: ProcessVerbs;
+  readonly limits: LimitVerbs;
   private readonly bells: RoutedBells;
 
   constructor(routes: Routes) {
@@ -76,6 +78,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
         ).includes(true),
       overgrown: (queues) => routes.concat(queues, (engine, some) => engine.upkeep.overgrown(some)),
     });
+    this.limits = byQueue((queue) => of(queue).limits);
     this.processes = processesOf(routes);
     this.bells = new RoutedBells(routes);
   }

@@ -29,7 +29,7 @@ export const BEGINNING: Place = { at: '', id: '' };
 
 /** Where the jobs of a state are, in the order in which they are cleaned. */
 export const LINES = {
-  waiting: ['wait', 'suspects', 'prioritized'],
+  waiting: ['wait', 'suspects', 'prioritized', 'grouped'],
   delayed: ['delayed'],
   completed: ['completed'],
   cancelled: ['cancelled'],

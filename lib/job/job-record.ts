@@ -26,6 +26,8 @@ export interface RecordOptions {
   readonly deadline?: number;
   /** Whether the call that added it waits for its end. */
   readonly awaited?: boolean;
+  readonly group?: string;
+  readonly cost?: number;
   /** Options that this version does not know: stored by name, as a newer version stores them. */
   readonly unknown?: Readonly<Record<string, unknown>>;
 }
@@ -46,6 +48,10 @@ export interface StoredJobOptions {
   readonly deadline?: number;
   /** The call that added it waits for its end. */
   readonly awaited?: true;
+  /** The group whose turn it waits for. */
+  readonly group?: string;
+  /** What it counts for rates; absent: 1. */
+  readonly cost?: number;
 }
 
 export interface DecodedBody {
@@ -72,6 +78,8 @@ interface OptionsOnWire {
   retention?: { cancelled?: number };
   deadline?: number;
   awaited?: boolean;
+  group?: string;
+  cost?: number;
   /** Name of a backoff. */
   backoff?: string;
 }
@@ -118,6 +126,8 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.retryForMs !== undefined) fields += `,"retryFor":${options.retryForMs}`;
   if (options.deadline !== undefined) fields += `,"deadline":${options.deadline}`;
   if (options.awaited) fields += ',"awaited":true';
+  if (options.group !== undefined) fields += `,"group":${JSON.stringify(options.group)}`;
+  if (options.cost !== undefined) fields += `,"cost":${options.cost}`;
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
@@ -186,7 +196,7 @@ export function withLines(body: string, options: string | undefined, data: strin
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, backoff, retention } = wire;
+  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, backoff, retention, group, cost } = wire;
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
@@ -202,6 +212,8 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (isCount(retryFor) && retryFor !== undefined) options.retryForMs = retryFor;
   if (isCount(deadline) && deadline !== undefined) options.deadline = deadline;
   if (awaited === true) options.awaited = true;
+  if (typeof group === 'string') options.group = group;
+  if (isCount(cost) && cost !== undefined) options.cost = cost;
   return options;
 }
 

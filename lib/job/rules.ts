@@ -42,4 +42,10 @@ export const RULES = {
   supplyEmpty: -2,
   /** There are more, but their bodies are too large for one answer. */
   supplyCut: -3,
+  /** The queue has limits or groups: `claim-limited` says. */
+  supplyLimited: -4,
+  /** Lines of groups and names at most: with room for a rank below each, scores are exact in a double. */
+  linesMax: 2_097_150,
+  /** How many jobs one claim sorts into lines, and how many lines it looks at in one step. */
+  sortMax: 500,
 } as const;

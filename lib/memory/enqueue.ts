@@ -21,15 +21,16 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const replicas = replication ? { replicas: replication.replicas } : {};
   if (before?.seq === seq) return { kind: 'stored', duplicates: before.duplicates, ...replicas };
 
-  const earliest = queue.delayed.first?.score ?? Infinity;
   const now = call.jobs.filter((job) => !isLater(job));
+  const full = queue.limits.fullGroup(now.flatMap(({ group }) => group ?? []));
+  if (full) return { kind: 'group-full', ...full };
+  const earliest = queue.delayed.first?.score ?? Infinity;
   const later = call.jobs.filter(isLater);
   const duplicates = new Map<string, JobState>();
   const replaced: MemoryJob[] = [];
   let sooner = false;
-  const inOrder = [isPlain, isLifo, isRanked].flatMap((kind) => now.filter(kind));
-  // In the order in which Redis stores them: jobs without a priority first.
-  for (const job of [...inOrder, ...later]) {
+  // In the order in which Redis stores them: plain jobs first, then those of groups.
+  for (const job of [...now.toSorted((a, b) => kindOf(a) - kindOf(b)), ...later]) {
     const there = queue.find(job.id);
     const holder = there && holds(queue, there, job) ? there : null;
     if (there && !holder) {
@@ -39,6 +40,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
     if (!created) duplicates.set(job.id, holder!.state);
+    else if (!isLater(job) && job.group !== undefined) queue.toLine(created, `g:${job.group}`, priority);
     else if (isLifo(job)) queue.wait.unshift(created);
     else if (!isLater(job)) queue.lineUp(created, priority);
     else {
@@ -78,17 +80,15 @@ function laneAt(queue: MemoryQueue, lane: string) {
   return record && record.until > now ? record : undefined;
 }
 
-function isPlain(job: EnqueueJob): boolean {
-  return !job.priority && !isLifo(job);
-}
-
-function isRanked(job: EnqueueJob): boolean {
-  return Boolean(job.priority);
-}
-
-/** A time or a priority goes before it. */
+/** A time, a group or a priority goes before it. */
 function isLifo(job: EnqueueJob): boolean {
-  return job.lifo === true && !job.priority && !isLater(job);
+  return job.lifo === true && job.group === undefined && !job.priority && !isLater(job);
+}
+
+function kindOf(job: EnqueueJob): number {
+  if (job.group !== undefined) return 2;
+  if (job.priority) return 3;
+  return isLifo(job) ? 1 : 0;
 }
 
 function added({ now }: MemoryQueue, job: EnqueueJob): Saying {

@@ -20,16 +20,19 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    return answer(queue, worker, last.lost, still, {
-      isCut: false,
-      supply: supplyOf(queue, call, last.gave),
-    });
+    const rest = { isCut: false, supply: supplyOf(queue, call, last.gave) };
+    const isLimited = queue.limits.isOn && queue.pausedAt === null;
+    return { ...answer(queue, worker, last.lost, still, rest), ...(isLimited && { isLimited: true as const }) };
   }
 
   const heldBefore = worker.held.size;
+  const hadSlots = queue.limits.hasSlots;
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
-  const { claimed, isCut } = claim(queue, worker, call);
+  const isLimited = queue.limits.isOn && queue.pausedAt === null;
+  const { claimed, isCut } = isLimited ? NOTHING : claim(queue, worker, call);
+  // One that claims no more leaves the slots that it has freed to others.
+  if (hadSlots && call.want === 0) queue.ring();
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
     queue.ringSooner();
@@ -38,11 +41,23 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
   const gave = claimed.map(({ id }) => id);
   worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
   queue.say(says, limits);
-  return answer(queue, worker, lost, claimed, {
-    isCut,
-    supply: isCut ? 'more' : supplyOf(queue, call, gave),
-  });
+  if (isLimited && call.want > 0) {
+    const { supply, ...its } = queue.limits.claim(worker, call, limits);
+    const last = { seq, gave: its.claimed.map(({ id }) => id), lost };
+    worker.note({ [which]: last, until: queue.now + workerRecordMs(leaseMs) });
+    return { ...answer(queue, worker, lost, its.claimed, { isCut: its.isCut, supply }), isLimited: true };
+  }
+  const rest = { isCut, supply: isCut ? ('more' as const) : supplyOf(queue, call, gave) };
+  return { ...answer(queue, worker, lost, claimed, rest), ...(isLimited && { isLimited: true as const }) };
 }
+
+/** What a claim takes, and whether it took fewer than it could because of their size. */
+export interface Claimed {
+  readonly claimed: MemoryJob[];
+  readonly isCut: boolean;
+}
+
+const NOTHING: Claimed = { claimed: [], isCut: false };
 
 /** What an answer reports about the jobs that it does not contain. */
 interface Rest {
@@ -54,7 +69,7 @@ export function claim(
   queue: MemoryQueue,
   worker: MemoryWorker,
   { want, maySuspect, maxBytes = Infinity }: ExchangeCall,
-): { claimed: MemoryJob[]; isCut: boolean } {
+): Claimed {
   const { wait, suspects, prioritized } = queue;
   const claimed: MemoryJob[] = [];
   let isCut = false;
@@ -94,7 +109,7 @@ function answer(
   lost: readonly string[],
   claimed: readonly MemoryJob[],
   rest: Rest,
-): ExchangeAnswer {
+): Extract<ExchangeAnswer, { kind: 'exchanged' }> {
   return {
     kind: 'exchanged',
     lost,

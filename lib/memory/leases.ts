@@ -96,6 +96,7 @@ function takeFrom(
     job.stalls += 1;
     (job.stalls > maxStalls ? dead : job.stalls >= RULES.suspectAfter ? suspects : waiting).push(job);
   }
+  for (const job of [...waiting, ...suspects]) queue.limits.release(job, 'moved');
   for (const job of waiting.toReversed()) queue.wait.unshift(job);
   for (const job of suspects) queue.suspects.push(job);
   for (const job of dead) {
@@ -146,6 +147,7 @@ export function release(
     else if (queue.takeBack(job, ended)) released.push(job);
   }
   const says = queue.endCancelled(ended, 1);
+  for (const job of released) queue.limits.release(job, 'moved');
   if (released.length > 0) {
     queue.toHead(released);
     queue.ring();

@@ -69,7 +69,7 @@ export class MemoryAdmin implements AdminVerbs {
       const kept = { completed: 0, cancelled: 0 };
       for (const job of q.completed) if (job.keptUntil > q.now) kept[job.state as 'completed'] += 1;
       return {
-        waiting: q.wait.size + q.suspects.size + q.prioritized.size,
+        waiting: q.wait.size + q.suspects.size + q.prioritized.size + q.limits.grouped.size,
         delayed: q.delayed.size,
         active,
         ...kept,
@@ -232,6 +232,7 @@ function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
         ['suspects', [...q.suspects]],
         ['wait', [...q.wait]],
         ['prioritized', q.prioritized.sorted()],
+        ['grouped', q.limits.grouped.sorted()],
       ];
     case 'delayed':
       return [['delayed', q.delayed.sorted()]];
@@ -290,12 +291,12 @@ function hasText({ id, name, failure }: MemoryJob, text: string): boolean {
  * Jobs that may have waited longest: the first of each line that has not run before. A job that has run was added long before it
  * came to this line.
  */
-function* heads({ wait, suspects, prioritized }: MemoryQueue): Generator<MemoryJob> {
+function* heads({ wait, suspects, prioritized, limits }: MemoryQueue): Generator<MemoryJob> {
   const ranked = prioritized.sorted();
   // Jobs of the lowest priority wait longest.
   const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RULES.ranks) * RULES.ranks;
   const starving = ranked.slice(ranked.findIndex(({ score }) => score >= lowest));
-  for (const line of [wait, suspects, ranked, starving]) {
+  for (const line of [wait, suspects, limits.grouped.sorted(), limits.heads(), ranked, starving]) {
     let seen = 0;
     for (const job of line) {
       const isNew = job.failed === 0 && !job.started;

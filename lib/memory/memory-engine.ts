@@ -1,4 +1,5 @@
 import { workerRecordMs } from '../contract/engine.js';
+import type { LimitVerbs } from '../contract/limit-verbs.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -31,6 +32,7 @@ import { adopt, beat, overdue, recover, release } from './leases.js';
 import { MemoryAdmin } from './memory-admin.js';
 import { MemoryHeartbeat } from './memory-heartbeat.js';
 import { MemorySchedules } from './memory-schedules.js';
+import { limitVerbs } from './limit-book.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
@@ -63,6 +65,7 @@ export class MemoryEngine implements QueueEngine {
   readonly declarations: MemoryDeclarations;
   readonly processes: MemoryProcesses;
   readonly tasks: MemoryTasks;
+  readonly limits: LimitVerbs;
   readonly store: MemoryStore;
   private readonly verbs: Verbs;
   private readonly heartbeats = new Set<MemoryHeartbeat>();
@@ -78,6 +81,7 @@ export class MemoryEngine implements QueueEngine {
     this.declarations = new MemoryDeclarations(verbs);
     this.processes = new MemoryProcesses(verbs);
     this.tasks = new MemoryTasks(verbs);
+    this.limits = limitVerbs(verbs);
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle

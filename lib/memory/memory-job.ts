@@ -1,15 +1,17 @@
 import type { ClaimedJob } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 import type { JobState } from '../job/job-state.js';
+import type { MemoryLine } from './limit-book.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job: exactly one. */
-export type Place = 'wait' | 'suspects' | 'prioritized' | 'delayed' | 'active' | 'completed' | 'dead';
+export type Place = 'wait' | 'suspects' | 'prioritized' | 'grouped' | 'delayed' | 'active' | 'completed' | 'dead';
 
 const STATES: Readonly<Record<Place, JobState>> = {
   wait: 'waiting',
   suspects: 'waiting',
   prioritized: 'waiting',
+  grouped: 'waiting',
   delayed: 'delayed',
   active: 'active',
   completed: 'completed',
@@ -36,6 +38,8 @@ export class MemoryJob {
   /** Its neighbours in its line. */
   previous: MemoryJob | null = null;
   next: MemoryJob | null = null;
+  /** The line of its group or name. */
+  line: MemoryLine | null = null;
   /** The worker that holds it. */
   worker: string | null = null;
   /** Priority of a delayed job. */

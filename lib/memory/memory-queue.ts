@@ -8,6 +8,7 @@ import { byBytes, Line, Ranking } from './lines.js';
 import { MemoryJob, type EndRecord } from './memory-job.js';
 import { MinuteCounters } from './minute-counters.js';
 import { MemoryWorker } from './memory-worker.js';
+import { LimitBook } from './limit-book.js';
 import { ScheduleBook } from './schedule-book.js';
 import { RULES } from '../job/rules.js';
 
@@ -55,6 +56,7 @@ export class MemoryQueue {
   readonly minutes = new MinuteCounters();
   readonly schedules = new ScheduleBook(() => this.ring());
   readonly declarations = new DeclarationBook(this.schedules);
+  readonly limits = new LimitBook(this);
   readonly events: EventLog;
   /** Number of active jobs that were cancelled. */
   marked = 0;
@@ -119,7 +121,7 @@ export class MemoryQueue {
 
   /** What a sleeping worker could do here; null if there is nothing. */
   look(worker: string): QueueLook | null {
-    const waiting = this.wait.size + this.suspects.size + this.prioritized.size > 0;
+    const waiting = this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size > 0;
     const work = waiting && this.pausedAt === null;
     const { dueInMs, scheduleInMs } = this;
     const leaseInMs = this.leaseOfAnotherInMs(worker);
@@ -161,6 +163,12 @@ export class MemoryQueue {
   lineUp(job: MemoryJob, priority: number): void {
     if (priority > 0) this.prioritized.add(job, this.rank(priority));
     else this.wait.push(job);
+  }
+
+  /** To the end of the line of a group or a name. */
+  toLine(job: MemoryJob, line: string, priority: number): void {
+    this.ranks += 1;
+    this.limits.toLine(job, line, priority, this.ranks % RULES.ranks);
   }
 
   delay(job: MemoryJob, dueAt: number, priority: number): void {
@@ -208,12 +216,14 @@ export class MemoryQueue {
 
   bury(job: MemoryJob, record: string): void {
     this.leave(job);
+    this.limits.release(job, 'dead');
     this.dead.add(job, this.now);
     job.failure = { at: this.now, json: record };
   }
 
   keep(job: MemoryJob, untilMs: number, end: EndRecord): void {
     this.leave(job);
+    this.limits.release(job, 'gone');
     job.end = end;
     job.failed = 0;
     job.started = false;
@@ -232,6 +242,9 @@ export class MemoryQueue {
         job.place = null;
         this.unmark(job);
         return;
+      case 'grouped':
+        this.limits.leave(job);
+        return;
       default:
         this[job.place].remove(job);
     }
@@ -240,6 +253,7 @@ export class MemoryQueue {
   /** Deletes a job with everything that is stored about it. */
   forget(job: MemoryJob): void {
     this.leave(job);
+    this.limits.release(job, 'gone');
     this.jobs.delete(job.id);
   }
 
@@ -397,6 +411,7 @@ export class MemoryQueue {
     this.minutes.clear();
     this.schedules.clear();
     this.declarations.clear();
+    this.limits.clear();
     this.events.clear();
     this.pausedAt = null;
     this.marked = 0;

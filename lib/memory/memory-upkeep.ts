@@ -130,6 +130,7 @@ function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Genera
       yield* headOf(queue.wait, byAdding);
       yield* headOf(queue.suspects, byAdding);
       yield* queue.prioritized.sorted().filter(byAdding);
+      yield* queue.limits.grouped.sorted().filter(byAdding);
       return;
     case 'delayed':
       yield* queue.delayed.sorted().filter(byAdding);

@@ -63,6 +63,7 @@ class Settling {
     this.each('released', (run, { started = false }) => {
       const job = this.goesOn(run);
       if (!job) return;
+      queue.limits.release(job, 'moved');
       job.started ||= started;
       released.push(job);
     });
@@ -109,6 +110,7 @@ class Settling {
     const { queue } = this;
     const job = this.goesOn(run);
     if (!job) return;
+    queue.limits.release(job, 'moved');
     if (outcome.started !== false) job.started = true;
     if (outcome.counted) this.countFailed(job, run);
     if (outcome.failure) job.failure = { at: queue.now, json: JSON.stringify(outcome.failure) };

@@ -42,7 +42,7 @@ function changeDelayed(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
 }
 
 function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): void {
-  const old = job.place === 'prioritized' ? Math.floor(job.score / RULES.ranks) : 0;
+  const old = job.place === 'grouped' ? priorityIn(job) : job.place === 'prioritized' ? Math.floor(job.score / RULES.ranks) : 0;
   const { priority = old } = call;
   const due = dueOf(queue, call);
   if (due !== undefined && due > queue.now) return delay(queue, job, due, priority);
@@ -51,6 +51,12 @@ function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
   queue.leave(job);
   queue.lineUp(job, priority);
   queue.ring();
+}
+
+/** As its line has it. */
+function priorityIn(job: MemoryJob): number {
+  for (const [priority, jobs] of job.line!.jobs) if (jobs.has(job)) return priority;
+  return 0;
 }
 
 function delay(queue: MemoryQueue, job: MemoryJob, due: number, priority: number): void {

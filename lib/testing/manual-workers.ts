@@ -131,8 +131,8 @@ export class ManualWorkers {
 
   /** In the order in which they would be claimed. */
   private waiting(queue: string): FilteredJob[] {
-    const { wait, prioritized } = this.bench.store.at(queue);
-    return [...wait, ...prioritized.sorted()].map(({ id, name, body }) => ({
+    const { wait, prioritized, limits } = this.bench.store.at(queue);
+    return [...wait, ...prioritized.sorted(), ...limits.grouped.sorted()].map(({ id, name, body }) => ({
       id,
       name,
       data: decodeBody(body)?.data,
@@ -142,6 +142,7 @@ export class ManualWorkers {
   private bringForward(name: string, id: string): void {
     const queue = this.bench.store.at(name);
     const job = queue.jobs.get(id);
+    if (job?.place === 'grouped') return queue.limits.bringForward(job);
     if (job?.place !== 'wait' && job?.place !== 'prioritized') return;
     queue.leave(job);
     queue.wait.unshift(job);

@@ -67,6 +67,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'dead-that-fit',
     'due-schedules',
     'get',
+    'limits',
     'list-workers',
     'look',
     'oldest',
@@ -198,6 +199,11 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['enqueue-begin', () => enqueueMuch(engine, 1)],
     ['enqueue-end', () => enqueueMuch(engine, 3)],
     ['claim', () => claimAtBell(engine)],
+    ['set-limits', () => engine.limits.set(QUEUE, 'q', 'live', { concurrency: 5 })],
+    ['wake-lines', () => engine.limits.set(QUEUE, 'g', 'live', { concurrency: 5 })],
+    ['charge', () => engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 1, count: 0 }])],
+    ['limits', () => engine.limits.list(QUEUE)],
+    ['claim-limited', () => q.exchange({ worker: 'limited', seq: 1, want: 1 }, engine)],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];
 }

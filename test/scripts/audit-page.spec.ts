@@ -33,7 +33,7 @@ const IDS = Array.from({ length: 1_000 }, (_, i) => `id-${i}`);
 
 beforeEach(async () => {
   for (const kind of ['wait', 'suspects'] as const) await q.admin.rpush(q.key(kind), ...IDS);
-  for (const kind of ['prioritized', 'delayed', 'dead', 'completed'] as const)
+  for (const kind of ['prioritized', 'grouped', 'slots', 'delayed', 'dead', 'completed'] as const)
     await q.admin.zadd(q.key(kind), ...IDS.flatMap((id, i) => [i, id]));
   await q.admin.sadd(q.key('active'), ...IDS);
   const hashes = AUDITED.filter((kind) => typeOf(kind) === 'hash');
@@ -43,7 +43,7 @@ beforeEach(async () => {
 
 function typeOf(kind: string): string {
   if (kind === 'wait' || kind === 'suspects') return 'list';
-  if (['prioritized', 'delayed', 'dead', 'completed'].includes(kind)) return 'zset';
+  if (['prioritized', 'grouped', 'slots', 'delayed', 'dead', 'completed'].includes(kind)) return 'zset';
   return kind === 'active' ? 'set' : 'hash';
 }
 

@@ -309,6 +309,7 @@ describe('refused', () => {
         job('b', { priority: 1 }),
         job('c', { delayMs: 1_000, priority: 4 }),
         job('d', { dueAt: 1 }),
+        job('e', { group: 'g' }),
       ];
       return () => q.engine.enqueue(QUEUE, callOf(jobs, 2));
     },

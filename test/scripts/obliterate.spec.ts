@@ -23,7 +23,11 @@ async function fill(): Promise<void> {
   );
   await q.add('suspect');
   await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
-  await q.add('waiting');
+  await q.add('waiting', job('member', { group: 'g' }), job('limited', { name: 'limited' }));
+  await q.engine.limits.set(QUEUE, 'g', 'live', { rate: { max: 1, per: 9_000, window: 'fixed', burst: 1 } });
+  await q.admin.zadd(q.key('slots'), 1, 'kept');
+  await q.admin.zadd(q.key('resting'), 1, '0000001');
+  await q.admin.hset(q.key('limitStates'), 'g:g', '0 ');
   await q.admin.hset(q.key('stalls'), 'suspect', 2);
   await declaring(q, 'p1', ['declared']);
   const schedule = await put(q, 'a');

@@ -114,7 +114,7 @@ describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: page.keys,
     // Those of other states.
-    except: ['jobsA', 'wait', 'suspects', 'prioritized', 'delayed', 'active', 'completed'],
+    except: ['jobsA', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'active', 'completed'],
     async prepare() {
       await q.bury('a');
       return () => pageOf(5);

@@ -70,10 +70,12 @@ export interface WrongTypes {
   readonly prepare: () => Promise<() => Promise<unknown>>;
   /** Keys whose type does not matter to the call: it succeeds all the same. */
   readonly except?: readonly KeyName[];
+  /** Whether jobs have slots there. */
+  readonly hasSlots?: boolean;
 }
 
 /** One test for each declared key: where something else lies there, the call is refused before anything is written. */
-export function itRefusesWrongTypes(q: TestQueue, { keys, prepare, except = [] }: WrongTypes): void {
+export function itRefusesWrongTypes(q: TestQueue, { keys, prepare, except = [], hasSlots = false }: WrongTypes): void {
   const misuse = async (kind: KeyName) => {
     const call = await prepare();
     const key = q.key(kind);
@@ -84,8 +86,8 @@ export function itRefusesWrongTypes(q: TestQueue, { keys, prepare, except = [] }
     return call;
   };
 
-  // What holds for the jobs of one letter holds for those of all.
-  const [, ...others] = LETTERED_JOBS as readonly KeyName[];
+  // What holds for the jobs of one letter holds for those of all. Lines are made ready only where jobs have slots.
+  const [, ...others] = [...(LETTERED_JOBS as readonly KeyName[]), ...(hasSlots ? [] : (['ready'] as const))];
   const checked = keys.filter((kind) => !except.includes(kind) && !others.includes(kind));
   it.each(checked)('changes nothing where %s is of another type', async (kind) => {
     const call = await misuse(kind);

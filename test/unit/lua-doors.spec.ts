@@ -20,6 +20,24 @@ const DOORS: Readonly<
       repair: 'jobs in several places',
     },
   },
+  lines: {
+    keys: ['grouped', 'lines', 'lineStates', 'resting', 'meta lines', 'meta turn'],
+    others: {
+      'shared/line': 'a job that leaves, wherever it waits',
+      'set-limits': 'a line whose rule has changed',
+      'wake-lines': 'lines whose rule has changed',
+      repair: 'jobs in several places',
+    },
+  },
+  slots: { keys: ['slots'], others: { 'claim-limited': 'jobs that start', 'set-limits': 'jobs that run already' } },
+  limits: {
+    keys: ['limits', 'limitStates', 'meta limited'],
+    others: {
+      charge: 'what handlers say',
+      'set-limits': 'what people say',
+      'claim-limited': 'limits that are over',
+    },
+  },
   hold: {
     keys: ['active', 'workers'],
     others: { claim: 'a claim at the bell, which it takes back where it cannot be made' },
@@ -51,7 +69,7 @@ const DOORS: Readonly<
 };
 
 const READS =
-  /^(EXISTS|GET|H(GET|MGET|LEN|EXISTS|KEYS|SCAN|STRLEN|GETALL|RANDFIELD)|L(LEN|RANGE|POS)|S(CARD|ISMEMBER|MISMEMBER|MEMBERS|RANDMEMBER)|TYPE|X(RANGE|INFO)|Z(CARD|COUNT|MSCORE|RANGE|SCORE))$/;
+  /^(EXISTS|GET|H(GET|MGET|LEN|EXISTS|KEYS|SCAN|STRLEN|GETALL|RANDFIELD)|L(LEN|RANGE|POS|INDEX)|S(CARD|ISMEMBER|MISMEMBER|MEMBERS|RANDMEMBER)|TYPE|X(RANGE|INFO)|Z(CARD|COUNT|MSCORE|RANGE|SCORE))$/;
 
 /** Keys that a file writes: `wait`; of `meta`, which has several owners, with the field. */
 function writesOf(text: string): string[] {

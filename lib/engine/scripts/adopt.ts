@@ -16,6 +16,8 @@ export const adopt = defineScript({
     'dead',
     'events',
     'stats',
+    'slots',
+    'ready',
     ...LETTERED_JOBS,
   ],
   args: { maxEvents: 'int', corrupt: 'text' },

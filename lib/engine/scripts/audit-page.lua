@@ -1,9 +1,9 @@
 --@needs bodies, count, unreadable
 -- One page of the ids in one key. Bodies and records stay here: a page of them may be large.
 local key = ({
-  jobs = key_jobs, wait = key_wait, suspects = key_suspects, prioritized = key_prioritized, delayed = key_delayed,
+  jobs = key_jobs, wait = key_wait, suspects = key_suspects, prioritized = key_prioritized, grouped = key_grouped, delayed = key_delayed,
   dead = key_dead, completed = key_completed, attempts = key_attempts, stalls = key_stalls, failures = key_failures,
-  results = key_results, progress = key_progress, logs = key_logs, priorities = key_priorities, toCancel = key_toCancel,
+  results = key_results, progress = key_progress, logs = key_logs, priorities = key_priorities, toCancel = key_toCancel, slots = key_slots,
 })[arg_kind] or string.match(arg_kind, '^jobs%u$') and KEYS[at_letter + string.byte(arg_kind, -1)] or KEYS[more_first]
 if arg_type == 'list' then
   local first = tonumber(arg_cursor)
@@ -23,7 +23,8 @@ local is_bodies = string.sub(arg_kind, 1, 4) == 'jobs'
 local ids, unreadable = {}, {}
 for i = 1, #page[2], stride do
   local id = page[2][i]
-  ids[#ids + 1] = arg_kind == 'logs' and string.match(id, '^[^\n]*') or id
+  local is_kept = arg_kind == 'slots' and page[2][i + 1] % 1 > 0 and has_body(id)
+  if not is_kept then ids[#ids + 1] = arg_kind == 'logs' and string.match(id, '^[^\n]*') or id end
   if read and not read(page[2][i + 1]) or is_bodies and hash_of(id) ~= key then unreadable[#unreadable + 1] = id end
 end
 return { page[1], told_ids(ids), told_ids(unreadable) }

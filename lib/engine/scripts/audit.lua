@@ -13,7 +13,7 @@ for i = ids_first, ids_last do asked_ids[#asked_ids + 1] = id_of_told(ARGV[i]) e
 if not asked then
   local total = redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects)
   for _, hash in ipairs(hashes) do total = total + redis.call('HLEN', hash) end
-  for _, key in ipairs({ key_prioritized, key_delayed, key_dead, key_completed }) do total = total + redis.call('ZCARD', key) end
+  for _, key in ipairs({ key_prioritized, key_grouped, key_delayed, key_dead, key_completed }) do total = total + redis.call('ZCARD', key) end
   if total > arg_max then return { 'large' } end
 end
 
@@ -51,6 +51,15 @@ local function kept()
         if hash ~= hash_of(id) then cannot_read('jobs', id) end
       end
     end
+  end
+  return found
+end
+
+-- Slots that only a running job may have, and those of jobs that are gone.
+local function slotted()
+  local found = {}
+  for _, id in ipairs(ranked(key_slots)) do
+    if redis.call('ZSCORE', key_slots, id) % 1 == 0 or not has_body(id) then found[#found + 1] = id end
   end
   return found
 end
@@ -104,8 +113,8 @@ for i = more_first, more_last, 2 do
   at = at + 1
 end
 local answer = { 'facts', now, holders }
-for _, ids in ipairs({ kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized), ranked(key_delayed),
+for _, ids in ipairs({ kept(), listed(key_wait), listed(key_suspects), ranked(key_prioritized), ranked(key_grouped), ranked(key_delayed),
   ranked(key_dead), ranked(key_completed), hashed(key_attempts), hashed(key_stalls), hashed(key_failures), hashed(key_results),
-  hashed(key_progress), logged(), hashed(key_priorities), hashed(key_toCancel) }) do answer[#answer + 1] = told_ids(ids) end
+  hashed(key_progress), logged(), hashed(key_priorities), hashed(key_toCancel), slotted() }) do answer[#answer + 1] = told_ids(ids) end
 answer[#answer + 1] = unreadable
 return answer

@@ -3,7 +3,7 @@
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_stats, key_completed, key_results)
+check_types(key_meta, key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_stats, key_completed, key_results)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local body = body_of(arg_id)

@@ -18,6 +18,7 @@ export const cancel = defineScript({
     'cancelled',
     'events',
     'stats',
+    'grouped',
     ...LETTERED_JOBS,
   ],
   /** keep: ms, for a job that does not say how long it is kept. */

@@ -3,7 +3,7 @@
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects)
+check_types(key_grouped, key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects)
 
 local names = {}
 local function named(fit, body)
@@ -49,7 +49,8 @@ local function take_from_line(key)
 end
 
 local found, at, id = {}, '', ''
-local key = ({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind]
+local key = ({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized,
+  grouped = key_grouped })[arg_kind]
 if arg_limit <= 0 then
   return { now, at, id, found }
 elseif ids_last >= ids_first then

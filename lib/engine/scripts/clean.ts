@@ -18,6 +18,7 @@ export const clean = defineScript({
     'results',
     ...TRACE_KEYS,
     'events',
+    'grouped',
     ...LETTERED_JOBS,
   ],
   /** kind: which key of those that hold jobs. Name, reason and `newerThan` hold for the dead alone. */

@@ -6,7 +6,7 @@ type Raw = ['again'] | ['counts', number, number, number, number, number, number
 export const counts = defineScript({
   name: 'counts',
   memory: 'read',
-  keys: ['meta', 'workers', 'wait', 'suspects', 'prioritized', 'delayed', 'completed', 'dead'],
+  keys: ['meta', 'workers', 'wait', 'suspects', 'prioritized', 'delayed', 'completed', 'dead', 'grouped'],
   args: { workers: 'text' },
   moreKeys: true,
   reply: (raw: Raw): 'again' | (JobCounts & { paused: boolean }) => {

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, line, due-score, lane, kept, ending, bell, event, workers
+--@needs types, clock, bodies, names, line, lines, limits, due-score, lane, kept, ending, bell, event, workers
 -- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
 -- other is. A job that has ended gives its id away, unless the new one asks otherwise.
 local now = clock()
@@ -20,6 +20,9 @@ if ranked_first <= ranked_last then
 end
 if priorities_first <= priorities_last then
   check_types(key_priorities)
+end
+if grouped_first <= grouped_last then
+  check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits)
 end
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = later_first <= later_last and first_due() or math.huge
@@ -48,6 +51,7 @@ local plain, plain_there = look(plain_first, plain_last, 2)
 local head, head_there = look(head_first, head_last, 2)
 local ranked, ranked_there = look(ranked_first, ranked_last, 3)
 local later, later_there = look(later_first, later_last, 2)
+local grouped, grouped_there = look(grouped_first, grouped_last, 4)
 if refusal then return refusal end
 
 -- By the id of those that are there: the state they are in.
@@ -60,7 +64,7 @@ local function find_state(id, body)
     return state == 'completed' and is_awaited(id, body, now) and 'awaited' or state
   end
   if redis.call('ZSCORE', key_delayed, id) then return 'delayed' end
-  if redis.call('ZSCORE', key_prioritized, id) then return 'waiting' end
+  if redis.call('ZSCORE', key_prioritized, id) or redis.call('ZSCORE', key_grouped, id) then return 'waiting' end
   for i = more_first, more_last do
     if redis.call('SISMEMBER', KEYS[i], id) == 1 then return 'active' end
   end
@@ -71,7 +75,8 @@ local replaced, replaced_names = {}, {}
 if any_there then
   check_types(key_dead, key_completed, key_suspects, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
   local in_line = false
-  for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { later, later_there } }) do
+  for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { later, later_there },
+    { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
       if list[2][i] then
         state_of[id] = find_state(id, list[2][i])
@@ -83,6 +88,25 @@ if any_there then
   local workers = in_line and table.concat(leased_workers(), '\n') or arg_workers
   if workers ~= arg_workers then return { 'again', workers } end
 end
+
+-- All of a call or none, so duplicates count as well.
+local function full_group()
+  local sizes, names = {}, {}
+  for at = grouped_first, grouped_last, 4 do
+    local name = ARGV[at + 2]
+    if not sizes[name] then names[#names + 1] = name end
+    sizes[name] = (sizes[name] or 0) + 1
+  end
+  local rules = redis.call('HMGET', key_limits, 'g', unpack(names))
+  for i, name in ipairs(names) do
+    local most = (rules[1] or rules[i + 1]) and limits_in(rules[i + 1], limits_in(rules[1])).maxSize
+    local number = most and redis.call('HGET', key_lines, name)
+    local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
+    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most) } end
+  end
+end
+local full = grouped_first <= grouped_last and full_group()
+if full then return full end
 
 local holds = {}
 for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' ' end
@@ -134,6 +158,14 @@ head = store(head, head_there, head_first, head_last, 2)
 to_front(head)
 
 local places
+grouped, places = store(grouped, grouped_there, grouped_first, grouped_last, 4)
+if #grouped > 0 then
+  local names, priorities = {}, {}
+  for i = 1, #grouped do names[i], priorities[i] = ARGV[places[i] + 2], tonumber(ARGV[places[i] + 3]) end
+  to_lines(grouped, names, priorities)
+  flag_limits('g')
+end
+
 ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
 for i = 1, #ranked do
   to_tail_by(tonumber(ARGV[places[i] + 2]), ranked[i])
@@ -168,7 +200,7 @@ if #scores > 0 then delay_all(scores) end
 
 if sooner then
   ring_sooner()
-elseif not rung and #plain + #head + #ranked > 0 then
+elseif not rung and #plain + #head + #ranked + #grouped > 0 then
   ring()
 end
 

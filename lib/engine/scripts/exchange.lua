@@ -99,8 +99,7 @@ if is_plain then
     tally_name('processed', ARGV[names_first], done, day)
     if arg_settledEvents > 0 then
       for i = said_first, said_last do events[#events + 1] = ARGV[i] end
-      events[2] = arg_completed
-      events.count = arg_settledEvents
+      events[2], events.count = arg_completed, arg_settledEvents
     end
   end
 else
@@ -166,25 +165,16 @@ if #ids > 0 then
 end
 
 -- Whoever claimed may have been woken by the only bell: if work remains that may start, the next idle worker is woken.
-if left > 0 and opens_in == rule_supplyMore then
-  ring()
-end
-if soonest < math.huge and opens_in == rule_supplyMore and next_due(now) >= soonest - now then
-  ring_sooner()
-end
+-- One that claims no more leaves the slots that it has freed to others.
+if left > 0 and opens_in == rule_supplyMore or traces.has_slots and arg_want == 0 then ring() end
+if soonest < math.huge and opens_in ~= rule_supplyPaused and next_due(now) >= soonest - now then ring_sooner() end
 
 if #ids > 0 or held_before > 0 then
-  if held_now > 0 then
-    lease_until(now + arg_leaseMs, arg_worker)
-  elseif #leases > 0 then
-    end_lease(arg_worker)
-  end
+  if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) elseif #leases > 0 then end_lease(arg_worker) end
 end
 redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, gave, 'lost' .. suffix, table.concat(lost, '\n'),
   'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
-if events.count > 0 then
-  write_events(events, now)
-end
+write_events(events, now)
 return refusal or answer(lost, gave, ids, bodies, #ids, is_cut)

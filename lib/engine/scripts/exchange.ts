@@ -22,7 +22,7 @@ type Raw =
   | ['stale', number]
   | ['unknown-worker', number];
 
-function supplyOf(code: number): Supply {
+export function supplyOf(code: number): Supply {
   if (code > 0) return { limitedForMs: code };
   if (code === RULES.supplyPaused) return 'paused';
   return code === RULES.supplyEmpty ? 'empty' : 'more';
@@ -86,6 +86,7 @@ export const exchange = defineScript({
       now,
       isCut: supply === RULES.supplyCut,
       supply: supplyOf(supply),
+      ...(supply === RULES.supplyLimited && { isLimited: true as const }),
       dueInMs: ms(due),
       leaseInMs: ms(lease),
       scheduleInMs: ms(schedule),

@@ -4,7 +4,7 @@
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
+check_types(key_meta, key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
 check_types(key_upcoming, key_doorbell, key_results, key_firings)
 
 local added, delayed, removed = {}, {}, {}

@@ -21,6 +21,7 @@ export const fire = defineScript({
     'firings',
     'events',
     'doorbell',
+    'grouped',
     ...LETTERED_JOBS,
   ],
   /** keep: as of `cancel`. */

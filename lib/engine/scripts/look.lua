@@ -15,7 +15,8 @@ local function in_ms(score)
 end
 
 local function tell(i, number)
-  local waiting = redis.call('EXISTS', KEYS[i + at_wait], KEYS[i + at_suspects], KEYS[i + at_prioritized])
+  local waiting = redis.call('EXISTS', KEYS[i + at_wait], KEYS[i + at_suspects], KEYS[i + at_prioritized],
+    KEYS[i + at_grouped])
   local delayed = first_two(KEYS[i + at_delayed])
   local workers = first_two(KEYS[i + at_workers])
   local schedules = first_two(KEYS[i + at_upcoming])
@@ -36,7 +37,7 @@ for i = queue_first, queue_last, queue_step do
   if number < arg_known then
     tell(i, number)
   else
-    for _, at in ipairs({ at_wait, at_suspects, at_prioritized, at_delayed, at_workers, at_upcoming }) do
+    for _, at in ipairs({ at_wait, at_suspects, at_prioritized, at_grouped, at_delayed, at_workers, at_upcoming }) do
       others[#others + 1] = KEYS[i + at]
     end
   end

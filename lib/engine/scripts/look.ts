@@ -16,7 +16,7 @@ export const look = defineScript({
   name: 'look',
   memory: 'read',
   keys: [],
-  keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'delayed', 'workers', 'upcoming'],
+  keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'],
   /** known: how many of the queues had something before; they come first. */
   args: { known: 'int' },
   /** workers: for each queue the worker that asks. */

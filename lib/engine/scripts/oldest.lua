@@ -16,6 +16,11 @@ end
 
 look(redis.call('LRANGE', key_wait, 0, arg_look - 1))
 look(redis.call('LRANGE', key_suspects, 0, arg_look - 1))
+look(redis.call('ZRANGE', key_grouped, 0, arg_look - 1))
+for _, text in ipairs(redis.call('ZRANGE', key_ready, 0, arg_look - 1)) do
+  local low = tonumber(text) * rule_ranks
+  look(redis.call('ZRANGE', key_grouped, string.format('%.0f', low), string.format('(%.0f', low + rule_ranks), 'BYSCORE', 'LIMIT', 0, 1))
+end
 local last = redis.call('ZRANGE', key_prioritized, -1, -1, 'WITHSCORES')
 if #last > 0 then
   look(redis.call('ZRANGE', key_prioritized, 0, arg_look - 1))

@@ -3,7 +3,7 @@
 local now = clock()
 local jobs = {}
 
-local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waiting' }
+local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waiting', grouped = 'waiting' }
 
 local function has_text(id, body)
   if arg_contains == '' then return true end
@@ -97,4 +97,5 @@ end
 if arg_kind == 'wait' then return page_of_list(key_wait) end
 if arg_kind == 'suspects' then return page_of_list(key_suspects) end
 if arg_kind == 'active' then return page_of_held() end
-return page_of_sorted(({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized })[arg_kind])
+return page_of_sorted(({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized,
+  grouped = key_grouped })[arg_kind])

@@ -20,6 +20,7 @@ export const page = defineScript({
     'completed',
     'dead',
     ...STORED_KEYS,
+    'grouped',
     ...LETTERED_JOBS,
   ],
   /** kind: which key of those that hold jobs. worker: whose set `active` is. contains: a text in the id, the name or the last error. skip: jobs of a sorted line to pass over. */

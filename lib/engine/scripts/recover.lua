@@ -35,7 +35,8 @@ if wait_ms > 0 then return { 'doubted', wait_ms } end
 
 local taken = let_go_some(arg_limit)
 -- Without its number the worker is unknown from now on: it must not settle or claim under this name again.
-redis.call('HDEL', key_worker, 'seq', 'gave', 'lost', 'seq2', 'gave2', 'lost2')
+redis.call('HDEL', key_worker, 'seq', 'gave', 'lost', 'seq2', 'gave2', 'lost2',
+  'limitedSeq', 'limited', 'limitedSeq2', 'limited2')
 local more = held() > 0
 if not more then
   end_lease(arg_worker)
@@ -60,6 +61,9 @@ for i = 1, #ids do
   local line = stalls > arg_maxStalls and dead or stalls >= rule_suspectAfter and suspects or waiting
   line[#line + 1] = ids[i]
 end
+free_slots(waiting, traces, 'moved')
+free_slots(suspects, traces, 'moved')
+free_slots(dead, traces, 'dead')
 push_to_head(waiting)
 to_suspects(suspects)
 for i = 1, #dead do finish_dead(dead[i], arg_record, now) end

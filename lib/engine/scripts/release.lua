@@ -10,6 +10,7 @@ for i = ids_first, ids_last do
 end
 local events = { count = 0 }
 finish_cancelled(cancelled, 1, events, traces, now)
+free_slots(released, traces, 'moved')
 if #released > 0 then
   to_head(released)
   ring()

@@ -13,7 +13,7 @@ if is_retired(arg_id, now) then return 'not-found' end
 for i = more_first, more_last do
   if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then return 'active' end
 end
-check_types(key_wait, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
+check_types(key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
 local ids, events = { arg_id }, { count = 0 }
 if leave_dead(ids) + leave_completed(ids) == 0 then leave(arg_id, 1) end
 finish_removed(ids, { name_of(body) }, 'asked', events, traces)

@@ -17,6 +17,7 @@ export const remove = defineScript({
     'results',
     ...TRACE_KEYS,
     'events',
+    'grouped',
     ...LETTERED_JOBS,
   ],
   args: { id: 'text', workers: 'text', maxEvents: 'int' },

@@ -1,11 +1,11 @@
---@needs types, clock, count, bodies, names, named, by-name, hold, line, ending, bell, event, logs, unreadable
+--@needs types, clock, count, bodies, names, named, by-name, hold, line, slots, ending, bell, event, logs, unreadable
 -- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
 -- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
 check_bodies()
 local now = clock()
 local day = read_day()
 check_types(key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_priorities, key_toCancel)
-check_types(key_prioritized, key_delayed, key_dead, key_completed, key_doorbell, key_meta)
+check_types(key_prioritized, key_grouped, key_slots, key_delayed, key_dead, key_completed, key_doorbell, key_meta)
 local names = named_workers()
 if not names then return 'again' end
 local known = {}
@@ -36,6 +36,7 @@ local function places_of(id)
   if redis.call('LPOS', key_suspects, id) then found[#found + 1] = 'suspects' end
   if redis.call('LPOS', key_wait, id) then found[#found + 1] = 'wait' end
   if redis.call('ZSCORE', key_prioritized, id) then found[#found + 1] = 'prioritized' end
+  if redis.call('ZSCORE', key_grouped, id) then found[#found + 1] = 'grouped' end
   if redis.call('ZSCORE', key_delayed, id) then found[#found + 1] = 'delayed' end
   return found, holder
 end
@@ -54,6 +55,7 @@ local function keep_only(place, id, holder)
     if times > 0 then redis.call('LREM', key, -times, id) end
   end
   if place ~= 'prioritized' then redis.call('ZREM', key_prioritized, id) end
+  if place ~= 'grouped' then redis.call('ZREM', key_grouped, id) end
   if place ~= 'delayed' then redis.call('ZREM', key_delayed, id) end
 end
 
@@ -66,6 +68,11 @@ end
 -- What is kept beside a body, and in which place.
 local function sweep(place, id)
   local gone = 0
+  local slot = place ~= 'active' and redis.call('ZSCORE', key_slots, id)
+  if slot and (place == nil or place == 'completed' or slot % 1 == 0) then
+    release_slots({ id }, 'gone')
+    tell('swept', id)
+  end
   if place ~= 'delayed' then gone = redis.call('HDEL', key_priorities, id) end
   if place ~= 'active' then gone = gone + redis.call('HDEL', key_toCancel, id) end
   if place ~= 'completed' then gone = gone + redis.call('HDEL', key_results, id) end

@@ -14,6 +14,11 @@ const OF_NO_JOB: readonly QueueKeyName[] = [
   'large',
   'largeProgress',
   'handled',
+  'limits',
+  'limitStates',
+  'lines',
+  'lineStates',
+  'resting',
 ];
 
 export const repair = defineScript({

@@ -16,6 +16,8 @@ export const trim = defineScript({
     'progress',
     'logs',
     'events',
+    'slots',
+    'ready',
     ...LETTERED_JOBS,
   ],
   /** eventsAge: -1 where events of any age are kept. */

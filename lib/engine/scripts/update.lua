@@ -3,7 +3,7 @@
 -- options is the caller's work, who must have seen the one that is there.
 check_bodies_of({ arg_id })
 local now = clock()
-check_types(key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_priorities, key_dead, key_completed, key_doorbell)
+check_types(key_grouped, key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_priorities, key_dead, key_completed, key_doorbell)
 if arg_worker == '' then
   local workers = leased_workers()
   if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
@@ -43,7 +43,8 @@ if was_due then
   end
 elseif not is_held then
   local rank_now = redis.call('ZSCORE', key_prioritized, arg_id)
-  local old = rank_now and math.floor(tonumber(rank_now) / rule_ranks) or 0
+  local old = rank_now and math.floor(tonumber(rank_now) / rule_ranks)
+    or redis.call('ZSCORE', key_grouped, arg_id) and priority_of(body) or 0
   local priority = arg_priority >= 0 and arg_priority or old
   state = is_later and 'delayed' or 'waiting'
   -- A suspect stays where it goes alone.

@@ -20,6 +20,7 @@ export const update = defineScript({
     'completed',
     'events',
     'doorbell',
+    'grouped',
     ...LETTERED_JOBS,
   ],
   /**

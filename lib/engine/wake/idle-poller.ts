@@ -5,7 +5,7 @@ import { look } from '../scripts/look.js';
 /** Queues that one call looks at, so that no call holds Redis for long. */
 const AT_ONCE = 200;
 /** Of them, those where something may be found; a queue that was used once keeps its `meta`. */
-const SIGNS = ['wait', 'suspects', 'prioritized', 'delayed', 'workers', 'upcoming'] as const;
+const SIGNS = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'] as const;
 
 interface Asleep {
   readonly queue: string;

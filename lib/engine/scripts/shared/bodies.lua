@@ -49,13 +49,9 @@ local function drop_bodies(...)
   for hash, its in pairs(in_other_hashes({ ... }, function() return true end)) do redis.pcall('HDEL', hash, unpack(its)) end
 end
 
-local function body_of(id)
-  return redis.call('HGET', hash_of(id), id)
-end
+local function body_of(id) return redis.call('HGET', hash_of(id), id) end
 
-local function has_body(id)
-  return redis.call('HEXISTS', hash_of(id), id) == 1
-end
+local function has_body(id) return redis.call('HEXISTS', hash_of(id), id) == 1 end
 
 local function put_body(id, body)
   redis.call('HSET', hash_of(id), id, body)
@@ -128,6 +124,4 @@ local function check_bodies()
 end
 
 -- For one that writes only those of these jobs, mostly all in one hash.
-local function check_bodies_of(ids)
-  check_type(#ids > 0 and hash_of(ids[1]) or key_jobs, 'hash')
-end
+local function check_bodies_of(ids) check_type(#ids > 0 and hash_of(ids[1]) or key_jobs, 'hash') end

@@ -3,9 +3,7 @@
 -- all stand together under the empty name, as do jobs whose name is lost.
 
 -- The counters of a day as the caller passes them on: how many names they know. Reading it checks the key's type.
-local function read_day()
-  return { names = count_in(redis.call('HGET', key_stats, 'names')) }
-end
+local function read_day() return { names = count_in(redis.call('HGET', key_stats, 'names')) } end
 
 local function kinds_of(name)
   local kinds = 0

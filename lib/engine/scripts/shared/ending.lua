@@ -53,6 +53,7 @@ local function finish_cancelled(cancelled, begun, events, traces, now)
     local keep = cancelled.keeps[i]
     if keep > 0 then keep_cancelled(id, attempts[i], reasons[i], keep, traces, now) else gone[#gone + 1] = id end
   end
+  free_slots(ids, traces, 'gone')
   if #gone > 0 then finish_completed(gone, traces) end
   tally('cancelled', #ids)
   for i = 1, math.min(#ids, rule_cancelledMax) do
@@ -126,9 +127,7 @@ local function forget_ended(ids)
   for _, key in ipairs({ key_attempts, key_stalls }) do redis.call('HDEL', key, unpack(ids)) end
 end
 
-local function expired(key, low, high)
-  return redis.call('ZRANGE', key, low, high, 'BYSCORE', 'LIMIT', 0, rule_trimStep)
-end
+local function expired(key, low, high) return redis.call('ZRANGE', key, low, high, 'BYSCORE', 'LIMIT', 0, rule_trimStep) end
 
 -- The first of those that are kept for too long or, if there are none, of too many.
 local function beyond(key, over, most)
@@ -159,6 +158,7 @@ local function trim_dead(events, now)
   local bodies = #over > 0 and bodies_of(over)
   if not bodies or bodies.err then return 0 end
   leave_dead(over)
-  finish_removed(over, add_names({}, bodies), 'retention', events, { key_attempts, key_stalls, key_failures, key_progress, key_logs })
+  finish_removed(over, add_names({}, bodies), 'retention', events,
+    { key_attempts, key_stalls, key_failures, key_progress, key_logs, has_slots = (tonumber(redis.pcall('ZCARD', key_slots)) or 0) > 0 })
   return #over
 end

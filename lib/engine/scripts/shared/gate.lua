@@ -1,8 +1,10 @@
 -- Whether jobs may start.
 
--- How many of so many jobs may start now, and in how many ms more may (or that nothing holds them up, or that the queue is paused).
+-- How many of so many jobs may start now, and why not more: nothing holds them up, the queue is paused, or `claim-limited` must say.
 local function open_gate(want)
-  if redis.call('HEXISTS', key_meta, 'paused') == 1 then return 0, rule_supplyPaused end
+  local closed = redis.call('HMGET', key_meta, 'paused', 'limited')
+  if closed[1] then return 0, rule_supplyPaused end
+  if closed[2] then return 0, rule_supplyLimited end
   return want, rule_supplyMore
 end
 

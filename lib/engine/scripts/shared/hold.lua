@@ -1,31 +1,21 @@
 --@needs count
 -- The jobs that a worker holds: membership in its set is the lease on the job, and the lease of the worker is that on all of them.
 
-local function hold(ids)
-  return redis.call('SADD', key_active, unpack(ids))
-end
+local function hold(ids) return redis.call('SADD', key_active, unpack(ids)) end
 
 -- Lets go of jobs; answers how many of them it held.
-local function let_go(ids)
-  return redis.call('SREM', key_active, unpack(ids))
-end
+local function let_go(ids) return redis.call('SREM', key_active, unpack(ids)) end
 
 -- Lets go of some jobs, at most `limit`; answers which.
-local function let_go_some(limit)
-  return redis.call('SPOP', key_active, limit)
-end
+local function let_go_some(limit) return redis.call('SPOP', key_active, limit) end
 
-local function held()
-  return redis.call('SCARD', key_active)
-end
+local function held() return redis.call('SCARD', key_active) end
 
 -- Whether this worker holds all of them: then one command does for all what else is done one by one.
 local function are_held(ids)
   if #ids == 0 then return false end
   local member = redis.call('SMISMEMBER', key_active, unpack(ids))
-  for i = 1, #ids do
-    if member[i] == 0 then return false end
-  end
+  for i = 1, #ids do if member[i] == 0 then return false end end
   return true
 end
 
@@ -36,13 +26,9 @@ local function let_go_or_lost(id, lost)
   return false
 end
 
-local function lease_until(ends, worker)
-  redis.call('ZADD', key_workers, string.format('%.0f', ends), worker)
-end
+local function lease_until(ends, worker) redis.call('ZADD', key_workers, string.format('%.0f', ends), worker) end
 
-local function end_lease(worker)
-  redis.call('ZREM', key_workers, worker)
-end
+local function end_lease(worker) redis.call('ZREM', key_workers, worker) end
 
 -- How long the leases of a worker are, by its record; where that says nothing that can be, as long as those of the caller.
 local function lease_of(text)

@@ -3,13 +3,9 @@
 -- twice or more and go one at a time; and `delayed` until their time has come.
 
 -- First in first out inside one priority: 21 bits of priority above 32 bits of sequence are exact in a double.
-local function rank(priority)
-  return priority * rule_ranks + add_to(key_meta, 'ranks', 1) % rule_ranks
-end
+local function rank(priority) return priority * rule_ranks + add_to(key_meta, 'ranks', 1) % rule_ranks end
 
-local function to_tail(ids)
-  in_steps(ids, function(...) redis.call('RPUSH', key_wait, ...) end)
-end
+local function to_tail(ids) in_steps(ids, function(...) redis.call('RPUSH', key_wait, ...) end) end
 
 -- Last in, first out: the last one of these runs first.
 local function to_front(ids)
@@ -76,6 +72,12 @@ local function count_lists(places)
   places.suspects = redis.call('LLEN', key_suspects)
 end
 
+-- Takes the first of the line, and of those with a priority, to be sorted into other lines: the ids, and ids and ranks in turn.
+local function take_arrivals(limit)
+  local ids = redis.call('LPOP', key_wait, limit) or {}
+  return ids, #ids < limit and redis.call('ZPOPMIN', key_prioritized, limit - #ids) or {}
+end
+
 -- Takes at most `want` jobs to run now, of as many as the caller has counted in `places`: a suspect, if one may be among them, then
 -- the line, then those with a priority. Answers the ids, and what `put_back` needs.
 local function take(want, may_suspect, places)
@@ -99,6 +101,11 @@ local function take(want, may_suspect, places)
   return ids, from
 end
 
+-- Back to its rank.
+local function put_ranked(id, rank_before)
+  redis.call('ZADD', key_prioritized, rank_before, id)
+end
+
 -- Taken jobs, from the `first` on, go back to where they came from.
 local function put_back(ids, first, from)
   local plain = #ids - #from.ranked / 2
@@ -119,6 +126,7 @@ end
 local function leave(id, direction)
   local found = redis.call('ZREM', key_delayed, id)
   if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
+  if found == 0 then found = redis.call('ZREM', key_grouped, id) end
   if found == 0 then found = redis.call('LREM', key_suspects, direction, id) end
   if found == 0 then found = redis.call('LREM', key_wait, direction, id) end
   return found > 0

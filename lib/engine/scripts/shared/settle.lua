@@ -14,9 +14,7 @@ local function settle_completed(ids, batch, traces)
     batch.done = let_go(ids)
   else
     mine = {}
-    for _, id in ipairs(ids) do
-      if let_go_or_lost(id, batch.lost) then mine[#mine + 1] = id end
-    end
+    for _, id in ipairs(ids) do if let_go_or_lost(id, batch.lost) then mine[#mine + 1] = id end end
     batch.done = #mine
   end
   if #mine > 0 then finish_completed(mine, traces) end
@@ -57,6 +55,7 @@ local function settle_retried(batch, places, traces, now)
   for i = retried_first, retried_last, 5 do
     local id, delay, priority = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 4])
     if goes_on(id, batch, traces) then
+      free_slots({ id }, traces, 'moved')
       if ARGV[i + 3] ~= '' then count_attempt(id, ARGV[i + 3], batch) end
       if ARGV[i + 2] ~= '' then note_failure(id, ARGV[i + 2], now) end
       if delay > 0 then
@@ -76,6 +75,7 @@ local function settle_dead(batch, traces, now)
   for i = dead_first, dead_last, 3 do
     local id = ARGV[i]
     if goes_on(id, batch, traces) then
+      free_slots({ id }, traces, 'dead')
       finish_dead(id, ARGV[i + 1], now)
       if ARGV[i + 2] == '1' then count_attempt(id, '1', batch) end
       batch.died = batch.died + 1
@@ -92,6 +92,7 @@ local function settle_released(batch, places, traces)
     end
   end
   if #released == 0 then return end
+  free_slots(released, traces, 'moved')
   to_head(released)
   count_lists(places)
 end

@@ -1,14 +1,15 @@
---@needs steps, count, logs
+--@needs steps, count, logs, slots
 -- What jobs leave beside their bodies: how often they failed and stalled, the last failure, progress, log, the priority of one that
--- is delayed, and whether one that runs was cancelled.
+-- is delayed, whether one that runs was cancelled, and the slot that it has.
 
 -- The keys that have anything of it, which spares the deletes where nothing is there, and `has_cancels`. It checks the types, so
 -- it is read before anything is written. One command mostly tells.
 local function read_traces()
-  local traces = { has_cancels = false }
-  if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_toCancel) == 0 then
+  local traces = { has_cancels = false, has_slots = false }
+  if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_toCancel, key_slots) == 0 then
     return traces
   end
+  traces.has_slots = redis.call('ZCARD', key_slots) > 0
   for _, key in ipairs({ key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_toCancel }) do
     if redis.call('HLEN', key) > 0 then traces[#traces + 1] = key end
   end
@@ -16,31 +17,32 @@ local function read_traces()
   return traces
 end
 
+-- What they held is free for others. `how` as for `release_slots`.
+local function free_slots(ids, traces, how)
+  if traces.has_slots and #ids > 0 then release_slots(ids, how) end
+end
+
 local function forget_traces(ids, traces)
+  free_slots(ids, traces, 'gone')
   if #traces == 0 then return end
   in_steps(ids, function(...)
-    for i = 1, #traces do
-      if traces[i] == key_logs then drop_logs({ ... }) else redis.call('HDEL', traces[i], ...) end
-    end
+    for i = 1, #traces do if traces[i] == key_logs then drop_logs({ ... }) else redis.call('HDEL', traces[i], ...) end end
   end)
 end
 
 -- Of jobs that are kept as completed: what went wrong before is of no use any more.
 local function forget_runs(ids, traces)
+  free_slots(ids, traces, 'gone')
   if #traces == 0 then return end
   redis.call('HDEL', key_attempts, unpack(ids))
   redis.call('HDEL', key_stalls, unpack(ids))
   if traces.has_cancels then redis.call('HDEL', key_toCancel, unpack(ids)) end
 end
 
-local function note_failure(id, record, now)
-  redis.call('HSET', key_failures, id, now .. '\n' .. record)
-end
+local function note_failure(id, record, now) redis.call('HSET', key_failures, id, now .. '\n' .. record) end
 
 -- Where nothing failed, 0 still says that the job has started: such a job never expires.
-local function add_attempts(id, failed)
-  add_to(key_attempts, id, failed)
-end
+local function add_attempts(id, failed) add_to(key_attempts, id, failed) end
 
 local function mark_started(ids)
   local fields = {}

@@ -1,0 +1,79 @@
+import type { LimitCharge, LimitField, LimitRule, LimitState, LimitVerbs } from '../contract/limit-verbs.js';
+import { flagsOf } from '../contract/limit-verbs.js';
+import type { RedisStore } from './redis-store.js';
+import { charge } from './scripts/charge.js';
+import { limits, type RawLimit } from './scripts/limits.js';
+import { setLimits } from './scripts/set-limits.js';
+import { wakeLines } from './scripts/wake-lines.js';
+
+/** Limits of queues, names and groups on Redis. */
+export class RedisLimits implements LimitVerbs {
+  constructor(private readonly store: RedisStore) {}
+
+  async set(queue: string, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void> {
+    const args = { field, part, rule: rule ? JSON.stringify(rule) : '', flags: rule ? flagsOf(field, rule) : '' };
+    await this.store.withWorkers(queue, (workers, keys) =>
+      this.store.run(
+        setLimits,
+        keys.fixed,
+        { ...args, workers: workers.join('\n') },
+        {},
+        workers.map((worker) => keys.active(worker)),
+      ),
+    );
+    if (field === 'g') await this.wakeLines(queue);
+  }
+
+  /** Has every line looked at, in small steps. */
+  async wakeLines(queue: string): Promise<void> {
+    const { fixed } = this.store.keysOf(queue);
+    for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false)
+      cursor = await this.store.run(wakeLines, fixed, { cursor });
+  }
+
+  async charge(queue: string, changes: readonly LimitCharge[]): Promise<void> {
+    const list = changes.flatMap(({ field, holdMs, count }) => [field, holdMs, count]);
+    await this.store.run(charge, this.store.keysOf(queue).fixed, {}, { changes: list });
+  }
+
+  async list(queue: string): Promise<readonly LimitState[]> {
+    const { found } = await this.look(queue, { kind: 'all' });
+    return found.map(stateOf);
+  }
+
+  async group(queue: string, group: string): Promise<LimitState> {
+    const { found } = await this.look(queue, { kind: 'group', field: `g:${group}` });
+    return stateOf(found[0]!);
+  }
+
+  async groups(queue: string, cursor: string, limit: number) {
+    const { found, cursor: next } = await this.look(queue, { kind: 'groups', cursor, limit });
+    return { groups: found.map(stateOf), next: next === '0' ? null : next };
+  }
+
+  private look(queue: string, some: { kind: string; field?: string; cursor?: string; limit?: number }) {
+    const args = { field: '', cursor: '0', limit: 0, ...some };
+    return this.store.run(limits, this.store.keysOf(queue).fixed, args);
+  }
+}
+
+function stateOf({ parts, rule, field, blockedForMs, left, nextInMs, waiting, running }: RawLimit): LimitState {
+  const { code, live } = parts === '' ? {} : (JSON.parse(parts) as { code?: LimitRule; live?: LimitRule });
+  return {
+    field,
+    code: code ?? null,
+    live: live ?? null,
+    rule: ruleOf(rule),
+    blockedForMs,
+    left,
+    nextInMs,
+    waiting,
+    running,
+  };
+}
+
+/** Lua writes an empty table as an object or a list. */
+function ruleOf(json: string): LimitRule {
+  const rule = JSON.parse(json) as LimitRule | readonly unknown[];
+  return Array.isArray(rule) ? {} : (rule as LimitRule);
+}

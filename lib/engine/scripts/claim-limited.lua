@@ -1,0 +1,335 @@
+--@needs types, clock, count, bodies, body-lines, names, by-name, gate, hold, line, slots, lines, limits, ending, claimed, bell, event
+-- The claim of a queue with limits or groups, behind the exchange that settles: it claims as many jobs as may start. It has numbers of its
+-- own in the record of the worker, so a repetition answers the same. It first chooses, then reads the bodies, and only then moves jobs.
+local now = clock()
+local day = read_day()
+local suffix = arg_pipelined == 1 and '2' or ''
+local record = redis.call('HMGET', key_worker, 'seq', 'limitedSeq' .. suffix, 'limited' .. suffix)
+if not record[1] then return { 'unknown-worker', now } end
+local seq, last_seq = tonumber(arg_seq), count_in(record[2])
+if seq < last_seq then return { 'stale', now } end
+
+local function answer(ids, bodies, supply)
+  local failed, stalled = {}, {}
+  if #ids > 0 and redis.call('EXISTS', key_attempts, key_stalls) > 0 then
+    failed = redis.call('HMGET', key_attempts, unpack(ids))
+    stalled = redis.call('HMGET', key_stalls, unpack(ids))
+  end
+  return { 'claimed', now, supply, held(), table.concat(ids, '\n'), bodies_in(bodies), failed, stalled }
+end
+
+local want = math.min(arg_want, rule_claimMax)
+if last_seq == seq then
+  local ids, bodies, count = {}, {}, 0
+  for id in string.gmatch(record[3] or '', '[^\n]+') do
+    count = count + 1
+    local body = redis.call('SISMEMBER', key_active, id) == 1 and body_of(id)
+    if body then ids[#ids + 1], bodies[#bodies + 1] = id, body end
+  end
+  return answer(ids, bodies, count < want and rule_supplyEmpty or rule_supplyMore)
+end
+if is_paused() then return answer({}, {}, rule_supplyPaused) end
+
+check_bodies()
+check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
+  key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
+local limited = redis.call('HGET', key_meta, 'limited') or ''
+local has_lines = string.find(limited, '[gn]') ~= nil
+local texts = redis.call('HMGET', key_limits, 'q', 'g')
+local queue, defaults = limits_in(texts[1]), limits_in(texts[2])
+local state_of_queue = redis.call('HGET', key_limitStates, 'q')
+-- `tokens`: how many may start by the rate of the queue. `free`: by its concurrency too, which jobs that have a slot need not wait for.
+local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
+local free = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0))
+
+local function line_rule(name)
+  local kind = string.sub(name, 1, 2)
+  if kind == 'g:' then return limits_in(string.find(limited, 'o', 1, true) and redis.call('HGET', key_limits, name), defaults) end
+  return kind == 'n:' and limits_in(redis.call('HGET', key_limits, name)) or {}
+end
+
+-- The line of a job: that of its group, or of its name if that has limits; the rest share one.
+local function line_of(body)
+  local options = body and options_line_of(body)
+  if options and string.find(options, '"group":', 1, true) then
+    local group = options_of(body).group
+    if type(group) == 'string' then return 'g:' .. group end
+  end
+  local name = 'n:' .. name_of(body)
+  return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
+end
+
+-- Where a queue has lines, what was put into `wait` and `prioritized` goes to them, but for jobs that have a slot already: these stay at
+-- the head, and need no turn. Answers how many they are.
+local function sort_arrivals()
+  local ids, ranked = take_arrivals(rule_sortMax)
+  local plain = #ids
+  for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
+  if #ids == 0 then return 0 end
+  local scores = redis.call('ZMSCORE', key_slots, unpack(ids))
+  local stay, moved, names, priorities, bytes, seen = {}, {}, {}, {}, 0, 0
+  while seen < #ids and bytes < arg_maxBytes do
+    seen = seen + 1
+    local id = ids[seen]
+    if scores[seen] then
+      stay[#stay + 1] = id
+    else
+      local body = body_of(id)
+      bytes = bytes + (body and #body or 0)
+      moved[#moved + 1], names[#names + 1] = id, line_of(body)
+      priorities[#priorities + 1] = seen > plain and math.floor(tonumber(ranked[2 * (seen - plain)]) / rule_ranks) or 0
+    end
+  end
+  for i = #ids, seen + 1, -1 do
+    if i > plain then put_ranked(ids[i], ranked[2 * (i - plain)]) else push_to_head({ ids[i] }) end
+  end
+  push_to_head(stay)
+  if #moved > 0 then to_lines(moved, names, priorities) end
+  return #stay
+end
+
+-- ------------------------------------------------------------------------------------------------------------ choose
+-- Ids in the order in which they start, and the place of each: a key, and the line it counts for.
+local ids, places, lines, line_by = {}, {}, {}, {}
+
+local function choose(id, key, line)
+  ids[#ids + 1], places[#places + 1] = id, { key = key, line = line }
+end
+
+-- What is known of a line; nil for one that is none.
+local function load_line(text)
+  if line_by[text] then return line_by[text] end
+  local line = line_in(redis.call('HGET', key_lineStates, text))
+  if not line then return nil end
+  line.number, line.text, line.got, line.used, line.count = tonumber(text), text, 0, 0, 0
+  line.numbers, line.rule, line.began = numbers_in(line, line.number), line_rule(line.name), line.turn
+  line.most = most_running(line.rule)
+  line.room = line.rule.paused and 0 or math.max(0, line.most - (line.most < math.huge and running_of(line.number) or 0))
+  line.tokens = math.huge
+  if line.rule.rate or string.find(limited, 'b', 1, true) then
+    line.state = redis.call('HGET', key_limitStates, line.name)
+    line.tokens, line.next_in = rate_room(line.rule, line.state, now, math.huge)
+    line.room = math.min(line.room, line.tokens)
+  end
+  line.step = 1024 / (line.rule.weight or 1)
+  lines[#lines + 1], line_by[text] = line, line
+  return line
+end
+
+-- A line that gives nothing more: it waits for its rate, for a slot or for jobs, or it goes with what is counted of it.
+local function put_aside(line)
+  leave_ready(line.text)
+  if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
+  if line.room < 1 and size_of_line(line.numbers) > 0 or running_of(line.number) > 0 then return end
+  local over_at = state_over_at(line.rule, line.state, now)
+  if over_at > now then return rest_until(over_at, line.text) end
+  drop_line(line, line.number)
+  redis.call('HDEL', key_limitStates, line.name)
+end
+
+-- Up to `count` jobs of a line, the first priority first; answers how many.
+local function take_of(line, count)
+  local taken, skip = 0, line.got
+  for _, number in ipairs(line.numbers) do
+    local low, high = range_of(number)
+    local size = #line.numbers > 1 and redis.call('ZCOUNT', key_grouped, low, high) or math.huge
+    if skip < size and taken < count then
+      for _, id in ipairs(redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', skip, count - taken)) do
+        choose(id, key_grouped, line)
+        taken = taken + 1
+      end
+    end
+    skip = math.max(0, skip - size)
+  end
+  line.got, line.room, line.turn = line.got + taken, line.room - taken, line.turn + taken * line.step
+  return taken
+end
+
+-- In rounds; a line that is ahead of the first by more than what one round gives waits for the next.
+local function take_turns(alive, left)
+  while left > 0 and #alive > 0 do
+    local share, first, still = math.ceil(left / #alive), math.huge, {}
+    for _, line in ipairs(alive) do first = math.min(first, line.turn) end
+    for _, line in ipairs(alive) do
+      if line.turn >= first + share * 1024 then
+        still[#still + 1] = line
+      elseif left > 0 then
+        local count = math.min(left, line.room, math.max(1, math.floor(share * 1024 / line.step + 0.5)))
+        local taken = count >= 1 and take_of(line, count) or 0
+        left = left - taken
+        if taken == count and line.room >= 1 then still[#still + 1] = line end
+      end
+    end
+    alive = still
+  end
+  return left
+end
+
+local function choose_of_lines(most)
+  wake_rested(now, rule_sortMax)
+  -- Those that must be looked at first get their turn, or are put aside.
+  for _, text in ipairs(redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, rule_sortMax)) do
+    local line = load_line(text)
+    if not line then
+      leave_ready(text)
+    elseif line.room >= 1 and size_of_line(line.numbers) > 0 then
+      line.turn = math.max(line.turn, turn_now(), 1)
+      line.began = line.turn
+      keep_turn(line)
+    else
+      put_aside(line)
+    end
+  end
+  local left, behind = most, 0
+  while left > 0 and behind < rule_claimMax do
+    local alive, rows = {}, redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1)
+    if #rows == 0 then return end
+    behind = behind + #rows
+    for _, text in ipairs(rows) do
+      local line = load_line(text)
+      if not line then
+        leave_ready(text)
+        behind = behind - 1
+      elseif line.room >= 1 then
+        alive[#alive + 1] = line
+      end
+    end
+    left = take_turns(alive, left)
+  end
+end
+
+local own = has_lines and sort_arrivals() or 0
+local suspect = arg_maySuspect == 1 and tokens >= 1 and redis.call('LINDEX', key_suspects, 0)
+if suspect then
+  if redis.call('ZSCORE', key_slots, suspect) then
+    choose(suspect, key_suspects)
+  elseif free >= 1 then
+    local name = has_lines and line_of(body_of(suspect))
+    local line = name and load_line(line_text(numbers_of({ name })[name]))
+    if not line or line.room >= 1 then
+      choose(suspect, key_suspects, line or nil)
+      if line then line.room = line.room - 1 end
+      free = free - 1
+    end
+  end
+end
+local most = math.min(want - #ids, tokens - #ids)
+if has_lines then
+  if own > 0 and most > 0 then
+    for _, id in ipairs(redis.call('LRANGE', key_wait, 0, math.min(own, most) - 1)) do choose(id, key_wait) end
+  end
+  choose_of_lines(math.min(want - #ids, tokens - #ids, free))
+elseif math.min(most, free) > 0 then
+  most = math.min(most, free)
+  for _, id in ipairs(redis.call('LRANGE', key_wait, 0, most - 1)) do choose(id, key_wait) end
+  most = most - #ids
+  if most > 0 then
+    for _, id in ipairs(redis.call('ZRANGE', key_prioritized, 0, most - 1)) do choose(id, key_prioritized) end
+  end
+end
+
+-- ------------------------------------------------------------------------------------------------------------- move
+local bodies, is_cut, used = {}, false, 0
+if #ids > 0 then
+  bodies = bodies_and_name(ids, arg_maxBytes)
+  if bodies.err then return bodies end
+  is_cut = #bodies < #ids
+end
+
+-- What a job counts for a rate.
+local function cost_of(body)
+  local options = body and options_line_of(body)
+  local cost = options and string.find(options, '"cost":', 1, true) and options_of(body).cost
+  return type(cost) == 'number' and cost or 1
+end
+
+local has_rate = tokens < math.huge or string.find(limited, '[rb]') ~= nil
+local events, broken, whole, whole_bodies, slots, grouped, ranked, waiting = { count = 0 }, {}, {}, {}, {}, {}, {}, 0
+for i = 1, math.min(#ids, #bodies) do
+  local id, body, key, line = ids[i], bodies[i], places[i].key, places[i].line
+  if used >= tokens then break end
+  if not line or line.used < line.tokens then
+    if key == key_grouped then
+      grouped[#grouped + 1] = id
+    elseif key == key_prioritized then
+      ranked[#ranked + 1] = id
+    elseif key == key_suspects then
+      leave_head(key_suspects, 1, {})
+    else
+      waiting = waiting + 1
+    end
+    if line then line.count = line.count + 1 end
+    if body then
+      whole[#whole + 1], whole_bodies[#whole + 1] = id, body
+      local cost = has_rate and cost_of(body) or 1
+      used = used + cost
+      if line then line.used = line.used + cost end
+      local number = line and line.most < math.huge and line.number + keeps_slot(line.rule) or queue.concurrency and 0
+      if number then slots[#slots + 1], slots[#slots + 2] = number, id end
+    else
+      broken[#broken + 1] = id
+    end
+  end
+end
+if waiting > 0 then leave_head(key_wait, waiting, {}) end
+if #ranked > 0 then leave_ranked(key_prioritized, ranked) end
+if #grouped > 0 then leave_ranked(key_grouped, grouped) end
+if #slots > 0 then redis.call('ZADD', key_slots, 'NX', unpack(slots)) end
+for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', arg_corrupt, now) end
+if #broken > 0 then
+  tally_name('dead', '', #broken, day)
+  say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
+end
+
+local turn = 0
+for _, line in ipairs(lines) do
+  if line.count > 0 then
+    line.turn = line.began + line.count * line.step
+    turn = math.max(turn, line.began)
+    if line.rule.rate and line.used > 0 then
+      line.next_in = charge_rate(line.name, line.rule, line.state, now, line.used)
+      line.state = redis.call('HGET', key_limitStates, line.name)
+      line.tokens = line.next_in > 0 and 0 or 1
+    end
+    line.room = math.min(line.most - (line.most < math.huge and running_of(line.number) or 0), line.tokens)
+    if line.room >= 1 and size_of_line(line.numbers) > 0 then keep_turn(line) else put_aside(line) end
+  elseif line.room < 1 then
+    put_aside(line)
+  end
+end
+if turn > 0 then advance_turn(turn) end
+if queue.rate and used > 0 then
+  opens_in = charge_rate('q', queue, state_of_queue, now, used)
+  if opens_in > 0 then tokens = 0 else tokens = tokens - used end
+end
+free = free - #whole
+
+if #whole > 0 then
+  hold(whole)
+  lease_until(now + arg_leaseMs, arg_worker)
+end
+local gave = table.concat(whole, '\n')
+redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, gave, 'lease', arg_leaseMs)
+redis.call('PEXPIRE', key_worker, arg_recordMs)
+if #whole > 0 and arg_maxEvents > 0 then
+  local failed = redis.call('HLEN', key_attempts) > 0 and redis.call('HMGET', key_attempts, unpack(whole)) or {}
+  say_active(events, whole, gave, nil, whole_bodies, failed)
+end
+write_events(events, now)
+
+-- Who claims may have been woken by the only bell.
+if (is_cut or #whole >= want) and tokens >= 1 and free >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
+local supply = rule_supplyMore
+if is_cut then
+  supply = rule_supplyCut
+elseif #whole < want then
+  local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]
+  local opens = tokens < 1 and opens_in or first and tonumber(first) - now
+  supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty
+  -- Nothing limits this queue any more: from now on its jobs are claimed as those of any other.
+  if #whole == 0 and redis.call('EXISTS', key_limits, key_grouped, key_slots, key_resting, key_lines) == 0 and tokens >= 1 then
+    redis.call('DEL', key_limitStates)
+    redis.call('HDEL', key_meta, 'limited')
+  end
+end
+return answer(whole, whole_bodies, supply)

@@ -1,0 +1,41 @@
+--@needs clock, slots, lines, limits
+-- The limits of a queue and of its names, or a page of its groups, or one group; as they are now.
+local now = clock()
+local defaults = limits_in(redis.call('HGET', key_limits, 'g'))
+local found = {}
+
+local function tell(field, number, base)
+  local text = redis.call('HGET', key_limits, field)
+  local rule, state = limits_in(text, base), redis.call('HGET', key_limitStates, field)
+  local blocked = limit_state(state)
+  local left, next_in = rate_room(rule, state, now, 9007199254740991)
+  local waiting, running, where = 0, 0, ''
+  if number then
+    local line = line_in(redis.call('HGET', key_lineStates, line_text(number)))
+    waiting = line and size_of_line(numbers_in(line, number)) or 0
+    running = running_of(number)
+    where = redis.call('ZSCORE', key_ready, line_text(number)) and 'ready'
+      or redis.call('ZSCORE', key_resting, line_text(number)) and 'resting' or ''
+  elseif field == 'q' then
+    running = redis.call('ZCARD', key_slots)
+  end
+  found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
+    rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running, where }
+end
+
+local cursor = '0'
+if arg_kind == 'group' then
+  tell(arg_field, tonumber(redis.call('HGET', key_lines, arg_field) or nil), defaults)
+elseif arg_kind == 'groups' then
+  local page = redis.call('HSCAN', key_lines, arg_cursor, 'MATCH', 'g:*', 'COUNT', arg_limit)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    if not string.find(page[2][i], '\n', 1, true) then tell(page[2][i], tonumber(page[2][i + 1]), defaults) end
+  end
+else
+  tell('q')
+  if redis.call('HEXISTS', key_limits, 'g') == 1 then tell('g') end
+  local page = redis.call('HSCAN', key_limits, '0', 'MATCH', 'n:*', 'COUNT', 10000)
+  for i = 1, #page[2], 2 do tell(page[2][i], tonumber(redis.call('HGET', key_lines, page[2][i]) or nil)) end
+end
+return { cursor, found }

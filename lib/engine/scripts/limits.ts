@@ -1,0 +1,50 @@
+import { defineScript } from '../script.js';
+
+type Row = readonly [string, string, string, number, string, number, number, number, string];
+
+/** One limit as it is: the field, its parts and the rule that comes of them, JSON. */
+export interface RawLimit {
+  readonly field: string;
+  readonly parts: string;
+  readonly rule: string;
+  readonly blockedForMs: number;
+  /** Null: no rate. */
+  readonly left: number | null;
+  readonly nextInMs: number;
+  readonly waiting: number;
+  readonly running: number;
+  /** Where its line is. */
+  readonly line: 'ready' | 'resting' | '';
+}
+
+export const limits = defineScript({
+  name: 'limits',
+  memory: 'read',
+  keys: [
+    'limits',
+    'limitStates',
+    'grouped',
+    'lines',
+    'lineStates',
+    'ready',
+    'resting',
+    'slots',
+  ],
+  args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
+  reply: ([cursor, rows]: readonly [string, readonly Row[]]) => ({
+    cursor,
+    found: rows.map(
+      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, line]): RawLimit => ({
+        field,
+        parts,
+        rule,
+        blockedForMs,
+        left: left === '' ? null : Number(left),
+        nextInMs,
+        waiting,
+        running,
+        line: line as RawLimit['line'],
+      }),
+    ),
+  }),
+});

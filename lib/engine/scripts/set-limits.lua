@@ -1,0 +1,50 @@
+--@needs types, bodies, body-lines, names, slots, lines, limits, workers, bell
+-- Changes one part of a rule. Jobs that run already count against a new concurrency, so the caller names the active sets.
+check_bodies()
+check_types(key_meta, key_limits, key_lines, key_lineStates, key_ready, key_resting, key_slots, key_doorbell)
+local workers = leased_workers()
+if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
+local parts = table_in(redis.call('HGET', key_limits, arg_field))
+local rule = arg_rule ~= '' and cjson.decode(arg_rule) or nil
+local before = cjson.encode(parts[arg_part] or {})
+parts[arg_part] = rule
+if parts.code or parts.live then
+  redis.call('HSET', key_limits, arg_field, cjson.encode(parts))
+  flag_limits(arg_flags)
+else
+  redis.call('HDEL', key_limits, arg_field)
+end
+if before == cjson.encode(rule or {}) then return 'set' end
+
+-- The line that the rule is for, of a running job.
+local function line_name(id)
+  local body = body_of(id)
+  if not body then return nil end
+  if string.byte(arg_field) == 103 then
+    local group = options_of(body).group
+    local name = type(group) == 'string' and 'g:' .. group or nil
+    return (arg_field == 'g' or arg_field == name) and name or nil
+  end
+  return 'n:' .. name_of(body) == arg_field and arg_field or nil
+end
+
+if rule and most_running(rule) < math.huge then
+  for i = more_first, more_last do
+    for _, id in ipairs(redis.call('SMEMBERS', KEYS[i])) do
+      local slot = tonumber(redis.call('ZSCORE', key_slots, id) or nil)
+      local name = arg_field ~= 'q' and line_name(id)
+      if arg_field == 'q' and not slot then
+        redis.call('ZADD', key_slots, '0', id)
+      elseif name and (slot or 0) < 1 then
+        redis.call('ZADD', key_slots, numbers_of({ name })[name] + keeps_slot(rule), id)
+      end
+    end
+  end
+end
+local number = redis.call('HGET', key_lines, arg_field)
+if number then
+  redis.call('ZREM', key_resting, line_text(number))
+  redis.call('ZADD', key_ready, '0', line_text(number))
+end
+ring()
+return 'set'

@@ -1,0 +1,159 @@
+--@needs steps, count, slots
+-- The lines of groups, and of names with limits. `grouped` has their jobs, each by the number of its line and a rank, so that a line is a
+-- range of it. `lines`: name -> number; jobs of a group with a priority have a number of their own, under the name, a line break and
+-- the priority. `lineStates`: number -> turn, priorities, name. `ready`: lines that may give a job, by their turn, 0 for those that must
+-- be looked at first; `resting`: lines whose rate opens at that time. A line that is in neither waits for a slot or is paused.
+
+-- Where the jobs of a line begin and end in `grouped`.
+local function range_of(number)
+  return string.format('%.0f', number * rule_ranks), '(' .. string.format('%.0f', (number + 1) * rule_ranks)
+end
+
+local function turn_now()
+  return count_in(redis.call('HGET', key_meta, 'turn'))
+end
+
+-- A number that no line has. They rise, and begin again far later.
+local function free_number()
+  for _ = 1, 10000 do
+    local number = add_to(key_meta, 'lines', 1) % rule_linesMax + 1
+    if redis.call('HEXISTS', key_lineStates, line_text(number)) == 0 then return number end
+    add_to(key_meta, 'lines', 9972)
+  end
+  error({ err = 'ERR too many groups have waiting jobs' })
+end
+
+-- The numbers of these lines, by name. Those that are not there are made, ready at the turn that others have reached.
+local function numbers_of(names)
+  local numbers, made, ready = {}, {}, {}
+  in_steps(names, function(...)
+    for i, number in ipairs(redis.call('HMGET', key_lines, ...)) do numbers[select(i, ...)] = tonumber(number or nil) end
+  end)
+  local turn
+  for _, name in ipairs(names) do
+    if not numbers[name] then
+      turn = turn or string.format('%.0f', turn_now())
+      local number = free_number()
+      local text = line_text(number)
+      numbers[name] = number
+      made[#made + 1], made[#made + 2] = name, text
+      ready[#ready + 1], ready[#ready + 2] = turn == '0' and '1' or turn, text
+      redis.call('HSET', key_lineStates, text, turn .. ' 0 ' .. name)
+    end
+  end
+  in_steps(made, function(...) redis.call('HSET', key_lines, ...) end)
+  in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
+  return numbers
+end
+
+-- The number of a priority in a line.
+local function number_of_priority(name, number, priority)
+  if priority == 0 then return number end
+  local field = name .. '\n' .. string.format('%.0f', priority)
+  local own = tonumber(redis.call('HGET', key_lines, field) or nil)
+  if own then return own end
+  own = free_number()
+  redis.call('HSET', key_lines, field, line_text(own))
+  redis.call('HSET', key_lineStates, line_text(own), '')
+  local text = redis.call('HGET', key_lineStates, line_text(number))
+  local turn, list, rest = string.match(text, '^(%d+) ([%d,]+) (.*)$')
+  local priorities = { priority }
+  for each in string.gmatch(list, '%d+') do priorities[#priorities + 1] = tonumber(each) end
+  table.sort(priorities)
+  redis.call('HSET', key_lineStates, line_text(number), turn .. ' ' .. table.concat(priorities, ',') .. ' ' .. rest)
+  return own
+end
+
+-- To the end of their lines: lists of ids, names of lines and priorities.
+local function to_lines(ids, names, priorities)
+  local distinct, is_there = {}, {}
+  for _, name in ipairs(names) do
+    if not is_there[name] then
+      is_there[name] = true
+      distinct[#distinct + 1] = name
+    end
+  end
+  local numbers = numbers_of(distinct)
+  local last, scores = add_to(key_meta, 'ranks', #ids), {}
+  for i, id in ipairs(ids) do
+    local number = number_of_priority(names[i], numbers[names[i]], priorities[i])
+    scores[2 * i - 1] = string.format('%.0f', number * rule_ranks + (last - #ids + i) % rule_ranks)
+    scores[2 * i] = id
+  end
+  in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
+  -- One that had run empty is in no set.
+  local woken = {}
+  for i, name in ipairs(distinct) do woken[2 * i - 1], woken[2 * i] = '0', line_text(numbers[name]) end
+  in_steps(woken, function(...) redis.call('ZADD', key_ready, 'NX', ...) end)
+end
+
+-- What is known of a line: turn, priorities and name, nil where there is none.
+local function line_in(text)
+  local turn, list, name = string.match(text or '', '^(%d+) ([%d,]+) (.*)$')
+  return turn and { turn = tonumber(turn), priorities = list, name = name } or nil
+end
+
+-- The numbers under which a line has jobs, the first priority first.
+local function numbers_in(line, number)
+  if line.priorities == '0' then return { number } end
+  local fields, numbers = {}, { number }
+  for each in string.gmatch(line.priorities, '%d+') do
+    if each ~= '0' then fields[#fields + 1] = line.name .. '\n' .. each end
+  end
+  for _, found in ipairs(redis.call('HMGET', key_lines, unpack(fields))) do
+    if found then numbers[#numbers + 1] = tonumber(found) end
+  end
+  return numbers
+end
+
+-- How many jobs wait in it.
+local function size_of_line(numbers)
+  local size = 0
+  for _, number in ipairs(numbers) do size = size + redis.call('ZCOUNT', key_grouped, range_of(number)) end
+  return size
+end
+
+-- How many of its jobs hold a slot.
+local function running_of(number)
+  return redis.call('ZCOUNT', key_slots, number, '(' .. number + 1)
+end
+
+-- Nothing waits in it, and none of its jobs holds a slot.
+local function drop_line(line, number)
+  for _, each in ipairs(numbers_in(line, number)) do redis.call('HDEL', key_lineStates, line_text(each)) end
+  redis.call('HDEL', key_lines, line.name)
+  for each in string.gmatch(line.priorities, '%d+') do
+    if each ~= '0' then redis.call('HDEL', key_lines, line.name .. '\n' .. each) end
+  end
+  redis.call('ZREM', key_ready, line_text(number))
+  redis.call('ZREM', key_resting, line_text(number))
+end
+
+local function leave_ready(text)
+  redis.call('ZREM', key_ready, text)
+end
+
+-- It may give jobs again at this moment, or is to be looked at then.
+local function rest_until(at, text)
+  redis.call('ZADD', key_resting, string.format('%.0f', math.ceil(at)), text)
+end
+
+-- Lines whose time has come are to be looked at, at most `limit`.
+local function wake_rested(now, limit)
+  for _, text in ipairs(redis.call('ZRANGE', key_resting, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, limit)) do
+    redis.call('ZREM', key_resting, text)
+    redis.call('ZADD', key_ready, 'NX', '0', text)
+  end
+end
+
+-- Its next turn is as the line says.
+local function keep_turn(line)
+  local turn = string.format('%.0f', line.turn)
+  redis.call('HSET', key_lineStates, line.text, turn .. ' ' .. line.priorities .. ' ' .. line.name)
+  redis.call('ZADD', key_ready, turn, line.text)
+end
+
+-- A line that comes anew begins at the turn of those that were served last.
+local function advance_turn(turn)
+  if turn > turn_now() then redis.call('HSET', key_meta, 'turn', string.format('%.0f', turn)) end
+end

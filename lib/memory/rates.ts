@@ -1,0 +1,96 @@
+import type { LimitRule, RateRule } from '../contract/limit-verbs.js';
+
+// The same as `shared/rates.lua`, with the same texts.
+
+/** How many may start now, and in how many ms the next may if none may now. */
+export function rateLeft(rate: RateRule, text: string, now: number): { left: number; nextMs: number } {
+  if (rate.window === 'fixed') {
+    const { start, count } = windowIn(rate, text, now);
+    return { left: Math.floor(rate.max - count), nextMs: start + rate.per - now };
+  }
+  if (rate.window === 'bucket') {
+    const each = rate.per / rate.max;
+    const arrival = arrivalIn(rate, text, now);
+    const depth = rate.burst * each;
+    return {
+      left: Math.floor((now + depth - Math.max(now, arrival)) / each + 0.000001),
+      nextMs: arrival + each - depth - now,
+    };
+  }
+  const { kept, used, width } = slicesIn(rate, text, now);
+  return { left: Math.floor(rate.max - used), nextMs: kept[0] ? (kept[0][0] + 101) * width - now : 0 };
+}
+
+/** The state behind so many starts. */
+export function rateCharged(rate: RateRule, text: string, now: number, count: number): string {
+  if (rate.window === 'fixed') {
+    const { start, count: before } = windowIn(rate, text, now);
+    return `${start.toFixed(3)} ${Math.max(0, before + count)}`;
+  }
+  if (rate.window === 'bucket') {
+    const arrival = arrivalIn(rate, text, now);
+    const from = count > 0 ? Math.max(now, arrival) : arrival;
+    return Math.max(0, from + (count * rate.per) / rate.max).toFixed(3);
+  }
+  const { kept, used, current } = slicesIn(rate, text, now);
+  const more = Math.max(count, -used);
+  const last = kept.at(-1);
+  if (last && last[0] >= current) last[1] += more;
+  else kept.push([current, more]);
+  return kept.map(([slice, its]) => `${slice}:${its}`).join(' ');
+}
+
+/** When such a state says nothing any more. */
+export function rateOverAt(rate: RateRule, text: string, now: number): number {
+  return rate.window === 'bucket' ? Math.max(now, arrivalIn(rate, text, now)) : now + 1.01 * rate.per;
+}
+
+function slicesIn(rate: RateRule, text: string, now: number) {
+  const width = rate.per / 100;
+  const current = Math.floor(now / width);
+  const kept: [slice: number, count: number][] = [];
+  let used = 0;
+  for (const pair of text === '' ? [] : text.split(' ')) {
+    const [slice, count] = pair.split(':').map(Number) as [number, number];
+    if (slice < current - 100 || slice > current + 100) continue;
+    used += count;
+    kept.push([slice, count]);
+  }
+  return { kept, used, current, width };
+}
+
+function windowIn(rate: RateRule, text: string, now: number): { start: number; count: number } {
+  const [start, count] = text.split(' ').map(Number);
+  if (text === '' || start! > now || now >= start! + rate.per) return { start: now, count: 0 };
+  return { start: start!, count: count! };
+}
+
+function arrivalIn(rate: RateRule, text: string, now: number): number {
+  return Math.min(Number(text), now + rate.per * (1 + rate.burst / rate.max));
+}
+
+/** What is used of a limit: until when nothing starts, and the state of its rate. */
+export interface LimitUse {
+  readonly blocked: number;
+  readonly rate: string;
+}
+
+export const UNUSED: LimitUse = { blocked: 0, rate: '' };
+
+/** How many may start by the rate and by a block. */
+export function roomOf(rule: LimitRule, { blocked, rate }: LimitUse, now: number): { left: number; nextMs: number } {
+  if (blocked > now) return { left: 0, nextMs: blocked - now };
+  if (!rule.rate) return { left: Infinity, nextMs: 0 };
+  const { left, nextMs } = rateLeft(rule.rate, rate, now);
+  return { left: Math.max(0, left), nextMs };
+}
+
+/** When the state of a limit says nothing any more. */
+export function useOverAt(rule: LimitRule, { blocked, rate }: LimitUse, now: number): number {
+  return Math.max(blocked, rule.rate && rate !== '' ? rateOverAt(rule.rate, rate, now) : 0);
+}
+
+/** How many of its jobs may run at once. */
+export function mostRunning({ order, concurrency }: LimitRule): number {
+  return order === 'strict' ? 1 : concurrency || Infinity;
+}

@@ -1,0 +1,271 @@
+import { describe, expect, it } from 'vitest';
+import type { LimitRule } from '#lib/contract/limit-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { completed, dead, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
+
+describe.each(ENGINES)('limits and groups on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
+    t.engine.limits.set(QUEUE, field, part, rule);
+  const slow = (max: number, per = 1_000) => ({ rate: { max, per, window: 'sliding', burst: max } }) as const;
+
+  /** A job with an id like `tenant.3`, of that group. */
+  const grouped = (id: string, more: { priority?: number; cost?: number } = {}) => {
+    const group = id.split('.')[0]!;
+    return { id, name: 'job', hasOwnId: true, group, ...more, body: encodeBody('job', t.now, { group, ...more }, '') };
+  };
+  const named = (id: string) => {
+    const name = id.split('.')[0]!;
+    return { id, name, hasOwnId: true, body: encodeBody(name, t.now, {}, '') };
+  };
+  const some = (group: string, count: number) => Array.from({ length: count }, (_, i) => grouped(`${group}.${i}`));
+
+  /** What is claimed, and until when nothing more is. */
+  async function take(want: number, worker?: string) {
+    const { claimed, supply } = await t.exchanged({ want, ...(worker && { worker }) });
+    return { ids: claimed.map(({ id }) => id), supply };
+  }
+
+  describe('rate', () => {
+    it('lets no more than its number start in any time as long as its own', async () => {
+      await set('q', slow(3));
+      await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g');
+      expect(await take(2)).toEqual({ ids: ['a', 'b'], supply: 'more' });
+      await t.advance(400);
+      expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 610 } });
+      await t.advance(609);
+      expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 1 } });
+      await t.advance(1);
+      expect(await take(9)).toEqual({ ids: ['d', 'e'], supply: { limitedForMs: 400 } });
+    });
+
+    it('of a fixed window begins anew when the window is over', async () => {
+      await set('q', { rate: { max: 2, per: 1_000, window: 'fixed', burst: 2 } });
+      await t.add('a', 'b', 'c', 'd');
+      expect(await take(9)).toEqual({ ids: ['a', 'b'], supply: { limitedForMs: 1_000 } });
+      await t.advance(1_000);
+      expect((await take(9)).ids).toEqual(['c', 'd']);
+    });
+
+    it('of a bucket lets its burst start at once, and then one after another', async () => {
+      await set('q', { rate: { max: 10, per: 1_000, window: 'bucket', burst: 2 } });
+      await t.add('a', 'b', 'c', 'd');
+      expect(await take(9)).toEqual({ ids: ['a', 'b'], supply: { limitedForMs: 100 } });
+      await t.advance(100);
+      expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 100 } });
+    });
+
+    it('counts what a job costs; the last one may go beyond', async () => {
+      await set('q', slow(5));
+      const job = (id: string, cost: number) => ({ ...named(`x.${id}`), body: encodeBody('x', t.now, { cost }, '') });
+      await t.add(job('a', 3), job('b', 4), job('c', 1));
+      expect((await take(9)).ids).toEqual(['x.a', 'x.b']);
+      await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: -3 }]);
+      expect((await take(9)).ids).toEqual(['x.c']);
+    });
+
+    it('holds all back for as long as a handler says, whichever is longer', async () => {
+      await t.add('a');
+      await t.engine.limits.charge(QUEUE, [
+        { field: 'q', holdMs: 500, count: 0 },
+        { field: 'q', holdMs: 200, count: 0 },
+      ]);
+      expect(await take(1)).toEqual({ ids: [], supply: { limitedForMs: 500 } });
+      await t.advance(500);
+      expect((await take(1)).ids).toEqual(['a']);
+    });
+
+    it('of one name does not hold up the others', async () => {
+      await set('n:mail', slow(1));
+      await t.add(named('mail.1'), named('mail.2'), named('page.1'), named('mail.3'), named('page.2'));
+      expect(await take(9)).toEqual({ ids: ['mail.1', 'page.1', 'page.2'], supply: { limitedForMs: 1_010 } });
+      await t.advance(1_010);
+      expect((await take(9)).ids).toEqual(['mail.2']);
+    });
+  });
+
+  describe('concurrency', () => {
+    it('of a queue counts all workers, and is exact when one of them is gone', async () => {
+      await set('q', { concurrency: 2 });
+      await t.add('a', 'b', 'c', 'd');
+      expect((await take(1, 'w1')).ids).toEqual(['a']);
+      expect(await take(9, 'w2')).toEqual({ ids: ['b'], supply: 'empty' });
+      expect((await take(9, 'w2')).ids).toEqual([]);
+      await t.exchanged({ worker: 'w2', settled: [completed('b')] });
+      expect((await take(9, 'w2')).ids).toEqual(['c']);
+      await t.advance(LEASE_MS);
+      await t.engine.recover(QUEUE, { worker: 'w1', ...recovering });
+      await t.advance(2_000);
+      await t.engine.recover(QUEUE, { worker: 'w1', ...recovering });
+      expect((await take(9, 'w3')).ids).toEqual(['a']);
+      expect((await take(9, 'w3')).ids).toEqual([]);
+    });
+
+    it('counts the jobs that run when it is set, and lets more start when it is raised', async () => {
+      await t.add('a', 'b', 'c', 'd');
+      expect((await take(2)).ids).toEqual(['a', 'b']);
+      await set('q', { concurrency: 2 });
+      expect((await take(9)).ids).toEqual([]);
+      await set('q', { concurrency: 3 });
+      expect((await take(9)).ids).toEqual(['c']);
+      await set('q', null);
+      expect((await take(9)).ids).toEqual(['d']);
+    });
+
+    it('of each group, and of one group where it has its own', async () => {
+      await set('g', { concurrency: 1 }, 'code');
+      await set('g:b', { concurrency: 2 });
+      await t.add(...some('a', 3), ...some('b', 3));
+      expect((await take(9)).ids).toEqual(['a.0', 'b.0', 'b.1']);
+      await t.settle(completed('a.0'), completed('b.1'));
+      expect((await take(9)).ids.toSorted()).toEqual(['a.1', 'b.2']);
+    });
+
+    it('of a name', async () => {
+      await set('n:mail', { concurrency: 1 });
+      await t.add(named('mail.1'), named('page.1'), named('mail.2'));
+      expect((await take(9)).ids.toSorted()).toEqual(['mail.1', 'page.1']);
+      await t.settle(retried('mail.1', { delayMs: 100 }));
+      expect((await take(9)).ids).toEqual(['mail.2']);
+    });
+  });
+
+  describe('groups', () => {
+    it('take turns, whatever one of them has waiting', async () => {
+      await t.add(...some('big', 50));
+      await t.add(...some('a', 2), ...some('b', 2));
+      expect((await take(3)).ids.toSorted()).toEqual(['a.0', 'b.0', 'big.0']);
+      expect((await take(3)).ids.toSorted()).toEqual(['a.1', 'b.1', 'big.1']);
+      expect((await take(3)).ids).toEqual(['big.2', 'big.3', 'big.4']);
+    });
+
+    it('share a claim that is larger than they are many', async () => {
+      await t.add(...some('a', 9), ...some('b', 2), ...some('c', 9));
+      const { ids } = await take(12);
+      const of = (group: string) => ids.filter((id) => id.startsWith(group)).length;
+      expect([of('a'), of('b'), of('c')]).toEqual([5, 2, 5]);
+    });
+
+    it('get turns by weight', async () => {
+      await set('g:vip', { weight: 3 });
+      await t.add(...some('vip', 30), ...some('a', 30));
+      const ids: string[] = [];
+      for (let i = 0; i < 8; i++) ids.push(...(await take(2)).ids);
+      expect(ids.filter((id) => id.startsWith('vip')).length).toBeGreaterThanOrEqual(11);
+    });
+
+    it('keep the order of priorities and of adds inside', async () => {
+      await t.add(grouped('a.1', { priority: 5 }), grouped('a.2'), grouped('a.3', { priority: 2 }), grouped('a.4'));
+      expect((await take(9)).ids).toEqual(['a.2', 'a.4', 'a.3', 'a.1']);
+    });
+
+    it('are counted, listed, cancelled and removed as other waiting jobs', async () => {
+      await t.add(...some('a', 3));
+      expect((await t.engine.admin.counts(QUEUE)).waiting).toBe(3);
+      expect(await t.engine.admin.get(QUEUE, 'a.1')).toMatchObject({ state: 'waiting' });
+      const { jobs } = await t.engine.admin.jobs(QUEUE, { state: 'waiting', after: null, limit: 9 });
+      expect(jobs.map(({ id }) => id)).toEqual(['a.0', 'a.1', 'a.2']);
+      expect(await t.engine.admin.cancel(QUEUE, 'a.1', 'why')).toBe('cancelled');
+      expect(await t.engine.admin.remove(QUEUE, 'a.2')).toBe('removed');
+      expect(await t.add(grouped('a.0'))).toMatchObject({ duplicates: [{ id: 'a.0', state: 'waiting' }] });
+      expect((await take(9)).ids).toEqual(['a.0']);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it('that are paused give nothing until they are resumed', async () => {
+      await t.add(...some('a', 2), ...some('b', 1));
+      await set('g:a', { paused: true });
+      expect(await take(9)).toEqual({ ids: ['b.0'], supply: 'empty' });
+      await set('g:a', null);
+      expect((await take(9)).ids).toEqual(['a.0', 'a.1']);
+    });
+
+    it('refuse what would make one of them too large, the whole call', async () => {
+      await set('g', { maxSize: 3 }, 'code');
+      await t.add(...some('a', 2));
+      expect(await t.add(grouped('a.8'), grouped('b.1'), grouped('a.9'))).toEqual({
+        kind: 'group-full',
+        group: 'a',
+        size: 2,
+        maxSize: 3,
+      });
+      expect((await t.engine.admin.counts(QUEUE)).waiting).toBe(2);
+      expect(await t.add(grouped('a.8'))).toMatchObject({ kind: 'stored' });
+    });
+
+    it('with a rate each have their own', async () => {
+      await set('g', slow(1));
+      await t.add(...some('a', 2), ...some('b', 2));
+      expect(await take(9)).toEqual({ ids: ['a.0', 'b.0'], supply: { limitedForMs: 1_010 } });
+      await t.advance(1_010);
+      expect((await take(9)).ids.toSorted()).toEqual(['a.1', 'b.1']);
+    });
+
+    it('tell their state', async () => {
+      await set('g', { concurrency: 1 }, 'code');
+      await set('g:a', { weight: 2 });
+      await t.add(...some('a', 3));
+      await take(1);
+      expect(await t.engine.limits.group(QUEUE, 'a')).toMatchObject({
+        code: null,
+        live: { weight: 2 },
+        rule: { concurrency: 1, weight: 2 },
+        waiting: 2,
+        running: 1,
+      });
+      const { groups, next } = await t.engine.limits.groups(QUEUE, '0', 100);
+      expect({ names: groups.map(({ field }) => field), next }).toEqual({ names: ['g:a'], next: null });
+      expect(await t.engine.limits.group(QUEUE, 'none')).toMatchObject({ waiting: 0, running: 0 });
+    });
+
+    it('in strict order wait for the retry of a job, also after its worker is lost', async () => {
+      await set('g', { order: 'strict' }, 'code');
+      await t.add(...some('a', 3), ...some('b', 1));
+      expect((await take(9)).ids).toEqual(['a.0', 'b.0']);
+      await t.settle(retried('a.0', { delayMs: 500 }), completed('b.0'));
+      expect((await take(9)).ids).toEqual([]);
+      await t.advance(500);
+      expect((await take(9)).ids).toEqual(['a.0']);
+      await t.settle(released('a.0'));
+      expect((await take(9)).ids).toEqual(['a.0']);
+      await t.settle(completed('a.0'));
+      expect((await take(9)).ids).toEqual(['a.1']);
+      await t.settle(dead('a.1'));
+      expect((await take(9)).ids).toEqual(['a.2']);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it('in strict order can be stopped by a dead job, until that is removed or run again', async () => {
+      await set('g', { order: 'strict', onDead: 'block' }, 'code');
+      await t.add(...some('a', 3));
+      await take(9);
+      await t.settle(dead('a.0'));
+      expect((await take(9)).ids).toEqual([]);
+      await t.engine.admin.remove(QUEUE, 'a.0');
+      expect((await take(9)).ids).toEqual(['a.1']);
+    });
+  });
+
+  it('answers a repeated claim in the same way, and counts it once', async () => {
+    await set('q', { ...slow(2), concurrency: 2 });
+    await t.add(...some('a', 3), 'x');
+    const first = await t.exchanged({ want: 9, seq: 1 });
+    const again = await t.exchanged({ want: 9, seq: 1 });
+    expect(again.claimed).toEqual(first.claimed);
+    expect(first.claimed).toHaveLength(2);
+    expect((await t.engine.limits.list(QUEUE))[0]).toMatchObject({ field: 'q', left: 0, running: 2 });
+  });
+
+  it('leaves nothing behind when all is over', async () => {
+    await t.add(...some('a', 2));
+    await take(9);
+    await t.settle(completed('a.0'), completed('a.1'));
+    await take(9);
+    expect((await t.engine.limits.groups(QUEUE, '0', 9)).groups).toEqual([]);
+    await t.add('plain');
+    expect(await t.exchanged({ want: 1 })).not.toHaveProperty('isLimited');
+  });
+});

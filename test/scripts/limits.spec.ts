@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { limits } from '#lib/engine/scripts/limits.js';
+import { job, QUEUE, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+it('of a queue without limits tells that there are none', async () => {
+  expect(await changingNothing(q, () => q.engine.limits.list(QUEUE))).toEqual([
+    {
+      field: 'q',
+      code: null,
+      live: null,
+      rule: {},
+      blockedForMs: 0,
+      left: null,
+      nextInMs: 0,
+      waiting: 0,
+      running: 0,
+    },
+  ]);
+});
+
+it('tells groups page by page', async () => {
+  const groups = Array.from({ length: 1_000 }, (_, i) => `tenant ${i}`);
+  await q.add(...groups.map((group) => job(`of ${group}`, { group })));
+  const seen: string[] = [];
+  let pages = 0;
+  for (let cursor: string | null = '0'; cursor !== null; pages++) {
+    const page: Awaited<ReturnType<typeof q.engine.limits.groups>> = await changingNothing(q, () =>
+      q.engine.limits.groups(QUEUE, cursor!, 100),
+    );
+    seen.push(...page.groups.map(({ field }) => field.slice(2)));
+    cursor = page.next;
+  }
+  expect(seen.toSorted()).toEqual(groups.toSorted());
+  expect(pages).toBeGreaterThan(2);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: limits.keys,
+    hasSlots: true,
+    prepare: async () => {
+      await q.add(job('a', { group: 'g' }));
+      await q.engine.limits.set(QUEUE, 'g', 'live', { rate: { max: 1, per: 9, window: 'fixed', burst: 1 } });
+      await q.admin.del(q.key('ready'));
+      return () => q.engine.limits.group(QUEUE, 'g');
+    },
+  });
+});

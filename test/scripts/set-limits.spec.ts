@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { setLimits } from '#lib/engine/scripts/set-limits.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { job, QUEUE, useQueue } from './support.js';
+import { itRefusesWrongTypes } from './unchanged.js';
+
+const q = useQueue();
+
+it('keeps what code and people say apart, and forgets a rule that neither has', async () => {
+  await q.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 5 });
+  await q.engine.limits.set(QUEUE, 'q', 'live', { concurrency: 2 });
+  expect(await q.engine.limits.list(QUEUE)).toMatchObject([
+    { code: { concurrency: 5 }, live: { concurrency: 2 }, rule: { concurrency: 2 } },
+  ]);
+  await q.engine.limits.set(QUEUE, 'q', 'live', null);
+  expect(await q.engine.limits.list(QUEUE)).toMatchObject([{ live: null, rule: { concurrency: 5 } }]);
+  await q.engine.limits.set(QUEUE, 'q', 'code', null);
+  expect(await q.hash('limits')).toEqual({});
+});
+
+it('takes back what the code says where it is set to false', async () => {
+  await q.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 1 });
+  await q.engine.limits.set(QUEUE, 'q', 'live', { concurrency: false });
+  await q.add('a', 'b');
+  expect(await q.claim(9)).toEqual(['a', 'b']);
+});
+
+it('counts running jobs once, by their group', async () => {
+  const body = encodeBody('work', 1, { group: 'g' }, '');
+  await q.hold(job('a', { body, group: 'g' }), 'plain');
+  await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 2 });
+  await q.engine.limits.set(QUEUE, 'q', 'live', { concurrency: 9 });
+  await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
+  expect(await q.engine.limits.group(QUEUE, 'g')).toMatchObject({ running: 1 });
+  expect(await q.zset('slots')).toEqual(['plain', 'a']);
+});
+
+describe('refused', () => {
+  itRefusesWrongTypes(q, {
+    keys: setLimits.keys,
+    hasSlots: true,
+    async prepare() {
+      const body = encodeBody('work', 1, { group: 'g' }, '');
+      await q.hold(job('a', { body, group: 'g' }));
+      return () => q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
+    },
+  });
+});
