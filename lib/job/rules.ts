@@ -47,5 +47,5 @@ export const RULES = {
   /** Lines of groups and names at most: with room for a rank below each, scores are exact in a double. */
   linesMax: 2_097_150,
   /** How many jobs one claim sorts into lines, and how many lines it looks at in one step. */
-  sortMax: 500,
+  sortMax: 250,
 } as const;

@@ -96,10 +96,10 @@ local function choose(id, key, line)
   ids[#ids + 1], places[#places + 1] = id, { key = key, line = line }
 end
 
--- What is known of a line; nil for one that is none.
-local function load_line(text)
+-- What is known of a line, whose state may have been read already; nil for one that is none.
+local function load_line(text, state)
   if line_by[text] then return line_by[text] end
-  local line = line_in(redis.call('HGET', key_lineStates, text))
+  local line = line_in(state or redis.call('HGET', key_lineStates, text))
   if not line then return nil end
   line.number, line.text, line.got, line.used, line.count = tonumber(text), text, 0, 0, 0
   line.numbers, line.rule, line.began = numbers_in(line, line.number), line_rule(line.name), line.turn
@@ -175,7 +175,7 @@ local function choose_of_lines(most)
     elseif line.room >= 1 and size_of_line(line.numbers) > 0 then
       line.turn = math.max(line.turn, turn_now(), 1)
       line.began = line.turn
-      keep_turn(line)
+      keep_turns({ line })
     else
       put_aside(line)
     end
@@ -185,8 +185,9 @@ local function choose_of_lines(most)
     local alive, rows = {}, redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1)
     if #rows == 0 then return end
     behind = behind + #rows
-    for _, text in ipairs(rows) do
-      local line = load_line(text)
+    local states = redis.call('HMGET', key_lineStates, unpack(rows))
+    for i, text in ipairs(rows) do
+      local line = load_line(text, states[i])
       if not line then
         leave_ready(text)
         behind = behind - 1
@@ -281,7 +282,7 @@ if #broken > 0 then
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 
-local turn = 0
+local turn, kept = 0, {}
 for _, line in ipairs(lines) do
   if line.count > 0 then
     line.turn = line.began + line.count * line.step
@@ -292,11 +293,12 @@ for _, line in ipairs(lines) do
       line.tokens = line.next_in > 0 and 0 or 1
     end
     line.room = math.min(line.most - (line.most < math.huge and running_of(line.number) or 0), line.tokens)
-    if line.room >= 1 and size_of_line(line.numbers) > 0 then keep_turn(line) else put_aside(line) end
+    if line.room >= 1 and size_of_line(line.numbers) > 0 then kept[#kept + 1] = line else put_aside(line) end
   elseif line.room < 1 then
     put_aside(line)
   end
 end
+keep_turns(kept)
 if turn > 0 then advance_turn(turn) end
 if queue.rate and used > 0 then
   opens_in = charge_rate('q', queue, state_of_queue, now, used)

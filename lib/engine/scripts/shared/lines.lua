@@ -13,14 +13,21 @@ local function turn_now()
   return count_in(redis.call('HGET', key_meta, 'turn'))
 end
 
--- A number that no line has. They rise, and begin again far later.
-local function free_number()
-  for _ = 1, 10000 do
-    local number = add_to(key_meta, 'lines', 1) % rule_linesMax + 1
-    if redis.call('HEXISTS', key_lineStates, line_text(number)) == 0 then return number end
-    add_to(key_meta, 'lines', 9972)
+-- Numbers that no line has. They rise, and begin again far later.
+local function free_numbers(count)
+  local numbers, tries = {}, 0
+  while #numbers < count do
+    local missing = count - #numbers
+    local last, texts = add_to(key_meta, 'lines', missing), {}
+    for i = 1, missing do texts[i] = line_text((last - missing + i) % rule_linesMax + 1) end
+    for i, taken in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
+      if not taken then numbers[#numbers + 1] = tonumber(texts[i]) end
+    end
+    tries = tries + 1
+    if tries > 1000 then error({ err = 'ERR too many groups have waiting jobs' }) end
+    if tries > 1 then add_to(key_meta, 'lines', 9972) end
   end
-  error({ err = 'ERR too many groups have waiting jobs' })
+  return numbers
 end
 
 -- The numbers of these lines, by name. Those that are not there are made, ready at the turn that others have reached.
@@ -29,18 +36,20 @@ local function numbers_of(names)
   in_steps(names, function(...)
     for i, number in ipairs(redis.call('HMGET', key_lines, ...)) do numbers[select(i, ...)] = tonumber(number or nil) end
   end)
-  local turn
+  local new = {}
   for _, name in ipairs(names) do
-    if not numbers[name] then
-      turn = turn or string.format('%.0f', turn_now())
-      local number = free_number()
-      local text = line_text(number)
-      numbers[name] = number
-      made[#made + 1], made[#made + 2] = name, text
-      ready[#ready + 1], ready[#ready + 2] = turn == '0' and '1' or turn, text
-      redis.call('HSET', key_lineStates, text, turn .. ' 0 ' .. name)
-    end
+    if not numbers[name] then new[#new + 1] = name end
   end
+  if #new == 0 then return numbers end
+  local turn, states = string.format('%.0f', turn_now()), {}
+  for i, number in ipairs(free_numbers(#new)) do
+    local text = line_text(number)
+    numbers[new[i]] = number
+    made[#made + 1], made[#made + 2] = new[i], text
+    states[#states + 1], states[#states + 2] = text, turn .. ' 0 ' .. new[i]
+    ready[#ready + 1], ready[#ready + 2] = turn == '0' and '1' or turn, text
+  end
+  in_steps(states, function(...) redis.call('HSET', key_lineStates, ...) end)
   in_steps(made, function(...) redis.call('HSET', key_lines, ...) end)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
   return numbers
@@ -52,7 +61,7 @@ local function number_of_priority(name, number, priority)
   local field = name .. '\n' .. string.format('%.0f', priority)
   local own = tonumber(redis.call('HGET', key_lines, field) or nil)
   if own then return own end
-  own = free_number()
+  own = free_numbers(1)[1]
   redis.call('HSET', key_lines, field, line_text(own))
   redis.call('HSET', key_lineStates, line_text(own), '')
   local text = redis.call('HGET', key_lineStates, line_text(number))
@@ -146,11 +155,16 @@ local function wake_rested(now, limit)
   end
 end
 
--- Its next turn is as the line says.
-local function keep_turn(line)
-  local turn = string.format('%.0f', line.turn)
-  redis.call('HSET', key_lineStates, line.text, turn .. ' ' .. line.priorities .. ' ' .. line.name)
-  redis.call('ZADD', key_ready, turn, line.text)
+-- The next turns of these lines are as they say.
+local function keep_turns(lines)
+  local states, ready = {}, {}
+  for i, line in ipairs(lines) do
+    local turn = string.format('%.0f', line.turn)
+    states[2 * i - 1], states[2 * i] = line.text, turn .. ' ' .. line.priorities .. ' ' .. line.name
+    ready[2 * i - 1], ready[2 * i] = turn, line.text
+  end
+  in_steps(states, function(...) redis.call('HSET', key_lineStates, ...) end)
+  in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
 
 -- A line that comes anew begins at the turn of those that were served last.
