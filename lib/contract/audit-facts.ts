@@ -29,7 +29,16 @@ export type AuditedKey = (typeof AUDITED)[number];
 const PLACES = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'dead', 'completed'] as const;
 /** Only for jobs that have not completed. */
 const UNFINISHED = ['attempts', 'stalls'] as const;
-const BESIDE = [...UNFINISHED, 'failures', 'results', 'progress', 'logs', 'priorities', 'toCancel', 'slots'] as const;
+const BESIDE = [
+  ...UNFINISHED,
+  'failures',
+  'results',
+  'progress',
+  'logs',
+  'priorities',
+  'toCancel',
+  'slots',
+] as const;
 
 const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;

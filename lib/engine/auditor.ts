@@ -1,7 +1,6 @@
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
 import { AUDITED, AuditFacts, shownId, type AuditedKey } from '../contract/audit-facts.js';
 import type { EngineSettings } from './wire/clients.js';
-import { CORRUPT, UNREADABLE } from '../contract/upkeep-verbs.js';
 import type { RecoverAnswer } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey, type LetteredJobs, type QueueKeys } from './keys.js';
@@ -131,8 +130,6 @@ export class Auditor {
           maxEvents,
           deadMax,
           deadAge: deadAgeMs,
-          corrupt: CORRUPT,
-          unreadable: UNREADABLE,
         },
         { ids },
         more,

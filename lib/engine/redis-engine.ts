@@ -20,7 +20,6 @@ import type {
 import { Bells } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
 import { Connections } from './wire/connections.js';
-import { STALLED, UNREADABLE } from '../contract/upkeep-verbs.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { IdlePoller } from './wake/idle-poller.js';
@@ -167,7 +166,6 @@ export class RedisEngine implements QueueEngine {
       maxEvents,
       deadMax,
       deadAge: deadAgeMs,
-      record: STALLED,
     });
     if (answer.kind === 'recovered') this.upkeep.died(queue, answer.dead.length);
     return answer;
@@ -176,7 +174,7 @@ export class RedisEngine implements QueueEngine {
   adopt(queue: string, worker: string, known: readonly string[]): Promise<AdoptAnswer> {
     const { maxEvents } = this.settings.limitsOf(queue);
     const keys = this.store.keysOfWorker(queue, worker);
-    return this.store.run(adopt, keys, { maxEvents, corrupt: UNREADABLE }, { known });
+    return this.store.run(adopt, keys, { maxEvents }, { known });
   }
 
   release(queue: string, { worker, ids, leave }: ReleaseCall): Promise<{ lost: readonly string[] }> {

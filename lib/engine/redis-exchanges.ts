@@ -2,7 +2,6 @@ import type { ExchangeAnswer, ExchangeCall, RungClaim } from '../contract/engine
 import { workerRecordMs } from '../contract/engine.js';
 import type { Bells, RungCall } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
-import { CORRUPT } from '../contract/upkeep-verbs.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { RedisStore } from './redis-store.js';
 import { SEPARATOR } from './codec/replies.js';
@@ -50,7 +49,6 @@ export class RedisExchanges {
         deadMax,
         deadAge: deadAgeMs,
         completedMax,
-        corrupt: CORRUPT,
       },
       lists,
     );
@@ -85,7 +83,6 @@ export class RedisExchanges {
         maySuspect: maySuspect ? 1 : 0,
         separator: SEPARATOR,
         maxEvents: this.settings.limitsOf(queue).maxEvents,
-        corrupt: CORRUPT,
       },
       {},
     );

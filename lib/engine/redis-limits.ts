@@ -11,7 +11,12 @@ export class RedisLimits implements LimitVerbs {
   constructor(private readonly store: RedisStore) {}
 
   async set(queue: string, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void> {
-    const args = { field, part, rule: rule ? JSON.stringify(rule) : '', flags: rule ? flagsOf(field, rule) : '' };
+    const args = {
+      field,
+      part,
+      rule: rule ? JSON.stringify(rule) : '',
+      flags: rule ? flagsOf(field, rule) : '',
+    };
     await this.store.withWorkers(queue, (workers, keys) =>
       this.store.run(
         setLimits,
@@ -57,7 +62,16 @@ export class RedisLimits implements LimitVerbs {
   }
 }
 
-function stateOf({ parts, rule, field, blockedForMs, left, nextInMs, waiting, running }: RawLimit): LimitState {
+function stateOf({
+  parts,
+  rule,
+  field,
+  blockedForMs,
+  left,
+  nextInMs,
+  waiting,
+  running,
+}: RawLimit): LimitState {
   const { code, live } = parts === '' ? {} : (JSON.parse(parts) as { code?: LimitRule; live?: LimitRule });
   return {
     field,

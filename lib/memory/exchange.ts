@@ -22,7 +22,10 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
     const rest = { isCut: false, supply: supplyOf(queue, call, last.gave) };
     const isLimited = queue.limits.isOn && queue.pausedAt === null;
-    return { ...answer(queue, worker, last.lost, still, rest), ...(isLimited && { isLimited: true as const }) };
+    return {
+      ...answer(queue, worker, last.lost, still, rest),
+      ...(isLimited && { isLimited: true as const }),
+    };
   }
 
   const heldBefore = worker.held.size;

@@ -120,7 +120,8 @@ export class LimitBook {
     } else this.rules.delete(field);
     if (before === JSON.stringify(rule ?? {})) return;
     if (rule && mostRunning(rule) < Infinity) {
-      for (const worker of queue.leased()) for (const job of worker.held.values()) this.adopt(job, field, rule);
+      for (const worker of queue.leased())
+        for (const job of worker.held.values()) this.adopt(job, field, rule);
     }
     const line = this.lines.get(field);
     if (line) this.wake(line, true);
@@ -198,7 +199,8 @@ export class LimitBook {
       const { maxSize } = this.ruleOf(`g:${group}`);
       const line = this.lines.get(`g:${group}`);
       const size = line ? sizeOf(line) : 0;
-      if (maxSize && size + groups.filter((one) => one === group).length > maxSize) return { group, size, maxSize };
+      if (maxSize && size + groups.filter((one) => one === group).length > maxSize)
+        return { group, size, maxSize };
     }
     return null;
   }

@@ -5,7 +5,8 @@ import type { MemoryLine } from './limit-book.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job: exactly one. */
-export type Place = 'wait' | 'suspects' | 'prioritized' | 'grouped' | 'delayed' | 'active' | 'completed' | 'dead';
+export type Place =
+  'wait' | 'suspects' | 'prioritized' | 'grouped' | 'delayed' | 'active' | 'completed' | 'dead';
 
 const STATES: Readonly<Record<Place, JobState>> = {
   wait: 'waiting',

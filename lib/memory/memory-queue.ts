@@ -121,7 +121,8 @@ export class MemoryQueue {
 
   /** What a sleeping worker could do here; null if there is nothing. */
   look(worker: string): QueueLook | null {
-    const waiting = this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size > 0;
+    const waiting =
+      this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size > 0;
     const work = waiting && this.pausedAt === null;
     const { dueInMs, scheduleInMs } = this;
     const leaseInMs = this.leaseOfAnotherInMs(worker);

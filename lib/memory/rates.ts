@@ -78,7 +78,11 @@ export interface LimitUse {
 export const UNUSED: LimitUse = { blocked: 0, rate: '' };
 
 /** How many may start by the rate and by a block. */
-export function roomOf(rule: LimitRule, { blocked, rate }: LimitUse, now: number): { left: number; nextMs: number } {
+export function roomOf(
+  rule: LimitRule,
+  { blocked, rate }: LimitUse,
+  now: number,
+): { left: number; nextMs: number } {
   if (blocked > now) return { left: 0, nextMs: blocked - now };
   if (!rule.rate) return { left: Infinity, nextMs: 0 };
   const { left, nextMs } = rateLeft(rule.rate, rate, now);

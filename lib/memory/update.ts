@@ -42,7 +42,12 @@ function changeDelayed(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
 }
 
 function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): void {
-  const old = job.place === 'grouped' ? priorityIn(job) : job.place === 'prioritized' ? Math.floor(job.score / RULES.ranks) : 0;
+  const old =
+    job.place === 'grouped'
+      ? priorityIn(job)
+      : job.place === 'prioritized'
+        ? Math.floor(job.score / RULES.ranks)
+        : 0;
   const { priority = old } = call;
   const due = dueOf(queue, call);
   if (due !== undefined && due > queue.now) return delay(queue, job, due, priority);

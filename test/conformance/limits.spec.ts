@@ -15,13 +15,21 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
   /** A job with an id like `tenant.3`, of that group. */
   const grouped = (id: string, more: { priority?: number; cost?: number } = {}) => {
     const group = id.split('.')[0]!;
-    return { id, name: 'job', hasOwnId: true, group, ...more, body: encodeBody('job', t.now, { group, ...more }, '') };
+    return {
+      id,
+      name: 'job',
+      hasOwnId: true,
+      group,
+      ...more,
+      body: encodeBody('job', t.now, { group, ...more }, ''),
+    };
   };
   const named = (id: string) => {
     const name = id.split('.')[0]!;
     return { id, name, hasOwnId: true, body: encodeBody(name, t.now, {}, '') };
   };
-  const some = (group: string, count: number) => Array.from({ length: count }, (_, i) => grouped(`${group}.${i}`));
+  const some = (group: string, count: number) =>
+    Array.from({ length: count }, (_, i) => grouped(`${group}.${i}`));
 
   /** What is claimed, and until when nothing more is. */
   async function take(want: number, worker?: string) {
@@ -60,7 +68,10 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
 
     it('counts what a job costs; the last one may go beyond', async () => {
       await set('q', slow(5));
-      const job = (id: string, cost: number) => ({ ...named(`x.${id}`), body: encodeBody('x', t.now, { cost }, '') });
+      const job = (id: string, cost: number) => ({
+        ...named(`x.${id}`),
+        body: encodeBody('x', t.now, { cost }, ''),
+      });
       await t.add(job('a', 3), job('b', 4), job('c', 1));
       expect((await take(9)).ids).toEqual(['x.a', 'x.b']);
       await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: -3 }]);
@@ -158,7 +169,12 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
     });
 
     it('keep the order of priorities and of adds inside', async () => {
-      await t.add(grouped('a.1', { priority: 5 }), grouped('a.2'), grouped('a.3', { priority: 2 }), grouped('a.4'));
+      await t.add(
+        grouped('a.1', { priority: 5 }),
+        grouped('a.2'),
+        grouped('a.3', { priority: 2 }),
+        grouped('a.4'),
+      );
       expect((await take(9)).ids).toEqual(['a.2', 'a.4', 'a.3', 'a.1']);
     });
 

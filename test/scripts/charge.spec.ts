@@ -20,7 +20,8 @@ it('corrects a rate by what a job has really cost, in both directions', async ()
 });
 
 it('of what has no rate counts nothing', async () => {
-  await changingNothing(q, () => q.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: 4 }]));
+  const charge = () => q.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: 4 }]);
+  expect(await changingNothing(q, charge)).toBeUndefined();
 });
 
 it('holds back the jobs of one name, and no others', async () => {

@@ -27,7 +27,6 @@ function claim(seq: number, more: Partial<ExchangeCall> = {}) {
     maySuspect: maySuspect ? 1 : 0,
     separator: SEPARATOR,
     maxEvents: 1_000,
-    corrupt: '{"reason":"corrupt"}',
   });
 }
 
@@ -51,7 +50,9 @@ it('answers the last call again, of each of the two sequences, and refuses an ol
 
 it('leaves what there is no room for in the answer, with its turn and its tokens', async () => {
   await q.exchange({ want: 0 });
-  await q.engine.limits.set(QUEUE, 'q', 'live', { rate: { max: 10, per: 60_000, window: 'fixed', burst: 10 } });
+  await q.engine.limits.set(QUEUE, 'q', 'live', {
+    rate: { max: 10, per: 60_000, window: 'fixed', burst: 10 },
+  });
   await q.add(...['a', 'b', 'c'].map((id) => member(id, id)));
   const answer = await claim(2, { maxBytes: 1 });
   expect(answer).toMatchObject({ isCut: true, supply: 'more', held: 1 });
@@ -71,7 +72,12 @@ it('does not stop at a job whose body is gone', async () => {
 it('claims what somebody put into the line by hand, in a line that all such jobs share', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), job('x'), job('y', { priority: 3 }));
-  expect(idsOf(await claim(2)).toString().split(',').toSorted()).toEqual(['a', 'x', 'y']);
+  expect(
+    idsOf(await claim(2))
+      .toString()
+      .split(',')
+      .toSorted(),
+  ).toEqual(['a', 'x', 'y']);
   expect(await q.zset('grouped')).toEqual([]);
 });
 

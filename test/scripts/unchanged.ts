@@ -75,7 +75,10 @@ export interface WrongTypes {
 }
 
 /** One test for each declared key: where something else lies there, the call is refused before anything is written. */
-export function itRefusesWrongTypes(q: TestQueue, { keys, prepare, except = [], hasSlots = false }: WrongTypes): void {
+export function itRefusesWrongTypes(
+  q: TestQueue,
+  { keys, prepare, except = [], hasSlots = false }: WrongTypes,
+): void {
   const misuse = async (kind: KeyName) => {
     const call = await prepare();
     const key = q.key(kind);

@@ -5,13 +5,14 @@ import { job, QUEUE, useQueue } from './support.js';
 import { itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
-const member = (id: string, group: string) =>
-  job(id, { group, body: encodeBody('work', 1, { group }, '') });
+const member = (id: string, group: string) => job(id, { group, body: encodeBody('work', 1, { group }, '') });
 const slow = { rate: { max: 1, per: 600_000, window: 'fixed', burst: 1 } } as const;
 
 it('lets all groups go on when their common rule changes', async () => {
   await q.engine.limits.set(QUEUE, 'g', 'live', slow);
-  await q.add(...['a', 'b', 'c'].flatMap((group) => [member(`${group}1`, group), member(`${group}2`, group)]));
+  await q.add(
+    ...['a', 'b', 'c'].flatMap((group) => [member(`${group}1`, group), member(`${group}2`, group)]),
+  );
   expect((await q.claim(9)).length).toBe(3);
   expect(await q.claim(9)).toEqual([]);
   await q.engine.limits.set(QUEUE, 'g', 'live', null);

@@ -29,7 +29,10 @@ const DOORS: Readonly<
       repair: 'jobs in several places',
     },
   },
-  slots: { keys: ['slots'], others: { 'claim-limited': 'jobs that start', 'set-limits': 'jobs that run already' } },
+  slots: {
+    keys: ['slots'],
+    others: { 'claim-limited': 'jobs that start', 'set-limits': 'jobs that run already' },
+  },
   limits: {
     keys: ['limits', 'limitStates', 'meta limited'],
     others: {

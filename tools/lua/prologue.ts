@@ -1,9 +1,13 @@
 import { LETTERS } from '../../lib/job/job-id.js';
+import { CORRUPT, STALLED, UNREADABLE } from '../../lib/contract/upkeep-verbs.js';
 import { RULES } from '../../lib/job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey } from '../../lib/engine/keys.js';
 import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';
 
 const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
+
+/** Why jobs are dead that the store itself declares so. */
+const RECORDS = { corruptRecord: CORRUPT, unreadableRecord: UNREADABLE, stalledRecord: STALLED };
 
 /** What a script has of its descriptor: how it begins, and what stands in its text for the names of keys and arguments. */
 export interface Prologue {
@@ -17,6 +21,7 @@ export interface Prologue {
 
 export function prologueOf(shape: SomeShape): Prologue {
   const names = new Map(Object.entries(RULES).map(([name, value]) => [`rule_${name}`, String(value)]));
+  for (const [name, record] of Object.entries(RECORDS)) names.set(`rule_${name}`, `'${record}'`);
   const locals = new Set<string>();
   const lines: string[] = [FLAGS[shape.memory]];
   const types = new Map<string, string>();

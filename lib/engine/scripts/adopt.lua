@@ -20,7 +20,7 @@ end
 
 local buried = {}
 for i, id in ipairs(unreadable) do
-  buried[i] = finish_corrupt(id, body_of(id) or '', arg_corrupt, now)
+  buried[i] = finish_corrupt(id, body_of(id) or '', rule_unreadableRecord, now)
   finish_completed({ id }, { key_attempts, key_stalls, key_logs })
 end
 if #buried > 0 then

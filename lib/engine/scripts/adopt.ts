@@ -20,7 +20,7 @@ export const adopt = defineScript({
     'ready',
     ...LETTERED_JOBS,
   ],
-  args: { maxEvents: 'int', corrupt: 'text' },
+  args: { maxEvents: 'int' },
   /** known: id. */
   lists: ['known'],
   reply: ([lost, buried, unknown]: [string[], string[], string[]]): AdoptAnswer => ({

@@ -276,7 +276,7 @@ if waiting > 0 then leave_head(key_wait, waiting, {}) end
 if #ranked > 0 then leave_ranked(key_prioritized, ranked) end
 if #grouped > 0 then leave_ranked(key_grouped, grouped) end
 if #slots > 0 then redis.call('ZADD', key_slots, 'NX', unpack(slots)) end
-for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', arg_corrupt, now) end
+for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
 if #broken > 0 then
   tally_name('dead', '', #broken, day)
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')

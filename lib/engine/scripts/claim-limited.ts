@@ -62,7 +62,6 @@ export const claimLimited = defineScript({
     maySuspect: 'int',
     separator: 'text',
     maxEvents: 'int',
-    corrupt: 'text',
   },
   reply: (raw: Raw): LimitedClaim => {
     if (raw[0] !== 'claimed') return { kind: raw[0], now: raw[1] };

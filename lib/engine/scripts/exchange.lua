@@ -146,7 +146,7 @@ if #ids > 0 then
         whole[#whole + 1] = ids[i]
         whole_bodies[#whole] = bodies[i]
       else
-        broken[#broken + 1] = finish_corrupt(ids[i], '', arg_corrupt, now)
+        broken[#broken + 1] = finish_corrupt(ids[i], '', rule_corruptRecord, now)
       end
     end
     tally_name('dead', '', #broken, day)

@@ -71,7 +71,6 @@ export const exchange = defineScript({
     deadMax: 'int',
     deadAge: 'int',
     completedMax: 'int',
-    corrupt: 'text',
   },
   /**
    * released: id, whether it had started. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,

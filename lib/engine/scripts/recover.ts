@@ -35,7 +35,6 @@ export const recover = defineScript({
     maxEvents: 'int',
     deadMax: 'int',
     deadAge: 'int',
-    record: 'text',
   },
   reply: (raw: Raw): RecoverAnswer => {
     switch (raw[0]) {

@@ -134,7 +134,7 @@ local function place_again(id, body)
     tell('kept-ended', id, 'dead')
     return 'dead'
   elseif body == '' then
-    bury(id, body, arg_corrupt)
+    bury(id, body, rule_corruptRecord)
     return 'dead'
   end
   lined[#lined + 1] = id
@@ -149,7 +149,7 @@ for i = ids_first, ids_last do
   local places, holder = places_of(id)
   local place = places[1]
   if not is_readable(id) then
-    if body or place then bury(id, body, arg_unreadable) end
+    if body or place then bury(id, body, rule_unreadableRecord) end
     drop_bodies(id)
     place = nil
   elseif body and not place then
@@ -159,7 +159,7 @@ for i = ids_first, ids_last do
     put_body(id, '')
     tell('emptied', id, place)
   elseif not body and place then
-    bury(id, '', arg_corrupt)
+    bury(id, '', rule_corruptRecord)
     place = 'dead'
   elseif #places > 1 or twice_in(place, id) then
     keep_only(place, id, holder)

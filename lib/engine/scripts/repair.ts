@@ -33,8 +33,6 @@ export const repair = defineScript({
     maxEvents: 'int',
     deadMax: 'int',
     deadAge: 'int',
-    corrupt: 'text',
-    unreadable: 'text',
   },
   /** ids: id. */
   lists: ['ids'],
