@@ -214,6 +214,7 @@ const CALLS: Readonly<Record<string, string>> = {
   promote: 'start due jobs',
   'promote-now': 'promote',
   'claim-limited': 'claim',
+  'count-minutes': 'inspector.series',
   'set-limits': 'setLimits',
   'wake-lines': 'setLimits',
   promoteNow: 'promote',

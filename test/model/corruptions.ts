@@ -100,9 +100,21 @@ async function mend(scene: Scene): Promise<void> {
 
 /** What only tells of moves must fail none. */
 const TELLING: readonly QueueKeyName[] = ['events', 'cancelled'];
+/** They matter only where there are limits or groups. */
+const OF_LIMITS: readonly QueueKeyName[] = [
+  'limits',
+  'limitStates',
+  'lines',
+  'lineStates',
+  'ready',
+  'resting',
+];
 /** Which of them a call meets depends on the ids. */
 const KINDS = QUEUE_KEYS.filter(
-  (kind) => !TELLING.includes(kind) && !(LETTERED_JOBS as readonly QueueKeyName[]).includes(kind),
+  (kind) =>
+    !TELLING.includes(kind) &&
+    !OF_LIMITS.includes(kind) &&
+    !(LETTERED_JOBS as readonly QueueKeyName[]).includes(kind),
 );
 
 /** What is written over a key of ours is an error of the next call, and nothing else changes by it. */
@@ -136,6 +148,10 @@ async function refused(
 /** An add touches these only where a job of its id is in the queue. */
 const LEFT_BY_JOBS: ReadonlySet<string> = new Set([
   'suspects',
+  'attempts',
+  'stalls',
+  'dead',
+  'grouped',
   'completed',
   'results',
   'failures',
