@@ -10,8 +10,8 @@ const file = (path: string, text: string): SourceFile => ({ path, text });
 const faultOf = (path: string, text: string) => forbiddenImports([file(path, text)]);
 const lib = sourcesIn('lib', ['.ts']);
 const scripts = sourcesIn('lib', ['.lua']);
-const written = ['lib', 'test', 'bench', 'sample', 'tools'].flatMap((folder) =>
-  sourcesIn(folder, ['.ts', '.mts', '.js', '.mjs', '.lua', '.sh', '.css', '.html']),
+const written = ['lib', 'dashboard', 'test', 'bench', 'sample', 'tools'].flatMap((folder) =>
+  sourcesIn(folder, ['.ts', '.tsx', '.mts', '.js', '.mjs', '.lua', '.sh', '.css', '.html']),
 );
 
 describe('the layout of the project', () => {

@@ -59,6 +59,7 @@ const GIVEN: Readonly<Record<string, string>> = {
   Charge: 'declare class Charge { cents: number }',
   ConfigService:
     'declare class ConfigService { get<T>(key: string, otherwise?: T): T; getOrThrow<T = string>(key: string): T }',
+  AdminGuard: 'declare class AdminGuard { canActivate(): boolean }',
   data: 'declare const data: { to: string };',
   AppModule: 'declare class AppModule {}',
   email: `declare const email: import('godwit/testing').TestQueue;`,

@@ -23,7 +23,7 @@ describe('the page of the package', () => {
     expect(targets.length).toBeGreaterThan(20);
     expect(targets.filter((target) => !target.startsWith('https://'))).toEqual([]);
     expect(page).toContain('](https://github.com/owner/godwit/blob/v1.2.3/docs/tutorial.md)');
-    expect(page).toContain('(https://github.com/owner/godwit/raw/v1.2.3/docs/images/sample.png)');
+    expect(page).toContain('(https://github.com/owner/godwit/raw/v1.2.3/docs/images/dashboard.png)');
     expect(page).toContain(
       '"https://github.com/owner/godwit/raw/v1.2.3/bench/plots/comparison-light.svg?sanitize=true"',
     );

@@ -76,6 +76,19 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
   /** `godwit/bull-board`. */
   'bull-board': { lib: [...STAGE, 'producer'], packages: ['@bull-board/api/*'] },
+  /** `godwit/dashboard`: the server; its pages are in dashboard/. */
+  dashboard: {
+    lib: [
+      ...STAGE,
+      'producer',
+      'events',
+      'inspect',
+      'module',
+      'decorators/metadata.ts',
+      'worker/registrar.ts',
+    ],
+    packages: ['@nestjs/common', '@nestjs/core', 'node:*', 'type rxjs'],
+  },
   /** `godwit/terminus`. */
   terminus: {
     lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'module/queue.runtime.ts'],

@@ -1,0 +1,64 @@
+import { zone } from './state.js';
+
+/** Numbers and times as text. */
+
+const whole = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
+
+export const count = (value: number): string => whole.format(value);
+export const compact = (value: number): string =>
+  Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
+
+/** Two units at most: `3 min 20 s`. */
+export function span(ms: number): string {
+  const abs = Math.abs(ms);
+  if (abs < 1_000) return `${Math.round(abs)} ms`;
+  const seconds = abs / 1_000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return two(minutes, 'min', Math.floor(seconds % 60), 's');
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return two(hours, 'h', minutes % 60, 'min');
+  return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
+}
+
+function two(large: number, unit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smallUnit}`;
+}
+
+export function micros(us: number): string {
+  return us < 1_000
+    ? `${us} µs`
+    : us < 1_000_000
+      ? `${(us / 1_000).toFixed(us < 10_000 ? 2 : 1)} ms`
+      : span(us / 1_000);
+}
+
+export function bytes(size: number): string {
+  if (size < 1_024) return `${size} B`;
+  return size < 1_048_576 ? `${(size / 1_024).toFixed(1)} KiB` : `${(size / 1_048_576).toFixed(1)} MiB`;
+}
+
+export function moment(ms: number, isFull = true): string {
+  const timeZone = zone.value.value === 'UTC' ? 'UTC' : undefined;
+  return new Intl.DateTimeFormat(undefined, {
+    ...(isFull && { year: 'numeric', month: 'short', day: '2-digit' }),
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZone,
+  }).format(ms);
+}
+
+/** `5 s ago`, `in 3 min`. */
+export function relative(ms: number, now: number): string {
+  const distance = now - ms;
+  if (Math.abs(distance) < 1_000) return 'now';
+  return distance > 0 ? `${span(distance)} ago` : `in ${span(distance)}`;
+}
+
+export function plural(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,82 @@
+import { signal } from '@preact/signals';
+import { frozen, go, refreshes, theme } from './state.js';
+
+/** Shortcuts. They are off while a person types, and while a dialog is open. */
+
+export const isHelpOpen = signal(false);
+
+const PLACES: Readonly<Record<string, string>> = {
+  o: './',
+  q: 'queues',
+  d: 'dead',
+  s: 'schedules',
+  w: 'workers',
+  l: 'live',
+  r: 'redis',
+};
+
+export const SHORTCUTS = [
+  ['g o', 'Overview'],
+  ['g q', 'Queues'],
+  ['g d', 'Dead jobs'],
+  ['g s', 'Schedules'],
+  ['g w', 'Workers'],
+  ['g l', 'Live events'],
+  ['g r', 'Redis'],
+  ['/', 'Search'],
+  ['j, k', 'Next row, row before'],
+  ['Enter', 'Open the row'],
+  ['x', 'Select the row'],
+  ['e', 'Edit the job'],
+  ['r', 'Load again'],
+  ['.', 'Freeze, go on'],
+  ['t', 'Light, dark or as the system'],
+  ['?', 'These shortcuts'],
+] as const;
+
+let isGoing = false;
+let goingTimer: ReturnType<typeof setTimeout> | undefined;
+
+const ACTS: Readonly<Record<string, () => void>> = {
+  '/': () => document.querySelector<HTMLElement>('[data-search]')?.focus(),
+  r: () => (refreshes.value += 1),
+  t: () => theme.next(),
+  '.': () => (frozen.value = !frozen.value),
+  '?': () => (isHelpOpen.value = !isHelpOpen.value),
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => currentRow()?.querySelector<HTMLInputElement>('[data-pick]')?.click(),
+  e: () => document.querySelector<HTMLElement>('[data-edit]')?.click(),
+};
+
+document.addEventListener('keydown', (event) => {
+  const target = event.target as HTMLElement;
+  const isTyping =
+    /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox';
+  if (event.key === 'Escape' && isTyping && !target.closest('dialog')) target.blur();
+  if (event.key === 'Escape') isHelpOpen.value = false;
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]'))
+    return;
+  const place = PLACES[event.key];
+  if (isGoing && place !== undefined) {
+    isGoing = false;
+    go(place);
+  } else if (event.key === 'g') {
+    isGoing = true;
+    clearTimeout(goingTimer);
+    goingTimer = setTimeout(() => (isGoing = false), 1_000);
+  } else if (ACTS[event.key]) {
+    ACTS[event.key]!();
+  } else return;
+  event.preventDefault();
+});
+
+const rows = () => [...document.querySelectorAll<HTMLElement>('[data-row]')];
+const currentRow = () => document.activeElement?.closest<HTMLElement>('[data-row]');
+
+function move(step: number): void {
+  const all = rows();
+  const current = currentRow();
+  const at = current ? all.indexOf(current) + step : step > 0 ? 0 : all.length - 1;
+  all[at]?.querySelector<HTMLElement>('a[href]')?.focus();
+}

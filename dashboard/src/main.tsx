@@ -1,0 +1,165 @@
+import 'uplot/dist/uPlot.min.css';
+import './styles/colours.css';
+import './styles/page.css';
+import './styles/parts.css';
+import './styles/narrow.css';
+import { render } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { MeView } from '../../lib/dashboard/views.js';
+import { usePoll } from './api.js';
+import { BulkBar, Dialog } from './dialogs.js';
+import { isHelpOpen, SHORTCUTS } from './keys.js';
+import { DeadPage } from './pages/dead.js';
+import { JobPage } from './pages/job.js';
+import { JobsPage } from './pages/jobs.js';
+import { LivePage } from './pages/live.js';
+import { Overview, Queues } from './pages/overview.js';
+import { QueuePage } from './pages/queue.js';
+import { RedisPage } from './pages/redis.js';
+import { SchedulesPage } from './pages/schedules.js';
+import { WorkersPage } from './pages/workers.js';
+import { frozen, me, path, refreshes, setMe, settings, theme, toast, trouble, zone } from './state.js';
+import { Empty } from './widgets.js';
+
+const LINKS = [
+  ['./', 'Overview', /^$/],
+  ['queues', 'Queues', /^queues/],
+  ['dead', 'Dead', /^dead$/],
+  ['schedules', 'Schedules', /^schedules$/],
+  ['workers', 'Workers', /^workers$/],
+  ['live', 'Live', /^live$/],
+  ['redis', 'Redis', /^redis$/],
+] as const;
+
+function Page() {
+  const parts = path.value.split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  const [first, queue, second, id] = parts;
+  if (first === 'queues' && queue && second === 'jobs' && id)
+    return <JobPage key={path.value} queue={queue} id={id} />;
+  if (first === 'queues' && queue && second === 'jobs') return <JobsPage key={queue} queue={queue} />;
+  if (first === 'queues' && queue) return <QueuePage key={queue} queue={queue} />;
+  switch (first) {
+    case '':
+      return <Overview />;
+    case 'queues':
+      return <Queues />;
+    case 'dead':
+      return <DeadPage />;
+    case 'schedules':
+      return <SchedulesPage />;
+    case 'workers':
+      return <WorkersPage />;
+    case 'live':
+      return <LivePage />;
+    case 'redis':
+      return <RedisPage />;
+    default:
+      return <Empty title="There is no such page." />;
+  }
+}
+
+function App() {
+  const { data } = usePoll<MeView>('me', 60_000);
+  const title = LINKS.find(([, , match]) => match.test(path.value))?.[1] ?? '';
+  useEffect(() => {
+    if (data) setMe(data);
+  }, [data]);
+  useEffect(() => {
+    document.title = `${title} · ${settings.title}`;
+  }, [title]);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
+        To the content
+      </button>
+      <header class="top">
+        <a class="brand" href="./">
+          {settings.title}
+        </a>
+        {settings.environment && <span class="badge env">{settings.environment}</span>}
+        {settings.readOnly && <span class="badge">read-only</span>}
+        <nav aria-label="Pages">
+          {LINKS.map(([to, text, match]) => (
+            <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
+              {text}
+            </a>
+          ))}
+        </nav>
+        <div class="tools">
+          {me.value?.actor && <span class="faint">{me.value.actor}</span>}
+          <button
+            type="button"
+            class="small"
+            title="Freeze (.)"
+            aria-pressed={frozen.value}
+            onClick={() => (frozen.value = !frozen.value)}
+          >
+            {frozen.value ? 'Frozen' : 'Freeze'}
+          </button>
+          <button type="button" class="small" title="Load again (r)" onClick={() => (refreshes.value += 1)}>
+            Reload
+          </button>
+          <button type="button" class="small" title="Zone of times" onClick={() => zone.next()}>
+            {zone.value.value === 'UTC' ? 'UTC' : 'Local time'}
+          </button>
+          <button type="button" class="small" title="Light or dark (t)" onClick={() => theme.next()}>
+            {{ system: 'System', light: 'Light', dark: 'Dark' }[theme.value.value]}
+          </button>
+          <button
+            type="button"
+            class="small"
+            aria-label="Shortcuts"
+            title="Shortcuts (?)"
+            onClick={() => (isHelpOpen.value = true)}
+          >
+            ?
+          </button>
+        </div>
+      </header>
+      {trouble.value !== null && (
+        <p class="notice bad away" role="alert">
+          <strong>The data is not fresh.</strong> {trouble.value} It is tried again every few seconds.
+        </p>
+      )}
+      <main id="main" tabIndex={-1}>
+        <Page />
+      </main>
+      <BulkBar />
+      {toast.value?.text && (
+        <p class={`toast ${toast.value.isBad ? 'bad' : ''}`} role={toast.value.isBad ? 'alert' : 'status'}>
+          {toast.value.text}
+          <button type="button" class="small" aria-label="Close" onClick={() => (toast.value = null)}>
+            ×
+          </button>
+        </p>
+      )}
+      {isHelpOpen.value && (
+        <aside class="help" aria-label="Shortcuts">
+          <h2>Shortcuts</h2>
+          <dl>
+            {SHORTCUTS.map(([keys, what]) => (
+              <div key={keys}>
+                <dt>
+                  <kbd>{keys}</kbd>
+                </dt>
+                <dd>{what}</dd>
+              </div>
+            ))}
+          </dl>
+          <button type="button" onClick={() => (isHelpOpen.value = false)}>
+            Close
+          </button>
+        </aside>
+      )}
+      <Dialog />
+    </>
+  );
+}
+
+render(<App />, document.getElementById('app')!);

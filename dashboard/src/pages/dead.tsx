@@ -1,0 +1,115 @@
+import { useState } from 'preact/hooks';
+import type { DeadGroup, DeadView } from '../../../lib/dashboard/views.js';
+import { usePoll } from '../api.js';
+import { bulk } from '../dialogs.js';
+import { count, plural } from '../format.js';
+import { href, jobPath, query, queuePath } from '../state.js';
+import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+
+export function DeadPage() {
+  const { data, error } = usePoll<DeadView>('dead', 10_000);
+  const [rate, setRate] = useState(0);
+  const only = query.value.get('queue');
+  if (!data) return <Waiting error={error} />;
+  const groups = data.groups.filter(({ queue }) => only === null || queue === only);
+  const partial = Object.entries(data.examined).filter(
+    ([queue, of]) => of.examined < of.total && (only === null || queue === only),
+  );
+  return (
+    <>
+      <h1>Dead jobs</h1>
+      <p class="faint">
+        Jobs that do not run again unless you retry them, by reason, name and error. Numbers and ids in errors
+        are left out as #.
+      </p>
+      <div class="filters">
+        <label>
+          <span>Retry at most per second</span>
+          <select value={String(rate)} onChange={(event) => setRate(Number(event.currentTarget.value))}>
+            {[0, 1, 10, 50, 200].map((value) => (
+              <option key={value} value={value}>
+                {value === 0 ? 'as fast as it goes' : value}
+              </option>
+            ))}
+          </select>
+        </label>
+        {only !== null && (
+          <a class="button" href="dead">
+            All queues
+          </a>
+        )}
+      </div>
+      <Card>
+        {groups.length === 0 ? (
+          <Empty title="Nothing is dead.">
+            Jobs that used up their attempts are gathered here by what went wrong.
+          </Empty>
+        ) : (
+          <Table
+            label="Dead jobs by reason, name and error"
+            head={['Jobs', 'Queue', 'Name', 'Reason and error', 'Last', '']}
+          >
+            {groups.map((group) => (
+              <Group
+                key={JSON.stringify([group.queue, group.reason, group.name, group.error])}
+                group={group}
+                rights={data.rights[group.queue] ?? []}
+                rate={rate}
+              />
+            ))}
+          </Table>
+        )}
+        {partial.length > 0 && (
+          <p class="faint">
+            {partial
+              .map(
+                ([queue, of]) =>
+                  `${queue}: the last ${count(of.examined)} of ${plural(of.total, 'dead job')} are counted`,
+              )
+              .join('; ')}
+            .
+          </p>
+        )}
+      </Card>
+    </>
+  );
+}
+
+function Group({ group, rights, rate }: { group: DeadGroup; rights: readonly string[]; rate: number }) {
+  const { queue, reason, name, error } = group;
+  const filter = { state: 'dead', ...(name && { name }), ...(reason && { reason }), error };
+  const about = `dead jobs ${name || ''} with ${error}`;
+  return (
+    <tr data-row>
+      <td class="num">
+        <strong>{count(group.count)}</strong>
+      </td>
+      <td>
+        <a href={queuePath(queue)}>{queue}</a>
+      </td>
+      <th scope="row">
+        <a href={href(`${queuePath(queue)}/jobs`, filter)}>{name || <i>unreadable</i>}</a>
+      </th>
+      <td class="error">
+        <span class="badge bad">{reason || 'unknown'}</span> {error}
+      </td>
+      <td>
+        <a href={jobPath(queue, group.sample)}>
+          <Time at={group.lastAt} />
+        </a>
+      </td>
+      <td class="row nowrap">
+        {rights.includes('bulk') && rights.includes('job.retry') && (
+          <button type="button" onClick={() => void bulk(queue, 'retry', filter, about, rate)}>
+            Retry
+          </button>
+        )}
+        {rights.includes('bulk') && rights.includes('job.remove') && (
+          <button type="button" class="danger" onClick={() => void bulk(queue, 'remove', filter, about)}>
+            Remove
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,335 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { parseExact, printExact } from '../../../lib/dashboard/exact-json.js';
+import type { JobDetail } from '../../../lib/dashboard/views.js';
+import { del, get, post, usePoll } from '../api.js';
+import { ask, attempt } from '../dialogs.js';
+import { micros, moment, span } from '../format.js';
+import { go, href, jobPath, queuePath } from '../state.js';
+import { Card, CopyButton, Empty, Json, State, Time, Waiting } from '../widgets.js';
+
+export function JobPage({ queue, id }: { queue: string; id: string }) {
+  const at = jobPath(queue, id);
+  const [isEditing, setEditing] = useState(false);
+  const [isFull, setFull] = useState(false);
+  const { data: job, error } = usePoll<JobDetail>(
+    href(at, { full: isFull ? '1' : null }),
+    isEditing ? 0 : 3_000,
+  );
+  const crumbs = (
+    <p class="crumbs">
+      <a href="queues">Queues</a> / <a href={queuePath(queue)}>{queue}</a> /{' '}
+      <a href={href(`${queuePath(queue)}/jobs`, { state: job?.state ?? 'waiting' })}>Jobs</a> /
+    </p>
+  );
+  if (!job)
+    return (
+      <>
+        {crumbs}
+        {error?.status === 404 ? (
+          <Empty title="There is no such job, or no longer.">
+            Completed jobs are kept only with the option retention. {error.message}
+          </Empty>
+        ) : (
+          <Waiting error={error} />
+        )}
+      </>
+    );
+  return (
+    <>
+      {crumbs}
+      <div class="heading">
+        <h1 class="id">
+          {job.name || 'unreadable job'} <State state={job.state} />
+        </h1>
+        <div class="row">
+          <Acts job={job} onEdit={() => setEditing(true)} />
+        </div>
+      </div>
+      <p class="id">
+        {job.id} <CopyButton text={job.id} label="Copy id" />
+      </p>
+      {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
+      <div class="columns">
+        <div>
+          {job.failure && <Failure job={job} />}
+          <Card title="Data" id="data">
+            {job.data ? (
+              <Json value={job.data} onAll={() => setFull(true)} />
+            ) : (
+              <Empty title={job.codec ? `The data is encoded (${job.codec}).` : 'No data is shown.'}>
+                {job.rights.includes('read-data')
+                  ? 'The job was added without data, or cannot be decoded.'
+                  : 'You may not see the data of jobs.'}
+              </Empty>
+            )}
+          </Card>
+          {(job.result || job.resultFault) && (
+            <Card title="Result" id="result">
+              {job.result && <Json value={job.result} onAll={() => setFull(true)} />}
+              {job.resultFault && <p class="notice warn">{job.resultFault}</p>}
+            </Card>
+          )}
+          {job.progress && (
+            <Card title="Progress" id="progress">
+              <Progress job={job} />
+            </Card>
+          )}
+          {job.logs.length > 0 && (
+            <Card title="Log" id="log" side={<CopyButton text={job.logs.join('\n')} />}>
+              <pre class="log" tabIndex={0}>
+                {job.logs.join('\n')}
+              </pre>
+            </Card>
+          )}
+        </div>
+        <div>
+          <Card title="Timeline" id="timeline">
+            <Timeline job={job} />
+          </Card>
+          <Card title="Facts" id="facts">
+            <Facts job={job} />
+          </Card>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
+  const { queue, id, state, rights } = job;
+  const at = jobPath(queue, id);
+  const isOpen = state === 'waiting' || state === 'delayed' || state === 'active';
+  const canEdit =
+    rights.includes('job.edit') && rights.includes('read-data') && job.data !== null && !job.data.isCut;
+  return (
+    <>
+      {state === 'dead' && rights.includes('job.retry') && (
+        <button
+          type="button"
+          class="primary"
+          onClick={() => void attempt('It waits again.', () => post(`${at}/retry`))}
+        >
+          Retry
+        </button>
+      )}
+      {canEdit && (state === 'dead' || state === 'waiting' || state === 'delayed') && (
+        <button type="button" data-edit onClick={onEdit}>
+          {state === 'dead' ? 'Edit and retry' : 'Edit'}
+        </button>
+      )}
+      {state === 'delayed' && rights.includes('job.promote') && (
+        <button
+          type="button"
+          class="primary"
+          onClick={() => void attempt('It runs as soon as a slot is free.', () => post(`${at}/promote`))}
+        >
+          Run now
+        </button>
+      )}
+      {isOpen && rights.includes('job.cancel') && (
+        <button type="button" class="danger" onClick={() => void cancel(job)}>
+          Cancel
+        </button>
+      )}
+      {state !== 'active' && rights.includes('job.remove') && (
+        <button type="button" class="danger" onClick={() => void remove(job)}>
+          Remove
+        </button>
+      )}
+    </>
+  );
+}
+
+async function cancel({ queue, id, state }: JobDetail): Promise<void> {
+  const reason = await ask({
+    title: 'Cancel this job?',
+    text:
+      state === 'active'
+        ? 'Its signal aborts within some seconds. If its handler returns all the same, the job is completed.'
+        : 'It ends as cancelled and is not retried.',
+    button: 'Cancel the job',
+    isDanger: true,
+    field: { label: 'Reason', value: 'cancelled on the dashboard' },
+  });
+  if (reason === null) return;
+  await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
+    post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
+  );
+}
+
+async function remove({ queue, id, state }: JobDetail): Promise<void> {
+  const sure = await ask({
+    title: 'Remove this job?',
+    text: 'It is deleted, with its data. This cannot be undone.',
+    button: 'Remove the job',
+    isDanger: true,
+  });
+  if (sure === null) return;
+  if (await attempt('It is removed.', () => del(jobPath(queue, id))))
+    go(href(`${queuePath(queue)}/jobs`, { state }));
+}
+
+function Editor({ job, onEnd }: { job: JobDetail; onEnd: () => void }) {
+  const tree = job.data && parseExact(job.data.json);
+  const [text, setText] = useState(tree ? printExact(tree, '  ') : '');
+  const [data] = useState(job.data);
+  const isGood = parseExact(text) !== null;
+  const isDead = job.state === 'dead';
+  const save = async () => {
+    const isDone = await attempt(isDead ? 'It waits again, with the new data.' : 'It has the new data.', () =>
+      post(`${jobPath(job.queue, job.id)}/data`, { data: text, version: data?.version ?? '' }),
+    );
+    if (isDone) onEnd();
+  };
+  return (
+    <Card title={isDead ? 'Edit and retry' : 'Edit the data'} id="editor">
+      <label class="field">
+        <span>Data as JSON. Hidden values keep their marks and come back unchanged.</span>
+        <textarea
+          class="code"
+          spellcheck={false}
+          rows={Math.min(24, text.split('\n').length + 1)}
+          value={text}
+          aria-invalid={!isGood}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      <div class="row end">
+        {!isGood && <span class="badge bad">this is no JSON</span>}
+        <button type="button" onClick={onEnd}>
+          Keep as it is
+        </button>
+        <button type="button" class="primary" disabled={!isGood} onClick={() => void save()}>
+          {isDead ? 'Save and retry' : 'Save'}
+        </button>
+      </div>
+    </Card>
+  );
+}
+
+function Failure({ job }: { job: JobDetail }) {
+  const failure = job.failure!;
+  const isOver = job.state === 'dead';
+  return (
+    <Card
+      title={isOver ? 'Why it died' : 'Last error'}
+      id="failure"
+      side={failure.stack && <CopyButton text={failure.stack} label="Copy stack" />}
+    >
+      <p class={`notice ${isOver ? 'bad' : 'warn'}`}>
+        {job.reason && <span class="badge bad">{job.reason}</span>} <strong>{failure.name}</strong>:{' '}
+        {failure.message}
+      </p>
+      <p class="faint">
+        Attempt {failure.attempt} of {job.attempts}, <Time at={failure.at} />
+      </p>
+      {failure.stack && (
+        <details open={isOver}>
+          <summary>Stack</summary>
+          <pre tabIndex={0}>{failure.stack}</pre>
+        </details>
+      )}
+    </Card>
+  );
+}
+
+function Progress({ job }: { job: JobDetail }) {
+  const value = Number(job.progress!.json);
+  const isShare = Number.isFinite(value) && value >= 0 && value <= 100;
+  return isShare ? (
+    <p>
+      <progress max={100} value={value} aria-label="Progress" /> {value} %
+    </p>
+  ) : (
+    <Json value={job.progress!} />
+  );
+}
+
+interface Step {
+  readonly at: number;
+  readonly kind: string;
+  readonly text: ComponentChildren;
+}
+
+function Timeline({ job }: { job: JobDetail }) {
+  const steps: Step[] = [];
+  const add = (at: number | null, kind: string, text: ComponentChildren) => {
+    if (at !== null) steps.push({ at, kind, text });
+  };
+  add(job.createdAt, 'waiting', 'Added');
+  if (job.createdAt !== null && job.delay > 0)
+    add(job.createdAt + job.delay, 'delayed', `First run, after a delay of ${span(job.delay)}`);
+  if (job.failure && job.state !== 'dead')
+    add(job.failure.at, 'dead', `Attempt ${job.failure.attempt} failed`);
+  add(
+    job.startedAt,
+    'active',
+    job.state === 'active' ? `Attempt ${job.attempt} started and runs` : `Attempt ${job.attempt} started`,
+  );
+  if (job.state === 'delayed' && job.dueAt !== job.createdAt! + job.delay)
+    add(job.dueAt, 'delayed', `Attempt ${job.attempt + 1} is due`);
+  add(
+    job.endedAt,
+    job.state,
+    `${job.state === 'completed' ? 'Completed' : job.state === 'dead' ? 'Died' : 'Cancelled'}${job.durationUs === null ? '' : `, after a run of ${micros(job.durationUs)}`}`,
+  );
+  const ordered = steps.toSorted((a, b) => a.at - b.at);
+  return (
+    <ol class="timeline">
+      {ordered.map((step, index) => {
+        const before = ordered[index - 1];
+        return (
+          <li key={index} class={step.kind}>
+            <div>{step.text}</div>
+            <div class="faint">
+              {moment(step.at)}
+              {before && ` · ${span(step.at - before.at)} later`}
+              {step.at > job.now && ' · to come'}
+            </div>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function Facts({ job }: { job: JobDetail }) {
+  const facts: [string, ComponentChildren][] = [
+    ['Attempt', `${job.attempt} of ${job.attempts}`],
+    ['Priority', job.priority === 0 ? 'none' : job.priority],
+    ['Lost workers', job.stalls],
+    ['Worker', job.worker ?? 'none'],
+  ];
+  if (job.schedule !== null) facts.push(['Schedule', <a href="schedules">{job.schedule}</a>]);
+  if (job.cancelReason !== null) facts.push(['Cancelled because', job.cancelReason]);
+  for (const [key, value] of Object.entries(job.options))
+    facts.push([`Option ${key}`, JSON.stringify(value)]);
+  const options = Object.keys(job.options).length > 0;
+  return (
+    <>
+      <dl>
+        {facts.map(([key, value]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {!options && <p class="faint">It has no options of its own; those of the queue apply.</p>}
+      <button type="button" class="small" onClick={() => void copyAdd(job)}>
+        Show as code
+      </button>
+    </>
+  );
+}
+
+/** The call that adds such a job again. */
+async function copyAdd(job: JobDetail): Promise<void> {
+  const { data } = await get<JobDetail>(href(jobPath(job.queue, job.id), { full: '1' }));
+  await ask({
+    title: 'To add such a job',
+    text: `await queue.add(${JSON.stringify(job.name)}, ${data?.json ?? 'undefined'});`,
+    button: 'Close',
+  });
+}

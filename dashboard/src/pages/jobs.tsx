@@ -1,0 +1,391 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { JobListView, JobRow } from '../../../lib/dashboard/views.js';
+import { post, usePoll } from '../api.js';
+import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
+import { count, micros, plural, span } from '../format.js';
+import { go, href, jobPath, me, now, query, queuePath } from '../state.js';
+import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+
+const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
+const REASONS = [
+  'unrecoverable',
+  'retries-exhausted',
+  'malformed',
+  'no-handler',
+  'stalled',
+  'expired',
+  'undecodable',
+  'corrupt',
+];
+const AGES = [
+  ['', 'any age'],
+  ['newerThan=10m', 'last 10 min'],
+  ['newerThan=1h', 'last hour'],
+  ['newerThan=1d', 'last day'],
+  ['olderThan=10m', 'over 10 min'],
+  ['olderThan=1h', 'over an hour'],
+  ['olderThan=1d', 'over a day'],
+] as const;
+
+/** What can be done with jobs of a state. */
+const ACTS: Readonly<Record<string, readonly BulkKind[]>> = {
+  waiting: ['cancel', 'remove'],
+  active: ['cancel'],
+  delayed: ['promote', 'cancel', 'remove'],
+  completed: ['remove'],
+  dead: ['retry', 'remove'],
+  cancelled: ['remove'],
+};
+
+export function JobsPage({ queue }: { queue: string }) {
+  const params = query.value;
+  const state = params.get('state') ?? 'waiting';
+  const cursor = params.get('cursor');
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const filter = Object.fromEntries(
+    ['name', 'contains', 'reason', 'error', 'olderThan', 'newerThan'].flatMap((key) => {
+      const value = params.get(key);
+      return value ? [[key, value]] : [];
+    }),
+  );
+  const at = `${queuePath(queue)}/jobs`;
+  const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: '50' });
+  const { data, error } = usePoll<JobListView>(call, cursor === null && picked.size === 0 ? 4_000 : 0);
+  useEffect(() => setPicked(new Set()), [call]);
+  const rights = me.value?.rights ?? [];
+  const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
+  const about = describe(state, filter);
+  return (
+    <>
+      <p class="crumbs">
+        <a href="queues">Queues</a> / <a href={queuePath(queue)}>{queue}</a> /
+      </p>
+      <h1>Jobs</h1>
+      <nav class="tabs" aria-label="State">
+        {STATES.map((one) => (
+          <a
+            key={one}
+            href={href(at, { state: one })}
+            {...(one === state && { 'aria-current': 'page' as const })}
+          >
+            {one === 'active' ? 'running' : one}
+          </a>
+        ))}
+      </nav>
+      <Filters queue={queue} state={state} />
+      <Card>
+        {acts.length > 0 && data && data.jobs.length > 0 && (
+          <div class="row acts">
+            {picked.size > 0 ? (
+              <>
+                <span>{plural(picked.size, 'job')} selected:</span>
+                {acts.map((kind) => (
+                  <button
+                    key={kind}
+                    type="button"
+                    class={kind === 'remove' ? 'danger' : ''}
+                    onClick={() => void actOnPicked(queue, kind, [...picked])}
+                  >
+                    {VERBS[kind]} {count(picked.size)}
+                  </button>
+                ))}
+              </>
+            ) : (
+              rights.includes('bulk') &&
+              acts.map((kind) => (
+                <button
+                  key={kind}
+                  type="button"
+                  class={kind === 'remove' ? 'danger' : ''}
+                  onClick={() => void bulk(queue, kind, { state, ...filter }, about)}
+                >
+                  {VERBS[kind]} {about}
+                </button>
+              ))
+            )}
+          </div>
+        )}
+        {!data ? (
+          <Waiting error={error} />
+        ) : data.jobs.length === 0 ? (
+          <Nothing page={data} state={state} hasFilter={Object.keys(filter).length > 0} />
+        ) : (
+          <Rows
+            queue={queue}
+            state={state}
+            jobs={data.jobs}
+            picked={picked}
+            setPicked={setPicked}
+            canPick={acts.length > 0}
+          />
+        )}
+        {data && <Pages page={data} isFirst={cursor === null} />}
+      </Card>
+    </>
+  );
+}
+
+function describe(state: string, filter: Readonly<Record<string, string>>): string {
+  const words = Object.entries(filter).map(([key, value]) => `${WORDS[key] ?? key} ${value}`);
+  return `all ${state === 'active' ? 'running' : state} jobs${words.length > 0 ? ` with ${words.join(', ')}` : ''}`;
+}
+const WORDS: Readonly<Record<string, string>> = {
+  name: 'name',
+  contains: 'text',
+  reason: 'reason',
+  error: 'error',
+  olderThan: 'age over',
+  newerThan: 'age under',
+};
+
+async function actOnPicked(queue: string, kind: BulkKind, ids: readonly string[]): Promise<void> {
+  const isDanger = kind === 'remove' || kind === 'cancel';
+  const reason = isDanger
+    ? await ask({
+        title: `${VERBS[kind]} ${plural(ids.length, 'job')}?`,
+        text:
+          kind === 'remove'
+            ? 'They are deleted, with their data.'
+            : 'They end as cancelled and are not retried.',
+        button: VERBS[kind],
+        isDanger,
+        ...(kind === 'cancel' && { field: { label: 'Reason', value: 'cancelled on the dashboard' } }),
+      })
+    : '';
+  if (reason === null) return;
+  const body = { kind, ids, ...(kind === 'cancel' && { reason }) };
+  await attempt(`${VERBS[kind]}: done.`, () => post(`${queuePath(queue)}/actions`, body));
+}
+
+function Filters({ queue, state }: { queue: string; state: string }) {
+  const params = query.value;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const text = (key: string) => {
+      // A field called name or contains would hide that of the form itself.
+      const value = form.get(`f-${key}`);
+      return typeof value === 'string' ? value.trim() : '';
+    };
+    const [age, time] = text('age').split('=');
+    go(
+      href(`${queuePath(queue)}/jobs`, {
+        state,
+        name: text('name'),
+        contains: text('contains'),
+        reason: text('reason'),
+        order: text('order'),
+        error: params.get('error'),
+        ...(age && { [age]: time }),
+      }),
+    );
+  };
+  const age = AGES.find(([value]) => {
+    const [key, time] = value.split('=');
+    return key && params.get(key) === time;
+  });
+  return (
+    <form class="filters" onSubmit={submit} role="search">
+      <label>
+        <span>Text in id, name or error</span>
+        <input name="f-contains" data-search value={params.get('contains') ?? ''} maxLength={200} />
+      </label>
+      <label>
+        <span>Name</span>
+        <input name="f-name" value={params.get('name') ?? ''} />
+      </label>
+      {state === 'dead' && (
+        <label>
+          <span>Reason</span>
+          <select name="f-reason" value={params.get('reason') ?? ''}>
+            <option value="">any</option>
+            {REASONS.map((reason) => (
+              <option key={reason}>{reason}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <label>
+        <span>Age</span>
+        <select name="f-age" value={age?.[0] ?? ''}>
+          {AGES.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span>Order</span>
+        <select name="f-order" value={params.get('order') ?? ''}>
+          <option value="">usual</option>
+          <option value="asc">first to last</option>
+          <option value="desc">last to first</option>
+        </select>
+      </label>
+      <button type="submit" class="primary">
+        Search
+      </button>
+      {params.get('error') && <span class="badge">error: {params.get('error')}</span>}
+      <a class="button" href={href(`${queuePath(queue)}/jobs`, { state })}>
+        Clear
+      </a>
+    </form>
+  );
+}
+
+function Rows({
+  queue,
+  state,
+  jobs,
+  picked,
+  setPicked,
+  canPick,
+}: {
+  queue: string;
+  state: string;
+  jobs: readonly JobRow[];
+  picked: ReadonlySet<string>;
+  setPicked: (ids: ReadonlySet<string>) => void;
+  canPick: boolean;
+}) {
+  const toggle = (id: string) => {
+    const next = new Set(picked);
+    if (!next.delete(id)) next.add(id);
+    setPicked(next);
+  };
+  const isAll = jobs.every(({ id }) => picked.has(id));
+  const pickAll = (
+    <input
+      type="checkbox"
+      aria-label="Select all jobs of this page"
+      checked={isAll}
+      onChange={() => setPicked(isAll ? new Set() : new Set(jobs.map(({ id }) => id)))}
+    />
+  );
+  const showsError = state === 'dead' || state === 'delayed' || state === 'waiting';
+  const head = [
+    ...(canPick ? [pickAll] : []),
+    'Name',
+    'Id',
+    'Attempt',
+    timeWord(state),
+    ...(showsError ? ['Last error'] : ['Took']),
+  ];
+  return (
+    <Table label="Jobs" head={head}>
+      {jobs.map((job) => (
+        <tr key={job.id} data-row>
+          {canPick && (
+            <td>
+              <input
+                type="checkbox"
+                data-pick
+                aria-label={`Select ${job.id}`}
+                checked={picked.has(job.id)}
+                onChange={() => toggle(job.id)}
+              />
+            </td>
+          )}
+          <th scope="row">{job.name === '' ? <i>unreadable</i> : job.name}</th>
+          <td class="id">
+            <a href={jobPath(queue, job.id)}>{job.id}</a>
+            {job.priority > 0 && <span class="badge">priority {job.priority}</span>}
+            {job.stalls > 0 && <span class="badge warn">lost {job.stalls}×</span>}
+          </td>
+          <td class="num">
+            {job.attempt} <span class="faint">/ {job.attempts}</span>
+          </td>
+          <td>
+            <Time at={timeOf(job)} />
+          </td>
+          {showsError ? (
+            <td class="error">
+              {job.reason && <span class="badge bad">{job.reason}</span>}{' '}
+              {job.error ?? <span class="faint">–</span>}
+            </td>
+          ) : (
+            <td class="num">{tookOf(job)}</td>
+          )}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function timeWord(state: string): string {
+  switch (state) {
+    case 'waiting':
+      return 'Added';
+    case 'delayed':
+      return 'Due';
+    case 'active':
+      return 'Started';
+    default:
+      return 'Ended';
+  }
+}
+
+function timeOf(job: JobRow): number | null {
+  switch (job.state) {
+    case 'waiting':
+      return job.createdAt;
+    case 'delayed':
+      return job.dueAt;
+    case 'active':
+      return job.startedAt;
+    default:
+      return job.endedAt;
+  }
+}
+
+function tookOf(job: JobRow): string {
+  if (job.state === 'active') return job.startedAt === null ? '–' : span(now.value - job.startedAt);
+  return job.durationUs === null ? '–' : micros(job.durationUs);
+}
+
+function Nothing({ page, state, hasFilter }: { page: JobListView; state: string; hasFilter: boolean }) {
+  if (page.cursor !== null)
+    return <Empty title="Nothing matches so far.">There are more jobs to look at: go on below.</Empty>;
+  if (hasFilter) return <Empty title="Nothing matches.">Clear the filters to see all {state} jobs.</Empty>;
+  return <Empty title={`No job is ${state === 'active' ? 'running' : state}.`}>{HINTS[state]}</Empty>;
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  waiting: 'Jobs appear here when they are added faster than they are run.',
+  delayed: 'Jobs with a delay and jobs between two attempts appear here.',
+  active: 'Jobs appear here while a worker runs them.',
+  completed: 'Completed jobs are kept with the option retention; without it they are deleted.',
+  dead: 'Jobs that used up their attempts appear here, with the reason.',
+  cancelled: 'Cancelled jobs are kept with the option retention.cancelled.',
+};
+
+function Pages({ page, isFirst }: { page: JobListView; isFirst: boolean }) {
+  const params = Object.fromEntries(query.value);
+  const { pathname } = location;
+  const { examined, total, cursor, jobs } = page;
+  const isSearch = ['name', 'contains', 'reason', 'error', 'olderThan', 'newerThan'].some(
+    (key) => params[key],
+  );
+  return (
+    <div class="row pages">
+      <span class="faint" aria-live="polite">
+        {isSearch
+          ? `Looked at ${count(examined)} of ${plural(total, 'job')}, ${count(jobs.length)} match.${cursor === null ? '' : ' The others were not looked at yet.'}`
+          : `${count(jobs.length)} of ${plural(total, 'job')}`}
+      </span>
+      <span>
+        {!isFirst && (
+          <a class="button" href={href(pathname, { ...params, cursor: null })}>
+            First page
+          </a>
+        )}{' '}
+        {cursor !== null && (
+          <a class="button" href={href(pathname, { ...params, cursor })}>
+            {isSearch ? 'Search on' : 'Next page'}
+          </a>
+        )}
+      </span>
+    </div>
+  );
+}

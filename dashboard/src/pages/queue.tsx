@@ -1,0 +1,152 @@
+import type { QueueDetail } from '../../../lib/dashboard/views.js';
+import { del, post, usePoll } from '../api.js';
+import { ask, attempt } from '../dialogs.js';
+import { compact, count, span } from '../format.js';
+import { go, href, queuePath } from '../state.js';
+import { Card, Empty, Table, Tile, Waiting } from '../widgets.js';
+
+const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
+
+export function QueuePage({ queue }: { queue: string }) {
+  const at = queuePath(queue);
+  const { data, error } = usePoll<QueueDetail>(at, 3_000);
+  if (!data) return <Waiting error={error} />;
+  const { counts, rights, byName, days, today } = data;
+  const names = Object.entries(byName).toSorted(
+    ([, a], [, b]) => b.processed + b.failed - a.processed - a.failed,
+  );
+  return (
+    <>
+      <p class="crumbs">
+        <a href="queues">Queues</a> /
+      </p>
+      <div class="heading">
+        <h1>
+          {queue} {data.paused && <span class="badge warn">paused</span>}
+        </h1>
+        <div class="row">
+          {rights.includes('queue.pause') && (
+            <button type="button" onClick={() => void pause(queue, data.paused)}>
+              {data.paused ? 'Resume' : 'Pause'}
+            </button>
+          )}
+          {rights.includes('queue.repair') && (
+            <button type="button" onClick={() => void check(queue)}>
+              Check
+            </button>
+          )}
+          {rights.includes('queue.obliterate') && (
+            <button type="button" class="danger" onClick={() => void obliterate(queue)}>
+              Delete
+            </button>
+          )}
+        </div>
+      </div>
+      <div class="tiles">
+        {STATES.map((state) => (
+          <Tile
+            key={state}
+            label={state === 'active' ? 'running' : state}
+            value={compact(counts[state])}
+            to={href(`${at}/jobs`, { state })}
+            {...(state === 'dead' && counts.dead > 0 && { tone: 'bad' as const })}
+            {...(state === 'waiting' &&
+              data.oldestWaitingMs !== null && { note: `oldest ${span(data.oldestWaitingMs)}` })}
+            {...(state === 'active' && { note: `${data.slots} slots, ${data.consumers} processes` })}
+            {...(state === 'completed' && { note: 'kept ones' })}
+          />
+        ))}
+      </div>
+      {data.consumers === 0 && (
+        <p class="notice bad">No process works on this queue. Start one that has a @Processor('{queue}').</p>
+      )}
+      <Card title="By name" id="names" side={<span class="faint">last 7 days</span>}>
+        {names.length === 0 ? (
+          <Empty title="No job has ended yet.">Counters appear here once the first job has run.</Empty>
+        ) : (
+          <Table
+            label="Counters by name of the job"
+            head={['Name', 'Done', 'Failed attempts', 'Dead', 'Jobs']}
+          >
+            {names.map(([name, of]) => (
+              <tr key={name}>
+                <th scope="row">{name === '' ? <i>other names</i> : name}</th>
+                <td class="num">{count(of.processed)}</td>
+                <td class="num">{count(of.failed)}</td>
+                <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
+                <td>
+                  {name !== '' && (
+                    <>
+                      <a href={href(`${at}/jobs`, { state: 'waiting', name })}>waiting</a>{' '}
+                      <a href={href(`${at}/jobs`, { state: 'dead', name })}>dead</a>
+                    </>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Card>
+      <Card title="By day" id="days" side={<span class="faint">UTC</span>}>
+        <Table label="Counters by day" head={['Day', 'Done', 'Failed attempts', 'Dead', 'Cancelled']}>
+          {days.map((day) => (
+            <tr key={day.date}>
+              <th scope="row">{day.date}</th>
+              <td class="num">{count(day.processed)}</td>
+              <td class="num">{count(day.failed)}</td>
+              <td class={`num ${day.dead > 0 ? 'bad' : ''}`}>{count(day.dead)}</td>
+              <td class="num">{count(day.cancelled)}</td>
+            </tr>
+          ))}
+        </Table>
+      </Card>
+      {today.processed + today.failed === 0 && counts.waiting === 0 && (
+        <Empty title="This queue is quiet.">Add a job with queue.add(name, data).</Empty>
+      )}
+    </>
+  );
+}
+
+async function pause(queue: string, isPaused: boolean): Promise<void> {
+  if (!isPaused) {
+    const sure = await ask({
+      title: `Pause ${queue}?`,
+      text: 'No process claims jobs from it until it is resumed. Running jobs go on, and jobs can still be added.',
+      button: 'Pause it',
+    });
+    if (sure === null) return;
+  }
+  const verb = isPaused ? 'resume' : 'pause';
+  await attempt(`${queue} is ${isPaused ? 'resumed' : 'paused'}.`, () => post(`${queuePath(queue)}/${verb}`));
+}
+
+interface Report {
+  readonly report: { readonly violations?: readonly unknown[]; readonly jobs?: number };
+}
+
+async function check(queue: string): Promise<void> {
+  let found: number | undefined;
+  const isDone = await attempt('Checked: every job is in exactly one place.', async () => {
+    const { report } = await post<Report>(`${queuePath(queue)}/audit`);
+    found = report.violations?.length ?? 0;
+  });
+  if (!isDone || !found) return;
+  const sure = await ask({
+    title: `${count(found)} jobs are not where they should be`,
+    text: 'Repair queues jobs again that are in no list, and buries those whose data is gone.',
+    button: 'Repair them',
+  });
+  if (sure !== null) await attempt('Repaired.', () => post(`${queuePath(queue)}/repair`));
+}
+
+async function obliterate(queue: string): Promise<void> {
+  const confirm = await ask({
+    title: `Delete ${queue} with everything in it?`,
+    text: 'All jobs, schedules and counters of this queue are deleted. This cannot be undone.',
+    button: 'Delete the queue',
+    isDanger: true,
+    field: { label: `Type ${queue} to confirm`, mustBe: queue },
+  });
+  if (confirm === null) return;
+  if (await attempt(`${queue} is deleted.`, () => del(queuePath(queue), { confirm }))) go('queues');
+}

@@ -1,0 +1,179 @@
+import type { ScheduleView } from '../../../lib/dashboard/views.js';
+import { del, post, usePoll } from '../api.js';
+import { ask, attempt } from '../dialogs.js';
+import { count, moment, span } from '../format.js';
+import { jobPath, queuePath } from '../state.js';
+import { Card, Empty, Json, Table, Time, Waiting } from '../widgets.js';
+
+export function SchedulesPage() {
+  const { data, error } = usePoll<ScheduleView[]>('schedules', 10_000);
+  if (!data) return <Waiting error={error} />;
+  return (
+    <>
+      <h1>Schedules</h1>
+      <Card>
+        {data.length === 0 ? (
+          <Empty title="There is no schedule.">
+            Declare one in code with @Schedule(), or at run time with queue.schedules.upsert().
+          </Empty>
+        ) : (
+          <Table label="Schedules" head={['Schedule', 'When', 'Next', 'Last', 'Jobs', '']}>
+            {data.map((one) => (
+              <Row key={`${one.queue}/${one.id}`} one={one} />
+            ))}
+          </Table>
+        )}
+      </Card>
+    </>
+  );
+}
+
+function Row({ one }: { one: ScheduleView }) {
+  const { queue, id, rights, paused } = one;
+  const at = `${queuePath(queue)}/schedules/${encodeURIComponent(id)}`;
+  return (
+    <tr data-row>
+      <th scope="row">
+        {id} {paused && <span class="badge warn">paused</span>}
+        {one.ended && <span class="badge">ended</span>}
+        <div class="faint">
+          <a href={queuePath(queue)}>{queue}</a> · {one.jobName || 'unreadable'} ·{' '}
+          {one.owner === null ? 'made at run time' : `from the code of ${one.owner}`}
+        </div>
+        {one.data && one.data.json !== 'null' && (
+          <details>
+            <summary>Data</summary>
+            <Json value={one.data} />
+          </details>
+        )}
+      </th>
+      <td>{ruleInWords(one.rule)}</td>
+      <td>
+        {one.next.length === 0 ? (
+          <span class="faint">none</span>
+        ) : (
+          <details>
+            <summary>
+              <Time at={one.next[0]!} />
+            </summary>
+            <ol class="plain">
+              {one.next.map((time) => (
+                <li key={time}>
+                  {moment(time)}{' '}
+                  <span class="faint">{new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC</span>
+                  {inZone(time, one.rule?.['tz'])}
+                </li>
+              ))}
+            </ol>
+          </details>
+        )}
+      </td>
+      <td>
+        {one.lastJobId === null ? (
+          <span class="faint">never</span>
+        ) : (
+          <a href={jobPath(queue, one.lastJobId)}>
+            <Time at={one.lastAt} />
+          </a>
+        )}
+      </td>
+      <td class="num">{count(one.fired)}</td>
+      <td>
+        <div class="row nowrap">
+          {rights.includes('schedule.run') && (
+            <button type="button" onClick={() => void attempt('Its job is added.', () => post(`${at}/run`))}>
+              Run now
+            </button>
+          )}
+          {rights.includes('schedule.pause') && !one.ended && (
+            <button
+              type="button"
+              onClick={() =>
+                void attempt(paused ? `${id} is resumed.` : `${id} is paused.`, () =>
+                  post(`${at}/${paused ? 'resume' : 'pause'}`),
+                )
+              }
+            >
+              {paused ? 'Resume' : 'Pause'}
+            </button>
+          )}
+          {rights.includes('schedule.remove') && (
+            <button type="button" class="danger" onClick={() => void remove(one, at)}>
+              Remove
+            </button>
+          )}
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+async function remove({ id, owner }: ScheduleView, at: string): Promise<void> {
+  const sure = await ask({
+    title: `Remove schedule ${id}?`,
+    text:
+      owner === null
+        ? 'It adds no more jobs. Jobs that it added stay.'
+        : `It is declared in the code of ${owner}, which makes it again at the next start. Pause it instead to keep it off.`,
+    button: 'Remove it',
+    isDanger: true,
+  });
+  if (sure !== null) await attempt(`${id} is removed.`, () => del(at));
+}
+
+function inZone(time: number, zone: unknown): string {
+  if (typeof zone !== 'string' || zone === 'UTC') return '';
+  try {
+    return ` · ${new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: zone }).format(time)} ${zone}`;
+  } catch {
+    return '';
+  }
+}
+
+/** `every 5 min`, `0 7 * * MON-FRI in Europe/Berlin`. */
+function ruleInWords(rule: ScheduleView['rule']): string {
+  if (rule === null) return 'written by a newer version';
+  const { cron, every, tz, overlap, missed, limit, jitter, afterEnd } = rule;
+  const when =
+    typeof cron === 'string'
+      ? `${cronInWords(cron)} (${typeof tz === 'string' ? tz : 'UTC'})`
+      : `every ${time(every)}${afterEnd === true ? ' after the last run ended' : ''}`;
+  const more = [
+    overlap !== undefined && overlap !== 'allow' && `overlap: ${word(overlap)}`,
+    missed !== undefined && missed !== 'once' && `missed: ${word(missed)}`,
+    limit !== undefined && `at most ${word(limit)} jobs`,
+    jitter !== undefined && jitter !== 0 && `up to ${time(jitter)} later`,
+  ].filter(Boolean);
+  return [when, ...more].join(', ');
+}
+
+function word(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A duration as it was given: ms, or a text such as `5m`. */
+function time(value: unknown): string {
+  return typeof value === 'number' ? span(value) : word(value);
+}
+
+/** The commonest forms in words, and any other as it is. */
+export function cronInWords(cron: string): string {
+  const [minute = '', hour = '', day, month, week] = cron.split(' ');
+  const isDaily = day === '*' && month === '*';
+  const isPlain = (text: string) => /^\d+$/.test(text);
+  const time =
+    isPlain(minute) && isPlain(hour) ? `${hour.padStart(2, '0')}:${minute.padStart(2, '0')}` : null;
+  const words = (() => {
+    if (cron.startsWith('@') || cron.split(' ').length !== 5 || !isDaily) return null;
+    if (time !== null) return week === '*' ? `every day at ${time}` : `${week} at ${time}`;
+    if (week !== '*') return null;
+    if (isPlain(minute) && hour === '*') return `every hour at minute ${minute}`;
+    const step = /^(?:\*|0)\/(\d+)$/.exec(minute)?.[1];
+    return step !== undefined && hour === '*'
+      ? `every ${step} min`
+      : minute === '*' && hour === '*'
+        ? 'every minute'
+        : null;
+  })();
+  return words === null ? cron : `${words} · ${cron}`;
+}

@@ -1,0 +1,103 @@
+import type { WorkersView, WorkerView } from '../../../lib/dashboard/views.js';
+import { post, usePoll } from '../api.js';
+import { ask, attempt } from '../dialogs.js';
+import { plural, span } from '../format.js';
+import { jobPath, me, now, queuePath } from '../state.js';
+import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+
+export function WorkersPage() {
+  const { data, error } = usePoll<WorkersView>('workers', 3_000);
+  if (!data) return <Waiting error={error} />;
+  return (
+    <>
+      <h1>Workers</h1>
+      <p class="faint">
+        {plural(data.workers.length, 'process').replace('processs', 'processes')} of this prefix. One that
+        crashes disappears when its lease ends.
+      </p>
+      {data.workers.length === 0 ? (
+        <Card>
+          <Empty title="No process works.">
+            Start the application with the role worker or both, and a @Processor.
+          </Empty>
+        </Card>
+      ) : (
+        data.workers.map((worker) => <Process key={worker.id} worker={worker} />)
+      )}
+    </>
+  );
+}
+
+function Process({ worker }: { worker: WorkerView }) {
+  const { host, pid, state, versions, startedAt, pools } = worker;
+  const jobs = pools.flatMap((pool) => pool.jobs).toSorted((a, b) => a.since - b.since);
+  const running = pools.reduce((sum, pool) => sum + pool.running, 0);
+  const slots = pools.reduce((sum, pool) => sum + pool.concurrency, 0);
+  const canCancel = me.value?.rights.includes('job.cancel') ?? false;
+  return (
+    <Card
+      title={`${host} · ${pid}`}
+      id={`process-${worker.id}`}
+      side={
+        <span class="faint">
+          <span class={`badge ${state === 'running' ? 'good' : 'warn'}`}>{state}</span> up{' '}
+          <Time at={startedAt} /> · godwit {versions.godwit} · node {versions.node}
+        </span>
+      }
+    >
+      <p>
+        <progress max={Math.max(1, slots)} value={running} aria-label="Slots in use" /> {running} of{' '}
+        {plural(slots, 'slot')} in use ·{' '}
+        {[...new Set(pools.flatMap((pool) => pool.queues))].map((queue, at) => (
+          <span key={queue}>
+            {at > 0 && ', '}
+            <a href={queuePath(queue)}>{queue}</a>
+            {pools.some((pool) => pool.paused.includes(queue)) && <span class="badge warn">paused here</span>}
+          </span>
+        ))}
+        {worker.morePools > 0 && ` and ${worker.morePools} more pools`}
+      </p>
+      {jobs.length === 0 ? (
+        <p class="faint">It runs nothing now.</p>
+      ) : (
+        <Table
+          label={`Running jobs of process ${pid}`}
+          head={['Runs since', 'Job', 'Queue', 'Id', 'Attempt', '']}
+        >
+          {jobs.map((job) => (
+            <tr key={`${job.queue}/${job.id}`} data-row>
+              <td class="num">{span(Math.max(0, now.value - job.since))}</td>
+              <th scope="row">{job.name}</th>
+              <td>{job.queue}</td>
+              <td class="id">
+                <a href={jobPath(job.queue, job.id)}>{job.id}</a>
+              </td>
+              <td class="num">{job.attempt}</td>
+              <td>
+                {canCancel && (
+                  <button type="button" class="danger" onClick={() => void cancel(job.queue, job.id)}>
+                    Cancel
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+async function cancel(queue: string, id: string): Promise<void> {
+  const reason = await ask({
+    title: 'Cancel this run?',
+    text: `Job ${id} of queue ${queue}: its signal aborts within some seconds. If its handler returns all the same, the job is completed.`,
+    button: 'Cancel the job',
+    isDanger: true,
+    field: { label: 'Reason', value: 'cancelled on the dashboard' },
+  });
+  if (reason === null) return;
+  await attempt('It was told to stop.', () =>
+    post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
+  );
+}

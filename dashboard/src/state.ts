@@ -1,0 +1,123 @@
+import { computed, effect, signal } from '@preact/signals';
+import type { MeView } from '../../lib/dashboard/views.js';
+
+/** What all pages share: the address, who looks at it, how times are shown, and messages. */
+
+/** Address of the first page. Fixed once, as a relative base would move with the address. */
+export const ROOT = document.baseURI;
+const base = document.querySelector('base');
+if (base) base.href = ROOT;
+const rootPath = new URL(ROOT).pathname;
+
+export interface Settings {
+  readonly title: string;
+  readonly environment: string;
+  readonly readOnly: boolean;
+}
+export const settings = JSON.parse(document.getElementById('settings')!.textContent) as Settings;
+
+export const me = signal<MeView | null>(null);
+/** Why the server cannot be asked; null while it can. */
+export const trouble = signal<string | null>(null);
+/** Nothing is loaded by itself while this is on. */
+export const frozen = signal(false);
+/** Goes up to load all that is on the page again. */
+export const refreshes = signal(0);
+
+export interface Toast {
+  readonly text: string;
+  readonly isBad: boolean;
+}
+export const toast = signal<Toast | null>(null);
+let toastTimer: ReturnType<typeof setTimeout> | undefined;
+export function say(text: string, isBad = false): void {
+  toast.value = { text, isBad };
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => (toast.value = null), isBad ? 12_000 : 5_000);
+}
+
+/** The address below the first page, and its query. */
+const address = signal(location.href);
+export const path = computed(() => {
+  const { pathname } = new URL(address.value);
+  return pathname.startsWith(rootPath) ? pathname.slice(rootPath.length) : '';
+});
+export const query = computed(() => new URL(address.value).searchParams);
+window.addEventListener('popstate', () => (address.value = location.href));
+
+export function go(href: string, replace = false): void {
+  const url = new URL(href, ROOT).href;
+  if (replace) history.replaceState(null, '', url);
+  else history.pushState(null, '', url);
+  address.value = url;
+  if (!replace) window.scrollTo(0, 0);
+}
+
+/** Follows links inside the dashboard without loading the document again. */
+document.addEventListener('click', (event) => {
+  const link = (event.target as Element).closest?.('a[href]');
+  if (
+    !link ||
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey
+  )
+    return;
+  const { href, target } = link as HTMLAnchorElement;
+  if (target || !href.startsWith(ROOT) || href.includes('#')) return;
+  event.preventDefault();
+  go(href);
+});
+
+/** A path with a query; empty values are left out. */
+export function href(to: string, params: Readonly<Record<string, string | null | undefined>> = {}): string {
+  const given = Object.entries(params).filter(
+    ([, value]) => value !== null && value !== undefined && value !== '',
+  );
+  const text = new URLSearchParams(given as [string, string][]).toString();
+  return text === '' ? to : `${to}?${text}`;
+}
+
+export const queuePath = (queue: string) => `queues/${encodeURIComponent(queue)}`;
+export const jobPath = (queue: string, id: string) => `${queuePath(queue)}/jobs/${encodeURIComponent(id)}`;
+
+/** A setting that this browser remembers. */
+function remembered<T extends string>(name: string, choices: readonly T[]) {
+  const key = `godwit:${name}`;
+  let stored: string | null = null;
+  try {
+    stored = localStorage.getItem(key);
+  } catch {
+    // The browser keeps nothing.
+  }
+  const value = signal<T>(choices.includes(stored as T) ? (stored as T) : choices[0]!);
+  effect(() => {
+    try {
+      localStorage.setItem(key, value.value);
+    } catch {
+      // The same.
+    }
+  });
+  return { value, next: () => (value.value = choices[(choices.indexOf(value.value) + 1) % choices.length]!) };
+}
+
+export const theme = remembered('theme', ['system', 'light', 'dark'] as const);
+export const zone = remembered('zone', ['local', 'UTC'] as const);
+effect(() => {
+  document.documentElement.dataset['theme'] = theme.value.value;
+});
+
+/** The clock of Redis minus that of this browser. */
+const offset = computed(() => (me.value ? me.value.now - loadedAt : 0));
+let loadedAt = Date.now();
+export function setMe(value: MeView): void {
+  loadedAt = Date.now();
+  me.value = value;
+}
+/** Now, by the clock of Redis; once a second. */
+export const now = signal(Date.now());
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now() + offset.value;
+}, 1_000);

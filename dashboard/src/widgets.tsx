@@ -1,0 +1,363 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { parseExact, printExact, type JsonNode } from '../../lib/dashboard/exact-json.js';
+import type { ShownJson } from '../../lib/dashboard/redaction.js';
+import type { ApiError } from './api.js';
+import { bytes, count, moment, relative } from './format.js';
+import { now, say, theme } from './state.js';
+
+/** Parts that several pages have. */
+
+export function Time({ at, none = '–' }: { at: number | null; none?: string }) {
+  if (at === null) return <span class="faint">{none}</span>;
+  return (
+    <time dateTime={new Date(at).toISOString()} title={`${moment(at)} (${new Date(at).toISOString()})`}>
+      {relative(at, now.value)}
+    </time>
+  );
+}
+
+export function State({ state }: { state: string }) {
+  return <span class={`state ${state}`}>{state}</span>;
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children && <p>{children}</p>}
+    </div>
+  );
+}
+
+/** While there is nothing to show: that it loads, or why there is nothing. */
+export function Waiting({ error }: { error: ApiError | undefined }) {
+  if (!error)
+    return (
+      <p class="faint" aria-busy="true">
+        Loading …
+      </p>
+    );
+  if (error.status === 404) return <Empty title="It is not here.">{error.message}</Empty>;
+  if (error.status === 403) return <Empty title="You may not see this.">{error.message}</Empty>;
+  return <Empty title="It cannot be shown now.">{error.message} This page tries again by itself.</Empty>;
+}
+
+export function Tile({
+  label,
+  value,
+  note,
+  to,
+  tone,
+}: {
+  label: string;
+  value: ComponentChildren;
+  note?: ComponentChildren;
+  to?: string;
+  tone?: 'bad' | 'warn' | 'good';
+}) {
+  const inside = (
+    <>
+      <span class="label">{label}</span>
+      <span class="value">{value}</span>
+      {note !== undefined && <span class="note">{note}</span>}
+    </>
+  );
+  const className = `tile ${tone ?? ''}`;
+  return to === undefined ? (
+    <div class={className}>{inside}</div>
+  ) : (
+    <a class={className} href={to}>
+      {inside}
+    </a>
+  );
+}
+
+export function Card({
+  title,
+  side,
+  children,
+  id,
+}: {
+  title?: string;
+  side?: ComponentChildren;
+  children: ComponentChildren;
+  id?: string;
+}) {
+  return (
+    <section class="card" aria-labelledby={title && id}>
+      {title && (
+        <header>
+          <h2 id={id}>{title}</h2>
+          {side}
+        </header>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** A table that scrolls sideways where it does not fit. */
+export function Table({
+  head,
+  children,
+  label,
+}: {
+  head: readonly (string | JSX.Element)[];
+  children: ComponentChildren;
+  label: string;
+}) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((cell, at) => (
+              <th key={at} scope="col">
+                {cell}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  return (
+    <button type="button" class="small" onClick={() => void copy(text)}>
+      {label}
+    </button>
+  );
+}
+
+/** The clipboard exists on secure addresses only. */
+async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement('textarea');
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  say('Copied.');
+}
+
+const OPEN_DEPTH = 3;
+const MANY = 100;
+const LONG = 400;
+
+/** A JSON value as a tree. Numbers are shown as they are stored. */
+export function Json({ value, onAll }: { value: ShownJson; onAll?: () => void }) {
+  const tree = value.isCut ? null : parseExact(value.json);
+  const text = tree ? printExact(tree, '  ') : value.json;
+  return (
+    <div class="json">
+      <div class="row">
+        <span class="faint">{bytes(value.bytes)}</span>
+        <CopyButton text={text} />
+        {value.isCut && onAll && (
+          <button type="button" class="small" onClick={onAll}>
+            Load all
+          </button>
+        )}
+      </div>
+      {tree ? (
+        <div class="tree">
+          <Branch node={tree} depth={0} />
+        </div>
+      ) : (
+        <pre tabIndex={0}>
+          {value.json}
+          {value.isCut && ' …'}
+        </pre>
+      )}
+    </div>
+  );
+}
+
+function Branch({ node, depth, label }: { node: JsonNode; depth: number; label?: string }) {
+  const [limit, setLimit] = useState(MANY);
+  const key = label !== undefined && <span class="key">{label}: </span>;
+  if (node.kind !== 'object' && node.kind !== 'list')
+    return (
+      <div class="leaf">
+        {key}
+        <Leaf node={node} />
+      </div>
+    );
+  const children =
+    node.kind === 'list' ? node.items.map((item, at) => [String(at), item] as const) : node.entries;
+  const [open, close] = node.kind === 'list' ? '[]' : '{}';
+  if (children.length === 0)
+    return (
+      <div class="leaf">
+        {key}
+        {open}
+        {close}
+      </div>
+    );
+  return (
+    <details open={depth < OPEN_DEPTH && children.length <= MANY}>
+      <summary>
+        {key}
+        {open}
+        <span class="faint">{count(children.length)}</span>
+        {close}
+      </summary>
+      {children.slice(0, limit).map(([name, child], at) => (
+        <Branch key={at} node={child} depth={depth + 1} label={name} />
+      ))}
+      {children.length > limit && (
+        <button type="button" class="small" onClick={() => setLimit(limit + 1_000)}>
+          Show {count(Math.min(1_000, children.length - limit))} more
+        </button>
+      )}
+    </details>
+  );
+}
+
+function Leaf({ node }: { node: Exclude<JsonNode, { kind: 'object' | 'list' }> }) {
+  const [isLong, setLong] = useState(node.kind === 'text' && node.value.length > LONG);
+  if (node.kind !== 'text') return <span class={node.kind}>{node.text}</span>;
+  const isHidden = /^\[hidden \d+ of [0-9a-f]{8}\]$/.test(node.value);
+  if (isHidden)
+    return (
+      <span class="hidden" title="Hidden by the option redact">
+        hidden
+      </span>
+    );
+  return (
+    <span class="text">
+      {JSON.stringify(isLong ? node.value.slice(0, LONG) : node.value)}
+      {isLong && (
+        <button type="button" class="small" onClick={() => setLong(false)}>
+          Show all {count(node.value.length)} characters
+        </button>
+      )}
+    </span>
+  );
+}
+
+/** A small line without axes; its values are in the table beside it. */
+export function Spark({ values, label }: { values: readonly number[]; label: string }) {
+  const width = 96;
+  const height = 22;
+  const max = Math.max(1, ...values);
+  const step = values.length > 1 ? width / (values.length - 1) : width;
+  const points = values.map(
+    (value, at) => `${(at * step).toFixed(1)},${(height - 1 - (value / max) * (height - 2)).toFixed(1)}`,
+  );
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${width} ${height}`}
+      width={width}
+      height={height}
+      role="img"
+      aria-label={label}
+    >
+      {points.length > 1 && (
+        <polyline points={points.join(' ')} fill="none" stroke="currentColor" stroke-width="1.5" />
+      )}
+    </svg>
+  );
+}
+
+export interface Line {
+  readonly label: string;
+  /** A custom property of the sheet. */
+  readonly color: string;
+  readonly values: readonly number[];
+}
+
+/** Lines over time, with a table of the same numbers for those who do not see them. */
+export function Chart({
+  times,
+  lines,
+  label,
+}: {
+  times: readonly number[];
+  lines: readonly Line[];
+  label: string;
+}) {
+  const ref = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const themed = theme.value.value;
+  const shape = lines.map((line) => line.label).join('|');
+  useEffect(() => {
+    const box = ref.current!;
+    const style = getComputedStyle(document.documentElement);
+    const color = (name: string) => style.getPropertyValue(name).trim();
+    const axis = {
+      stroke: color('--faint'),
+      grid: { stroke: color('--line'), width: 1 },
+      ticks: { show: false },
+      font: '12px system-ui',
+    };
+    plot.current = new uPlot(
+      {
+        width: box.clientWidth || 600,
+        height: 200,
+        legend: { show: false },
+        cursor: { y: false },
+        scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
+        axes: [axis, { ...axis, size: 48 }],
+        series: [
+          {},
+          ...lines.map((line) => ({
+            label: line.label,
+            stroke: color(line.color),
+            width: 2,
+            points: { show: false },
+          })),
+        ],
+      },
+      [[], ...lines.map(() => [])] as unknown as uPlot.AlignedData,
+      box,
+    );
+    const observer = new ResizeObserver(() => plot.current?.setSize({ width: box.clientWidth, height: 200 }));
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+      plot.current?.destroy();
+    };
+  }, [shape, themed]);
+  useEffect(() => {
+    plot.current?.setData([
+      times.map((at) => at / 1_000),
+      ...lines.map(({ values }) => values),
+    ] as uPlot.AlignedData);
+  });
+  return (
+    <figure class="chart">
+      <figcaption>
+        {lines.map((line) => (
+          <span key={line.label} class={`legend ${line.color.slice(2)}`}>
+            {line.label}
+          </span>
+        ))}
+      </figcaption>
+      <div ref={ref} role="img" aria-label={label} />
+      <details>
+        <summary>As a table</summary>
+        <Table label={label} head={['Time', ...lines.map((line) => line.label)]}>
+          {times.slice(-30).map((at, row) => (
+            <tr key={at}>
+              <td>{moment(at, false)}</td>
+              {lines.map((line) => (
+                <td key={line.label}>{count(Math.round(line.values.slice(-30)[row] ?? 0))}</td>
+              ))}
+            </tr>
+          ))}
+        </Table>
+      </details>
+    </figure>
+  );
+}

@@ -1,0 +1,95 @@
+/** Everything that a person may be allowed to do on the dashboard. */
+export const DASHBOARD_ACTIONS = [
+  'read',
+  'read-data',
+  'job.retry',
+  'job.edit',
+  'job.promote',
+  'job.cancel',
+  'job.remove',
+  'bulk',
+  'queue.pause',
+  'queue.repair',
+  'queue.obliterate',
+  'schedule.run',
+  'schedule.pause',
+  'schedule.remove',
+] as const;
+
+/**
+ * Something that a person may be allowed to do. `read`: see a queue with its jobs; without it the queue does not exist for them. `read-data`:
+ * see data, results, progress and log lines. `bulk`: the act on all jobs that match, together with the right for one job.
+ */
+export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
+
+const VIEWER: readonly DashboardAction[] = ['read', 'read-data'];
+const OPERATOR: readonly DashboardAction[] = [
+  ...VIEWER,
+  'job.retry',
+  'job.edit',
+  'job.promote',
+  'job.cancel',
+  'bulk',
+  'queue.pause',
+  'schedule.run',
+  'schedule.pause',
+];
+
+/** Rights by role: a viewer reads; an operator also retries, edits, promotes and cancels jobs, one or many, pauses queues and schedules, and runs schedules; an admin does everything. */
+export const ROLES: Readonly<Record<DashboardRole, readonly DashboardAction[]>> = {
+  viewer: VIEWER,
+  operator: OPERATOR,
+  admin: DASHBOARD_ACTIONS,
+};
+
+/** Names of the bundles of rights that `authorize` may answer with. */
+export type DashboardRole = 'viewer' | 'operator' | 'admin';
+
+/** What an action is for; absent fields: for all queues, or for the queue as a whole. */
+export interface DashboardPlace {
+  /** Name of the queue. */
+  readonly queue?: string;
+  /** Id of the job. */
+  readonly jobId?: string;
+}
+
+/** What `authorize` answers: whether it is allowed, or the role of the person. */
+export type DashboardVerdict =
+  | boolean
+  | DashboardRole
+  | {
+      /** Whether it is allowed, or the role of the person. */
+      readonly allow: boolean | DashboardRole;
+      /** Who it is, for the log of what was done. */
+      readonly actor?: string;
+    };
+
+/** Decides for each request; `request` is that of Express or Fastify, with what your guards have added to it. */
+export type DashboardAuthorize = (
+  request: any,
+  action: DashboardAction,
+  place: DashboardPlace,
+) => DashboardVerdict | Promise<DashboardVerdict>;
+
+export interface Decision {
+  readonly isAllowed: boolean;
+  readonly actor: string | undefined;
+}
+
+/** The role of a verdict; null for yes and no. */
+export function roleOf(verdict: unknown): DashboardRole | null {
+  const { allow } = partsOf(verdict);
+  return typeof allow === 'string' && Object.hasOwn(ROLES, allow) ? (allow as DashboardRole) : null;
+}
+
+/** What a verdict means for this action; anything that is no verdict is a no. */
+export function decide(verdict: unknown, action: DashboardAction): Decision {
+  const role = roleOf(verdict);
+  const { allow, actor } = partsOf(verdict);
+  const isAllowed = role === null ? allow === true : ROLES[role].includes(action);
+  return { isAllowed, actor: typeof actor === 'string' ? actor : undefined };
+}
+
+function partsOf(verdict: unknown): { readonly allow?: unknown; readonly actor?: unknown } {
+  return typeof verdict === 'object' && verdict !== null ? verdict : { allow: verdict };
+}

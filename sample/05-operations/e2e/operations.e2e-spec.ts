@@ -1,0 +1,42 @@
+import type { AddressInfo } from 'node:net';
+import { NestFactory } from '@nestjs/core';
+import { expect, test } from 'vitest';
+import { atEnd } from '../../../test/support/cleanup.js';
+import { useRedis } from '../../../test/support/redis.js';
+import { until } from '../../../test/support/wait.js';
+
+const redis = useRedis();
+
+test('the web process adds jobs, a worker runs them, and the dashboard shows both to those with the password', async () => {
+  process.env['REDIS_URL'] = redis.url;
+  process.env['QUEUE_PREFIX'] = redis.prefix;
+  const { AppModule } = await import('../src/app.module.js');
+  const { WorkerModule } = await import('../src/worker.module.js');
+  const web = await NestFactory.create(AppModule, { logger: false });
+  atEnd(() => web.close());
+  await web.listen(0, '127.0.0.1');
+  const worker = await NestFactory.createApplicationContext(WorkerModule, { logger: false });
+  atEnd(() => worker.close());
+  const { port } = web.getHttpServer().address() as AddressInfo;
+  const ask = (path: string, password: string) =>
+    fetch(`http://127.0.0.1:${port}/queues/${path}`, {
+      headers: {
+        authorization: `Basic ${Buffer.from(`ops:${password}`).toString('base64')}`,
+        connection: 'close',
+      },
+    });
+
+  const refused = await ask('', 'wrong');
+  expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Basic realm="queues"']);
+  expect((await ask('', 'ops')).status).toBe(200);
+
+  interface Overview {
+    queues: { name: string; consumers: number; today: { processed: number } }[];
+  }
+  const overview = async () => (await (await ask('api/v1/overview', 'ops')).json()) as Overview;
+  await until(async () => (await overview()).queues[0]!.today.processed > 5, { timeout: 20_000 });
+  await until(async () => (await overview()).queues.every(({ consumers }) => consumers === 1), {
+    timeout: 20_000,
+  });
+  expect((await overview()).queues.map(({ name }) => name)).toEqual(['emails', 'media', 'reports']);
+});

@@ -1,0 +1,22 @@
+/** What differs from one installation to the next, read from the environment at each start. */
+export class Settings {
+  /** REDIS_URL: the URL of Redis, or `memory`. @default memory */
+  readonly connection: string;
+  /** QUEUE_PREFIX: starts every key in Redis. */
+  readonly prefix: string;
+  readonly port: number;
+  /** DASHBOARD_PASSWORD: of the user `ops`. */
+  readonly password: string;
+
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.connection = env.REDIS_URL ?? 'memory';
+    this.prefix = env.QUEUE_PREFIX ?? 'sample-operations';
+    this.port = Number(env.PORT ?? 3000);
+    this.password = env.DASHBOARD_PASSWORD ?? 'ops';
+  }
+
+  /** Jobs in memory cannot be shared with other processes. */
+  get isInMemory(): boolean {
+    return this.connection === 'memory';
+  }
+}

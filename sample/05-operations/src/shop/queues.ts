@@ -1,0 +1,15 @@
+import { QueueModule } from 'godwit';
+import { Settings } from '../settings.js';
+
+/** The same in the web process and in the workers. */
+export function shopQueues(role: 'producer' | 'worker' | 'both') {
+  const { connection, prefix } = new Settings();
+  return [
+    QueueModule.forRoot({ connection, prefix, role, log: { failures: false, deaths: false } }),
+    QueueModule.registerQueue(
+      { name: 'emails', defaults: { attempts: 4, backoff: { type: 'exponential', delay: '2s' } } },
+      { name: 'media', defaults: { attempts: 2, timeout: '30s', retention: '1h' } },
+      { name: 'reports', defaults: { retention: '1d' } },
+    ),
+  ];
+}

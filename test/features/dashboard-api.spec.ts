@@ -1,0 +1,573 @@
+import { Injectable, ValidationPipe, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { map } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import {
+  QueueDashboardModule,
+  type DashboardAuditEntry,
+  type QueueDashboardOptions,
+} from '#lib/dashboard.js';
+import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { gated, oneOfEach } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+@Injectable()
+class TokenGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: string }>();
+    request.user = request.headers['x-user'];
+    return request.user !== undefined;
+  }
+}
+
+const dead = (queue: DashboardApp['queue'], id: string) =>
+  until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
+
+describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform) => {
+  const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>
+    bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
+
+  it('serves its page and its files, compressed and once for ever', async () => {
+    const { ask } = await boot();
+    const page = await ask('GET', '');
+    expect([page.status, page.headers['content-type'], page.headers['cache-control']]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+      'no-store',
+    ]);
+    const nonce = /script-src 'nonce-([^']+)'/.exec(page.headers['content-security-policy'] as string)![1]!;
+    expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/);
+    expect(page.text.match(/nonce="([^"]+)"/g)).toEqual(Array(3).fill(`nonce="${nonce}"`));
+    expect((await ask('GET', '')).text).not.toContain(nonce);
+    const [script] = /assets\/app\.[0-9a-f]{12}\.js/.exec(page.text)!;
+    const plain = await ask('GET', script);
+    const zipped = await ask('GET', script, { headers: { 'accept-encoding': 'br, gzip' } });
+    expect(plain.headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-type': 'text/javascript; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(zipped.headers['content-encoding']).toBe('gzip');
+    expect(Number(zipped.headers['content-length'])).toBeLessThan(
+      Number(plain.headers['content-length']) / 2,
+    );
+    const again = await ask('GET', script, { headers: { 'if-none-match': plain.headers['etag'] as string } });
+    expect([again.status, again.text]).toEqual([304, '']);
+    const head = await ask('HEAD', script);
+    expect([head.status, head.text, head.headers['content-length']]).toEqual([
+      200,
+      '',
+      plain.headers['content-length'],
+    ]);
+  });
+
+  it('leads relative addresses from every page to the same files', async () => {
+    const { ask } = await boot({ access: 'public', path: '/admin/queues' }, { at: '/admin/queues' });
+    const start = await ask('GET', '?x=1');
+    expect([start.status, start.headers['location']]).toEqual([302, 'queues/?x=1']);
+    for (const [path, base] of [
+      ['/', './'],
+      ['/dead', './'],
+      ['/queues/work', '../'],
+      ['/queues/work/jobs', '../../'],
+      ['/queues/work/jobs/a%2Fb', '../../../'],
+    ] as const)
+      expect([path, /<base href="([^"]+)">/.exec((await ask('GET', path)).text)?.[1]]).toEqual([path, base]);
+    for (const path of [
+      '/nothing',
+      '/queues/work/nothing',
+      '/assets/',
+      '/assets/app.js',
+      '/assets/..%2f..%2fserver.js',
+    ])
+      expect([path, (await ask('GET', path)).status]).toEqual([path, 404]);
+    expect((await ask('POST', '/', { headers: OWN, body: '{}' })).status).toBe(405);
+  });
+
+  it('is found behind a global prefix, and is not changed by pipes and interceptors of the application', async () => {
+    const { ask, api } = await boot(undefined, {
+      at: '/api/queues/',
+      configure: (app) => {
+        app.setGlobalPrefix('api');
+        app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
+        app.useGlobalInterceptors({
+          intercept: (_, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
+        });
+      },
+    });
+    expect((await ask('GET', 'queues/work')).status).toBe(200);
+    expect((await api('GET', 'me')).body.queues).toEqual(['work']);
+    expect((await api('POST', 'queues/work/pause')).body).toEqual({ changed: true });
+  });
+
+  it('lists each job under its state, and tells all that is known of one', async () => {
+    const { gate, handlers } = gated();
+    const { queue, api } = await boot(undefined, { handlers });
+    await oneOfEach(queue);
+    for (const [state, ids] of Object.entries({
+      active: ['active'],
+      completed: ['completed'],
+      dead: ['dead'],
+      delayed: ['delayed'],
+      waiting: ['waiting', 'ranked'],
+      cancelled: [],
+    })) {
+      const { body } = await api('GET', `queues/work/jobs?state=${state}`);
+      expect([state, body.jobs.map((job: { id: string }) => job.id), body.total]).toEqual([
+        state,
+        ids,
+        ids.length,
+      ]);
+    }
+    const died = await api('GET', 'queues/work/jobs/dead');
+    expect(died.body).toMatchObject({
+      id: 'dead',
+      name: 'die',
+      state: 'dead',
+      reason: 'retries-exhausted',
+      attempt: 1,
+      attempts: 1,
+      failure: { name: 'Error', message: 'no luck', stack: expect.stringContaining('no luck') },
+      data: { json: '1', isCut: false },
+    });
+    expect((await api('GET', 'queues/work/jobs/completed')).body.result.json).toBe('"done"');
+    const overview = await api('GET', 'overview');
+    expect(overview.body.queues).toMatchObject([
+      {
+        name: 'work',
+        paused: true,
+        counts: { waiting: 2, active: 1, delayed: 1, dead: 1 },
+        today: { dead: 1 },
+      },
+    ]);
+    expect(overview.body.attention.map(({ text }: { text: string }) => text)).toEqual(
+      expect.arrayContaining(['1 job died today; 1 dead in all.', 'It is paused, and has 2 waiting jobs.']),
+    );
+    await until(
+      async () => (await api('GET', 'workers')).body.workers[0]?.pools[0]?.jobs.length === 1,
+      PATIENT,
+    );
+    expect((await api('GET', 'queues/work')).body).toMatchObject({
+      byName: { die: { dead: 1 }, done: { processed: 1 } },
+    });
+    expect((await api('GET', 'redis')).body).toMatchObject({
+      server: expect.stringMatching(/\d/),
+      roundTripMs: expect.any(Number),
+    });
+    gate.open();
+  });
+
+  it('acts on one job', async () => {
+    const { queue, api } = await boot();
+    await queue.pause();
+    await queue.add('a', { n: 1 }, { id: 'x/1' });
+    await queue.add('a', 1, { id: 'later', delay: '1h' });
+    const at = `queues/work/jobs/${encodeURIComponent('x/1')}`;
+    const { version } = (await api('GET', at)).body.data;
+    expect((await api('POST', `${at}/data`, { data: '{"n": 12345678901234567890}', version })).status).toBe(
+      200,
+    );
+    expect((await api('GET', at)).body.data.json).toBe('{"n":12345678901234567890}');
+    expect((await api('POST', `${at}/data`, { data: '2', version })).body.error.code).toBe('CHANGED');
+    expect((await api('POST', 'queues/work/jobs/later/promote')).status).toBe(200);
+    expect((await queue.get('later'))?.state).toBe('waiting');
+    expect((await api('POST', 'queues/work/jobs/later/promote')).status).toBe(409);
+    expect((await api('POST', `${at}/cancel`, { reason: 'why not' })).body).toEqual({ outcome: 'cancelled' });
+    expect((await api('DELETE', 'queues/work/jobs/later')).status).toBe(200);
+    expect((await api('DELETE', 'queues/work/jobs/later')).status).toBe(404);
+    expect((await queue.counts()).waiting).toBe(0);
+  });
+
+  it('retries a dead job, with other data if it is edited', async () => {
+    const seen: unknown[] = [];
+    const { queue, api } = await boot(undefined, {
+      handlers: {
+        a: ({ data }) => {
+          seen.push(data);
+          if (seen.length < 3) throw new Error('no');
+        },
+      },
+    });
+    await queue.add('a', { n: 1 }, { id: 'a', attempts: 1 });
+    await dead(queue, 'a');
+    expect((await api('POST', 'queues/work/jobs/a/retry')).status).toBe(200);
+    await until(() => seen.length === 2, PATIENT);
+    await dead(queue, 'a');
+    const { version } = (await api('GET', 'queues/work/jobs/a')).body.data;
+    expect((await api('POST', 'queues/work/jobs/a/data', { data: '{"n":2}', version })).status).toBe(200);
+    await until(() => seen.length === 3, PATIENT);
+    expect(seen).toEqual([{ n: 1 }, { n: 1 }, { n: 2 }]);
+  });
+
+  it('acts on all that match, in steps, and leaves later jobs alone', async () => {
+    const { queue, api } = await boot();
+    await queue.pause();
+    await queue.addBulk(Array.from({ length: 1_200 }, (_, n) => ({ name: n % 2 ? 'odd' : 'even', data: n })));
+    const act = { kind: 'remove', filter: { state: 'waiting', name: 'odd' } };
+    const first = await api('POST', 'queues/work/actions', act);
+    expect(first.body).toMatchObject({ done: 500, cursor: expect.any(String) });
+    await until(async () => (await api('GET', 'me')).body.now > first.body.before + 1, PATIENT);
+    await queue.add('odd', 'late', { id: 'late' });
+    const { cursor, before } = first.body;
+    const second = await api('POST', 'queues/work/actions', { ...act, cursor, before });
+    expect(second.body).toMatchObject({ done: 100, cursor: null });
+    expect((await queue.counts()).waiting).toBe(601);
+    expect(await queue.get('late')).not.toBeNull();
+    const ids = { kind: 'cancel', ids: ['late', 'nobody'] };
+    expect((await api('POST', 'queues/work/actions', ids)).body.done).toBe(1);
+  });
+
+  it('gathers dead jobs by what went wrong, and retries one kind', async () => {
+    let isWell = false;
+    const { queue, api } = await boot(undefined, {
+      handlers: {
+        '*': ({ name, data }) => {
+          if (!isWell) throw new Error(name === 'a' ? `order ${String(data)} is closed` : 'other');
+        },
+      },
+    });
+    await queue.addBulk([1, 2, 3].map((n) => ({ name: 'a', data: n, options: { attempts: 1 } })));
+    await queue.add('b', 1, { attempts: 1 });
+    await until(async () => (await queue.counts()).dead === 4, PATIENT);
+    const { body } = await api('GET', 'dead');
+    expect(body.groups).toMatchObject([
+      { queue: 'work', name: 'a', reason: 'retries-exhausted', error: 'Error: order # is closed', count: 3 },
+      { name: 'b', error: 'Error: other', count: 1 },
+    ]);
+    const filter = { state: 'dead', error: 'Error: order # is closed' };
+    const query = new URLSearchParams(filter).toString();
+    expect((await api('GET', `queues/work/jobs?${query}`)).body.jobs).toHaveLength(3);
+    isWell = true;
+    expect((await api('POST', 'queues/work/actions', { kind: 'retry', filter })).body.done).toBe(3);
+    await until(async () => (await queue.counts()).dead === 1, PATIENT);
+  });
+
+  it('shows schedules with their next five times, runs, pauses and removes them', async () => {
+    const { queue, api } = await boot();
+    await queue.pause();
+    await queue.schedules.upsert(
+      'daily',
+      { cron: '0 7 * * *', tz: 'Europe/Berlin' },
+      { name: 'a', data: { token: 't', n: 1 } },
+    );
+    const [one] = (await api('GET', 'schedules')).body;
+    expect(one).toMatchObject({
+      queue: 'work',
+      id: 'daily',
+      jobName: 'a',
+      paused: false,
+      rule: { cron: '0 7 * * *' },
+    });
+    expect(one.next).toHaveLength(5);
+    expect(one.data.json).toMatch(/^\{"token":"\[hidden 1 of \w+\]","n":1\}$/);
+    const { id } = (await api('POST', 'queues/work/schedules/daily/run')).body;
+    expect((await queue.get(id))?.name).toBe('a');
+    await api('POST', 'queues/work/schedules/daily/pause');
+    expect((await queue.schedules.get('daily'))?.paused).toBe(true);
+    await api('POST', 'queues/work/schedules/daily/resume');
+    await api('DELETE', 'queues/work/schedules/daily');
+    expect(await queue.schedules.count()).toBe(0);
+    expect((await api('POST', 'queues/work/schedules/daily/run')).status).toBe(404);
+  });
+
+  it('pauses, checks and deletes a queue, the last only by its name', async () => {
+    const { queue, api } = await boot();
+    expect((await api('POST', 'queues/work/pause')).body).toEqual({ changed: true });
+    expect(await queue.isPaused()).toBe(true);
+    await queue.add('a', 1);
+    expect((await api('POST', 'queues/work/audit')).body.report.violations).toEqual([]);
+    expect((await api('POST', 'queues/work/resume')).body).toEqual({ changed: true });
+    expect((await api('DELETE', 'queues/work', { confirm: 'wrong' })).status).toBe(400);
+    expect((await queue.counts()).waiting).toBe(1);
+    expect((await api('DELETE', 'queues/work', { confirm: 'work' })).status).toBe(200);
+    expect((await queue.counts()).waiting).toBe(0);
+  });
+
+  it('streams events, goes on where a reader stopped, and ends with the application', async () => {
+    const { app, queue, ask, follow } = await boot();
+    await queue.add('a', 1, { id: 'one' });
+    const first = await follow('work:0');
+    expect(first.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    const id = /^id: (work:\d+)$/m.exec(await first.until('"one"'))![1]!;
+    first.close();
+    await queue.add('a', 1, { id: 'two' });
+    const second = await follow(id);
+    expect(await second.until('"two"')).not.toContain('"one"');
+    const headers = { 'last-event-id': 'nonsense' };
+    expect((await ask('GET', 'api/v1/events', { headers })).status).toBe(400);
+    expect((await ask('GET', 'api/v1/events?queue=nobody')).status).toBe(404);
+    await Promise.all([second.ended, app.close()]);
+  });
+
+  it('bounds how many follow the events at once', async () => {
+    const { ask, follow } = await boot({ access: 'public', maxStreams: 1 });
+    const first = await follow('work:0');
+    await first.until('retry: 2000');
+    const { status, body } = await ask('GET', 'api/v1/events');
+    expect([status, body.error.code]).toEqual([503, 'TOO_MANY_STREAMS']);
+    first.close();
+    await until(async () => {
+      const next = await follow('work:0');
+      next.close();
+      return next.headers['content-type'] === 'text/event-stream; charset=utf-8';
+    }, PATIENT);
+  });
+
+  it('lets guards of the application decide, and authorize what a person may do', async () => {
+    const audit: DashboardAuditEntry[] = [];
+    const { ask, api, queue } = await boot(
+      {
+        guards: [TokenGuard],
+        authorize: (request, action, { queue }) =>
+          queue === 'secret'
+            ? false
+            : { allow: request.user === 'boss' ? 'admin' : 'viewer', actor: request.user },
+        audit: (entry) => audit.push(entry),
+      },
+      { queues: ['secret'] },
+    );
+    const as = (user: string, method: string, path: string) =>
+      ask(method, `api/v1/${path}`, {
+        headers: { ...OWN, 'x-user': user },
+        ...(method !== 'GET' && { body: '{}' }),
+      });
+    expect((await ask('GET', '')).status).toBe(403);
+    expect((await api('GET', 'me')).status).toBe(403);
+    expect((await as('ada', 'GET', 'me')).body).toMatchObject({
+      queues: ['work'],
+      rights: ['read', 'read-data'],
+      actor: 'ada',
+    });
+    await queue.pause();
+    await queue.add('a', 1, { id: 'a' });
+    for (const [method, path] of [
+      ['DELETE', 'queues/work/jobs/a'],
+      ['POST', 'queues/work/jobs/a/cancel'],
+      ['POST', 'queues/work/resume'],
+      ['POST', 'queues/work/repair'],
+      ['DELETE', 'queues/work'],
+    ] as const)
+      expect([path, (await as('ada', method, path)).status]).toEqual([path, 403]);
+    // A queue that one may not see is no different from one that does not exist.
+    const hidden = await as('boss', 'GET', 'queues/secret');
+    const absent = await as('boss', 'GET', 'queues/nobody');
+    expect([hidden.status, hidden.text.replace('secret', 'nobody')]).toEqual([404, absent.text]);
+    expect(
+      (await as('boss', 'GET', 'overview')).body.queues.map(({ name }: { name: string }) => name),
+    ).toEqual(['work']);
+    expect((await as('boss', 'DELETE', 'queues/work/jobs/a')).status).toBe(200);
+    expect(audit).toEqual([
+      { at: expect.any(Date), actor: 'boss', action: 'job.remove', queue: 'work', target: 'a', count: 1 },
+    ]);
+  });
+
+  it('changes nothing where it is read-only', async () => {
+    const { queue, api } = await boot({ access: 'public', readOnly: true });
+    await queue.add('a', 1, { id: 'a' });
+    for (const [method, path, body] of [
+      ['DELETE', 'queues/work/jobs/a', {}],
+      ['POST', 'queues/work/actions', { kind: 'remove', filter: { state: 'waiting' } }],
+      ['POST', 'queues/work/pause', {}],
+      ['DELETE', 'queues/work', { confirm: 'work' }],
+    ] as const)
+      expect([path, (await api(method, path, body)).status]).toEqual([path, 403]);
+    expect((await queue.counts()).waiting).toBe(1);
+    expect((await api('GET', 'me')).body.rights).toEqual(['read', 'read-data']);
+  });
+
+  it('refuses changes from other places', async () => {
+    const { queue, ask } = await boot();
+    const host = new URL((await boot()).url).host;
+    const json = { 'content-type': 'application/json' };
+    for (const headers of [
+      json,
+      { ...json, 'sec-fetch-site': 'cross-site' },
+      { ...json, 'sec-fetch-site': 'same-site' },
+      { ...json, 'sec-fetch-site': 'none' },
+      { ...json, origin: 'https://evil.example' },
+      { ...json, origin: `http://${host}` },
+      { ...json, origin: 'null' },
+      { ...json, origin: 'http://127.0.0.1' },
+      { ...json, 'sec-fetch-site': 'cross-site', origin: 'http://queues.test', host: 'queues.test' },
+      { 'content-type': 'text/plain', 'sec-fetch-site': 'same-origin' },
+      { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },
+    ]) {
+      const { status } = await ask('POST', 'api/v1/queues/work/pause', { headers, body: '{}' });
+      // Fastify refuses other types by itself.
+      expect([headers, [403, 415].includes(status)]).toEqual([headers, true]);
+    }
+    expect(await queue.isPaused()).toBe(false);
+    const own = { ...json, origin: 'http://queues.test', host: 'queues.test' };
+    expect((await ask('POST', 'api/v1/queues/work/pause', { headers: own, body: '{}' })).status).toBe(200);
+  });
+
+  it('answers wrong values with the rule, and changes nothing', async () => {
+    const { queue, ask, api } = await boot();
+    await queue.add('a', 1, { id: 'a' });
+    for (const [path, said] of [
+      ['queues/work/jobs?limit=1e9', 'limit must be an integer from 1 to 200'],
+      ['queues/work/jobs?limit=-1', 'limit must be'],
+      ['queues/work/jobs?limit=201', 'limit must be'],
+      ['queues/work/jobs?state=gone', "query.state must be one of 'waiting'"],
+      ['queues/work/jobs?page=1', 'page'],
+      ['queues/work/jobs?cursor=made-up', 'query.cursor must be the cursor'],
+      ['queues/work/jobs?reason=stalled', "reason must be left out unless state is 'dead'"],
+      ['queues/work/jobs?state=dead&reason=bored', 'query.reason must be one of'],
+      ['queues/work/jobs?olderThan=soon', 'query.olderThan'],
+      ['queues/work/jobs?contains=', 'query.contains must be a text of 1 to 200 characters'],
+      ['queues/work/jobs?limit=1&limit=2', '"limit" twice'],
+      ['queues/..%2f..%2fetc', 'queue name'],
+      ['queues/%7Bx%7D', 'queue name'],
+    ] as const) {
+      const { status, body } = await api('GET', path);
+      expect([path, status, body.error.message]).toEqual([path, 400, expect.stringContaining(said)]);
+    }
+    for (const [body, said] of [
+      [{ kind: 'explode', filter: { state: 'dead' } }, 'kind must be one of'],
+      [{ kind: 'retry', filter: { state: 'waiting' } }, 'filter.state must be one of dead'],
+      [{ kind: 'remove', filter: {} }, 'filter.state must be a state'],
+      [{ kind: 'remove' }, 'filter.state must be a state'],
+      [{ kind: 'remove', ids: [] }, 'ids must be a list of 1 to 500 ids'],
+      [{ kind: 'remove', ids: [5] }, 'job id'],
+      [{ kind: 'remove', filter: { state: 'waiting', nmae: 'a' } }, 'nmae'],
+      [{ kind: 'remove', filter: { state: 'waiting' }, before: 'now' }, 'before must be'],
+      [{ kind: 'remove', filter: { state: 'waiting' }, limit: 1e9 }, 'limit must be'],
+    ] as const) {
+      const { status, body: answer } = await api('POST', 'queues/work/actions', body);
+      expect([body, status, answer.error?.message]).toEqual([body, 400, expect.stringContaining(said)]);
+    }
+    for (const path of [
+      'nothing',
+      'queues/nobody',
+      'queues/nobody/jobs',
+      'queues/work/jobs/nobody',
+      'queues/__proto__',
+    ])
+      expect([path, (await api('GET', path)).status]).toEqual([path, 404]);
+    expect((await api('GET', 'queues/work/pause')).status).toBe(405);
+    expect((await ask('POST', 'api/v1/queues/work/pause', { headers: OWN, body: '{' })).status).toBe(400);
+    expect((await ask('POST', 'api/v1/queues/work/pause', { headers: OWN, body: '[]' })).status).toBe(400);
+    expect((await ask('GET', 'api/v1/queues/%E0%A4%A')).status).toBe(400);
+    const large = JSON.stringify({ confirm: 'x'.repeat(1_100_000) });
+    expect((await ask('DELETE', 'api/v1/queues/work', { headers: OWN, body: large })).status).toBe(413);
+    expect((await queue.counts()).waiting).toBe(1);
+    expect(await queue.isPaused()).toBe(false);
+  });
+
+  it('says how far a search went, and goes on from there', async () => {
+    const { queue, api } = await boot();
+    await queue.pause();
+    const ids = Array.from({ length: 12_000 }, (_, n) => ({
+      name: 'a',
+      data: 1,
+      options: { id: `job-${n}` },
+    }));
+    await queue.addBulk(ids);
+    const first = await api('GET', 'queues/work/jobs?contains=job-11999');
+    expect(first.body).toMatchObject({ jobs: [], total: 12_000, cursor: expect.any(String) });
+    expect(first.body.examined).toBeGreaterThanOrEqual(10_000);
+    expect(first.body.examined).toBeLessThan(12_000);
+    const second = await api('GET', `queues/work/jobs?contains=job-11999&cursor=${first.body.cursor}`);
+    expect(second.body).toMatchObject({ jobs: [{ id: 'job-11999' }], cursor: null });
+  });
+
+  it('never lets a hidden value leave the server', async () => {
+    const secret = 'canary-7f3a';
+    const { queue, api, ask, follow } = await boot(
+      { access: 'public', redact: { paths: ['deep.card'], text: (text) => text.replaceAll(secret, '***') } },
+      {
+        handlers: {
+          '*': async (job) => {
+            await job.progress({ apiKey: secret, percent: 50 });
+            await job.log(`using ${secret}`);
+            if (job.name === 'die') throw new Error(`refused ${secret}`);
+            return { token: secret, ok: true };
+          },
+        },
+      },
+    );
+    const data = {
+      password: secret,
+      deep: { card: secret, open: 'visible' },
+      list: [{ Authorization: secret }],
+    };
+    await queue.add('die', data, { id: 'dead', attempts: 1 });
+    await queue.add('do', data, { id: 'done', retention: '1h' });
+    await queue.schedules.upsert('s', { every: '1h' }, { name: 'do', data });
+    await dead(queue, 'dead');
+    await until(async () => (await queue.get('done'))?.state === 'completed', PATIENT);
+    const stream = await follow('work:0');
+    await stream.until('"dead"');
+    let seen = await stream.until('"completed"');
+    stream.close();
+    for (const path of [
+      'overview',
+      'queues/work',
+      'queues/work/jobs?state=dead',
+      'queues/work/jobs?state=completed',
+      'queues/work/jobs/dead',
+      'queues/work/jobs/done?full=1',
+      'schedules',
+      'dead',
+      'workers',
+      'redis',
+    ])
+      seen += (await api('GET', path)).text;
+    seen += (await ask('GET', 'queues/work/jobs/dead')).text;
+    expect(seen).toContain('visible');
+    expect(seen).toContain('hidden 1 of');
+    expect(seen).not.toContain(secret);
+    const at = 'queues/work/jobs/dead';
+    const { json, version } = (await api('GET', at)).body.data;
+    await queue.pause();
+    expect(
+      (await api('POST', `${at}/data`, { data: json.replace('visible', 'changed'), version })).status,
+    ).toBe(200);
+    expect((await queue.get('dead'))?.data).toEqual({ ...data, deep: { card: secret, open: 'changed' } });
+  });
+
+  it('keeps data from those who may only read', async () => {
+    const { queue, api } = await boot({
+      authorize: (_request, action) => action === 'read' || action === 'job.edit',
+    });
+    await queue.pause();
+    await queue.add('a', { visible: 'canary' }, { id: 'a' });
+    const { body, text } = await api('GET', 'queues/work/jobs/a');
+    expect([body.id, body.data, text.includes('canary')]).toEqual(['a', null, false]);
+    expect((await api('POST', 'queues/work/jobs/a/data', { data: '1', version: '' })).status).toBe(403);
+  });
+});
+
+describe('without a way to decide who may see it', () => {
+  it.each([{}, { guards: [] }, { readOnly: true }, { title: 'Jobs' }])('%j is refused', (options) => {
+    expect(() => QueueDashboardModule.forRoot(options)).toThrow(
+      /needs guards or authorize.*access: 'public'/,
+    );
+  });
+
+  it.each([
+    [{ access: 'everyone' }, "access must be one of 'public'"],
+    [{ access: 'public', path: '' }, 'path must be a path'],
+    [{ access: 'public', path: '../x' }, 'path must be a path'],
+    [{ access: 'public', path: 'a/:b' }, 'path must be a path'],
+    [{ access: 'public', guards: [5] }, 'guards must be a list of guards'],
+    [{ authorize: 'admin' }, 'authorize must be a function'],
+    [{ access: 'public', redact: { fields: 'password' } }, 'redact.fields must be a regular expression'],
+    [{ access: 'public', redact: { paths: 'a' } }, 'redact.paths must be a list of paths'],
+    [{ access: 'public', redact: true }, 'redact must be an object'],
+    [{ access: 'public', titel: 'x' }, 'titel'],
+    [{ access: 'public', title: '' }, 'title must be a text'],
+    [{ access: 'public', maxOldest: 'soon' }, 'maxOldest'],
+    [{ access: 'public', maxStreams: 0 }, 'maxStreams must be an integer'],
+    [null, 'must be an object'],
+  ])('%j is refused in words', (options, said) => {
+    expect(() => QueueDashboardModule.forRoot(options as never)).toThrow(said);
+  });
+});

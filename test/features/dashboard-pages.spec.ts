@@ -1,0 +1,326 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import axe from 'axe-core';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findChromium } from '../../tools/chromium.mjs';
+import { atEnd } from '../support/cleanup.js';
+import { bootDashboard, type DashboardApp } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { gated, oneOfEach } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+import { ROOT } from '../support/sources.js';
+import { until } from '../support/wait.js';
+
+const UI = join(ROOT, 'dist/dashboard/ui');
+
+// As root Chromium needs the first, the others keep it from calling home.
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+const redis = useRedis();
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await chromium.launch({ executablePath: await findChromium(), args: FLAGS });
+});
+afterAll(() => browser.close());
+
+interface Opened {
+  readonly page: Page;
+  /** Errors in the page, and requests that left its origin. */
+  readonly faults: string[];
+}
+
+async function open(
+  { url }: Pick<DashboardApp, 'url'>,
+  path = '',
+  options: { width?: number; colorScheme?: 'light' | 'dark' } = {},
+): Promise<Opened> {
+  const { width = 1280, colorScheme = 'light' } = options;
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
+  atEnd(() => context.close());
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(new URL(url).origin)) faults.push(request.url());
+  });
+  page.on('dialog', (dialog) => faults.push(`a dialog of the browser: ${dialog.message()}`));
+  await page.goto(`${url}${path}`);
+  return { page, faults };
+}
+
+describe('what the browser loads', () => {
+  const script = readFileSync(join(UI, 'app.js'));
+  const style = readFileSync(join(UI, 'app.css'));
+
+  it('is at most 70 KB of script and 15 KB of style, compressed', () => {
+    expect(gzipSync(script, { level: 9 }).length).toBeLessThan(70_000);
+    expect(gzipSync(style, { level: 9 }).length).toBeLessThan(15_000);
+  });
+
+  it('names no address but the namespaces of XML', () => {
+    const found = `${script.toString()}${style.toString()}`.match(/https?:\/\/[^\s"'`)]*/g) ?? [];
+    expect(found.filter((address) => !address.startsWith('http://www.w3.org/'))).toEqual([]);
+  });
+
+  it('makes no node out of text', () => {
+    const own = script
+      .toString()
+      .match(/\b(insertAdjacentHTML|outerHTML|document\.write|eval\(|new Function)/g);
+    expect(own).toBeNull();
+  });
+});
+
+describe('the pages', () => {
+  it('lead from the overview to a dead job, which is retried', async () => {
+    let isWell = false;
+    const dashboard = await bootDashboard(redis, {
+      handlers: {
+        pay: () => {
+          if (!isWell) throw new Error('the bank is closed');
+          return { paid: 12 };
+        },
+      },
+    });
+    await dashboard.queue.add('pay', { order: 7 }, { id: 'pay-7', attempts: 1, retention: '1h' });
+    await until(async () => (await dashboard.queue.get('pay-7'))?.state === 'dead', PATIENT);
+    const { page, faults } = await open(dashboard);
+    await page.getByRole('link', { name: /1 job died today/ }).click();
+    await page.getByRole('link', { name: 'pay', exact: true }).click();
+    await page.getByRole('link', { name: 'pay-7' }).click();
+    await page.getByText('the bank is closed').first().waitFor();
+    expect(new URL(page.url()).pathname).toBe('/queues/queues/work/jobs/pay-7');
+    isWell = true;
+    await page.getByRole('button', { name: 'Retry', exact: true }).click();
+    await page.getByText('paid').waitFor();
+    await page.locator('.state.completed').waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Jobs' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('edit the data of a job and keep its numbers and hidden values', async () => {
+    const dashboard = await bootDashboard(redis);
+    await dashboard.queue.pause();
+    await dashboard.queue.add('a', { token: 's3cret', city: 'Bonn' }, { id: 'a' });
+    const { page, faults } = await open(dashboard, 'queues/work/jobs/a');
+    await page.locator('.hidden').waitFor();
+    expect(await page.content()).not.toContain('s3cret');
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const box = page.getByRole('textbox', { name: /Data as JSON/ });
+    const text = await box.inputValue();
+    await box.fill(text.replace('"Bonn"', '12345678901234567890'));
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('12345678901234567890').waitFor();
+    expect((await dashboard.queue.get('a'))?.data).toMatchObject({ token: 's3cret' });
+    expect(faults).toEqual([]);
+  });
+
+  it('filter, select and act on all that match', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { queue } = dashboard;
+    await queue.pause();
+    await queue.addBulk(Array.from({ length: 120 }, (_, n) => ({ name: n % 2 ? 'odd' : 'even', data: n })));
+    const { page, faults } = await open(dashboard, 'queues/work/jobs?state=waiting');
+    await page.getByText('50 of 120 jobs').waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'First page' }).waitFor();
+    await page.getByLabel('Name', { exact: true }).fill('odd');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('50 match').waitFor();
+    expect(new URL(page.url()).search).toBe('?state=waiting&name=odd');
+    await page.getByRole('button', { name: 'Remove all waiting jobs with name odd' }).click();
+    await page.getByRole('button', { name: 'Remove them' }).click();
+    await page.getByText('60 jobs removed.').waitFor();
+    expect((await queue.counts()).waiting).toBe(60);
+    await page.getByRole('link', { name: 'Clear' }).click();
+    await page.locator('[data-pick]').nth(1).check();
+    await page.locator('[data-pick]').nth(2).check();
+    await page.getByRole('button', { name: 'Cancel 2' }).click();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await until(async () => (await queue.counts()).waiting === 58, PATIENT);
+    expect(faults).toEqual([]);
+  });
+
+  it('show hostile names, payloads, errors, logs and ids as text', async () => {
+    const hostile = '<img src=x onerror="alert(1)"><script>alert(2)</script>{{7*7}}${7*7}';
+    const dashboard = await bootDashboard(redis, {
+      handlers: {
+        '*': async (job) => {
+          await job.log(hostile);
+          await job.progress({ [hostile]: hostile });
+          throw Object.assign(new Error(hostile), { name: hostile });
+        },
+      },
+    });
+    const { queue } = dashboard;
+    const data = { [hostile]: hostile, link: 'javascript:alert(1)', ['__proto__']: { polluted: true } };
+    const name = hostile.replaceAll('\n', ' ').slice(0, 200);
+    await queue.add(name, data, { id: hostile, attempts: 1 });
+    await queue.schedules.upsert(hostile, { every: '1h' }, { name, data });
+    await until(async () => (await queue.get(hostile))?.state === 'dead', PATIENT);
+    const { page, faults } = await open(dashboard, 'live');
+    await page.locator('.badge.good', { hasText: 'live' }).waitFor();
+    const { id: again } = await queue.add(name, data, { attempts: 1 });
+    await page.getByText(again).first().waitFor();
+    for (const [path, shown] of [
+      [`queues/work/jobs/${encodeURIComponent(hostile)}`, '.failure, .notice'],
+      ['queues/work/jobs?state=dead', 'td.error'],
+      ['dead', 'td.error'],
+      ['schedules', 'tbody th'],
+      ['queues/work', 'tbody th'],
+    ] as const) {
+      await page.goto(`${dashboard.url}${path}`);
+      await page.locator(shown, { hasText: '<img src=x' }).first().waitFor();
+    }
+    expect(await page.locator('img, script:not([nonce]), a[href^="javascript"]').count()).toBe(0);
+    expect(
+      await page.evaluate(() => ({}) as { polluted?: boolean }).then((one) => one.polluted),
+    ).toBeUndefined();
+    expect(faults).toEqual([]);
+  });
+
+  it('offer nothing that a person may not do', async () => {
+    const dashboard = await bootDashboard(redis, { dashboard: { authorize: () => 'viewer' } });
+    await dashboard.queue.pause();
+    await dashboard.queue.add('a', 1, { id: 'a' });
+    const { page, faults } = await open(dashboard, 'queues/work/jobs/a');
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    for (const name of ['Cancel', 'Remove', 'Edit'])
+      expect(await page.getByRole('button', { name }).count()).toBe(0);
+    await page.goto(`${dashboard.url}queues/work`);
+    await page.getByRole('heading', { name: 'By day' }).waitFor();
+    for (const name of ['Pause', 'Resume', 'Delete', 'Check'])
+      expect(await page.getByRole('button', { name }).count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  it('refuse a change that another origin sends', async () => {
+    const dashboard = await bootDashboard(redis);
+    const other = await bootDashboard(redis);
+    const { page } = await open({ url: other.url.replace('127.0.0.1', 'localhost') });
+    const sent = await page.evaluate(
+      (url) =>
+        fetch(`${url}api/v1/queues/work/pause`, { method: 'POST', mode: 'no-cors', body: '{}' }).then(
+          () => 'sent',
+          () => 'stopped',
+        ),
+      dashboard.url,
+    );
+    // The policy of the page stops it first; the server would refuse it too.
+    expect(sent).toBe('stopped');
+    expect(await dashboard.queue.isPaused()).toBe(false);
+  });
+
+  it('are worked with the keyboard', async () => {
+    const dashboard = await bootDashboard(redis);
+    await dashboard.queue.pause();
+    await dashboard.queue.addBulk(
+      [1, 2, 3].map((n) => ({ name: 'a', data: n, options: { id: `job-${n}` } })),
+    );
+    const { page, faults } = await open(dashboard);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('d');
+    await page.getByRole('heading', { name: 'Dead jobs' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('complementary', { name: 'Shortcuts' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.goto(`${dashboard.url}queues/work/jobs?state=waiting`);
+    await page.getByText('job-3').waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('x');
+    expect(await page.getByRole('checkbox', { name: 'Select job-2' }).isChecked()).toBe(true);
+    await page.keyboard.press('/');
+    await page.keyboard.type('gd');
+    expect(await page.getByLabel('Text in id, name or error').inputValue()).toBe('gd');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('t');
+    expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('light');
+    expect(faults).toEqual([]);
+  });
+
+  it('say that Redis is away, and recover by themselves', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { page } = await open(dashboard, 'queues');
+    await page.getByRole('link', { name: 'work', exact: true }).waitFor();
+    let isAway = true;
+    await page.route('**/api/v1/**', (route) =>
+      isAway
+        ? route.fulfill({
+            status: 503,
+            json: { error: { code: 'GODWIT_REDIS_UNAVAILABLE', message: 'no answer' } },
+          })
+        : route.continue(),
+    );
+    await page.getByRole('alert').getByText('The data is not fresh.').waitFor();
+    expect(await page.getByRole('link', { name: 'work', exact: true }).count()).toBe(1);
+    isAway = false;
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+});
+
+describe.each([
+  ['light', 1280],
+  ['dark', 1280],
+  ['light', 360],
+] as const)('every page, %s, %i px wide', (colorScheme, width) => {
+  it('is accessible (WCAG 2.1 AA) and does not scroll sideways', async () => {
+    const { gate, handlers } = gated();
+    const dashboard = await bootDashboard(redis, {
+      handlers,
+      dashboard: { access: 'public', environment: 'test' },
+    });
+    const { queue } = dashboard;
+    await oneOfEach(queue);
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'done', data: { a: 1 } });
+    await queue.schedules.pause('daily');
+    const { page, faults } = await open(dashboard, '', { width, colorScheme });
+    for (const [path, shown] of [
+      ['', 'Needs attention'],
+      ['queues', 'Oldest'],
+      ['queues/work', 'By name'],
+      ['queues/work/jobs?state=waiting', 'ranked'],
+      ['queues/work/jobs?state=dead', 'no luck'],
+      ['queues/work/jobs?state=cancelled', 'No job is cancelled'],
+      ['queues/work/jobs/dead', 'Timeline'],
+      ['queues/work/jobs/nobody', 'There is no such job'],
+      ['dead', 'Error: no luck'],
+      ['schedules', 'daily'],
+      ['workers', 'slots in use'],
+      ['live', 'Events of jobs'],
+      ['redis', 'Round trip'],
+      ['nothing', ''],
+    ] as const) {
+      if (shown === '') continue;
+      await page.goto(`${dashboard.url}${path}`);
+      await page.getByText(shown).first().waitFor();
+      await page.addScriptTag({ content: axe.source }).catch(() => page.evaluate(axe.source));
+      const found = await page.evaluate(() =>
+        (window as unknown as { axe: typeof axe }).axe.run({
+          runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
+        }),
+      );
+      expect([path, found.violations.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([path, []]);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      expect([path, overflow <= 0]).toEqual([path, true]);
+    }
+    gate.open();
+    // A job that is not there answers with 404, and axe is a script without the nonce.
+    expect(faults.filter((fault) => !/404|Content Security Policy/.test(fault))).toEqual([]);
+  });
+});
