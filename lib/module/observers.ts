@@ -17,6 +17,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 export class Observers {
   private readonly all: WorkObserver[] = [];
   private readonly recorder: MinuteRecorder | undefined;
+  private observesExchanges = false;
 
   constructor(
     private readonly engine: QueueEngine,
@@ -31,6 +32,12 @@ export class Observers {
   add(observer: WorkObserver): void {
     this.all.push(observer);
     if (this.all.length === 1) this.observeAdds();
+    if ('exchanged' in observer && !this.observesExchanges) this.observeExchanges();
+  }
+
+  /** This process has taken jobs back from a worker that went silent. */
+  stalled(queue: string, count: number): void {
+    for (const observer of this.all) observer.stalled?.(queue, count);
   }
 
   /** What pools call when a run is over; undefined if there is nobody to tell. */
@@ -58,6 +65,20 @@ export class Observers {
     const schedules = engine.schedules as Writable<QueueEngine['schedules']>;
     const fire = schedules.fire.bind(schedules);
     schedules.fire = (queue, calls) => this.fired(queue, calls, fire(queue, calls));
+  }
+
+  private observeExchanges(): void {
+    this.observesExchanges = true;
+    const engine = this.engine as Writable<QueueEngine>;
+    const exchange = engine.exchange.bind(engine);
+    engine.exchange = async (queue, call) => {
+      const start = performance.now();
+      const answer = await exchange(queue, call);
+      const claimed = answer.kind === 'exchanged' ? answer.claimed.length : 0;
+      for (const observer of this.all)
+        observer.exchanged?.(performance.now() - start, call.settled.length, claimed);
+      return answer;
+    };
   }
 
   private async enqueued(

@@ -23,6 +23,17 @@ export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
 /** Running jobs that the line about a stop names. */
 const MAX_NAMED = 5;
 
+/** What this process runs of one queue. */
+export interface WorkLoad {
+  readonly queue: string;
+  readonly running: number;
+  /** Of the longest run; 0 without runs. */
+  readonly oldestMs: number;
+  /** The queues that share slots, by their names. */
+  readonly pool: string;
+  readonly slots: number;
+}
+
 /** The options of `forRoot` that the runtime needs. */
 export interface RuntimeOptions {
   readonly role: 'producer' | 'worker' | 'both';
@@ -324,6 +335,20 @@ export class QueueRuntime {
     readonly schedules: readonly QueueSchedules[];
   } | null {
     return this.plans && { plans: this.plans, schedules: this.schedules };
+  }
+
+  /** @internal What the pools of this process run now. */
+  get load(): readonly WorkLoad[] {
+    return (this.plans ?? []).flatMap(({ queues }) =>
+      queues.flatMap(({ queue }) => {
+        const pool = this.pools.get(queue);
+        if (!pool) return [];
+        const [oldest] = pool.runs;
+        const oldestMs = oldest ? performance.now() - oldest.begunAt : 0;
+        const names = queues.map((one) => one.queue).join(' ');
+        return [{ queue, running: pool.runs.size, oldestMs, pool: names, slots: pool.concurrency }];
+      }),
+    );
   }
 
   /** @internal Connects; producers can be used from now on. */

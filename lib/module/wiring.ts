@@ -113,12 +113,14 @@ function createRecoverer(
   engine: QueueEngine,
   registry: QueueRegistry,
   listenersOf: ReadonlyMap<string, JobListeners>,
+  observers: Observers,
 ): Recoverer {
   return new Recoverer(
     engine,
     (queue) => registry.optionsOf(queue).lease,
     (worker) => engine.processes.ofWorker(worker),
     (queue, ids, dead) => {
+      observers.stalled(queue, ids.length);
       const { attempts } = registry.optionsOf(queue).policy;
       listenersOf.get(queue)?.recovered(ids, dead, attempts, (id) => engine.admin.get(queue, id));
     },
@@ -142,7 +144,7 @@ function createWorkerServices(
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
   const listenersOf = new Map<string, JobListeners>();
-  const recoverer = createRecoverer(engine, registry, listenersOf);
+  const recoverer = createRecoverer(engine, registry, listenersOf, observers);
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });

@@ -75,6 +75,8 @@ const GIVEN: Readonly<Record<string, string>> = {
   jobs: `declare const jobs: import('godwit').BulkJob[];`,
   mailer: 'declare const mailer: Mailer;',
   Mailer: 'declare class Mailer { send(to: string, options?: { signal: AbortSignal }): Promise<void> }',
+  metrics: `declare const metrics: import('godwit/prometheus').QueueMetrics;`,
+  register: 'declare const register: { registerMetric(metric: any): void };',
   moduleRef: `declare const moduleRef: import('@nestjs/core').ModuleRef;`,
   pager: 'declare const pager: { alert(...words: unknown[]): void };',
   producer: `declare const producer: import('godwit').QueueProducer;`,

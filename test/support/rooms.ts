@@ -89,6 +89,19 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     packages: ['@nestjs/common', '@nestjs/core', 'node:*', 'type rxjs'],
   },
+  /** `godwit/prometheus`. */
+  prometheus: {
+    lib: [
+      ...STAGE,
+      'inspect',
+      'worker/registrar.ts',
+      'decorators/metadata.ts',
+      'module/core.module.ts',
+      'module/observers.ts',
+      'module/queue.runtime.ts',
+    ],
+    packages: ['@nestjs/common', '@nestjs/core'],
+  },
   /** `godwit/terminus`. */
   terminus: {
     lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'module/queue.runtime.ts'],

@@ -22,7 +22,14 @@ class AppModule {}
 /** Injection tokens are classes, so `require` and `import` must answer the same ones. */
 async function tryBothModuleSystems(): Promise<void> {
   const require = createRequire(join(process.cwd(), 'main.js'));
-  for (const name of ['godwit', 'godwit/producer', 'godwit/inspector', 'godwit/terminus', 'godwit/testing']) {
+  for (const name of [
+    'godwit',
+    'godwit/producer',
+    'godwit/inspector',
+    'godwit/prometheus',
+    'godwit/terminus',
+    'godwit/testing',
+  ]) {
     const required = require(name) as Record<string, unknown>;
     const imported = (await import(name)) as Record<string, unknown>;
     assert.ok(Object.keys(required).length > 0);

@@ -1,0 +1,248 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CanActivate, INestApplication } from '@nestjs/common';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { afterEach, describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/prometheus.js';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { ROOT } from '../support/sources.js';
+import { latch, until } from '../support/wait.js';
+import { promtool } from '../../tools/promtool.mjs';
+
+const redis = useRedis();
+
+const handlers = {
+  ok: () => undefined,
+  bad: () => {
+    throw new UnrecoverableError('never');
+  },
+};
+
+const boot = (metrics: QueueMetricsOptions = {}, options: QueueAppOptions = {}) =>
+  bootQueue(redis, {
+    handlers,
+    watch: false,
+    ...options,
+    imports: [QueueMetricsModule.forRoot({ path: false, ...metrics })],
+  });
+type App = Awaited<ReturnType<typeof boot>>;
+
+/** One of each outcome that takes no time. */
+async function work(app: App): Promise<void> {
+  await app.queue.addBulk(['ok', 'ok', 'bad'].map((name) => ({ name, data: { text: 'of the data' } })));
+  await app.queue.add('later "\\', null, { id: 'same', delay: '1h' });
+  await app.queue.add('later "\\', null, { id: 'same', delay: '1h' });
+  await until(async () => (await app.queue.stats()).total.processed === 2, PATIENT);
+  await until(async () => (await app.queue.stats()).total.dead === 1, PATIENT);
+}
+
+describe('QueueMetrics', () => {
+  it('counts what this process adds and runs, and reads the state of all queues', async () => {
+    const app = await boot();
+    await work(app);
+    const lines = (await app.get(QueueMetrics).text()).split('\n');
+    for (const line of [
+      'godwit_jobs_added_total{queue="work",name="ok",result="added"} 2',
+      'godwit_jobs_added_total{queue="work",name="later \\"\\\\",result="duplicate"} 1',
+      'godwit_runs_total{queue="work",name="ok",outcome="completed"} 2',
+      'godwit_runs_total{queue="work",name="bad",outcome="dead"} 1',
+      'godwit_jobs_dead_total{queue="work",name="bad",reason="unrecoverable"} 1',
+      'godwit_run_duration_seconds_count{queue="work",name="ok"} 2',
+      'godwit_run_duration_seconds_bucket{queue="work",name="ok",le="900"} 2',
+      'godwit_wait_duration_seconds_count{queue="work",name="ok"} 2',
+      'godwit_running_jobs{queue="work"} 0',
+      'godwit_worker_slots{pool="work"} 10',
+      'godwit_redis_up{role="command"} 1',
+      'godwit_queue_jobs{queue="work",state="dead"} 1',
+      'godwit_queue_jobs{queue="work",state="delayed"} 1',
+      'godwit_queue_paused{queue="work"} 0',
+      'godwit_collect_success 1',
+    ])
+      expect(lines).toContain(line);
+    expect(lines.join()).not.toContain('of the data');
+    expect(lines.filter((line) => line.startsWith('godwit_build_info'))).toHaveLength(1);
+    expect(lines.find((line) => line.startsWith('godwit_exchange_jobs_count'))).toBeDefined();
+  });
+
+  it('shows which jobs run, and for how long', async () => {
+    const end = latch('the end of the job');
+    const started = latch();
+    const slow = () => (started.open(), end.promise);
+    const app = await boot({}, { handlers: { slow } });
+    await app.queue.add('slow', null);
+    await started.wait(PATIENT);
+    const text = await app.get(QueueMetrics).text();
+    expect(text).toContain('godwit_running_jobs{queue="work"} 1\n');
+    expect(Number(/godwit_oldest_run_seconds\{queue="work"\} (.*)/.exec(text)![1])).toBeGreaterThan(0);
+    end.open();
+  });
+
+  it('leaves out the state of the queues where it is not asked for', async () => {
+    const app = await boot({ global: false });
+    const text = await app.get(QueueMetrics).text();
+    expect(text).not.toContain('godwit_queue_jobs');
+    expect(text).not.toContain('godwit_collect_success');
+    expect(text).toContain('godwit_build_info');
+  });
+
+  it.each(['prom-client', '@prometheus-io/client'])('is part of a registry of %s', async (client) => {
+    const { Registry } = (await import(client)) as typeof import('prom-client');
+    const app = await boot();
+    await work(app);
+    const registry = new Registry();
+    app.get(QueueMetrics).toRegistry(registry);
+    const text = await registry.metrics();
+    expect(text).toContain('godwit_runs_total{queue="work",name="ok",outcome="completed"} 2');
+    expect(text).toContain('godwit_run_duration_seconds_bucket{queue="work",name="ok",le="+Inf"} 2');
+    expect(text).toContain('# TYPE godwit_run_duration_seconds histogram');
+    expect(text).toContain('godwit_queue_jobs{queue="work",state="dead"} 1');
+  });
+
+  it('is a page that promtool accepts, in both formats', async ({ skip }) => {
+    const app = await boot();
+    await work(app);
+    const metrics = app.get(QueueMetrics);
+    const open = await metrics.text('application/openmetrics-text;version=1.0.0,text/plain;q=0.5');
+    expect(open).toMatch(/# TYPE godwit_runs counter\n/);
+    expect(open).toMatch(/le="900\.0"/);
+    expect(open.endsWith('\n# EOF\n')).toBe(true);
+    const program = promtool();
+    if (program === undefined) return skip('promtool cannot be installed here');
+    const { status, stdout, stderr } = spawnSync(program, ['check', 'metrics'], {
+      input: await metrics.text(),
+      encoding: 'utf8',
+    });
+    expect([status, stdout, stderr]).toEqual([0, '', '']);
+  });
+});
+
+describe('QueueMetricsModule', () => {
+  let app: INestApplication | undefined;
+  afterEach(() => app?.close());
+
+  class Closed implements CanActivate {
+    canActivate() {
+      return false;
+    }
+  }
+
+  async function serve(options: QueueMetricsOptions, platform: 'express' | 'fastify' = 'express') {
+    const { Test } = await import('@nestjs/testing');
+    const { QueueModule } = await import('#lib/module/queue.module.js');
+    const module = await Test.createTestingModule({
+      imports: [
+        QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix }),
+        QueueModule.registerQueue({ name: 'work' }),
+        QueueMetricsModule.forRoot(options),
+      ],
+    }).compile();
+    app =
+      platform === 'express'
+        ? module.createNestApplication({ logger: false })
+        : module.createNestApplication(new FastifyAdapter() as never, { logger: false });
+    app.setGlobalPrefix('api');
+    app.useGlobalInterceptors({ intercept: (_context, next) => next.handle() });
+    await app.listen(0, '127.0.0.1');
+    return app.getUrl();
+  }
+
+  it.each(['express', 'fastify'] as const)(
+    'serves the page on %s, under the global prefix',
+    async (platform) => {
+      const url = await serve({}, platform);
+      const response = await fetch(`${url}/api/metrics`);
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+      expect(await response.text()).toContain('godwit_queue_jobs{queue="work",state="waiting"} 0');
+      const open = await fetch(`${url}/api/metrics`, { headers: { accept: 'application/openmetrics-text' } });
+      expect(open.headers.get('content-type')).toBe(
+        'application/openmetrics-text; version=1.0.0; charset=utf-8',
+      );
+    },
+  );
+
+  it('has guards and a path of its own, or no page', async () => {
+    const url = await serve({ path: 'internal/numbers', guards: [Closed] });
+    expect((await fetch(`${url}/api/internal/numbers`)).status).toBe(403);
+    expect((await fetch(`${url}/api/metrics`)).status).toBe(404);
+  });
+
+  it('refuses wrong options', () => {
+    expect(() => QueueMetricsModule.forRoot({ path: 'a b' })).toThrow(/forRoot\(\)\.path must be a path/);
+    expect(() => QueueMetricsModule.forRoot({ guards: {} as never })).toThrow(/guards must be a list/);
+    expect(() => QueueMetricsModule.forRoot({ global: 1 as never })).toThrow(/global must be true or false/);
+  });
+});
+
+describe('a Redis that does not answer', () => {
+  it('costs the page the metrics of the queues, and no more', async () => {
+    const broken = {
+      queues: () => Promise.reject(new Error('away')),
+      workers: () => Promise.reject(new Error('away')),
+    };
+    const text = await new QueueMetrics({ inspector: broken, global: true }).text();
+    expect(text).toContain('godwit_collect_success 0\n');
+    expect(text).not.toContain('godwit_queue_jobs');
+    expect(text).toContain('godwit_build_info');
+  });
+
+  it('is asked once for pages of the same second', async () => {
+    let asked = 0;
+    const counting = { queues: async () => (asked++, []), workers: async () => [] };
+    const metrics = new QueueMetrics({ inspector: counting, global: true });
+    await Promise.all([metrics.text(), metrics.text()]);
+    await metrics.text();
+    expect(asked).toBe(1);
+  });
+});
+
+describe('the files for Grafana and Prometheus', () => {
+  const fileOf = (name: string) => readFileSync(join(ROOT, 'grafana', name), 'utf8');
+  const known = new QueueMetrics({ inspector: {} as never, global: true })
+    .everyMetric()
+    .flatMap(({ name, type }) =>
+      type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+    );
+
+  it.each(['godwit.json', 'alerts.yml'])('%s names only metrics that there are', (name) => {
+    const text = fileOf(name);
+    const expressions =
+      name === 'alerts.yml'
+        ? [text]
+        : [...text.matchAll(/"(?:expr|query|definition)": "((?:[^"\\]|\\.)*)"/g)].map(([, one]) => one!);
+    const named = new Set(expressions.join('\n').match(/\bgodwit_\w+/g));
+    expect(named.size).toBeGreaterThan(6);
+    expect([...named].filter((one) => !known.includes(one))).toEqual([]);
+  });
+
+  it('the dashboard shows every metric but those of the page itself', () => {
+    const text = fileOf('godwit.json') + fileOf('alerts.yml');
+    const families = new Set(known.map((name) => name.replace(/_(bucket|sum|count)$/, '')));
+    const missing = [...families].filter((name) => !text.includes(name));
+    expect(missing).toEqual(['godwit_collect_duration_seconds']);
+  });
+
+  it('the documentation has every metric, with its type', () => {
+    const page = readFileSync(join(ROOT, 'docs/operating/metrics.md'), 'utf8');
+    const rows = [...page.matchAll(/^\| (`godwit_.*?) \| ([a-z, ]+) \|/gm)].flatMap(([, names, types]) =>
+      [...names!.matchAll(/`(\w+)`/g)].map(([, name], i) => {
+        const each = types!.split(', ');
+        return `${name} ${each[i] ?? each[0]}`;
+      }),
+    );
+    const metrics = new QueueMetrics({ inspector: {} as never, global: true }).everyMetric();
+    expect(rows.toSorted()).toEqual(metrics.map(({ name, type }) => `${name} ${type}`).toSorted());
+  });
+
+  it('the rules are accepted by promtool', ({ skip }) => {
+    const program = promtool();
+    if (program === undefined) return skip('promtool cannot be installed here');
+    const { status, stdout } = spawnSync(program, ['check', 'rules', join(ROOT, 'grafana', 'alerts.yml')], {
+      encoding: 'utf8',
+    });
+    expect([status, stdout]).toEqual([0, expect.stringContaining('7 rules found')]);
+  });
+});
