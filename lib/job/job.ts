@@ -25,8 +25,12 @@ export interface Job<Data = unknown> {
   readonly attempts: number;
   /** When it was added, by the clock of Redis. */
   readonly createdAt: Date;
+  /** When it was due to run for the first time; null if it was added without a delay. */
+  readonly dueAt: Date | null;
   /** When this attempt started, by the clock of Redis. */
   readonly startedAt: Date;
+  /** When the job completed or died; null while it runs, and if it is to run again. */
+  readonly endedAt: Date | null;
   /** How many times it lost its worker before. */
   readonly stalls: number;
   /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */

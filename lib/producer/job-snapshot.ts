@@ -31,7 +31,7 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly stalls: number;
   /** When it was added; null if the job cannot be decoded. */
   readonly createdAt: Date | null;
-  /** When it is due, while it is delayed. */
+  /** When it is due; of a job that is not delayed any more, when it was first due. Null if it never had to wait for a time. */
   readonly dueAt: Date | null;
   /**
    * When the attempt that runs, or that completed it, started; by the clock of Redis. Null for other jobs, and for one that runs until its
@@ -100,7 +100,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
     delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,
     createdAt: body && new Date(body.createdAt),
-    dueAt: date(stored.dueAt),
+    dueAt: date(stored.dueAt ?? body?.options.runnableAt ?? null),
     startedAt: date(startOf(stored, starts)),
     endedAt: date(stored.endedAt),
     failure: stored.failure && { ...stored.failure, at: new Date(stored.failedAt ?? 0) },

@@ -99,6 +99,17 @@ export class Run implements HandledJob, Linked<Run> {
     return new Date(Math.round(this.notes.now() - (performance.now() - this.begunAt)));
   }
 
+  get dueAt(): Date | null {
+    const { runnableAt } = this.body.options;
+    return runnableAt === undefined ? null : new Date(runnableAt);
+  }
+
+  get endedAt(): Date | null {
+    const { outcome } = this;
+    if (outcome?.kind !== 'completed' && outcome?.kind !== 'dead') return null;
+    return new Date(Math.round(this.startedAt.getTime() + this.durationUs / 1_000));
+  }
+
   get delay(): number {
     return this.runnableAt - this.body.createdAt;
   }

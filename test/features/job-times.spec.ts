@@ -25,7 +25,9 @@ it('a job and its handler tell the same times and numbers, by the same words', a
   const [job] = seen;
   const numbers = { attempt: 1, stalls: 0, priority: 3, delay: 20 };
   expect(job).toMatchObject({ ...numbers, createdAt: listed!.createdAt });
-  expect(listed).toMatchObject({ ...numbers, endedAt: null, dueAt: null });
+  expect(listed).toMatchObject({ ...numbers, endedAt: null });
+  const dueAt = new Date(listed!.createdAt!.getTime() + 20);
+  expect([job!.dueAt, listed!.dueAt, job!.endedAt]).toEqual([dueAt, dueAt, null]);
   const startedAt = listed!.startedAt!.getTime();
   expect(startedAt).toBeGreaterThan(before);
   expect(Math.abs(job!.startedAt.getTime() - startedAt)).toBeLessThan(1_000);
@@ -34,6 +36,8 @@ it('a job and its handler tell the same times and numbers, by the same words', a
   const done = await queue.get('a');
   expect(Math.abs(done!.startedAt!.getTime() - startedAt)).toBeLessThan(1_000);
   expect(done!.endedAt!.getTime()).toBeGreaterThanOrEqual(done!.startedAt!.getTime());
+  expect(Math.abs(job!.endedAt!.getTime() - done!.endedAt!.getTime())).toBeLessThan(1_000);
+  expect(done!.dueAt).toEqual(dueAt);
 });
 
 it('counts tell how many jobs there are of each name or priority, and how far they looked', async () => {
