@@ -26,7 +26,10 @@ import type { Queue } from '../producer/queue.js';
 import type { ScheduleSnapshot } from '../producer/schedules.js';
 
 /** Options of a queue on the board: `readOnlyMode`, `allowRetries`, `description`, `displayName`, `prefix` and the others of bull-board. */
-export type GodwitAdapterOptions = Partial<QueueAdapterOptions>;
+export interface GodwitAdapterOptions extends Partial<QueueAdapterOptions> {
+  /** Whether completed jobs have a button to run them again. @default true */
+  readonly allowCompletedRetries?: boolean;
+}
 
 /** The states of the board that a queue has, with ours; the order is that of its tabs. */
 const STATES = {
@@ -56,8 +59,7 @@ class Adapter extends BaseAdapter {
     options: GodwitAdapterOptions = {},
   ) {
     // Flows, which 'bullmq' adds to the board, would load BullMQ.
-    // A completed job is not run again: add another one.
-    super('bull', { ...options, allowCompletedRetries: false });
+    super('bull', options);
     if (typeof queue?.jobs !== 'function')
       throw new InvalidOptionError(
         'new GodwitAdapter()',
@@ -287,7 +289,7 @@ class BoardJob implements QueueJob {
   }
 
   async retry(): Promise<void> {
-    await this.queue.dead.retry(this.id);
+    await this.queue.retry(this.id);
   }
 
   async updateData(data: unknown): Promise<void> {

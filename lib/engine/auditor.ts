@@ -164,7 +164,7 @@ export class Auditor {
     const keys = this.store.keysOf(queue);
     // Those under a lease come and go; those without one stay until they are mended.
     const held = await this.store.holders(queue);
-    return this.store.withWorkers(queue, (leased) => {
+    return this.store.withWorkers(queue, ({ names: leased }) => {
       const workers = [...new Set([...leased, ...held])];
       return ask(
         workers,

@@ -54,14 +54,8 @@ export class RedisAdmin implements AdminVerbs {
   ) {}
 
   async get(queue: string, id: string): Promise<StoredJob | null> {
-    const found = await this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        get,
-        { ...keys.fixed, bodies: keys.bodies(id) },
-        { id, workers: workers.join('\n') },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
+    const found = await this.store.withWorkers(queue, ({ workers, active }, keys) =>
+      this.store.run(get, { ...keys.fixed, bodies: keys.bodies(id) }, { id, workers }, {}, active),
     );
     return found && { id, ...found };
   }
@@ -100,14 +94,8 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   counts(queue: string): Promise<JobCounts & { paused: boolean }> {
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        counts,
-        keys.fixed,
-        { workers: workers.join('\n') },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
+    return this.store.withWorkers(queue, ({ workers, active }, keys) =>
+      this.store.run(counts, keys.fixed, { workers }, {}, active),
     );
   }
 
@@ -123,28 +111,17 @@ export class RedisAdmin implements AdminVerbs {
 
   remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        remove,
-        keys.fixed,
-        { id, workers: workers.join('\n'), maxEvents },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
+    return this.store.withWorkers(queue, ({ workers, active }, keys) =>
+      this.store.run(remove, keys.fixed, { id, workers, maxEvents }, {}, active),
     );
   }
 
   cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
     const { maxEvents, cancelledMs: keep = 0 } = this.settings.limitsOf(queue);
-    return this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        cancel,
-        { ...keys.fixed, stats: keys.stats(this.store.today()) },
-        { id, reason, keep, workers: workers.join('\n'), maxEvents },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
-    );
+    return this.store.withWorkers(queue, ({ workers, active }, keys) => {
+      const named = { ...keys.fixed, stats: keys.stats(this.store.today()) };
+      return this.store.run(cancel, named, { id, reason, keep, workers, maxEvents }, {}, active);
+    });
   }
 
   async cancelled(queue: string, id: string): Promise<{ reason: string; agoMs: number } | null> {
@@ -163,17 +140,9 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   update(queue: string, call: UpdateCall): Promise<UpdateAnswer> {
-    return this.store.withWorkers(queue, (workers, keys) => {
-      const { fixed } = keys;
-      const args = this.updateArgs(queue, call, workers.join('\n'));
-      return this.store.run(
-        update,
-        fixed,
-        args,
-        {},
-        workers.map((worker) => keys.active(worker)),
-      );
-    });
+    return this.store.withWorkers(queue, ({ workers, active }, { fixed }) =>
+      this.store.run(update, fixed, this.updateArgs(queue, call, workers), {}, active),
+    );
   }
 
   /** New data of a job that this worker runs. Answers whether it still holds the job. */
@@ -234,9 +203,9 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   async obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
-    const answer = await this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers: workers.join('\n') }, {}, [
-        ...workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
+    const answer = await this.store.withWorkers(queue, ({ names, workers }, keys) =>
+      this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers }, {}, [
+        ...names.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
         ...keys.everyStats(this.store.now()),
         ...keys.everyMinutes(this.store.now()),
       ]),
@@ -315,7 +284,7 @@ export class RedisAdmin implements AdminVerbs {
 
   /** The workers with a lease, ordered by name. */
   private async holdersOf(queue: string): Promise<string[]> {
-    return this.store.withWorkers(queue, async (workers) => workers.toSorted());
+    return this.store.withWorkers(queue, async ({ names }) => names.toSorted());
   }
 
   private auditor(maxStalls: number): Auditor {

@@ -17,14 +17,8 @@ export class RedisLimits implements LimitVerbs {
       rule: rule ? JSON.stringify(rule) : '',
       flags: rule ? flagsOf(field, rule) : '',
     };
-    await this.store.withWorkers(queue, (workers, keys) =>
-      this.store.run(
-        setLimits,
-        keys.fixed,
-        { ...args, workers: workers.join('\n') },
-        {},
-        workers.map((worker) => keys.active(worker)),
-      ),
+    await this.store.withWorkers(queue, ({ workers, active }, keys) =>
+      this.store.run(setLimits, keys.fixed, { ...args, workers }, {}, active),
     );
     if (field === 'g') await this.wakeLines(queue);
   }

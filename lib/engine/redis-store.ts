@@ -18,6 +18,15 @@ type Encoded<Reply> = Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'text
 /** As `leased_workers` of the scripts has it. */
 const WORKER_NAME = /^[!-~]+$/;
 
+/** The workers of a queue that have a lease. */
+export interface LeasedWorkers {
+  readonly names: readonly string[];
+  /** The argument `workers` of scripts: the names, a line each. */
+  readonly workers: string;
+  /** The keys of their active sets, which such scripts are given too. */
+  readonly active: readonly string[];
+}
+
 /** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
 export class RedisStore {
   private link: CommandLink | undefined;
@@ -123,13 +132,14 @@ export class RedisStore {
   /** Active sets must be declared, so the workers are asked first; a script that sees others says so. */
   async withWorkers<T>(
     queue: string,
-    ask: (workers: readonly string[], keys: QueueKeys) => Promise<T | 'again'>,
+    ask: (leased: LeasedWorkers, keys: QueueKeys) => Promise<T | 'again'>,
   ): Promise<T> {
     const keys = this.keysOf(queue);
     for (;;) {
       const names = (await this.command('workers', 'zrange', [keys.fixed.workers, 0, -1])) as string[];
       const workers = names.filter((name) => WORKER_NAME.test(name));
-      const answer = await ask(workers, keys);
+      const active = workers.map((worker) => keys.active(worker));
+      const answer = await ask({ names: workers, workers: workers.join('\n'), active }, keys);
       if (answer !== 'again') return answer as T;
     }
   }

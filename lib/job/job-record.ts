@@ -192,6 +192,20 @@ export function withLines(body: string, options: string | undefined, data: strin
   return `${head}${options ?? oldOptions}\n${data ?? oldData}`;
 }
 
+/**
+ * The body of a job that is added once more: as if it were added now. Its delay and its deadline were meant for the first time. The body must
+ * not be malformed.
+ */
+export function bodyAgain(body: string, nowMs: number): string {
+  const [, name, line, data] = /^([^\n]+)\n[^\n]+\n([^\n]*)\n([^]*)$/.exec(body)!;
+  const wire = JSON.parse(line || '{}') as OptionsOnWire;
+  delete wire.d;
+  delete wire.deadline;
+  delete wire.awaited;
+  const options = Object.keys(wire).length === 0 ? '' : JSON.stringify(wire);
+  return `${name}\n${timeText(Math.floor(nowMs))}\n${options}\n${data}`;
+}
+
 /** Fields that are not known are left alone: a newer version may have written them. */
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;

@@ -1,11 +1,12 @@
 import type { StoredJob } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
-import { InvalidOptionError, JobNotFoundError } from '../errors.js';
+import { InvalidOptionError } from '../errors.js';
 import { checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../job/job-state.js';
 import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';
+import { faultOfText } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import { checkText } from './job-list.js';
@@ -116,17 +117,6 @@ export async function actOnAll(
   return done;
 }
 
-/** @throws {JobNotFoundError} */
-export async function removeOne(
-  engine: QueueEngine,
-  queue: string,
-  id: string,
-): Promise<'removed' | 'active'> {
-  const answer = await engine.admin.remove(queue, id);
-  if (answer === 'not-found') throw new JobNotFoundError(queue, id);
-  return answer;
-}
-
 /** @throws {InvalidOptionError | InvalidJobNameError} */
 export async function removeAll(engine: QueueEngine, queue: string, given: unknown): Promise<number> {
   const filter = checkFilter(
@@ -159,4 +149,14 @@ function isOfAge(job: StoredJob, { olderThanMs = 0, newerThanMs }: DeadMatch, no
   const since = hasEnded ? job.endedAt : decodeBody(`${job.body}null`)?.createdAt;
   if (since === undefined || since === null) return false;
   return now - since >= olderThanMs && now - since <= (newerThanMs ?? Infinity);
+}
+
+const MAX_REASON_BYTES = 1000;
+const NO_REASON = 'no reason was given';
+
+export function checkCancelReason(reason: unknown, path: string): string {
+  if (reason === undefined) return NO_REASON;
+  if (faultOfText(reason, MAX_REASON_BYTES) === undefined) return reason as string;
+  const rule = `1 to ${MAX_REASON_BYTES} bytes of well-formed text without control characters`;
+  throw new InvalidOptionError(path, rule, reason);
 }

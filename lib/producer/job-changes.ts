@@ -3,14 +3,16 @@ import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors
 import { checkGiven, type AnyDefinition } from '../job/define-job.js';
 import type { Duration } from '../job/duration.js';
 import { checkJobId } from '../job/job-id.js';
-import { changeOptions, optionsLineOf } from '../job/job-record.js';
+import { bodyAgain, changeOptions, decodeBody, optionsLineOf } from '../job/job-record.js';
 import { encodePayload } from '../job/payload.js';
 import { RULES } from '../job/rules.js';
 import { quoted } from '../job/text.js';
 import { field, integer, refuse, rule, shape } from '../options/check.js';
 import { checkDelay, checkMoment } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { AddResult } from './add-result.js';
 import { ANY_DATA } from './dead-jobs.js';
+import type { MadeJob } from './job-maker.js';
 
 /** What `queue.update` changes; at least one field. What is left out stays as it is. */
 export interface JobChanges<Data = unknown> {
@@ -128,3 +130,41 @@ const ADVICE = {
   cancelled: 'add a new job',
   dead: 'use queue.dead.retry(id, { data })',
 } as const;
+
+const ONLY_ENDED = 'only a job that has ended is run again';
+
+/**
+ * Adds a job that completed or was cancelled once more, under its id. The store replaces the ended job in the same step, so of several calls one
+ * adds it. `'dead'`: nothing was done.
+ *
+ * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError}
+ */
+export async function addAgain(
+  engine: QueueEngine,
+  queue: ResolvedQueueOptions,
+  id: string,
+  add: (job: MadeJob) => Promise<AddResult>,
+): Promise<'added' | 'dead'> {
+  const { name } = queue;
+  const stored = await engine.admin.get(name, checkJobId(id));
+  if (!stored) throw new JobNotFoundError(name, id);
+  if (stored.state === 'dead') return 'dead';
+  if (stored.state !== 'completed' && stored.state !== 'cancelled')
+    throw new WrongStateError(name, `job ${quoted(id)}`, stored.state, ONLY_ENDED);
+  const body = decodeBody(stored.body);
+  if (!body) throw new WrongStateError(name, `job ${quoted(id)}`, 'corrupt', 'add it again by queue.add()');
+  const { priority, group } = body.options;
+  const { duplicate, state } = await add({
+    id,
+    name: body.name,
+    body: bodyAgain(stored.body, engine.now()),
+    hasOwnId: true,
+    replication: queue.durability,
+    ...(priority && { priority }),
+    ...(group !== undefined && { group }),
+  });
+  if (!duplicate) return 'added';
+  // A caller of `addAndWait` still reads the result.
+  const advice = state === 'completed' ? 'somebody waits for its result; try again in a minute' : ONLY_ENDED;
+  throw new WrongStateError(name, `job ${quoted(id)}`, state!, advice);
+}

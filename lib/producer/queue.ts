@@ -1,7 +1,7 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { realPause } from '../contract/retry.js';
-import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import { JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import {
   checkDefinition,
@@ -15,7 +15,7 @@ import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../
 import type { QueueStats } from '../contract/stats.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
-import { quoted, faultOfText } from '../job/text.js';
+import { quoted } from '../job/text.js';
 import type { JobOptions } from '../options/job-options.js';
 import { boolean, field, integer, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -32,17 +32,17 @@ import type { AddResult } from './add-result.js';
 import { addInChunks } from './bulk.js';
 import {
   actOnAll,
+  checkCancelReason,
   checkFilter,
   isFilter,
   removeAll,
-  removeOne,
   type CancelFilter,
   type JobFilter,
 } from './bulk-acts.js';
 import { DeadJobs } from './dead-jobs.js';
 import { Enqueuer, type AddLimits } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
-import { updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
+import { addAgain, updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
 import {
   checkJobList,
   countBy,
@@ -317,7 +317,9 @@ export class Queue<Jobs = any> {
   async remove(filter: JobFilter<NameIn<Jobs>, Exclude<JobState, 'active'>>): Promise<number>;
   async remove(which: string | JobFilter): Promise<number | void> {
     if (isFilter(which)) return removeAll(this.engine, this.name, which);
-    if ((await removeOne(this.engine, this.name, checkJobId(which))) === 'active')
+    const answer = await this.engine.admin.remove(this.name, checkJobId(which));
+    if (answer === 'not-found') throw new JobNotFoundError(this.name, which);
+    if (answer === 'active')
       throw new WrongStateError(this.name, `job ${quoted(which)}`, 'active', 'wait for the end of its run');
   }
 
@@ -399,6 +401,22 @@ export class Queue<Jobs = any> {
         'not delayed',
         'only delayed jobs are promoted',
       );
+  }
+
+  /**
+   * Runs a job that has ended once more, under its id, with the same data and options: a completed or cancelled one that is kept, or a dead one,
+   * for which it does what `dead.retry` does. It is queued now, whatever its `delay` or `deadline` was, and what was stored of its first run
+   * (result, log, attempts) is gone. If several processes call it, one of them queues the job.
+   *
+   * @throws {JobNotFoundError | InvalidJobIdError}
+   * @throws {WrongStateError} with the state, if the job has not ended
+   * @throws everything `add` throws
+   * @example
+   * await queue.retry('report-2026-07');
+   */
+  async retry(id: string): Promise<void> {
+    const answer = await addAgain(this.engine, this.options, id, (job) => this.enqueuer.add(job));
+    if (answer === 'dead') await this.dead.retry(id);
   }
 
   /**
@@ -574,14 +592,4 @@ export class QueueProducer {
     this.queues.set(name, queue);
     return queue;
   }
-}
-
-const MAX_BYTES = 1000;
-const DEFAULT = 'no reason was given';
-
-function checkCancelReason(reason: unknown, path: string): string {
-  if (reason === undefined) return DEFAULT;
-  if (faultOfText(reason, MAX_BYTES) === undefined) return reason as string;
-  const rule = `1 to ${MAX_BYTES} bytes of well-formed text without control characters`;
-  throw new InvalidOptionError(path, rule, reason);
 }

@@ -118,7 +118,7 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
         counts: { active: 1, waiting: 2, completed: 1, failed: 1, delayed: 1 },
         isPaused: true,
         allowRetries: true,
-        allowCompletedRetries: false,
+        allowCompletedRetries: true,
         hasWorkers: true,
       },
     ]);
@@ -189,6 +189,8 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
     expect((await api('PUT', '/queues/work/waiting/retry')).status).toBe(400);
     expect((await api('PUT', '/queues/work/active/clean')).status).toBe(409);
     expect((await api('GET', '/queues/work/completed/logs')).body).toEqual([]);
+    expect((await api('PUT', '/queues/work/completed/retry')).status).toBe(204);
+    expect((await queue.get('completed'))?.state).toBe('waiting');
   });
 
   it('changes the data, the time and the priority of a job', async () => {

@@ -58,6 +58,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     cancel: [['nobody', 'why']],
     update: [['nobody', { priority: 1 }], 1],
     promote: [['nobody']],
+    retry: [['nobody']],
     obliterate: [[{ force: true }]],
     audit: [[]],
     repair: [[]],

@@ -55,7 +55,10 @@ describe.each(['redis', 'memory'] as const)('a queue whose name is known at run 
   it('is worked on until its worker is stopped, and again by another worker', async () => {
     const { producer, runtime } = await open({ defaults: { retention: '1h' } });
     const queue = producer.queue('tenant-42');
-    const handlers = { welcome: (job: Job) => `welcome ${job.data}`, 'report.*': (job: Job) => job.name };
+    const handlers = {
+      welcome: (job: Job) => `welcome ${String(job.data)}`,
+      'report.*': (job: Job) => job.name,
+    };
     const worker = await runtime.work('tenant-42', handlers, { concurrency: 2 });
     expect(worker.queue).toBe('tenant-42');
     expect(await queue.addAndWait('welcome', 'ada')).toBe('welcome ada');
