@@ -102,6 +102,18 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     packages: ['@nestjs/common', '@nestjs/core'],
   },
+  /** `godwit/probes`. */
+  probes: {
+    lib: [
+      ...STAGE,
+      'inspect',
+      'decorators/metadata.ts',
+      'module/core.module.ts',
+      'module/queue.runtime.ts',
+      'prometheus/queue-metrics.ts',
+    ],
+    packages: ['@nestjs/common', 'node:*'],
+  },
   /** `godwit/terminus`. */
   terminus: {
     lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'module/queue.runtime.ts'],

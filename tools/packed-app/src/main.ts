@@ -27,6 +27,7 @@ async function tryBothModuleSystems(): Promise<void> {
     'godwit/producer',
     'godwit/inspector',
     'godwit/prometheus',
+    'godwit/probes',
     'godwit/terminus',
     'godwit/testing',
   ]) {

@@ -1,0 +1,144 @@
+import { mkdtempSync, existsSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { QueueProbes, QueueProbesModule, type QueueProbesOptions } from '#lib/probes.js';
+import { QueueMetricsModule } from '#lib/prometheus.js';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+
+const boot = async (probes: QueueProbesOptions = {}, options: QueueAppOptions = {}) => {
+  const app = await bootQueue(redis, {
+    watch: false,
+    handlers: { ok: () => undefined },
+    ...options,
+    imports: [
+      QueueProbesModule.forRoot({ port: 0, host: '127.0.0.1', ...probes }),
+      ...(options.imports ?? []),
+    ],
+  });
+  const { port } = app.get(QueueProbes);
+  const get = async (path: string, headers: Record<string, string> = {}) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
+    const text = await response.text();
+    return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text };
+  };
+  return { app, get };
+};
+
+describe('QueueProbesModule', () => {
+  it('answers live, started and ready once the workers run', async () => {
+    const { get } = await boot();
+    expect(await get('/live')).toEqual({ status: 200, body: { status: 'live' } });
+    expect(await get('/startup')).toEqual({ status: 200, body: { status: 'started' } });
+    expect(await get('/ready')).toEqual({ status: 200, body: { status: 'ready' } });
+    expect((await get('/')).status).toBe(404);
+    expect((await get('/metrics')).status).toBe(404);
+    expect((await get('/%E0')).status).toBe(500);
+  });
+
+  it('is not ready, but live, while the workers stop', async () => {
+    const end = latch('the end of the job');
+    const started = latch();
+    const { app, get } = await boot({}, { handlers: { slow: () => (started.open(), end.promise) } });
+    await app.queue.add('slow', null);
+    await started.wait(PATIENT);
+    const stopped = app.runtime.stop();
+    expect(await get('/ready')).toEqual({
+      status: 503,
+      body: { status: 'not ready', reasons: ['the workers are draining'] },
+    });
+    expect((await get('/live')).status).toBe(200);
+    end.open();
+    await stopped;
+    expect((await get('/ready')).body.reasons).toEqual(['the workers are stopped']);
+  });
+
+  it('writes a file while the event loop turns, and removes it at the end', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'godwit-')), 'alive');
+    const { app } = await boot({ file, port: false });
+    expect(app.get(QueueProbes).port).toBeNull();
+    expect(Date.parse(readFileSync(file, 'utf8').trim())).toBeGreaterThan(Date.now() - 10_000);
+    await app.close();
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it('has the metrics, behind a token', async () => {
+    const { get } = await boot(
+      { token: 'secret' },
+      { imports: [QueueMetricsModule.forRoot({ path: false })] },
+    );
+    expect((await get('/metrics')).status).toBe(401);
+    expect((await get('/metrics', { authorization: 'Bearer other' })).status).toBe(401);
+    expect((await get('/metrics', { authorization: 'Bearer secret' })).body).toContain('godwit_build_info');
+    expect((await get('/scale/work')).status).toBe(401);
+    expect((await get('/live')).status).toBe(200);
+  });
+
+  it('fails at the start where its port is taken', async () => {
+    const { app } = await boot();
+    const { port } = app.get(QueueProbes);
+    await expect(boot({ port: port! })).rejects.toThrow(
+      /QueueProbesModule\.forRoot\(\)\.port must be free on 127\.0\.0\.1/,
+    );
+  });
+
+  it('refuses wrong options', () => {
+    expect(() => QueueProbesModule.forRoot({ port: -1 })).toThrow(/port must be an integer/);
+    expect(() => QueueProbesModule.forRoot({ file: '' })).toThrow(/file must be the path of a file/);
+  });
+});
+
+describe('/scale/<queue>', () => {
+  it('tells how many jobs there are to run, and how many processes that takes', async () => {
+    const end = latch('the end of the jobs');
+    const { app, get } = await boot(
+      {},
+      { handlers: { slow: () => end.promise }, concurrency: 2, queues: [{ name: 'quiet' }] },
+    );
+    await app.queue.addBulk(Array.from({ length: 7 }, () => ({ name: 'slow', data: null })));
+    await until(async () => (await app.queue.counts()).active === 2, PATIENT);
+    await until(async () => (await get('/scale/work')).body.processes === 1, PATIENT);
+    expect(await get('/scale/work')).toMatchObject({
+      status: 200,
+      body: { queue: 'work', backlog: 7, waiting: 5, active: 2, paused: false, slots: 2, wanted: 4 },
+    });
+    expect((await get('/scale/work?concurrency=7')).body.wanted).toBe(1);
+    expect((await get('/scale/work?concurrency=0')).status).toBe(400);
+    expect((await get('/scale/quiet')).body).toMatchObject({ backlog: 0, wanted: 0, processes: 0 });
+    expect((await get('/scale/other')).status).toBe(404);
+    await app.queue.pause();
+    expect((await get('/scale/work')).body).toMatchObject({
+      backlog: 0,
+      waiting: 5,
+      paused: true,
+      wanted: 0,
+    });
+    end.open();
+  });
+});
+
+describe('a Redis that goes away', () => {
+  const server = useServer();
+  const own = useRedis({ server });
+
+  it('makes the process not ready, and leaves it live', async () => {
+    const app = await bootQueue(own, {
+      watch: false,
+      handlers: { ok: () => undefined },
+      imports: [QueueProbesModule.forRoot({ port: 0, host: '127.0.0.1' })],
+    });
+    const url = `http://127.0.0.1:${app.get(QueueProbes).port}`;
+    const statusOf = async (path: string) => (await fetch(url + path)).status;
+    await until(async () => (await statusOf('/ready')) === 200, PATIENT);
+    await server.kill9();
+    await until(async () => (await statusOf('/ready')) === 503, PATIENT);
+    expect(await statusOf('/live')).toBe(200);
+    await server.restart();
+    await until(async () => (await statusOf('/ready')) === 200, PATIENT);
+  });
+});
