@@ -50,6 +50,7 @@ export {
   NotReplicatedError,
   UnsupportedRedisError,
   EnqueueBufferFullError,
+  GroupFullError,
   NotRunningError,
 } from './errors/store.js';
 export type { Applied } from './errors/store.js';

@@ -41,6 +41,14 @@ export type {
   MemoryConnection,
   RedisConnection,
 } from './options/connection.js';
+export type {
+  GroupChange,
+  GroupOptions,
+  LimitChange,
+  LimitOptions,
+  QueueLimitOptions,
+  RateOptions,
+} from './options/limit-options.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
 export type { HandlerPolicy, JobDefaults, JobOptions, RetentionOptions } from './options/job-options.js';
@@ -87,7 +95,8 @@ export type { NamedModuleOptions } from './options/module-options.js';
 export { defineJob } from './job/define-job.js';
 export type { AnyDefinition, InputOf, JobDefinition, JobOf, OutputOf, ResultOf } from './job/define-job.js';
 export type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from './job/queue-jobs.js';
-export { Snooze } from './job/job.js';
+export { RateLimited, Snooze } from './job/job.js';
+export type { RateLimitScope } from './job/job.js';
 export type {
   BackoffFunction,
   BackoffOption,
@@ -111,6 +120,8 @@ export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and looking at them.
+export { QueueGroup, QueueLimits } from './producer/queue-limits.js';
+export type { GroupPage, LimitInfo, RateInfo } from './producer/queue-limits.js';
 export { QueueProducer } from './producer/queue.js';
 export { Queue } from './producer/queue.js';
 export type {
@@ -198,6 +209,7 @@ export {
   NestConflictError,
   NotReplicatedError,
   EnqueueBufferFullError,
+  GroupFullError,
   NotRunningError,
   PartialBulkError,
   ResultNotKeptError,

@@ -345,6 +345,7 @@ function gone(queue: string, id: string, name: string, data: unknown): JobSnapsh
     attempt: 1,
     attempts: 1,
     priority: 0,
+    group: null,
     delay: 0,
     stalls: 0,
     createdAt: new Date(),

@@ -136,6 +136,34 @@ export class EnqueueBufferFullError extends GodwitError {
 }
 
 /**
+ * A group has as many waiting jobs as it may (`groups.maxSize`), or would have more with this call. Nothing was added.
+ *
+ * @example
+ * if (error instanceof GroupFullError) throw new HttpException(`too much at once: ${error.group}`, 429);
+ */
+export class GroupFullError extends GodwitError {
+  readonly code = 'GODWIT_GROUP_FULL';
+  /** Nothing was changed. */
+  readonly applied: Applied = 'no';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Name of the group. */
+    readonly group: string,
+    /** How many of its jobs wait. */
+    readonly waiting: number,
+    /** How many may. */
+    readonly limit: number,
+  ) {
+    super(
+      `add to queue '${queue}': group ${JSON.stringify(group)} has ${waiting} waiting jobs and may have ${limit}; nothing was changed, ` +
+        'add later or raise groups.maxSize',
+    );
+  }
+}
+
+/**
  * The server is not Redis 7.0+ or Valkey 7.2+.
  *
  * @example

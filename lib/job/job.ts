@@ -1,4 +1,4 @@
-import { type AbortReason, GodwitError } from '../errors.js';
+import { type AbortReason, GodwitError, InvalidOptionError } from '../errors.js';
 import { oneLine } from '../errors/show.js';
 import { parseDuration, type Duration } from './duration.js';
 
@@ -35,6 +35,8 @@ export interface Job<Data = unknown> {
   readonly stalls: number;
   /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
   readonly priority: number;
+  /** The group whose turn it waited for; null without one. */
+  readonly group: string | null;
   /** Ms between adding it and its first run, as asked for; 0 without a delay. */
   readonly delay: number;
   /** Aborts if the run should end early; `signal.reason` is a `JobAbortedError`. */
@@ -67,6 +69,15 @@ export interface Job<Data = unknown> {
    * await job.update({ ...job.data, url: 'https://mirror.example.org' }); // also for the next attempt
    */
   update(data: Data): Promise<void>;
+  /**
+   * Says what the job has really cost, where rates count a `cost`: the difference to what was counted at its start is added, or given
+   * back. Once for each attempt.
+   *
+   * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
+   * @example
+   * await job.charge(answer.usage.total_tokens);
+   */
+  charge(cost: number): Promise<void>;
 }
 
 export type { AbortReason };
@@ -89,5 +100,36 @@ export class Snooze extends GodwitError {
   constructor(delay: Duration) {
     super(`the handler asked to run again in ${oneLine(delay)}`);
     this.delayMs = parseDuration(delay, 'Snooze()');
+  }
+}
+
+/** What a `RateLimited` holds back: the whole queue, the jobs of this name, or those of this group. */
+export type RateLimitScope = 'queue' | 'name' | 'group';
+
+/**
+ * Throw it from a handler when a service asks to slow down: no job starts for this time, in any process. The job itself goes back to the
+ * head of the line; no attempt is counted.
+ *
+ * @example
+ * if (answer.status === 429) throw new RateLimited(`${answer.headers.get('retry-after') ?? 30}s`);
+ */
+export class RateLimited extends GodwitError {
+  readonly code = 'GODWIT_RATE_LIMITED';
+  /** For so long, in ms. */
+  readonly delayMs: number;
+  /** What is held back. */
+  readonly scope: RateLimitScope;
+
+  /**
+   * @param options `scope`: what is held back; `'group'` of a job without a group is the queue. By default the queue.
+   * @throws {InvalidOptionError}
+   */
+  constructor(delay: Duration, options: { readonly scope?: RateLimitScope } = {}) {
+    super(`the handler asked that nothing starts for ${oneLine(delay)}`);
+    this.delayMs = parseDuration(delay, 'RateLimited()');
+    const { scope = 'queue' } = options;
+    if (scope !== 'queue' && scope !== 'name' && scope !== 'group')
+      throw new InvalidOptionError('RateLimited().scope', "one of 'queue', 'name', 'group'", scope);
+    this.scope = scope;
   }
 }

@@ -26,6 +26,7 @@ import type { ResolvedModuleOptions } from '../options/module-options.js';
 import { Queue, QueueProducer } from '../producer/queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { Observers } from './observers.js';
+import { LimitsDeclarer } from './limits-declarer.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
 import type { WorkerServices } from './queue.runtime.js';
 import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
@@ -148,11 +149,15 @@ function createWorkerServices(
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
+  const limits = new LimitsDeclarer(engine);
   dispatchers.start();
   const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
     hasMore: dispatchers.names.length > 0,
-    declare: (schedules) => declarer.start(schedules),
+    declare: async (schedules) => {
+      const own = schedules.map(({ queue }) => registry.optionsOf(queue));
+      await Promise.all([declarer.start(schedules), limits.start(own)]);
+    },
     withdraw: () => declarer.stop(),
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
       janitor.start();
@@ -188,6 +193,7 @@ function createWorkerServices(
     report: (state) => registrar.say(state),
     stop: async () => {
       recoverer.stop();
+      limits.stop();
       scheduler.stop();
       registrar.stop();
       await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);

@@ -28,6 +28,7 @@ import {
   type Rule,
 } from './check.js';
 import { RULES } from '../job/rules.js';
+import { checkGroup, readCost } from './limit-options.js';
 
 /** How long jobs stay readable after their end. */
 export interface RetentionOptions {
@@ -103,6 +104,13 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
    * together with `priority`, `delay` or `runAt`. @default false
    */
   readonly lifo?: boolean;
+  /**
+   * The group whose turn the job waits for: a tenant, a customer, an account; 1 to 256 bytes. Groups take turns, so one with many jobs
+   * does not hold up the others. @default by `groups.by` of the queue, or none
+   */
+  readonly group?: string;
+  /** What the job counts for the rates of its queue, name and group: 1 to 1,000,000,000. @default 1 */
+  readonly cost?: number;
   /** As in the defaults of the queue, but not a function, because it is stored with the job. @default that of the queue */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
   /** When the `add` of this job resolves. @default that of the queue */
@@ -115,6 +123,8 @@ export interface CheckedJobOptions {
   delayMs?: number;
   dueAt?: number;
   priority?: number;
+  group?: string;
+  cost?: number;
   lifo?: boolean;
   attempts?: number;
   backoff?: StoredBackoff | BackoffName;
@@ -229,6 +239,8 @@ const JOB_FIELDS = {
   runAt: field('dueAt', rule(checkMoment)),
   deadline: field('deadline', rule(checkMoment)),
   priority: field('priority', integer(0, RULES.priorityMax)),
+  group: field('group', rule(checkGroup)),
+  cost: field('cost', readCost),
   lifo: field('lifo', boolean),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
@@ -261,7 +273,8 @@ export function checkJobOptions(
   }
   // 0 means no priority, and is not stored.
   if (checked.priority === 0) delete checked.priority;
-  if (checked.lifo) refuseTogether(options, `${path}.lifo`, 'lifo', ['priority', 'delay', 'runAt'], checked);
+  if (checked.lifo)
+    refuseTogether(options, `${path}.lifo`, 'lifo', ['priority', 'group', 'delay', 'runAt'], checked);
   return checked;
 }
 
@@ -270,10 +283,10 @@ function refuseTogether(
   options: JobOptions,
   path: string,
   option: keyof JobOptions,
-  others: readonly ('priority' | 'delay' | 'runAt')[],
-  { priority, delayMs, dueAt }: CheckedJobOptions,
+  others: readonly ('priority' | 'group' | 'delay' | 'runAt')[],
+  { priority, group, delayMs, dueAt }: CheckedJobOptions,
 ): void {
-  const given = { priority, delay: delayMs, runAt: dueAt };
+  const given = { priority, group, delay: delayMs, runAt: dueAt };
   const other = others.find((name) => given[name] !== undefined);
   if (other !== undefined)
     throw new InvalidOptionError(path, `left out if ${other} is given`, options[option]);

@@ -51,6 +51,14 @@ import {
 } from './worker-options.js';
 import { checkBackoffName, checkBackoffs, type BackoffOption, type Backoffs } from '../job/backoff.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
+import {
+  readGroups,
+  readQueueLimits,
+  resolveLimits,
+  type GroupOptions,
+  type QueueLimitOptions,
+  type ResolvedLimits,
+} from './limit-options.js';
 
 export type { ConnectionOption };
 
@@ -218,6 +226,10 @@ export interface QueueOptions {
   readonly logs?: LogsOptions;
   /** How the workers of it work, in each process that has any. @default those of `@Processor` */
   readonly worker?: WorkerOptions;
+  /** How often its jobs start and how many run at once, in all processes together. @default no limits */
+  readonly limits?: QueueLimitOptions;
+  /** What limits the jobs of one group. Groups take turns without this option too. @default no limits */
+  readonly groups?: GroupOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
   /**
@@ -289,6 +301,8 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   /** Undefined where only the processor decides. */
   readonly concurrency?: number;
   readonly name: string;
+  /** What its options limit; absent: nothing. */
+  readonly limits?: ResolvedLimits;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
   /** With names. */
@@ -339,6 +353,12 @@ const QUEUE_FIELDS = {
   unknownJobTimeout: field('unknownJobTimeoutMs', duration()),
 } as const;
 
+/** Of single queues: what limits one says nothing of another. */
+const FLOW_FIELDS = {
+  limits: field('limits', readQueueLimits),
+  groups: field('groups', readGroups),
+} as const;
+
 const MODULE_FIELDS = {
   ...QUEUE_FIELDS,
   connection: field('connection', rule(checkConnection)),
@@ -359,12 +379,17 @@ const MODULE_FIELDS = {
 export const MODULE_OPTION_NAMES: readonly string[] = Object.keys(MODULE_FIELDS);
 /** The names of the options of `registerQueue`. */
 export const QUEUE_OPTION_NAMES: readonly string[] = [
-  ...Object.keys({ ...QUEUE_FIELDS, ...WORKER_FIELDS }),
+  ...Object.keys({ ...QUEUE_FIELDS, ...WORKER_FIELDS, ...FLOW_FIELDS }),
   'name',
 ];
 
 const readModule = shape(MODULE_FIELDS);
-const readQueue = shape({ ...QUEUE_FIELDS, ...WORKER_FIELDS, name: field('name', (name) => name) });
+const readQueue = shape({
+  ...QUEUE_FIELDS,
+  ...WORKER_FIELDS,
+  ...FLOW_FIELDS,
+  name: field('name', (name) => name),
+});
 
 const readName = rule(checkQueueName);
 
@@ -433,8 +458,10 @@ export function resolveQueueOptions(
     : module.backoffs;
   const readBackoffName = rule((_, where) => checkBackoffName(given?.defaults?.backoff, backoffs, where));
   readBackoffName(undefined, `${path}.defaults.backoff`, report);
+  const limits = resolveLimits({ limits: given?.limits, groups: given?.groups }, path, report);
   return {
     name: name ?? '',
+    ...(limits && { limits }),
     ...(backoffs && { backoffs }),
     ...resolveWorking(given, module),
     log: resolveLog(given?.log, module.log),

@@ -3,6 +3,7 @@ import type { Duplicate, EnqueueAnswer, EnqueueJob, QueueEngine } from '../contr
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import {
   EnqueueBufferFullError,
+  GroupFullError,
   NotReplicatedError,
   RedisUnavailableError,
   type Applied,
@@ -153,11 +154,30 @@ export class Enqueuer {
         this.ended(lane, batch);
       },
       (error: Error) => {
+        if (error instanceof GroupFullError && batch.length > 1)
+          return void this.sendParts(lane, batch, error.group).finally(() => this.ended(lane, batch));
         for (const waiting of batch) waiting.reject(error);
         this.ended(lane, batch);
       },
     );
     if (this.buffer.length > 0) this.schedule();
+  }
+
+  /** A full group refuses a call as a whole: the adds of others go without it, and its own one by one. */
+  private async sendParts(lane: Lane, batch: readonly Waiting[], group: string): Promise<void> {
+    const own = batch.filter(({ job }) => job.group === group);
+    const others = batch.filter(({ job }) => job.group !== group);
+    for (const part of [...(others.length > 0 ? [others] : []), ...own.map((one) => [one])]) {
+      const { deadline, job } = part[0]!;
+      const jobs = part.map((waiting) => waiting.job);
+      try {
+        const there = byId(await lane.send(jobs, deadline, job.replication));
+        for (const { job: one, resolve } of part) resolve(addResult(this.queue, one, there.get(one.id)));
+      } catch (error) {
+        if (error instanceof GroupFullError && part.length > 1) await this.sendParts(lane, part, error.group);
+        else for (const waiting of part) waiting.reject(error as Error);
+      }
+    }
   }
 
   /** Adds that waited here until their time was over have never been sent, so they are certainly not stored. */
@@ -281,6 +301,8 @@ export class Lane {
     }
     const asked = replication?.replicas ?? 0;
     return answered.then((answer) => {
+      if (answer.kind === 'group-full')
+        throw new GroupFullError(this.queue, answer.group, answer.size, answer.maxSize);
       const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;
       return isStored ? answer.duplicates : again(this.shortcomingOf(sending, asked, answer));
     }, again);

@@ -10,7 +10,9 @@ import {
   type JobOptions,
   type Replication,
 } from '../options/job-options.js';
+import { groupOf, type ResolvedLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { InvalidOptionError } from '../errors.js';
 
 /** The arguments of an add, unchecked. */
 export interface JobRequest {
@@ -45,17 +47,18 @@ export function makeJob(
 ): MadeJob {
   const name = checkJobName(request.name);
   const { options } = request;
-  const checked: CheckedJobOptions =
+  let checked: CheckedJobOptions =
     options === undefined
       ? NO_OPTIONS
       : checkJobOptions(options, `${pathText(path)}.options`, queue.backoffs);
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
   const createdAt = Math.floor(now);
+  if (queue.limits) checked = withLimits(queue.limits, checked, request.data, path);
   const body = encodeBody(name, createdAt, request.awaited ? { ...checked, awaited: true } : checked, data);
   const { durability: replication } = queue;
-  if (options === undefined)
-    return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: undefined };
-  const { id, delayMs, dueAt, priority, lifo, durability, idHeldBy = queue.policy.idHeldBy } = checked;
+  if (checked === NO_OPTIONS)
+    return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };
+  const { id, delayMs, dueAt, priority, group, lifo, durability, idHeldBy = queue.policy.idHeldBy } = checked;
   return {
     id: id ?? generateId(createdAt),
     name,
@@ -66,9 +69,35 @@ export function makeJob(
     ...(delayMs !== undefined && { delayMs }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
+    ...(group !== undefined && { group }),
     ...(lifo && { lifo }),
     ...(id !== undefined && idHeldBy.length > 0 && { idHeldBy }),
   };
+}
+
+/** The group that the data names, and that no cost is larger than what a rate can ever give. */
+function withLimits(
+  { groupBy, maxCost, isStrict }: ResolvedLimits,
+  options: CheckedJobOptions,
+  data: unknown,
+  path: Path,
+): CheckedJobOptions {
+  const { cost, lifo } = options;
+  const place = () => `${pathText(path)}.options`;
+  if (cost !== undefined && maxCost !== null && cost > maxCost)
+    throw new InvalidOptionError(
+      `${place()}.cost`,
+      `at most ${maxCost}, the "max" of a rate of its queue`,
+      cost,
+    );
+  if (lifo && isStrict)
+    throw new InvalidOptionError(
+      `${place()}.lifo`,
+      "left out in a queue whose groups have order 'strict'",
+      lifo,
+    );
+  if (options.group !== undefined || groupBy === null) return options;
+  return { ...options, group: groupOf(data, groupBy, `${pathText(path)}.data`) };
 }
 
 /**

@@ -25,6 +25,8 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly attempts: number;
   /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
   readonly priority: number;
+  /** The group whose turn it waits for; null without one. */
+  readonly group: string | null;
   /** Ms between adding it and its first run, as asked for; 0 without a delay. */
   readonly delay: number;
   /** How many times it lost its worker. */
@@ -97,6 +99,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
       ? mergeJobPolicy(body.options, queue.policy, queue.policy).attempts
       : queue.policy.attempts,
     priority: body?.options.priority ?? 0,
+    group: body?.options.group ?? null,
     delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,
     createdAt: body && new Date(body.createdAt),

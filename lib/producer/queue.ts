@@ -54,6 +54,7 @@ import {
 } from './job-list.js';
 import { makeJob } from './job-maker.js';
 import { startTimes, toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
+import { listGroups, QueueGroup, QueueLimits, type GroupPage } from './queue-limits.js';
 import { Schedules } from './schedules.js';
 
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, DetailedWaitOptions, WaitAnswer, WaitOptions };
@@ -96,6 +97,8 @@ export class Queue<Jobs = any> {
   readonly schedules: Schedules<Jobs>;
   /** Dead jobs: list, retry or remove them. */
   readonly dead: DeadJobs<Jobs>;
+  /** How often its jobs start and how many run at once, in all processes together: list and change it. */
+  readonly limits: QueueLimits;
   private readonly enqueuer: Enqueuer;
   private readonly factory: JobFactory;
 
@@ -108,6 +111,7 @@ export class Queue<Jobs = any> {
   ) {
     this.name = options.name;
     this.dead = new DeadJobs<Jobs>(engine, options);
+    this.limits = new QueueLimits(engine, options.name);
     this.factory = new JobFactory(options, () => engine.now());
     this.enqueuer = new Enqueuer(engine, options.name, limits.enqueue);
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
@@ -254,6 +258,30 @@ export class Queue<Jobs = any> {
     const { admin } = this.engine;
     const { waiting, delayed, active, completed, dead, cancelled } = await admin.counts(this.name);
     return { waiting, delayed, active, completed, dead, cancelled };
+  }
+
+  /**
+   * One group: its state, limits and weight; pause it.
+   *
+   * @throws {InvalidOptionError} if it cannot be the name of a group
+   * @example
+   * await emails.group('tenant-7').set({ concurrency: 2 });
+   */
+  group(name: string): QueueGroup {
+    return new QueueGroup(this.engine, this.name, name);
+  }
+
+  /**
+   * Lists groups that have waiting jobs, in pages and in no order.
+   *
+   * @throws {InvalidOptionError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   * @example
+   * const { groups, cursor } = await emails.groups({ limit: 100 });
+   * console.log(groups.map(({ name, waiting }) => `${name}: ${waiting}`), cursor);
+   */
+  async groups(options: { readonly limit?: number; readonly cursor?: string } = {}): Promise<GroupPage> {
+    return listGroups(this.engine, this.name, options);
   }
 
   /**

@@ -20,6 +20,8 @@ export interface TestJobOptions<Data> {
   readonly attempts?: number;
   /** When it was added. @default now */
   readonly createdAt?: Date;
+  /** Its group. @default none */
+  readonly group?: string;
 }
 
 /** A job that records progress and log of its handler, and can be aborted. */
@@ -30,6 +32,8 @@ export interface TestJob<Data = unknown> extends Job<Data> {
   readonly logged: readonly string[];
   /** The values passed to `update()`, after a JSON round trip. */
   readonly updated: readonly unknown[];
+  /** The sum of what `charge()` added to the cost of the job. */
+  readonly charged: number;
   /** Aborts `signal` with a `JobAbortedError` of this reason; by default `cancelled`. */
   abort(reason?: AbortReason, detail?: string): void;
   /** From now on `isDraining` is true, as if the process were stopping. */
@@ -53,7 +57,8 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     attempt = 1,
     attempts = DEFAULTS.attempts,
   } = options;
-  const { data, createdAt = new Date() } = options;
+  const { data, createdAt = new Date(), group } = options;
+  let charged = 0;
   const progressed: unknown[] = [];
   const logged: string[] = [];
   const updated: unknown[] = [];
@@ -65,6 +70,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     mayWait: false,
     limit: () => undefined,
     now: () => Date.now(),
+    charge: async (_: Run, more: number) => void (charged += more),
     note: async (_: Run, { progress, log, data: changed }: Note) => {
       if (changed !== undefined) updated.push(JSON.parse(changed));
       if (progress !== undefined) progressed.push(JSON.parse(progress));
@@ -73,13 +79,14 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   };
   const run = new Run(
     { id, failed: attempt - 1, stalls: 0 },
-    { name, data, createdAt: createdAt.getTime(), options: {} },
+    { name, data, createdAt: createdAt.getTime(), options: group === undefined ? {} : { group } },
     { ...DEFAULTS, attempts },
     { label: 'the test', run: () => undefined },
     notes,
   );
   const abort = run.abort.bind(run);
-  return Object.assign(run as Run & { readonly data: Data }, {
+  const withCharge = Object.defineProperty(run, 'charged', { get: () => charged });
+  return Object.assign(withCharge as Run & { readonly data: Data; readonly charged: number }, {
     progressed,
     logged,
     drain: () => void (notes.isDraining = true),

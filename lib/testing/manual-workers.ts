@@ -232,7 +232,8 @@ class ManualWorker {
       return true;
     };
     this.listeners = listeners;
-    const parts = { queue, find, now: () => engine.now(), note, listeners };
+    const charge: RunnerParts['charge'] = (changes) => engine.limits.charge(queue.name, changes);
+    const parts = { queue, find, now: () => engine.now(), note, charge, listeners };
     this.runner = new WatchedRunner(parts, (run, ending) => {
       records.ends(run, ending);
       this.ended.get(run.id)!(run);

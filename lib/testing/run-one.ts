@@ -115,7 +115,13 @@ async function runOnce(
     return handler.run(handled);
   };
   const [{ outcome }, ending] = await new Promise<[SettledRun, Ending]>((resolve) => {
-    const parts = { queue, find: () => ({ ...handler, run }), now: () => now, note: async () => true };
+    const parts = {
+      queue,
+      find: () => ({ ...handler, run }),
+      now: () => now,
+      note: async () => true,
+      charge: async () => {},
+    };
     new WatchedRunner(parts, (...ended) => resolve(ended)).start(job);
   });
   signal?.removeEventListener('abort', abort);

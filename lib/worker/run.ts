@@ -5,7 +5,9 @@ import type { DecodedBody } from '../job/job-record.js';
 import type { Outcome } from '../job/outcome.js';
 import { checkGiven } from '../job/define-job.js';
 import { encodePayload, type PayloadRules } from '../job/payload.js';
+import { refuse } from '../options/check.js';
 import type { JobPolicy } from '../options/job-options.js';
+import { readCost } from '../options/limit-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
 
@@ -25,6 +27,8 @@ export interface NoteWriter extends PayloadRules {
   /** The clock of the store. */
   now(): number;
   note(run: Run, what: Note): Promise<void>;
+  /** Adds to what rates have counted for the run. */
+  charge(run: Run, more: number): Promise<void>;
   /** Whether a job may wait until others of its batch come. */
   readonly mayWait: boolean;
   /** Starts the timer of `timeout` and `deadline`; of `deadline` alone while the job waits for others of its batch. */
@@ -68,6 +72,8 @@ export class Run implements HandledJob, Linked<Run> {
   private controller: AbortController | undefined;
   /** Why its signal is aborted, if it is. */
   aborted: JobAbortedError | undefined;
+  /** What rates have counted for it. */
+  private costCounted: number;
   stage: CallStage | undefined;
   onEnd: (() => void) | undefined;
   before: Run | undefined;
@@ -89,6 +95,7 @@ export class Run implements HandledJob, Linked<Run> {
     this.attempts = policy.attempts;
     this.isFirst = failed === 0 && stalls === 0 && !started;
     this.data = body.data;
+    this.costCounted = body.options.cost ?? 1;
   }
 
   get createdAt(): Date {
@@ -133,8 +140,19 @@ export class Run implements HandledJob, Linked<Run> {
     return this.body.options.priority ?? 0;
   }
 
+  get group(): string | null {
+    return this.body.options.group ?? null;
+  }
+
   get isDraining(): boolean {
     return this.notes.isDraining;
+  }
+
+  async charge(cost: number): Promise<void> {
+    const given = readCost(cost, 'charge()', refuse)!;
+    const more = given - this.costCounted;
+    this.costCounted = given;
+    if (more !== 0) await this.notes.charge(this, more);
   }
 
   get mayWait(): boolean {

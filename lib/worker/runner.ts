@@ -1,4 +1,5 @@
 import type { ClaimedJob, NoteCall } from '../contract/engine.js';
+import type { LimitCharge } from '../contract/limit-verbs.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { Log } from '../contract/log.js';
 import { WrongStateError } from '../errors.js';
@@ -17,7 +18,7 @@ import type { JobListeners } from './job-listeners.js';
 import { followStream, isObservable } from './observable.js';
 import { FailureLog } from './failure-log.js';
 import { Run, type Note, type NoteWriter } from './run.js';
-import { withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
+import { heldBack, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
 const COMPLETED = { kind: 'completed' } as const;
 /** Names without a handler that were logged; of more names each job is logged. */
@@ -39,6 +40,8 @@ export interface RunnerParts {
   readonly unhandledMs: (name: string) => Promise<number>;
   /** Stores progress or a log line of a running job. Answers whether the worker still holds the job. */
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
+  /** Tells limits what runs have cost, or that nothing may start for a while. */
+  readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
   /** Called exactly once for each job that was started. */
@@ -139,6 +142,11 @@ export class Runner implements NoteWriter {
       this.logger.debug(`${jobText(this.queue, id)}: progress or log not written: ${messageOf(error)}`);
     }
     if (!isHeld && !run.closed) this.lose(run);
+  }
+
+  async charge({ name, group }: Run, more: number): Promise<void> {
+    const fields = ['q', group === null ? `n:${name}` : `g:${group}`];
+    await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more })));
   }
 
   /** Unlike progress, this is part of the job: the handler hears of it if it failed. */
@@ -269,6 +277,8 @@ export class Runner implements NoteWriter {
       if (!obeys(run, error)) this.tooLate(run, 'failed');
       return;
     }
+    const held = heldBack(run, error);
+    if (held) return void this.holdBack(run, held, error);
     const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
     const { now } = this.parts;
     if (!(verdict instanceof Promise)) return this.end(run, withinLimits(run, verdict, now()), error);
@@ -279,6 +289,22 @@ export class Runner implements NoteWriter {
       const last = run.aborted?.reason === 'cancelled' ? RELEASED : withinLimits(run, outcome, now());
       this.end(run, last, error);
     });
+  }
+
+  /** Nothing starts for a while, and only then does the job go back: so it is not claimed at once. */
+  private async holdBack(run: Run, held: LimitCharge, error: unknown): Promise<void> {
+    run.stopTimer();
+    try {
+      await this.parts.charge([held]);
+      this.logger.debug(
+        `${jobText(this.queue, run.id)}: nothing of ${held.field} starts for ${held.holdMs} ms, as its handler asked`,
+      );
+    } catch (why) {
+      this.logger.warn(
+        `${jobText(this.queue, run.id)}: asked to slow down, but that could not be written: ${messageOf(why)}`,
+      );
+    }
+    if (!run.closed) this.end(run, RELEASED, error);
   }
 
   /** @param value the result, or what was thrown. */

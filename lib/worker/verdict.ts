@@ -4,6 +4,7 @@ import { read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { ClaimedJob } from '../contract/engine.js';
+import type { LimitCharge } from '../contract/limit-verbs.js';
 import { MIN_SNOOZE_MS } from '../job/job.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
@@ -27,6 +28,16 @@ export const RELEASED = { kind: 'released', started: true } as const satisfies O
 
 /** The same for a job whose handler was not called: it may still expire. */
 export const UNSTARTED = { kind: 'released' } as const satisfies Outcome;
+
+/** What a handler holds back by its error, from now on; undefined if it does not. A cancelled job just ends. */
+export function heldBack({ aborted, name, group }: Run, thrown: unknown): LimitCharge | undefined {
+  if (read(thrown, 'code') !== 'GODWIT_RATE_LIMITED' || aborted?.reason === 'cancelled') return undefined;
+  const holdMs = readDuration(read(thrown, 'delayMs'));
+  if (holdMs === undefined) return undefined;
+  const scope = read(thrown, 'scope');
+  const field = scope === 'name' ? `n:${name}` : scope === 'group' && group !== null ? `g:${group}` : 'q';
+  return { field, holdMs: Math.max(holdMs, MIN_SNOOZE_MS), count: 0 };
+}
 
 /** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
 export type OnBadBackoff = (error: unknown, delayMs: number) => void;

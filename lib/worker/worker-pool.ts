@@ -92,6 +92,7 @@ export class WorkerPool {
       find,
       now: () => engine.now(),
       unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
+      charge: (changes) => engine.limits.charge(this.queue, changes),
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
       ended: (run) => {
         if (parts.observe) parts.observe(this.queue, this.declaredName(run.name), run);

@@ -1,0 +1,61 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Log } from '../contract/log.js';
+import type { QueueEngine } from '../contract/engine.js';
+import { isPassing, repeatDelay } from '../contract/retry.js';
+import { messageOf } from '../errors/thrown.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+
+/**
+ * Writes the limits that the code of this process says, before its workers claim: where the code says none any more, they go. What was
+ * set while the queue runs stays. If Redis is away, it is tried again in the background.
+ */
+export class LimitsDeclarer {
+  private readonly logger = new Log('QueueModule');
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private stopped = false;
+
+  constructor(private readonly engine: Pick<QueueEngine, 'limits'>) {}
+
+  /** Resolves once each of these queues was tried. Never rejects. */
+  async start(queues: readonly ResolvedQueueOptions[]): Promise<void> {
+    await Promise.all(queues.map((queue) => this.declare(queue, 1)));
+  }
+
+  stop(): void {
+    this.stopped = true;
+    for (const timer of this.timers) clearTimeout(timer);
+  }
+
+  private async declare(queue: ResolvedQueueOptions, tries: number): Promise<void> {
+    try {
+      await this.write(queue);
+    } catch (error) {
+      if (this.stopped) return;
+      if (!isPassing(error)) {
+        return this.logger.error(
+          `queue '${queue.name}': its limits could not be written: ${messageOf(error)}`,
+        );
+      }
+      const timer = setTimeout(
+        () => {
+          this.timers.delete(timer);
+          void this.declare(queue, tries + 1);
+        },
+        repeatDelay(error, tries),
+      );
+      this.timers.add(timer);
+    }
+  }
+
+  private async write({ name, limits }: ResolvedQueueOptions): Promise<void> {
+    const rules = limits?.rules ?? new Map();
+    const there = await this.engine.limits.list(name);
+    for (const { field, code } of there) {
+      if (code !== null && !rules.has(field)) await this.engine.limits.set(name, field, 'code', null);
+    }
+    for (const [field, rule] of rules) {
+      const known = there.find((one) => one.field === field)?.code ?? null;
+      if (!isDeepStrictEqual(known, rule)) await this.engine.limits.set(name, field, 'code', rule);
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import type { LimitField, LimitRule, LimitState } from '../contract/limit-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import { InvalidOptionError } from '../errors.js';
+import { checkJobName } from '../job/job-id.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import { duration, field, integer, refuse, rule, shape } from '../options/check.js';
+import {
+  checkGroup,
+  readGroupChange,
+  readLimitChange,
+  type GroupChange,
+  type LimitChange,
+} from '../options/limit-options.js';
+
+/** How a rate is counted, in ms. */
+export interface RateInfo {
+  /** How many starts, or how much cost. */
+  readonly max: number;
+  /** In this time, in ms. */
+  readonly perMs: number;
+  /** How they are counted. */
+  readonly window: 'sliding' | 'fixed' | 'bucket';
+  /** Of a bucket: how many may start at once after a rest. */
+  readonly burst: number;
+}
+
+/** A limit as it is now: what it says, and how much of it is used. */
+export interface LimitInfo {
+  /** What is limited. */
+  readonly of: 'queue' | 'name' | 'groups' | 'group';
+  /** The name of the job or of the group; null for those of the queue and of all groups. */
+  readonly name: string | null;
+  /** How often jobs may start; null: no limit. */
+  readonly rate: RateInfo | null;
+  /** How many may run at the same time; null: no limit. */
+  readonly concurrency: number | null;
+  /** How many jobs of a group may wait; null: no limit. */
+  readonly maxSize: number | null;
+  /** How many turns the group gets for one of the others. */
+  readonly weight: number;
+  /** Whether the group is paused. */
+  readonly paused: boolean;
+  /** Whether a part of it was set while it runs, and wins over the code. */
+  readonly isLive: boolean;
+  /** Starts that the rate has left now; null without a rate. */
+  readonly left: number | null;
+  /** Until the next job may start, in ms; 0: now. */
+  readonly nextInMs: number;
+  /** For how long a handler holds all starts back (`RateLimited`), in ms; 0: not. */
+  readonly heldForMs: number;
+  /** How many jobs wait in the line of the name or the group. */
+  readonly waiting: number;
+  /** How many run, where a concurrency is limited; else 0. */
+  readonly running: number;
+}
+
+/** A page of groups. */
+export interface GroupPage {
+  /** Groups with waiting jobs, or with running ones that count against a limit. */
+  readonly groups: readonly LimitInfo[];
+  /** For the next page; null on the last. */
+  readonly cursor: string | null;
+}
+
+const readTarget = shape({ name: field('name', rule(checkJobName)) });
+const readPage = shape({
+  limit: field('limit', integer(1, 1_000)),
+  cursor: field('cursor', rule(checkCursor)),
+});
+
+/**
+ * The limits of one queue, for all processes: how often its jobs start, and how many run at once. What is set here wins over the code,
+ * at once and until it is cleared.
+ *
+ * @example
+ * await mails.limits.set({ rate: { max: 100, per: '1s' } });
+ * await mails.limits.set({ concurrency: 2 }, { name: 'digest' });
+ * console.log(await mails.limits.list());
+ */
+export class QueueLimits {
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly queue: string,
+  ) {}
+
+  /**
+   * The limits of the queue, of all groups and of job names; those of single groups are in `groups`.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async list(): Promise<LimitInfo[]> {
+    return (await this.engine.limits.list(this.queue)).map(infoOf);
+  }
+
+  /**
+   * Changes a limit of the queue, or of the jobs of one name. Fields that are left out stay as they were set before or as the code says;
+   * `null` removes the limit, whatever the code says.
+   *
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async set(change: LimitChange, target: { readonly name?: string } = {}): Promise<void> {
+    const { name } = readTarget(target, 'limits.set()', refuse)!;
+    const given = readLimitChange(change, 'limits.set()', refuse)!;
+    await this.change(name === undefined ? 'q' : `n:${name}`, given);
+  }
+
+  /**
+   * Takes back everything that was set here: the code counts again.
+   *
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async clear(target: { readonly name?: string } = {}): Promise<void> {
+    const { name } = readTarget(target, 'limits.clear()', refuse)!;
+    await this.engine.limits.set(this.queue, name === undefined ? 'q' : `n:${name}`, 'live', null);
+  }
+
+  /**
+   * Lets nothing start for a while, as a handler does that throws `RateLimited`. A longer time that was set before stays.
+   *
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async hold(time: Duration, target: { readonly name?: string } = {}): Promise<void> {
+    const { name } = readTarget(target, 'limits.hold()', refuse)!;
+    const holdMs = duration(1, MAX_TIMER_MS)(time, 'limits.hold()', refuse)!;
+    await this.engine.limits.charge(this.queue, [
+      { field: name === undefined ? 'q' : `n:${name}`, holdMs, count: 0 },
+    ]);
+  }
+
+  private async change(of: LimitField, given: LimitRule): Promise<void> {
+    await changeLimit(this.engine, this.queue, of, given);
+  }
+}
+
+/** Adds to what was set live before. */
+async function changeLimit(
+  engine: QueueEngine,
+  queue: string,
+  of: LimitField,
+  given: LimitRule,
+): Promise<void> {
+  const before = of.startsWith('g:')
+    ? await engine.limits.group(queue, of.slice(2))
+    : (await engine.limits.list(queue)).find(({ field: one }) => one === of);
+  await engine.limits.set(queue, of, 'live', { ...before?.live, ...given });
+}
+
+/**
+ * One group of a queue: a tenant, a customer, an account.
+ *
+ * @example
+ * const tenant = mails.group('tenant-7');
+ * await tenant.pause();
+ * await tenant.set({ concurrency: 2, weight: 3 });
+ * console.log((await tenant.state()).waiting);
+ */
+export class QueueGroup {
+  private readonly field: LimitField;
+
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly queue: string,
+    /** Name of the group. */
+    readonly name: string,
+  ) {
+    this.field = `g:${checkGroup(name, 'group()')}`;
+  }
+
+  /**
+   * What limits it, how many of its jobs wait, and how many run.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async state(): Promise<LimitInfo> {
+    return infoOf(await this.engine.limits.group(this.queue, this.name));
+  }
+
+  /**
+   * Changes limits and weight of this group; they win over those of all groups. `null` removes a limit.
+   *
+   * @throws {InvalidOptionError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async set(change: GroupChange): Promise<void> {
+    await changeLimit(this.engine, this.queue, this.field, readGroupChange(change, 'group().set()', refuse)!);
+  }
+
+  /**
+   * Takes back everything that was set for this group.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async clear(): Promise<void> {
+    await this.engine.limits.set(this.queue, this.field, 'live', null);
+  }
+
+  /**
+   * From now on none of its jobs starts; those that run go on, and jobs can be added.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async pause(): Promise<void> {
+    await this.set({ paused: true });
+  }
+
+  /**
+   * Ends a `pause`.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async resume(): Promise<void> {
+    await this.set({ paused: false });
+  }
+}
+
+/** @throws {InvalidOptionError} */
+export async function listGroups(engine: QueueEngine, queue: string, options: unknown): Promise<GroupPage> {
+  const { limit = 100, cursor = '0' } = readPage(options, 'groups()', refuse)!;
+  const { groups, next } = await engine.limits.groups(queue, cursor, limit);
+  return { groups: groups.map(infoOf), cursor: next };
+}
+
+function checkCursor(value: unknown, path: string): string {
+  if (typeof value === 'string' && /^\d{1,20}$/.test(value)) return value;
+  throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
+}
+
+function infoOf({
+  field: of,
+  live,
+  rule: limit,
+  left,
+  nextInMs,
+  blockedForMs,
+  waiting,
+  running,
+}: LimitState): LimitInfo {
+  const { rate, concurrency, maxSize, weight = 1, paused = false, order } = limit;
+  const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : of.startsWith('g:') ? 'group' : 'name';
+  return {
+    of: kind,
+    name: of.length > 1 ? of.slice(2) : null,
+    rate: rate ? { max: rate.max, perMs: rate.per, window: rate.window, burst: rate.burst } : null,
+    concurrency: order === 'strict' ? 1 : concurrency || null,
+    maxSize: maxSize || null,
+    weight,
+    paused,
+    isLive: live !== null,
+    left,
+    nextInMs,
+    heldForMs: blockedForMs,
+    waiting,
+    running,
+  };
+}

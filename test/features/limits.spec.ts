@@ -1,0 +1,287 @@
+import { describe, expect, it } from 'vitest';
+import { GroupFullError, InvalidOptionError } from '#lib/errors.js';
+import { RateLimited, type Job } from '#lib/job/job.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+
+/** Starts that lie within one time as long as `per` of each other, at most. */
+function densest(times: readonly number[], per: number): number {
+  let most = 0;
+  for (let first = 0, last = 0; last < times.length; last++) {
+    while (times[last]! - times[first]! >= per) first += 1;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
+}
+
+describe('a rate', () => {
+  it('holds in every window over two processes, and is used to the full', async () => {
+    const starts: number[] = [];
+    const handlers = { job: (job: Job) => void starts.push(job.startedAt.getTime()) };
+    const limits = { rate: { max: 40, per: '400ms' } } as const;
+    const one = await bootQueue(redis, { handlers, queue: { limits } });
+    const two = await bootQueue(redis, { handlers, queue: { limits }, watch: false });
+    const begun = Date.now();
+    await one.queue.addBulk(Array.from({ length: 160 }, () => ({ name: 'job', data: null })));
+    const events = await one.said.take(160, ({ type }) => type === 'active', PATIENT);
+    const ms = Date.now() - begun;
+    // By the clock of Redis, whose events of one claim have one time.
+    expect(
+      densest(
+        events.map(({ at }) => at.getTime()).toSorted((a, b) => a - b),
+        400,
+      ),
+    ).toBeLessThanOrEqual(40);
+    expect(ms).toBeGreaterThan(3 * 400);
+    expect(await two.queue.limits.list()).toMatchObject([
+      { of: 'queue', name: null, rate: { max: 40, perMs: 400, window: 'sliding' }, isLive: false },
+    ]);
+  });
+
+  it('is changed live, and the code counts again once that is cleared', async () => {
+    const { queue } = await bootQueue(redis, {
+      handlers: { job: () => undefined },
+      queue: { limits: { rate: { max: 1, per: '1h' } } },
+    });
+    await queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'job', data: null })));
+    await until(async () => (await queue.counts()).waiting === 2, {
+      timeout: 5_000,
+      what: () => 'one job starts',
+    });
+    await queue.limits.set({ rate: null });
+    await until(async () => (await queue.counts()).waiting === 0, {
+      timeout: 5_000,
+      what: () => 'all jobs start',
+    });
+    await queue.limits.clear();
+    expect(await queue.limits.list()).toMatchObject([{ rate: { max: 1 }, isLive: false }]);
+  });
+
+  it('goes with the code', async () => {
+    const first = await bootQueue(redis, {
+      handlers: { job: () => undefined },
+      queue: { limits: { rate: { max: 1, per: '1h' }, names: { mail: { concurrency: 1 } } } },
+      watch: false,
+    });
+    expect(await first.queue.limits.list()).toHaveLength(2);
+    await first.close();
+    const second = await bootQueue(redis, { handlers: { job: () => undefined }, watch: false });
+    expect(await second.queue.limits.list()).toMatchObject([{ of: 'queue', rate: null }]);
+  });
+
+  it('is corrected by what a job has really cost', async () => {
+    const { queue, said } = await bootQueue(redis, {
+      handlers: { job: (job: Job) => job.charge(70) },
+      queue: { limits: { rate: { max: 100, per: '1h' } } },
+    });
+    await queue.add('job', null, { cost: 20 });
+    await said.take(1, ({ type }) => type === 'completed', PATIENT);
+    expect(await queue.limits.list()).toMatchObject([{ left: 30 }]);
+  });
+
+  it('of a handler that is told to slow down holds the queue, its name or its group; no attempt is counted', async () => {
+    let asked = 0;
+    const attempts: number[] = [];
+    const { queue, said } = await bootQueue(redis, {
+      handlers: {
+        job: (job: Job) => {
+          attempts.push(job.attempt);
+          asked += 1;
+          if (asked === 1) throw new RateLimited('300ms', { scope: 'group' });
+        },
+        other: () => undefined,
+      },
+    });
+    await queue.add('job', null, { group: 'a' });
+    const released = await said.take(1, ({ type }) => type === 'released', PATIENT);
+    await queue.add('job', null, { group: 'b' });
+    await said.take(1, ({ type }) => type === 'completed', PATIENT);
+    const [end] = (await said.take(2, ({ type }) => type === 'completed', PATIENT)).slice(-1);
+    expect(end!.at.getTime() - released[0]!.at.getTime()).toBeGreaterThanOrEqual(290);
+    expect(attempts).toEqual([1, 1, 1]);
+  });
+});
+
+describe('a concurrency', () => {
+  it('holds over all processes', async () => {
+    let running = 0;
+    let most = 0;
+    const handlers = {
+      job: async () => {
+        running += 1;
+        most = Math.max(most, running);
+        for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+        running -= 1;
+      },
+    };
+    const limits = { concurrency: 3 };
+    const one = await bootQueue(redis, { handlers, concurrency: 10, queue: { limits } });
+    await bootQueue(redis, { handlers, concurrency: 10, queue: { limits }, watch: false });
+    await one.queue.addBulk(Array.from({ length: 200 }, () => ({ name: 'job', data: null })));
+    await one.said.take(200, ({ type }) => type === 'completed', PATIENT);
+    expect(most).toBe(3);
+    expect((await one.queue.audit()).violations).toEqual([]);
+  });
+
+  it('of one name leaves the others alone', async () => {
+    const hold = latch('the mail may end');
+    const { queue, said } = await bootQueue(redis, {
+      handlers: { mail: () => hold.promise, page: () => undefined },
+      queue: { limits: { names: { mail: { concurrency: 1 } } } },
+    });
+    await queue.addBulk(['mail', 'mail', 'page', 'page'].map((name) => ({ name, data: null })));
+    await said.take(2, ({ type }) => type === 'completed', PATIENT);
+    expect(await queue.counts()).toMatchObject({ active: 1, waiting: 1 });
+    hold.open();
+    await said.take(4, ({ type }) => type === 'completed', PATIENT);
+  });
+});
+
+describe('groups', () => {
+  it('take turns where one of them has much more', async () => {
+    const order: string[] = [];
+    const { queue, said, runtime } = await bootQueue(redis, {
+      handlers: { job: (job: Job) => void order.push(job.group!) },
+      concurrency: 1,
+      root: { autoStart: false },
+    });
+    await queue.addBulk(
+      Array.from({ length: 300 }, () => ({ name: 'job', data: null, options: { group: 'big' } })),
+    );
+    await queue.addBulk(
+      ['a', 'b', 'c'].flatMap((group) => [0, 1].map(() => ({ name: 'job', data: null, options: { group } }))),
+    );
+    await runtime.start();
+    await said.take(306, ({ type }) => type === 'completed', PATIENT);
+    const last = Math.max(...['a', 'b', 'c'].map((group) => order.lastIndexOf(group)));
+    expect(last).toBeLessThan(12);
+  });
+
+  it('come from the data', async () => {
+    const { queue } = await bootQueue(redis, { queue: { groups: { by: 'account.id' } }, watch: false });
+    const { id } = await queue.add('job', { account: { id: 7 } });
+    expect(await queue.get(id)).toMatchObject({ group: '7', state: 'waiting' });
+    await expect(queue.add('job', { account: {} })).rejects.toThrow(InvalidOptionError);
+    expect((await queue.groups()).groups).toMatchObject([{ of: 'group', name: '7', waiting: 1 }]);
+  });
+
+  it('run one job after another in strict order, also through retries', async () => {
+    const order: string[] = [];
+    let failed = false;
+    const { queue, said } = await bootQueue(redis, {
+      handlers: {
+        job: (job: Job<number>) => {
+          order.push(`${job.group}${job.data}`);
+          if (job.group === 'a' && job.data === 1 && !failed) {
+            failed = true;
+            throw new Error('once');
+          }
+        },
+      },
+      queue: { groups: { order: 'strict' }, defaults: { backoff: 50 } },
+    });
+    await queue.addBulk(
+      [0, 1, 2, 3].flatMap((data) => ['a', 'b'].map((group) => ({ name: 'job', data, options: { group } }))),
+    );
+    await said.take(8, ({ type }) => type === 'completed', PATIENT);
+    expect(order.filter((one) => one.startsWith('a'))).toEqual(['a0', 'a1', 'a1', 'a2', 'a3']);
+    expect(order.filter((one) => one.startsWith('b'))).toEqual(['b0', 'b1', 'b2', 'b3']);
+  });
+
+  it('that are full refuse a job by name, and no other of the same tick', async () => {
+    const { queue } = await bootQueue(redis, {
+      queue: { groups: { maxSize: 2 } },
+      watch: false,
+    });
+    await queue.pause();
+    const add = (group: string) => queue.add('job', null, { group });
+    const results = await Promise.allSettled([add('a'), add('a'), add('a'), add('b')]);
+    expect(results.map(({ status }) => status).toSorted()).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+    ]);
+    const error: unknown = await add('a').catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(GroupFullError);
+    expect(error).toMatchObject({
+      code: 'GODWIT_GROUP_FULL',
+      group: 'a',
+      waiting: 2,
+      limit: 2,
+      applied: 'no',
+    });
+  });
+
+  it('can be paused, weighted and limited one by one', async () => {
+    const { queue, said } = await bootQueue(redis, { handlers: { job: () => undefined } });
+    const tenant = queue.group('tenant 7');
+    await tenant.pause();
+    await queue.add('job', null, { group: 'tenant 7' });
+    await queue.add('job', null, { group: 'other' });
+    await said.take(1, ({ type }) => type === 'completed', PATIENT);
+    expect(await tenant.state()).toMatchObject({ paused: true, waiting: 1, isLive: true });
+    await tenant.set({ weight: 2 });
+    await tenant.resume();
+    await said.take(2, ({ type }) => type === 'completed', PATIENT);
+    await tenant.clear();
+    expect(await tenant.state()).toMatchObject({ paused: false, weight: 1, isLive: false });
+  });
+});
+
+describe('bad limits', () => {
+  const boot = async (queue: object) =>
+    bootQueue(redis, { queue: queue as never, watch: false }).then(
+      () => [],
+      (error: { faults?: string[]; message: string }) => error.faults ?? [error.message],
+    );
+
+  it.each([
+    [{ limits: { rate: { max: 1 } } }, "registerQueue('work').limits.rate.per must be a duration"],
+    [{ limits: { rate: { max: 0, per: '1s' } } }, "registerQueue('work').limits.rate.max must be an integer"],
+    [
+      { limits: { rate: { max: 1, per: '1s', window: 'sliding', burst: 2 } } },
+      'limits.rate.burst must be left out',
+    ],
+    [{ limits: { concurrency: 0 } }, "registerQueue('work').limits.concurrency must be an integer from 1"],
+    [{ limits: { names: { a: { rate: 5 } } } }, "registerQueue('work').limits.names.a.rate must be"],
+    [
+      { limits: { names: { a: { concurrency: 1 } } }, groups: {} },
+      'limits.names must be left out with groups',
+    ],
+    [{ groups: { order: 'strict', concurrency: 2 } }, 'groups.concurrency must be left out with order'],
+    [{ groups: { onDead: 'block' } }, "groups.onDead must be left out without order 'strict'"],
+    [{ groups: { by: 'a..b' } }, 'groups.by must be the path of a field'],
+    [{ groups: { maxSize: 0 } }, 'groups.maxSize must be an integer from 1'],
+  ])('%j', async (queue, text) => {
+    expect(await boot(queue)).toEqual([expect.stringContaining(text)]);
+  });
+
+  it('at the call are refused with their rule', async () => {
+    const { queue } = await bootQueue(redis, {
+      queue: { limits: { rate: { max: 10, per: '1s' } }, groups: { order: 'strict' } },
+      watch: false,
+    });
+    const faults = [
+      () => queue.add('job', null, { cost: 11 }),
+      () => queue.add('job', null, { cost: 0 }),
+      () => queue.add('job', null, { group: 'x'.repeat(257) }),
+      () => queue.add('job', null, { group: 'a\nb' }),
+      () => queue.add('job', null, { group: '' }),
+      () => queue.add('job', null, { group: 'a', lifo: true }),
+      () => queue.limits.set({ concurrency: -1 }),
+      () => queue.limits.set({ rate: { max: 1, per: 'soon' as never } }),
+      () => queue.limits.hold('0ms'),
+      async () => queue.group('\u0000'),
+      () => queue.group('a').set({ weight: 0 }),
+      () => queue.groups({ cursor: 'x' }),
+    ];
+    for (const fault of faults) await expect(fault(), String(fault)).rejects.toThrow(InvalidOptionError);
+    expect(() => new RateLimited('soon' as never)).toThrow(InvalidOptionError);
+    expect(() => new RateLimited('1s', { scope: 'job' as never })).toThrow(InvalidOptionError);
+    expect(await queue.counts()).toMatchObject({ waiting: 0 });
+  });
+});
