@@ -25,7 +25,7 @@ import { Inject, Injectable, Module, Scope } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import {
-  Handle, HandleBatch, InjectQueue, JOB_REF, OnJob, OnQueueEvent, Processor, QueueModule, Schedule, Snooze, UnrecoverableError, getQueueToken,
+  Handle, HandleBatch, InjectQueue, JOB_REF, OnJob, OnQueueEvent, Processor, QueueModule, RateLimited, Schedule, Snooze, UnrecoverableError, getQueueToken,
 } from 'godwit';
 import type {
   EventOf, Job, JobBatch, JobEventOf, JobOptions, ProcessorOptions, Queue, QueueEvents, QueueInspector, QueueModuleOptions, QueueModuleOptionsFactory,

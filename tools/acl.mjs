@@ -30,6 +30,7 @@ const OF_WORKERS = new Set([
   'audit-page',
   'beat',
   'claim',
+  'claim-limited',
   'declare',
   'dispatch',
   'due-schedules',

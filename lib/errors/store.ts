@@ -139,7 +139,7 @@ export class EnqueueBufferFullError extends GodwitError {
  * A group has as many waiting jobs as it may (`groups.maxSize`), or would have more with this call. Nothing was added.
  *
  * @example
- * if (error instanceof GroupFullError) throw new HttpException(`too much at once: ${error.group}`, 429);
+ * if (error instanceof GroupFullError) throw new ServiceUnavailableException(`too much at once: ${error.group}`);
  */
 export class GroupFullError extends GodwitError {
   readonly code = 'GODWIT_GROUP_FULL';

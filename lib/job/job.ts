@@ -75,7 +75,7 @@ export interface Job<Data = unknown> {
    *
    * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    * @example
-   * await job.charge(answer.usage.total_tokens);
+   * await job.charge(1_234); // tokens that were really used
    */
   charge(cost: number): Promise<void>;
 }

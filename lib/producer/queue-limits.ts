@@ -73,9 +73,9 @@ const readPage = shape({
  * at once and until it is cleared.
  *
  * @example
- * await mails.limits.set({ rate: { max: 100, per: '1s' } });
- * await mails.limits.set({ concurrency: 2 }, { name: 'digest' });
- * console.log(await mails.limits.list());
+ * await emails.limits.set({ rate: { max: 100, per: '1s' } });
+ * await emails.limits.set({ concurrency: 2 }, { name: 'digest' });
+ * console.log(await emails.limits.list());
  */
 export class QueueLimits {
   /** @internal */
@@ -153,7 +153,7 @@ async function changeLimit(
  * One group of a queue: a tenant, a customer, an account.
  *
  * @example
- * const tenant = mails.group('tenant-7');
+ * const tenant = emails.group('tenant-7');
  * await tenant.pause();
  * await tenant.set({ concurrency: 2, weight: 3 });
  * console.log((await tenant.state()).waiting);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { GodwitError } from '#lib/errors.js';
 import { DEAD_REASONS } from '#lib/job/outcome.js';
-import { Snooze } from '#lib/job/job.js';
+import { RateLimited, Snooze } from '#lib/job/job.js';
 import { errorRowsIn, errorsIn, type ErrorEntry } from '../support/error-table.js';
 import { ENTRIES } from '../support/entries.js';
 import { ROOT } from '../support/sources.js';
@@ -32,8 +32,8 @@ describe('the errors', () => {
     const classes = modules
       .flatMap((exported) => Object.entries(exported))
       .filter(([, value]) => typeof value === 'function' && value.prototype instanceof GodwitError)
-      // It is thrown as they are, and nothing has failed.
-      .filter(([, value]) => value !== Snooze);
+      // They are thrown as those are, and nothing has failed.
+      .filter(([, value]) => value !== Snooze && value !== RateLimited);
     const known = catalogue();
     expect(classes.map(([name]) => name).toSorted()).toEqual(known.map(({ name }) => name).toSorted());
     expect(known.length).toBeGreaterThan(0);

@@ -194,6 +194,7 @@ describe('groups', () => {
   it('that are full refuse a job by name, and no other of the same tick', async () => {
     const { queue } = await bootQueue(redis, {
       queue: { groups: { maxSize: 2 } },
+      handlers: { job: () => undefined },
       watch: false,
     });
     await queue.pause();
