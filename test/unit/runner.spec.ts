@@ -17,6 +17,7 @@ function started(more: { failed?: number; stalls?: number; started?: true }, now
     now: () => now,
     unhandledMs: async () => 0,
     note: async () => true,
+    charge: async () => {},
     ended: ({ outcome }) => (end = outcome?.kind === 'dead' ? outcome.reason : outcome!.kind),
   });
   runner.start({ id: 'a', body, failed: 0, stalls: 0, ...more });
