@@ -52,6 +52,17 @@ export function moment(ms: number, isFull = true): string {
   }).format(ms);
 }
 
+export function axisTime(ms: number, hasDay: boolean, hasSeconds: boolean): string {
+  return new Intl.DateTimeFormat(undefined, {
+    ...(hasDay && { weekday: 'short' }),
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(hasSeconds && { second: '2-digit' }),
+    hourCycle: 'h23',
+    timeZone: zone.value.value === 'UTC' ? 'UTC' : undefined,
+  }).format(ms);
+}
+
 /** `5 s ago`, `in 3 min`. */
 export function relative(ms: number, now: number): string {
   const distance = now - ms;

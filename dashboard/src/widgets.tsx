@@ -4,8 +4,8 @@ import uPlot from 'uplot';
 import { parseExact, printExact, type JsonNode } from '../../lib/dashboard/exact-json.js';
 import type { ShownJson } from '../../lib/dashboard/redaction.js';
 import type { ApiError } from './api.js';
-import { bytes, count, moment, relative } from './format.js';
-import { now, say, theme } from './state.js';
+import { axisTime, bytes, count, moment, relative } from './format.js';
+import { now, say, theme, zone } from './state.js';
 
 /** Parts that several pages have. */
 
@@ -274,7 +274,17 @@ export interface Line {
   readonly label: string;
   /** A custom property of the sheet. */
   readonly color: string;
-  readonly values: readonly number[];
+  readonly values: readonly (number | null)[];
+}
+
+/** The time of a mark below a chart, with the day where there are several. */
+function clock(seconds: number, all: readonly number[]): string {
+  const step = (all[1] ?? seconds) - (all[0] ?? seconds);
+  return axisTime(seconds * 1_000, (all.at(-1) ?? seconds) - all[0]! > 86_400, step < 60);
+}
+
+function shown(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? '–' : format(value);
 }
 
 /** Lines over time, with a table of the same numbers for those who do not see them. */
@@ -282,14 +292,16 @@ export function Chart({
   times,
   lines,
   label,
+  format = (value) => count(Math.round(value)),
 }: {
   times: readonly number[];
   lines: readonly Line[];
   label: string;
+  format?: (value: number) => string;
 }) {
   const ref = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const themed = theme.value.value;
+  const themed = `${theme.value.value} ${zone.value.value}`;
   const shape = lines.map((line) => line.label).join('|');
   useEffect(() => {
     const box = ref.current!;
@@ -308,7 +320,10 @@ export function Chart({
         legend: { show: false },
         cursor: { y: false },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
-        axes: [axis, { ...axis, size: 48 }],
+        axes: [
+          { ...axis, values: (_plot, at) => at.map((seconds) => clock(seconds, at)) },
+          { ...axis, size: 64, values: (_plot, values) => values.map(format) },
+        ],
         series: [
           {},
           ...lines.map((line) => ({
@@ -352,7 +367,7 @@ export function Chart({
             <tr key={at}>
               <td>{moment(at, false)}</td>
               {lines.map((line) => (
-                <td key={line.label}>{count(Math.round(line.values.slice(-30)[row] ?? 0))}</td>
+                <td key={line.label}>{shown(line.values.slice(-30)[row], format)}</td>
               ))}
             </tr>
           ))}

@@ -11,6 +11,7 @@ import { actionOf, actOnMany, replaceData } from './acts.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
 import { attentionOf } from './overview.js';
+import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction, DashboardPlace } from './rights.js';
 import {
@@ -34,7 +35,7 @@ import {
 /** The parts of the application that the API reads and changes. */
 export interface ApiParts {
   readonly engine: QueueEngine;
-  readonly queues: () => readonly string[];
+  readonly queues: () => Promise<readonly string[]>;
   readonly handleOf: (name: string) => Queue;
   readonly optionsOf: (name: string) => ResolvedQueueOptions;
   readonly inspector: QueueInspector;
@@ -65,7 +66,7 @@ const NEXT_RUNS = 5;
 /** A queue that exists and that this person may see. */
 async function queueOf(call: ApiCall, { queues, handleOf }: ApiParts): Promise<Queue> {
   const name = checkQueueName(call.params['queue']!);
-  const isKnown = queues().includes(name);
+  const isKnown = (await queues()).includes(name);
   if (isKnown) await call.require('read', { queue: name });
   if (!isKnown) throw noQueue(name);
   return handleOf(name);
@@ -76,7 +77,7 @@ export function noQueue(name: string): HttpFault {
 }
 
 async function visible(call: ApiCall, { queues }: ApiParts): Promise<string[]> {
-  const names = queues();
+  const names = await queues();
   const seen = await Promise.all(names.map((queue) => call.canSee(queue)));
   return names.filter((_, at) => seen[at]);
 }
@@ -89,7 +90,7 @@ async function viewQueues(
   const infos = await parts.inspector.queues(names);
   return Promise.all(
     infos.map(async (info) => {
-      const { total } = await parts.handleOf(info.name).stats({ days: 1 });
+      const { total } = await parts.engine.admin.stats(info.name, 1);
       return toQueueView(info, total, workers);
     }),
   );
@@ -102,10 +103,11 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
   const now = parts.engine.now();
   const late = await Promise.all(
     names.map(async (queue) => {
-      const schedules = await parts.handleOf(queue).schedules.list({ limit: MAX_SCHEDULES });
-      return schedules
-        .filter(({ nextAt, paused }) => nextAt !== null && !paused)
-        .map(({ id, nextAt }) => ({ queue, id, lateMs: now - nextAt!.getTime() }));
+      const page = { offset: 0, limit: MAX_SCHEDULES };
+      const { schedules } = await parts.engine.schedules.list(queue, page);
+      return schedules.flatMap(({ id, nextAt, mode }) =>
+        nextAt === null || mode === 'paused' ? [] : [{ queue, id, lateMs: now - nextAt }],
+      );
     }),
   );
   const attention = attentionOf(queues, late.flat(), workers, parts.warnings(), parts.maxOldestMs);
@@ -121,6 +123,17 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
     call.rightsOf({ queue: queue.name }),
   ]);
   return { ...view!, rights, byName: total.byName, days: days.map(({ byName: _, ...day }) => day) };
+};
+
+const queueSeries: Route = async (call, parts): Promise<SeriesView> => {
+  const { name } = await queueOf(call, parts);
+  return toSeriesView(await parts.inspector.series(name, readSeries(call.query, parts.engine.now())));
+};
+
+const allSeries: Route = async (call, parts): Promise<SeriesView> => {
+  const span = readSeries(call.query, parts.engine.now());
+  const names = await visible(call, parts);
+  return sumOf(await Promise.all(names.map((name) => parts.inspector.series(name, span))), span);
 };
 
 const listJobs: Route = async (call, parts): Promise<JobListView> => {
@@ -327,6 +340,8 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
       await queue.obliterate({ force: isForced(call) });
     }),
   ],
+  ['GET', 'series', allSeries],
+  ['GET', 'queues/:queue/series', queueSeries],
   ['GET', 'queues/:queue/jobs', listJobs],
   ['POST', 'queues/:queue/actions', bulk],
   ['GET', 'queues/:queue/jobs/:id', jobDetail],

@@ -14,10 +14,9 @@ import {
 } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
 import type { QueueEngine } from '../contract/engine.js';
-import { QUEUE_ENGINE, QUEUE_HANDLES } from '../decorators/metadata.js';
+import { QUEUE_ENGINE } from '../decorators/metadata.js';
 import { QueueCore, QueueCoreModule } from '../module/core.module.js';
 import { QueueRegistry } from '../module/queue.registry.js';
-import type { Queue } from '../producer/queue.js';
 import type { PlatformRequest, PlatformResponse } from './http.js';
 import {
   checkDashboardOptions,
@@ -73,11 +72,10 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
         { provide: CONTROLLER, useValue: controller },
         {
           provide: DashboardServer,
-          inject: [QueueCore, QUEUE_ENGINE, QUEUE_HANDLES, QueueRegistry, ApplicationConfig],
+          inject: [QueueCore, QUEUE_ENGINE, QueueRegistry, ApplicationConfig],
           useFactory: (
-            { inspector, events, runtime }: QueueCore,
+            { inspector, events, runtime, producer }: QueueCore,
             engine: QueueEngine,
-            handleOf: (name: string) => Queue,
             registry: QueueRegistry,
             application: ApplicationConfig,
           ) => {
@@ -85,9 +83,12 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
               engine,
               inspector,
               events,
-              handleOf,
-              queues: () => registry.names(),
-              optionsOf: (name: string) => registry.optionsOf(name),
+              handleOf: (name: string) => producer.queue(name),
+              queues: () => queuesOf(checked, registry, engine),
+              optionsOf: (name: string) => {
+                producer.queue(name);
+                return registry.optionsOf(name);
+              },
               warnings: () => runtime.warnings,
               redactor: new Redactor(checked.redact),
               maxOldestMs: checked.maxOldestMs,
@@ -114,6 +115,18 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
   onModuleDestroy(): void {
     this.server.close();
   }
+}
+
+/** Names of the queues to show: the registered ones first. */
+async function queuesOf(
+  { queues }: CheckedDashboardOptions,
+  registry: QueueRegistry,
+  engine: QueueEngine,
+): Promise<readonly string[]> {
+  const registered = registry.names();
+  if (queues === 'registered') return registered;
+  const others = (await engine.processes.queues()).filter((name) => !registered.includes(name));
+  return [...registered, ...others.toSorted()];
 }
 
 /** A controller for one path. It is made here, as decorators that are written down know no options. */

@@ -9,6 +9,11 @@ import type { DashboardAuthorize } from './rights.js';
 export interface QueueDashboardOptions {
   /** Where it is, behind the global prefix of the application. @default 'queues' */
   readonly path?: string;
+  /**
+   * Which queues it shows: those that this application registers, or all of the prefix. Those that are not registered here have the
+   * defaults of `forRoot`. @default 'registered'
+   */
+  readonly queues?: 'registered' | 'all';
   /** Guards of the application, as in `@UseGuards`; every page, file and call of the dashboard passes them. @default none */
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
   /** Decides what a person may do, for each queue. @default everything, for everyone who passes the guards */
@@ -50,6 +55,7 @@ export interface DashboardAuditEntry {
 /** `QueueDashboardOptions` with defaults. */
 export interface CheckedDashboardOptions {
   readonly path: string;
+  readonly queues: 'registered' | 'all';
   readonly guards: readonly (Type<CanActivate> | CanActivate)[];
   readonly authorize: DashboardAuthorize;
   readonly readOnly: boolean;
@@ -71,6 +77,7 @@ const readRedaction = shape({
 
 const readOptions = shape({
   path: field('path', rule(readPath)),
+  queues: field('queues', oneOf('registered', 'all')),
   guards: field('guards', rule(checkedBy('a list of guards', isGuards))),
   authorize: field('authorize', rule(checkedBy('a function', isFunction))),
   access: field('access', oneOf('public')),
@@ -98,6 +105,7 @@ export function checkDashboardOptions(options: unknown): CheckedDashboardOptions
     );
   return {
     path: read.path ?? 'queues',
+    queues: read.queues ?? 'registered',
     guards,
     authorize: (authorize as DashboardAuthorize | undefined) ?? (() => true),
     readOnly: read.readOnly ?? false,

@@ -156,7 +156,7 @@ export class DashboardServer {
     const { title, environment, readOnly } = this.options;
     const queues: string[] = [];
     const rights = new Set<DashboardAction>();
-    for (const queue of this.parts.queues()) {
+    for (const queue of await this.parts.queues()) {
       const own = await this.rightsOf(request, { queue });
       if (!own.includes('read')) continue;
       queues.push(queue);
@@ -181,11 +181,13 @@ export class DashboardServer {
     response: RawResponse,
   ): Promise<void> {
     const wanted = query['queue'];
-    const names = this.parts.queues().filter((name) => wanted === undefined || name === wanted);
+    const names = (await this.parts.queues()).filter((name) => wanted === undefined || name === wanted);
     const rights = await Promise.all(names.map((queue) => this.rightsOf(request, { queue })));
     const queues = names.flatMap((name, at) =>
       rights[at]!.includes('read') ? [{ name, canSeeData: rights[at]!.includes('read-data') }] : [],
     );
+    // Events of a queue that is not registered here are only known once its handle is.
+    for (const { name } of queues) this.parts.handleOf(name);
     if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
     const last = request.headers['last-event-id'];
     this.live.start(response, queues, typeof last === 'string' && last !== '' ? last : undefined);

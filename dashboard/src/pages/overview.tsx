@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks';
 import type { Attention, OverviewView, QueueView } from '../../../lib/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { compact, plural, span } from '../format.js';
+import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
 import { href, queuePath } from '../state.js';
 import { Card, Chart, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
@@ -28,7 +29,7 @@ export function Overview() {
     null,
   );
   const slots = queues.reduce((all, queue) => all + queue.slots, 0);
-  const { times, processed, failed } = rates();
+  const { processed, failed } = rates();
   const done = queues.reduce((all, { today }) => all + today.processed, 0);
   const bad = queues.reduce((all, { today }) => all + today.failed, 0);
   return (
@@ -80,20 +81,34 @@ export function Overview() {
           </ul>
         )}
       </Card>
-      <Card title="Jobs per minute" id="rate" side={<span class="faint">since this page was opened</span>}>
-        <Chart
-          times={times}
-          label="Completed jobs and failed attempts per minute"
-          lines={[
-            { label: 'completed', color: '--good', values: processed },
-            { label: 'failed attempts', color: '--bad', values: failed },
-          ]}
-        />
-      </Card>
+      <History />
       <Card title="Queues" id="queues">
         <QueueTable queues={queues} />
       </Card>
     </>
+  );
+}
+
+/** The counters of Redis; where no process counts, what this page has seen. */
+function History() {
+  const { data: series } = useSeries('series');
+  const { times, processed, failed } = rates();
+  if (!series) return null;
+  if (series.isCounted) return <JobsChart series={series} />;
+  return (
+    <Card title="Jobs per minute" id="rate" side={<span class="faint">since this page was opened</span>}>
+      <Chart
+        times={times}
+        label="Completed jobs and failed attempts per minute"
+        lines={[
+          { label: 'completed', color: '--good', values: processed },
+          { label: 'failed attempts', color: '--bad', values: failed },
+        ]}
+      />
+      <p class="faint">
+        For the last 72 hours, with times of runs and waits, set history: true in QueueModule.forRoot().
+      </p>
+    </Card>
   );
 }
 

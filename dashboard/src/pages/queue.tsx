@@ -2,6 +2,7 @@ import type { QueueDetail } from '../../../lib/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { compact, count, span } from '../format.js';
+import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, queuePath } from '../state.js';
 import { Card, Empty, Table, Tile, Waiting } from '../widgets.js';
 
@@ -10,6 +11,7 @@ const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'
 export function QueuePage({ queue }: { queue: string }) {
   const at = queuePath(queue);
   const { data, error } = usePoll<QueueDetail>(at, 3_000);
+  const { data: series } = useSeries(`${at}/series`);
   if (!data) return <Waiting error={error} />;
   const { counts, rights, byName, days, today } = data;
   const names = Object.entries(byName).toSorted(
@@ -60,13 +62,27 @@ export function QueuePage({ queue }: { queue: string }) {
       {data.consumers === 0 && (
         <p class="notice bad">No process works on this queue. Start one that has a @Processor('{queue}').</p>
       )}
+      {series?.isCounted && (
+        <>
+          <JobsChart series={series} />
+          <TimesChart series={series} />
+        </>
+      )}
       <Card title="By name" id="names" side={<span class="faint">last 7 days</span>}>
         {names.length === 0 ? (
           <Empty title="No job has ended yet.">Counters appear here once the first job has run.</Empty>
         ) : (
           <Table
             label="Counters by name of the job"
-            head={['Name', 'Done', 'Failed attempts', 'Dead', 'Jobs']}
+            head={[
+              'Name',
+              'Done',
+              'Failed attempts',
+              'Dead',
+              'Run, 95 % within',
+              'Wait, 95 % within',
+              'Jobs',
+            ]}
           >
             {names.map(([name, of]) => (
               <tr key={name}>
@@ -74,6 +90,8 @@ export function QueuePage({ queue }: { queue: string }) {
                 <td class="num">{count(of.processed)}</td>
                 <td class="num">{count(of.failed)}</td>
                 <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
+                <td class="num">{time(series?.byName[name]?.runP95)}</td>
+                <td class="num">{time(series?.byName[name]?.waitP95)}</td>
                 <td>
                   {name !== '' && (
                     <>
@@ -105,6 +123,10 @@ export function QueuePage({ queue }: { queue: string }) {
       )}
     </>
   );
+}
+
+function time(ms: number | null | undefined): string {
+  return ms === null || ms === undefined ? '–' : span(ms);
 }
 
 async function pause(queue: string, isPaused: boolean): Promise<void> {

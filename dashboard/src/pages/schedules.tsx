@@ -38,7 +38,7 @@ function Row({ one }: { one: ScheduleView }) {
         {one.ended && <span class="badge">ended</span>}
         <div class="faint">
           <a href={queuePath(queue)}>{queue}</a> · {one.jobName || 'unreadable'} ·{' '}
-          {one.owner === null ? 'made at run time' : `from the code of ${one.owner}`}
+          {one.owner === null ? 'made at run time' : `declared in code (${one.owner})`}
         </div>
         {one.data && one.data.json !== 'null' && (
           <details>
@@ -153,7 +153,9 @@ function word(value: unknown): string {
 
 /** A duration as it was given: ms, or a text such as `5m`. */
 function time(value: unknown): string {
-  return typeof value === 'number' ? span(value) : word(value);
+  if (typeof value === 'number') return span(value);
+  const [, number, unit] = /^(\d+)(s|m|h|d)$/.exec(word(value)) ?? [];
+  return number === undefined ? word(value) : `${number} ${unit === 'm' ? 'min' : unit}`;
 }
 
 /** The commonest forms in words, and any other as it is. */

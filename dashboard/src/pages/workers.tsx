@@ -3,7 +3,7 @@ import { post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { plural, span } from '../format.js';
 import { jobPath, me, now, queuePath } from '../state.js';
-import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, Table, Waiting } from '../widgets.js';
 
 export function WorkersPage() {
   const { data, error } = usePoll<WorkersView>('workers', 3_000);
@@ -41,7 +41,7 @@ function Process({ worker }: { worker: WorkerView }) {
       side={
         <span class="faint">
           <span class={`badge ${state === 'running' ? 'good' : 'warn'}`}>{state}</span> up{' '}
-          <Time at={startedAt} /> · godwit {versions.godwit} · node {versions.node}
+          {span(Math.max(0, now.value - startedAt))} · godwit {versions.godwit} · node {versions.node}
         </span>
       }
     >

@@ -8,8 +8,17 @@ interface Mail {
 
 @Processor('emails', { concurrency: 20 })
 export class EmailProcessor {
-  @Handle()
-  async send({ data, signal }: Job<Mail>) {
+  @Handle('receipt')
+  receipt(job: Job<Mail>) {
+    return this.send(job);
+  }
+
+  @Handle('digest')
+  digest(job: Job<Mail>) {
+    return this.send(job);
+  }
+
+  private async send({ data, signal }: Job<Mail>): Promise<void> {
     await pause(20 + Math.random() * 180, undefined, { signal });
     if (!data.to.includes('@'))
       throw new UnrecoverableError(`${data.to} is no address of order ${data.order}`);

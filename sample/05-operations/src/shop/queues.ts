@@ -5,7 +5,7 @@ import { Settings } from '../settings.js';
 export function shopQueues(role: 'producer' | 'worker' | 'both') {
   const { connection, prefix } = new Settings();
   return [
-    QueueModule.forRoot({ connection, prefix, role, log: { failures: false, deaths: false } }),
+    QueueModule.forRoot({ connection, prefix, role, history: true, log: { failures: false, deaths: false } }),
     QueueModule.registerQueue(
       { name: 'emails', defaults: { attempts: 4, backoff: { type: 'exponential', delay: '2s' } } },
       { name: 'media', defaults: { attempts: 2, timeout: '30s', retention: '1h' } },

@@ -1,0 +1,211 @@
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import {
+  QueueDashboardModule,
+  type DashboardAuditEntry,
+  type QueueDashboardOptions,
+} from '#lib/dashboard.js';
+import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+@Injectable()
+class TokenGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: string }>();
+    request.user = request.headers['x-user'];
+    return request.user !== undefined;
+  }
+}
+
+const dead = (queue: DashboardApp['queue'], id: string) =>
+  until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
+
+describe.each(['express', 'fastify'] as const)('who may see and do what on %s', (platform) => {
+  const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>
+    bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
+
+  it('lets guards of the application decide, and authorize what a person may do', async () => {
+    const audit: DashboardAuditEntry[] = [];
+    const { ask, api, queue } = await boot(
+      {
+        guards: [TokenGuard],
+        authorize: (request, action, { queue }) =>
+          queue === 'secret'
+            ? false
+            : { allow: request.user === 'boss' ? 'admin' : 'viewer', actor: request.user },
+        audit: (entry) => audit.push(entry),
+      },
+      { queues: ['secret'] },
+    );
+    const as = (user: string, method: string, path: string) =>
+      ask(method, `api/v1/${path}`, {
+        headers: { ...OWN, 'x-user': user },
+        ...(method !== 'GET' && { body: '{}' }),
+      });
+    expect((await ask('GET', '')).status).toBe(403);
+    expect((await api('GET', 'me')).status).toBe(403);
+    expect((await as('ada', 'GET', 'me')).body).toMatchObject({
+      queues: ['work'],
+      rights: ['read', 'read-data'],
+      actor: 'ada',
+    });
+    await queue.pause();
+    await queue.add('a', 1, { id: 'a' });
+    for (const [method, path] of [
+      ['DELETE', 'queues/work/jobs/a'],
+      ['POST', 'queues/work/jobs/a/cancel'],
+      ['POST', 'queues/work/resume'],
+      ['POST', 'queues/work/repair'],
+      ['DELETE', 'queues/work'],
+    ] as const)
+      expect([path, (await as('ada', method, path)).status]).toEqual([path, 403]);
+    // A queue that one may not see is no different from one that does not exist.
+    const hidden = await as('boss', 'GET', 'queues/secret');
+    const absent = await as('boss', 'GET', 'queues/nobody');
+    expect([hidden.status, hidden.text.replace('secret', 'nobody')]).toEqual([404, absent.text]);
+    expect(
+      (await as('boss', 'GET', 'overview')).body.queues.map(({ name }: { name: string }) => name),
+    ).toEqual(['work']);
+    expect((await as('boss', 'DELETE', 'queues/work/jobs/a')).status).toBe(200);
+    expect(audit).toEqual([
+      { at: expect.any(Date), actor: 'boss', action: 'job.remove', queue: 'work', target: 'a', count: 1 },
+    ]);
+  });
+
+  it('changes nothing where it is read-only', async () => {
+    const { queue, api } = await boot({ access: 'public', readOnly: true });
+    await queue.add('a', 1, { id: 'a' });
+    for (const [method, path, body] of [
+      ['DELETE', 'queues/work/jobs/a', {}],
+      ['POST', 'queues/work/actions', { kind: 'remove', filter: { state: 'waiting' } }],
+      ['POST', 'queues/work/pause', {}],
+      ['DELETE', 'queues/work', { confirm: 'work' }],
+    ] as const)
+      expect([path, (await api(method, path, body)).status]).toEqual([path, 403]);
+    expect((await queue.counts()).waiting).toBe(1);
+    expect((await api('GET', 'me')).body.rights).toEqual(['read', 'read-data']);
+  });
+
+  it('refuses changes from other places', async () => {
+    const { queue, ask } = await boot();
+    const host = new URL((await boot()).url).host;
+    const json = { 'content-type': 'application/json' };
+    for (const headers of [
+      json,
+      { ...json, 'sec-fetch-site': 'cross-site' },
+      { ...json, 'sec-fetch-site': 'same-site' },
+      { ...json, 'sec-fetch-site': 'none' },
+      { ...json, origin: 'https://evil.example' },
+      { ...json, origin: `http://${host}` },
+      { ...json, origin: 'null' },
+      { ...json, origin: 'http://127.0.0.1' },
+      { ...json, 'sec-fetch-site': 'cross-site', origin: 'http://queues.test', host: 'queues.test' },
+      { 'content-type': 'text/plain', 'sec-fetch-site': 'same-origin' },
+      { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },
+    ]) {
+      const { status } = await ask('POST', 'api/v1/queues/work/pause', { headers, body: '{}' });
+      // Fastify refuses other types by itself.
+      expect([headers, [403, 415].includes(status)]).toEqual([headers, true]);
+    }
+    expect(await queue.isPaused()).toBe(false);
+    const own = { ...json, origin: 'http://queues.test', host: 'queues.test' };
+    expect((await ask('POST', 'api/v1/queues/work/pause', { headers: own, body: '{}' })).status).toBe(200);
+  });
+
+  it('never lets a hidden value leave the server', async () => {
+    const secret = 'canary-7f3a';
+    const { queue, api, ask, follow } = await boot(
+      { access: 'public', redact: { paths: ['deep.card'], text: (text) => text.replaceAll(secret, '***') } },
+      {
+        handlers: {
+          '*': async (job) => {
+            await job.progress({ apiKey: secret, percent: 50 });
+            await job.log(`using ${secret}`);
+            if (job.name === 'die') throw new Error(`refused ${secret}`);
+            return { token: secret, ok: true };
+          },
+        },
+      },
+    );
+    const data = {
+      password: secret,
+      deep: { card: secret, open: 'visible' },
+      list: [{ Authorization: secret }],
+    };
+    await queue.add('die', data, { id: 'dead', attempts: 1 });
+    await queue.add('do', data, { id: 'done', retention: '1h' });
+    await queue.schedules.upsert('s', { every: '1h' }, { name: 'do', data });
+    await dead(queue, 'dead');
+    await until(async () => (await queue.get('done'))?.state === 'completed', PATIENT);
+    const stream = await follow('work:0');
+    await stream.until('"dead"');
+    let seen = await stream.until('"completed"');
+    stream.close();
+    for (const path of [
+      'overview',
+      'queues/work',
+      'queues/work/jobs?state=dead',
+      'queues/work/jobs?state=completed',
+      'queues/work/jobs/dead',
+      'queues/work/jobs/done?full=1',
+      'schedules',
+      'dead',
+      'workers',
+      'redis',
+    ])
+      seen += (await api('GET', path)).text;
+    seen += (await ask('GET', 'queues/work/jobs/dead')).text;
+    expect(seen).toContain('visible');
+    expect(seen).toContain('hidden 1 of');
+    expect(seen).not.toContain(secret);
+    const at = 'queues/work/jobs/dead';
+    const { json, version } = (await api('GET', at)).body.data;
+    await queue.pause();
+    expect(
+      (await api('POST', `${at}/data`, { data: json.replace('visible', 'changed'), version })).status,
+    ).toBe(200);
+    expect((await queue.get('dead'))?.data).toEqual({ ...data, deep: { card: secret, open: 'changed' } });
+  });
+
+  it('keeps data from those who may only read', async () => {
+    const { queue, api } = await boot({
+      authorize: (_request, action) => action === 'read' || action === 'job.edit',
+    });
+    await queue.pause();
+    await queue.add('a', { visible: 'canary' }, { id: 'a' });
+    const { body, text } = await api('GET', 'queues/work/jobs/a');
+    expect([body.id, body.data, text.includes('canary')]).toEqual(['a', null, false]);
+    expect((await api('POST', 'queues/work/jobs/a/data', { data: '1', version: '' })).status).toBe(403);
+  });
+});
+
+describe('without a way to decide who may see it', () => {
+  it.each([{}, { guards: [] }, { readOnly: true }, { title: 'Jobs' }])('%j is refused', (options) => {
+    expect(() => QueueDashboardModule.forRoot(options)).toThrow(
+      /needs guards or authorize.*access: 'public'/,
+    );
+  });
+
+  it.each([
+    [{ access: 'everyone' }, "access must be one of 'public'"],
+    [{ access: 'public', path: '' }, 'path must be a path'],
+    [{ access: 'public', path: '../x' }, 'path must be a path'],
+    [{ access: 'public', path: 'a/:b' }, 'path must be a path'],
+    [{ access: 'public', guards: [5] }, 'guards must be a list of guards'],
+    [{ authorize: 'admin' }, 'authorize must be a function'],
+    [{ access: 'public', redact: { fields: 'password' } }, 'redact.fields must be a regular expression'],
+    [{ access: 'public', redact: { paths: 'a' } }, 'redact.paths must be a list of paths'],
+    [{ access: 'public', redact: true }, 'redact must be an object'],
+    [{ access: 'public', titel: 'x' }, 'titel'],
+    [{ access: 'public', title: '' }, 'title must be a text'],
+    [{ access: 'public', maxOldest: 'soon' }, 'maxOldest'],
+    [{ access: 'public', maxStreams: 0 }, 'maxStreams must be an integer'],
+    [null, 'must be an object'],
+  ])('%j is refused in words', (options, said) => {
+    expect(() => QueueDashboardModule.forRoot(options as never)).toThrow(said);
+  });
+});
