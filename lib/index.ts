@@ -122,7 +122,7 @@ export type { DeadReason, FailureRecord } from './job/outcome.js';
 // Adding jobs and looking at them.
 export { QueueGroup, QueueLimits } from './producer/queue-limits.js';
 export type { GroupPage, LimitInfo, RateInfo } from './producer/queue-limits.js';
-export { QueueProducer } from './producer/queue.js';
+export { QueueProducer } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type {
   AddResult,
@@ -182,10 +182,12 @@ export type {
   QueueEvent,
   ReleasedEvent,
   RemovedEvent,
+  PublishedEvent,
   ResumedEvent,
   RetryingEvent,
   StalledEvent,
 } from './events/queue-event.js';
+export type { DrainedEvent } from './events/drained.js';
 
 // Dispatchers, for queues of other programs.
 export { Dispatcher } from './dispatcher/dispatcher.js';

@@ -15,7 +15,8 @@ import {
   type ResolvedQueueOptions,
 } from './options/module-options.js';
 import type { EndWait } from './producer/add-and-wait.js';
-import { Queue, QueueProducer } from './producer/queue.js';
+import { Queue } from './producer/queue.js';
+import { QueueProducer } from './producer/queue-producer.js';
 
 /** Options of `createProducer`. */
 export interface ProducerOptions extends Pick<

@@ -33,6 +33,8 @@ export interface AdminVerbs {
   /** What the server says of itself, as `INFO` prints it; null if there is no server. */
   serverInfo(queue: QueueRef): Promise<string | null>;
   pause(queue: QueueRef): Promise<boolean>;
+  /** Writes an event of the application's own; nothing if the queue keeps no events. */
+  publish(queue: QueueRef, name: string, payload: string): Promise<void>;
   resume(queue: QueueRef): Promise<boolean>;
   /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
   obliterate(queue: QueueRef, force: boolean): Promise<'obliterated' | 'active'>;

@@ -411,11 +411,11 @@ export interface RawEvent {
   /** Why: a dead reason, or why it was removed or cancelled. */
   readonly reason: string;
   readonly error: FailureRecord | null;
-  /** JSON, of a progress event. */
+  /** JSON, of a progress event and of one of the application's own. */
   readonly progress: string | null;
 }
 
-/** Every move of a job, in the past tense. */
+/** Every move of a job, in the past tense; and `published`, the events of the application's own. */
 export const EVENT_TYPES = [
   'added',
   'delayed',
@@ -431,6 +431,7 @@ export const EVENT_TYPES = [
   'updated',
   'paused',
   'resumed',
+  'published',
 ] as const;
 
 /** Type of an event: what happened to a job or to a queue. */

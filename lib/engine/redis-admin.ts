@@ -38,6 +38,7 @@ import { oldest } from './scripts/oldest.js';
 import { obliterate } from './scripts/obliterate.js';
 import { pause } from './scripts/pause.js';
 import { promoteNow } from './scripts/promote-now.js';
+import { publish } from './scripts/publish.js';
 import { remove } from './scripts/remove.js';
 import { stats } from './scripts/stats.js';
 import { update } from './scripts/update.js';
@@ -187,6 +188,11 @@ export class RedisAdmin implements AdminVerbs {
       return readRows(hour, Object.entries(found).flat());
     });
     return (await Promise.all(read)).flat();
+  }
+
+  async publish(queue: string, name: string, payload: string): Promise<void> {
+    const { maxEvents } = this.settings.limitsOf(queue);
+    await this.store.run(publish, this.store.keysOf(queue).fixed, { name, payload, maxEvents });
   }
 
   pause(queue: string): Promise<boolean> {

@@ -112,6 +112,16 @@ export interface ResumedEvent extends EventBase<'resumed'> {
   readonly name?: undefined;
 }
 
+/** An event of the application's own, written by `Queue.publish`. */
+export interface PublishedEvent extends EventBase<'published'> {
+  /** The event is not about a job. */
+  readonly jobId?: undefined;
+  /** The name that was passed to `publish`. */
+  readonly name: string;
+  /** The payload, after a JSON round trip; null if there was none. */
+  readonly payload: unknown;
+}
+
 /**
  * Something that happened to a job or to a queue. `type` names it, and narrows to its fields.
  *
@@ -132,7 +142,8 @@ export type QueueEvent =
   | CancelledEvent
   | UpdatedEvent
   | PausedEvent
-  | ResumedEvent;
+  | ResumedEvent
+  | PublishedEvent;
 
 /** The events with these types: `EventOf<'completed' | 'dead'>`. */
 export type EventOf<Type extends EventType> = Extract<QueueEvent, { readonly type: Type }>;
@@ -200,6 +211,8 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
     case 'paused':
     case 'resumed':
       return { eventId, type, queue, at };
+    case 'published':
+      return { eventId, type, queue, at, name, payload: parseProgress(raw.progress) };
     default:
       return unknownType(type);
   }

@@ -2,6 +2,7 @@ import { type Observable, filter, type OperatorFunction } from 'rxjs';
 import { type EventType, EVENT_TYPES } from '../contract/engine.js';
 import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
 import { type EventEngine, type ListenOptions, EventReaders } from './event-reader.js';
+import { DrainedWatch, MAY_DRAIN, type DrainedEngine, type DrainedEvent } from './drained.js';
 import type { EventsStatus } from './event-status.js';
 import { field, refuse, rule, shape } from '../options/check.js';
 import { GuardedObservable } from './guarded-observable.js';
@@ -39,7 +40,7 @@ export class QueueEvents {
 
   /** @internal */
   constructor(
-    sourceOf: (queue: string) => EventEngine,
+    private readonly sourceOf: (queue: string) => EventEngine & DrainedEngine,
     private readonly queues: () => readonly string[],
     /** Throws `UnknownQueueError`. */
     private readonly checkQueue: (queue: string) => void,
@@ -93,6 +94,26 @@ export class QueueEvents {
     this.checkQueue(queue);
     if (typeof jobId !== 'string' || jobId === '') throw new InvalidJobIdError(jobId, 'is not a text');
     return this.stream([queue], { jobId, ...readSince(options, 'forJob()') });
+  }
+
+  /**
+   * Emits when work was done and the queue has nothing to do any more: no job waits, runs or is due; jobs that are delayed until later do not
+   * count. Found by looking at the queue when its jobs end, at most four times a second, so it may come a quarter of a second late, and a short
+   * rest between two jobs may not be seen. Nothing is written for it.
+   *
+   * @throws UnknownQueueError
+   * @example
+   * events.drained('import').subscribe(({ queue, at }) => console.log(`${queue} was done at ${at.toISOString()}`));
+   */
+  drained(queue: string): Observable<DrainedEvent> {
+    this.checkQueue(queue);
+    return new GuardedObservable<DrainedEvent>((subscriber) => {
+      const watch = new DrainedWatch(this.sourceOf(queue), queue, (event) => subscriber.next(event));
+      subscriber.add(() => watch.stop());
+      subscriber.add(this.reader.onClose(() => subscriber.complete()));
+      const types = new Set<EventType>(MAY_DRAIN);
+      subscriber.add(this.reader.listen(queue, { types }, (event) => watch.hear(event)));
+    });
   }
 
   /**

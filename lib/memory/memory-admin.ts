@@ -154,6 +154,12 @@ export class MemoryAdmin implements AdminVerbs {
     return null;
   }
 
+  publish(queue: string, name: string, payload: string): Promise<void> {
+    return this.verbs.on('publish', queue, (q, limits) =>
+      q.say([{ type: 'published', id: '', name, progress: payload }], limits),
+    );
+  }
+
   pause(queue: string): Promise<boolean> {
     return this.verbs.on('pause', queue, (q, limits) => {
       if (q.pausedAt !== null) return false;

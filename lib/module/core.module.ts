@@ -51,7 +51,7 @@ import {
   type ResolvedModuleOptions,
 } from '../options/module-options.js';
 import type { EnhancerKind } from '../options/worker-options.js';
-import { QueueProducer } from '../producer/queue.js';
+import { QueueProducer } from '../producer/queue-producer.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { InMemoryQueues, logAddresses, logLinks } from './notices.js';
 import { Observers } from './observers.js';

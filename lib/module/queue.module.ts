@@ -13,7 +13,7 @@ import {
   type QueueOptions,
   type NamedModuleOptions,
 } from '../options/module-options.js';
-import { QueueProducer } from '../producer/queue.js';
+import { QueueProducer } from '../producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './core.module.js';
 import { dispatcherProviders, withOptions, type DispatcherAsyncOptions } from './dispatcher.registry.js';
 import { QueueRegistry } from './queue.registry.js';

@@ -1,14 +1,16 @@
 import type { StoredJob } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
-import { InvalidOptionError } from '../errors.js';
+import { InvalidOptionError, WrongStateError } from '../errors.js';
 import { checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../job/job-state.js';
 import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';
-import { faultOfText } from '../job/text.js';
+import { encodePayload } from '../job/payload.js';
+import { faultOfText, quoted } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText } from './job-list.js';
 
 /** Which jobs `remove`, `cancel` and `promote` act on; an absent field matches any. */
@@ -159,4 +161,31 @@ export function checkCancelReason(reason: unknown, path: string): string {
   if (faultOfText(reason, MAX_REASON_BYTES) === undefined) return reason as string;
   const rule = `1 to ${MAX_REASON_BYTES} bytes of well-formed text without control characters`;
   throw new InvalidOptionError(path, rule, reason);
+}
+
+const MAX_EVENT_NAME_BYTES = 255;
+/** Larger events would need a limit of their own in the stream, as those of progress have. */
+const MAX_EVENT_BYTES = 1_000;
+
+/** The JSON of an event of the application's own. Throws as `Queue.publish` does. */
+export function checkEvent(queue: ResolvedQueueOptions, name: unknown, payload: unknown): string {
+  const fault = faultOfText(name, MAX_EVENT_NAME_BYTES);
+  if (fault !== undefined) {
+    const expected = `1 to ${MAX_EVENT_NAME_BYTES} bytes of well-formed text without control characters`;
+    throw new InvalidOptionError('publish().name', expected, name);
+  }
+  if (queue.events.max === 0)
+    throw new WrongStateError(
+      queue.name,
+      `event ${quoted(name as string)}`,
+      'not stored',
+      'the option events is false or its max is 0, so nobody could read it',
+    );
+  const rules = { ...queue, maxPayloadBytes: MAX_EVENT_BYTES };
+  return encodePayload(
+    payload === undefined ? null : payload,
+    'publish().payload',
+    rules,
+    'the payload of an event',
+  );
 }

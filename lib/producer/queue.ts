@@ -3,13 +3,7 @@ import type { QueueEngine } from '../contract/engine.js';
 import { realPause } from '../contract/retry.js';
 import { JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
-import {
-  checkDefinition,
-  isDefinition,
-  type AnyDefinition,
-  type InputOf,
-  type ResultOf,
-} from '../job/define-job.js';
+import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
 import { checkJobId } from '../job/job-id.js';
 import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../contract/stats.js';
@@ -33,6 +27,7 @@ import { addInChunks } from './bulk.js';
 import {
   actOnAll,
   checkCancelReason,
+  checkEvent,
   checkFilter,
   isFilter,
   removeAll,
@@ -448,6 +443,21 @@ export class Queue<Jobs = any> {
   }
 
   /**
+   * Writes an event of your own, which `QueueEvents` and `@OnQueueEvent('published')` pass on, in order with those of jobs. It is kept as
+   * long as they are. If Redis does not answer, whether it was written is unknown; a repetition may write it twice.
+   *
+   * @param payload any JSON of at most 1,000 bytes
+   * @throws {InvalidOptionError | InvalidPayloadError | PayloadTooLargeError}
+   * @throws {WrongStateError} if the queue keeps no events
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   * @example
+   * await queue.publish('imported', { rows: 3_000 });
+   */
+  async publish(name: string, payload?: unknown): Promise<void> {
+    await this.engine.admin.publish(this.name, name, checkEvent(this.options, name, payload));
+  }
+
+  /**
    * Deletes the queue with everything in it, including schedules and counters, in one step; Redis frees the memory in the background.
    * Outcomes of jobs that were running are ignored. Event ids continue, for readers that follow them.
    *
@@ -489,135 +499,5 @@ export class Queue<Jobs = any> {
 
   private async addDefined(job: AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
     return this.enqueuer.add(await this.factory.ofDefinition(job, data, options, 'add()'));
-  }
-}
-
-/**
- * Adds jobs to any registered queue, and gives queues by name. Inject it by its class.
- *
- * @example
- * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
- *
- * @Injectable()
- * export class Signup {
- *   constructor(private readonly producer: QueueProducer) {}
- *
- *   async done(to: string) {
- *     await this.producer.add(welcome, { to }, { delay: '10m' });
- *     await this.producer.add('email', 'digest', { week: 7 }); // by the names of queue and job
- *   }
- * }
- */
-export class QueueProducer {
-  private readonly queues = new Map<string, Queue>();
-
-  /** @internal */
-  constructor(
-    private readonly findQueue: (name: string) => Queue,
-    private readonly openQueue: (name: string) => void,
-  ) {}
-
-  /**
-   * The handle of a queue by its name: the same object at every call. A queue that no module registers gets the defaults of `forRoot`, and
-   * is from then on known in this process as if it were registered. Its handle and its options stay in memory as long as the process.
-   *
-   * @throws {InvalidQueueNameError}
-   * @throws {InvalidOptionError} for a queue that is not registered, if there is only a `forRoot` with a key
-   * @example
-   * await producer.queue('tenant-42').add('welcome', { to: 'ada@example.com' });
-   */
-  queue<Jobs = any>(name: string): Queue<Jobs> {
-    this.openQueue(name);
-    return this.queueOf(name);
-  }
-
-  /**
-   * Adds one job, by definition or by the names of queue and job.
-   *
-   * @throws {UnknownQueueError} and everything `Queue.add` throws
-   */
-  add<Definition extends AnyDefinition>(
-    job: Definition,
-    data: InputOf<Definition>,
-    options?: JobOptions,
-  ): Promise<AddResult>;
-  add(queue: string, name: string, data: unknown, options?: JobOptions): Promise<AddResult>;
-  // With a definition the second argument is the data, else the name; no object is allocated to tell them apart.
-  add(job: string | AnyDefinition, second: unknown, third: unknown, fourth?: JobOptions): Promise<AddResult> {
-    try {
-      if (!isDefinition(job)) {
-        const queue = this.queues.get(job) ?? this.queueOf(job);
-        return queue.add(second as string, third, fourth);
-      }
-      const definition = checkDefinition(job, 'add()');
-      return this.queueOf(definition.queue).add(definition, second, third as JobOptions);
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
-  }
-
-  /**
-   * Adds many jobs, all or none up to 1,000: see `Queue.addBulk`.
-   *
-   * @throws {UnknownQueueError} and everything `Queue.addBulk` throws
-   */
-  addBulk<Definition extends AnyDefinition>(
-    job: Definition,
-    items: readonly BulkItem<InputOf<Definition>>[],
-  ): Promise<AddResult[]>;
-  addBulk(queue: string, jobs: readonly BulkJob[]): Promise<AddResult[]>;
-  async addBulk(
-    job: string | AnyDefinition,
-    items: readonly (BulkJob | BulkItem<unknown>)[],
-  ): Promise<AddResult[]> {
-    if (!isDefinition(job)) return this.queueOf(job).addBulk(items as readonly BulkJob[]);
-    const definition = checkDefinition(job, 'addBulk()');
-    return this.queueOf(definition.queue).addBulk(definition, items);
-  }
-
-  /**
-   * Adds one job and waits for its end: see `Queue.addAndWait`.
-   *
-   * @typeParam Result what the handler returns, for a job without a definition
-   * @throws {UnknownQueueError} and everything `Queue.addAndWait` throws
-   */
-  addAndWait<Definition extends AnyDefinition>(
-    job: Definition,
-    data: InputOf<Definition>,
-    options: DetailedWaitOptions,
-  ): Promise<WaitAnswer<ResultOf<Definition>>>;
-  addAndWait<Result = unknown>(
-    queue: string,
-    name: string,
-    data: unknown,
-    options: DetailedWaitOptions,
-  ): Promise<WaitAnswer<Result>>;
-  addAndWait<Definition extends AnyDefinition>(
-    job: Definition,
-    data: InputOf<Definition>,
-    options?: WaitOptions,
-  ): Promise<ResultOf<Definition>>;
-  addAndWait<Result = unknown>(
-    queue: string,
-    name: string,
-    data: unknown,
-    options?: WaitOptions,
-  ): Promise<Result>;
-  async addAndWait(
-    job: string | AnyDefinition,
-    second: unknown,
-    third: unknown,
-    fourth?: WaitOptions | DetailedWaitOptions,
-  ): Promise<any> {
-    if (!isDefinition(job))
-      return this.queueOf(job).addAndWait(second as string, third, fourth as WaitOptions);
-    const definition = checkDefinition(job, 'addAndWait()');
-    return this.queueOf(definition.queue).addAndWait(definition, second, third as WaitOptions);
-  }
-
-  private queueOf(name: string): Queue {
-    const queue = this.findQueue(name);
-    this.queues.set(name, queue);
-    return queue;
   }
 }

@@ -102,6 +102,18 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
+  it('of the application are in order with those of jobs', async () => {
+    const from = await t.engine.lastEvent(QUEUE);
+    await t.add('a');
+    await t.engine.admin.publish(QUEUE, 'own', '{"rows":3}');
+    await t.add('b');
+    expect(await told(from)).toEqual([
+      { ...work, type: 'added', id: 'a' },
+      { ...nothing, type: 'published', id: '', name: 'own', progress: '{"rows":3}' },
+      { ...work, type: 'added', id: 'b' },
+    ]);
+  });
+
   it('say what became of the jobs of a silent worker', async () => {
     await t.hold('a', 'b', 'c');
     await t.engine.admin.cancel(QUEUE, 'c', 'off');

@@ -13,7 +13,7 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { Job } from '#lib/job/job.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { FakePool, compileApp, gate, startApp, withQueues, type History } from './fakes.js';
 

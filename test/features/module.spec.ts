@@ -8,7 +8,7 @@ import { InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule, type QueueModuleOptionsFactory } from '#lib/module/queue.module.js';
 import { QueueRegistry } from '#lib/module/queue.registry.js';

@@ -9,7 +9,7 @@ import { SchemaViolationError } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';

@@ -4,7 +4,7 @@ import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { createProducer } from '#lib/standalone.js';
 import { bootApp } from '../support/app.js';
 import { keyOf, PATIENT, processorOf } from '../support/queue-app.js';

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { NotRunningError, UnknownQueueError, UnsupportedRedisError } from '#lib/errors.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { compileApp, gate, startApp, withQueues } from './fakes.js';

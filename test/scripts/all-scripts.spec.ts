@@ -57,6 +57,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'enqueue-plain',
     'fire',
     'note',
+    'publish',
     'put-schedule',
     'update',
   ]);
@@ -155,6 +156,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['trim', () => engine.upkeep.trim(QUEUE)],
     ['retry-dead', () => engine.upkeep.retryDead(QUEUE, { ids: ['d'] })],
     ['clean', () => engine.upkeep.clean(QUEUE, { state: 'completed', olderThanMs: 0, limit: 5 })],
+    ['publish', () => engine.admin.publish(QUEUE, 'own', '1')],
     ['pause', () => engine.admin.pause(QUEUE)],
     ['pause', () => engine.admin.resume(QUEUE)],
     ['beat', () => engine.beat(QUEUE, WORKER, LEASE_MS)],

@@ -10,7 +10,7 @@ import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
 import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import type { ProcessorOptions } from '#lib/options/worker-options.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRegistry } from '#lib/module/queue.registry.js';

@@ -7,7 +7,7 @@ import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
-import { QueueProducer } from '#lib/producer/queue.js';
+import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';

@@ -37,6 +37,13 @@ export class FakeEventEngine
     reject: (error: unknown) => void;
   }>();
 
+  /** Nothing here looks whether a queue is drained. */
+  readonly admin = {} as AdminVerbs;
+
+  now(): number {
+    return Date.now();
+  }
+
   count(verb: string): number {
     return this.calls.filter((call) => call.split(' ')[0] === verb).length;
   }

@@ -44,6 +44,7 @@ describe('toQueueEvent', () => {
     cancelled: { ...run, reason: 'retries-exhausted' },
     paused: base,
     resumed: base,
+    published: { ...base, name: 'welcome', payload: { done: 3 } },
   };
 
   it.each(EVENT_TYPES)('%s carries the fields that go with it, and no others', (type) => {

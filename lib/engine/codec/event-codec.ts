@@ -125,7 +125,11 @@ function readerOf({ type, ids, columns }: Group): (number: number, i: number) =>
     return values === undefined ? '' : values.length === 1 ? values[0]! : values;
   };
   const [name, attempt, us, delay] = [column('name'), column('attempt'), column('us'), column('delay')];
-  const [reason, error, progress] = [column('reason'), column('error'), column('progress')];
+  const [reason, error, progress] = [
+    column('reason'),
+    column('error'),
+    column(type === 'published' ? 'payload' : 'progress'),
+  ];
   return (number, i) => ({
     number,
     type: type as EventType,

@@ -1,0 +1,93 @@
+import type { QueueEngine } from '../contract/engine.js';
+import type { QueueEvent } from './queue-event.js';
+
+/** A queue has nothing to do any more: see `QueueEvents.drained`. */
+export interface DrainedEvent {
+  /** What happened. */
+  readonly type: 'drained';
+  /** Name of the queue. */
+  readonly queue: string;
+  /** When it was found, by the clock of Redis. */
+  readonly at: Date;
+}
+
+/** The part of the engine that tells whether a queue is drained. */
+export type DrainedEngine = Pick<QueueEngine, 'admin' | 'now'>;
+
+/** The events after which a queue may be drained. */
+export const MAY_DRAIN = ['completed', 'dead', 'cancelled', 'removed'] as const;
+
+/** Between two looks at a queue whose jobs end all the time. */
+const LOOK_MS = 250;
+/** Before the next look after one that failed. */
+const RETRY_MS = 1_000;
+
+/** Whether nothing of the queue waits, runs or is due. */
+async function isDrained(engine: DrainedEngine, queue: string): Promise<boolean> {
+  const { waiting, active, delayed } = await engine.admin.counts(queue);
+  if (waiting > 0 || active > 0) return false;
+  if (delayed === 0) return true;
+  const first = { state: 'delayed', limit: 1, after: null, brief: true } as const;
+  const [next] = (await engine.admin.jobs(queue, first)).jobs;
+  return next?.dueAt == null || next.dueAt > engine.now();
+}
+
+/**
+ * Looks whether a queue is drained when a job has ended: no script writes an event for it, so a queue that nobody watches pays nothing. Looks are
+ * a quarter of a second apart.
+ */
+export class DrainedWatch {
+  /** A job has run and ended since the queue was last drained. */
+  private hasWorked = false;
+  private isLooking = false;
+  private timer: NodeJS.Timeout | undefined;
+  private stopped = false;
+  private lookedAt = -Infinity;
+  private drainedAt = -Infinity;
+
+  constructor(
+    private readonly engine: DrainedEngine,
+    private readonly queue: string,
+    private readonly emit: (event: DrainedEvent) => void,
+  ) {}
+
+  hear({ type, at }: Pick<QueueEvent, 'type' | 'at'>): void {
+    // It had ended when the queue was found drained.
+    if (at.getTime() <= this.drainedAt) return;
+    if (type === 'completed' || type === 'dead') this.hasWorked = true;
+    if (this.hasWorked && !this.isLooking) this.lookIn(LOOK_MS - (performance.now() - this.lookedAt));
+  }
+
+  stop(): void {
+    this.stopped = true;
+    clearTimeout(this.timer);
+  }
+
+  private lookIn(ms: number): void {
+    this.timer ??= setTimeout(() => void this.look(), Math.max(0, ms)).unref();
+  }
+
+  private async look(): Promise<void> {
+    this.timer = undefined;
+    this.isLooking = true;
+    // An event that comes during the look is heard again by the next one.
+    this.hasWorked = false;
+    const at = Math.floor(this.engine.now());
+    let found: boolean | null = null;
+    try {
+      found = await isDrained(this.engine, this.queue);
+    } catch {
+      // The connection logs that Redis is away.
+    }
+    this.isLooking = false;
+    this.lookedAt = performance.now();
+    if (this.stopped) return;
+    const heardMore = this.hasWorked;
+    this.hasWorked = found !== true;
+    if (found === true) {
+      this.drainedAt = at;
+      this.emit({ type: 'drained', queue: this.queue, at: new Date(at) });
+    } else if (found === null) this.lookIn(RETRY_MS);
+    else if (heardMore) this.lookIn(LOOK_MS);
+  }
+}

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { QueueEvents } from '#lib/events/queue-events.js';
+import type { QueueEvent } from '#lib/events/queue-event.js';
+import { bootQueue, brief, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { collect, latch } from '../support/wait.js';
+
+const redis = useRedis();
+
+describe('a drained queue', () => {
+  /** An application that watches; the last job of `work` ends when the gate opens. */
+  async function boot(gate = Promise.resolve()) {
+    const app = await bootQueue(redis, { handlers: { '*': () => undefined, gated: () => gate } });
+    const events = app.get(QueueEvents);
+    const drained = collect(events.drained('work'));
+    await events.ready('work');
+    return { ...app, queue: app.queue, said: app.said, drained };
+  }
+  const done = ({ said }: Pick<QueueApp, 'said'>, count: number) =>
+    said.take(count, ({ type }) => type === 'completed', PATIENT);
+
+  it('is told once when the last job has ended, and again after more work', async () => {
+    const app = await boot();
+    await app.queue.addBulk(Array.from({ length: 200 }, () => ({ name: 'one', data: null })));
+    const first = await app.drained.first(undefined, PATIENT);
+    expect(first).toEqual({ type: 'drained', queue: 'work', at: expect.any(Date) });
+    await done(app, 200);
+    await app.queue.add('one', null);
+    await done(app, 201);
+    await app.drained.take(2, undefined, PATIENT);
+    expect(app.drained.values).toHaveLength(2);
+  });
+
+  it('is not told while a job waits, runs or is due', async () => {
+    const gate = latch('the last job may end');
+    const app = await boot(gate.promise);
+    await app.queue.add('gated', null, { id: 'last' });
+    await app.queue.add('one', null);
+    await app.queue.add('one', null, { delay: '1h' });
+    await done(app, 1);
+    // The look after this end finds the job that runs; its own end is what lets the queue drain.
+    const ended = app.said.first(({ type, jobId }) => type === 'completed' && jobId === 'last', PATIENT);
+    expect(app.drained.values).toEqual([]);
+    gate.open();
+    const end = await ended;
+    const event = await app.drained.first(undefined, PATIENT);
+    expect(event.at.getTime()).toBeGreaterThanOrEqual(end.at.getTime() - 1);
+    expect(await app.queue.counts()).toMatchObject({ delayed: 1, active: 0 });
+  });
+
+  it('is refused for a queue that is not registered', async () => {
+    const { get } = await bootQueue(redis, { watch: false });
+    expect(() => get(QueueEvents).drained('nope')).toThrow(
+      expect.objectContaining({ code: 'GODWIT_UNKNOWN_QUEUE' }),
+    );
+  });
+});
+
+describe('events of the application', () => {
+  it('reach every process in order, as they were given', async () => {
+    const app = await bootQueue(redis, {});
+    await app.queue.publish('imported', { rows: 3, at: new Date(0) });
+    await app.queue.add('one', null, { id: 'a', delay: '1h' });
+    await app.queue.publish('over');
+    const said = await app.said.take(3, ({ type }) => type !== 'active', PATIENT);
+    expect(said.map((event: QueueEvent) => brief(event))).toEqual([
+      { type: 'published', name: 'imported', payload: { rows: 3, at: '1970-01-01T00:00:00.000Z' } },
+      { type: 'delayed', jobId: 'a', name: 'one', delayMs: 3_600_000 },
+      { type: 'published', name: 'over', payload: null },
+    ]);
+  });
+
+  it('are refused with a wrong name, with a payload that is no JSON or too large, and where no events are kept', async () => {
+    const { queue, queueOf } = await bootQueue(redis, {
+      queues: [{ name: 'mute', events: false }],
+      watch: false,
+    });
+    for (const name of ['', 'a\nb', 7 as never, 'x'.repeat(256)])
+      await expect(queue.publish(name)).rejects.toMatchObject({ code: 'GODWIT_INVALID_OPTION' });
+    await expect(queue.publish('own', { f: () => 1 })).rejects.toMatchObject({
+      code: 'GODWIT_INVALID_PAYLOAD',
+    });
+    await expect(queue.publish('own', 'x'.repeat(999))).rejects.toMatchObject({
+      code: 'GODWIT_PAYLOAD_TOO_LARGE',
+    });
+    await queue.publish('own', 'x'.repeat(998));
+    await expect(queueOf('mute').publish('own')).rejects.toThrow(
+      `event "own" in queue 'mute' is not stored; the option events is false or its max is 0, so nobody could read it`,
+    );
+  });
+});
