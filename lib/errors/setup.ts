@@ -17,8 +17,7 @@ export class UnknownQueueError extends GodwitError {
     readonly known: readonly string[],
   ) {
     super(
-      `queue '${queue}' is not registered; add QueueModule.registerQueue({ name: '${queue}' }) to a module, ` +
-        `or take it from QueueProducer.queue('${queue}') if its name is only known at run time` +
+      `queue '${queue}' is not registered; add QueueModule.registerQueue({ name: '${queue}' }) to a module` +
         (known.length ? ` (registered: ${known.join(', ')})` : ' (no queue is registered)'),
     );
   }
