@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpException } from '@nestjs/common';
 import { GodwitError } from '../errors.js';
 
 /** Requests and responses as Node has them, behind those of Express and Fastify. */
@@ -56,6 +57,8 @@ const STATUS_OF: Readonly<Record<string, number>> = {
 /** What an error is to the caller; undefined for an error that nobody expected, which is none of their business. */
 export function faultOf(error: unknown): HttpFault | undefined {
   if (error instanceof HttpFault) return error;
+  // `authorize` may throw an exception of Nest.
+  if (error instanceof HttpException) return new HttpFault(error.getStatus(), 'REFUSED', error.message);
   const status = error instanceof GodwitError ? STATUS_OF[error.code] : undefined;
   return status === undefined
     ? undefined

@@ -25,6 +25,8 @@ export interface LiveBatch {
 const EVERY_MS = 250;
 const MAX_EVENTS = 200;
 const BEAT_MS = 15_000;
+/** Then the reader opens it again, and guards and rights are asked again. */
+const MAX_MS = 600_000;
 /** A reader that is so far behind has gone, or will never catch up. */
 const MAX_PENDING_BYTES = 4_194_304;
 
@@ -72,6 +74,7 @@ export class LiveStreams {
     const timers = [
       setInterval(flush, EVERY_MS),
       setInterval(() => response.write(': still here\n\n'), BEAT_MS),
+      setTimeout(() => stop(), MAX_MS),
     ];
     const subscriptions: Subscription[] = queues.map(({ name, canSeeData }) => {
       const from = last.get(name);

@@ -1,3 +1,4 @@
+import { HttpException } from '@nestjs/common';
 import { Log } from '../contract/log.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { quoted } from '../job/text.js';
@@ -51,7 +52,7 @@ export class DashboardServer {
     platform.hijack?.();
     const response = platform.raw ?? (platform as unknown as RawResponse);
     try {
-      const url = new URL(`http://host${request.originalUrl ?? request.url}`);
+      const url = urlOf(request);
       const rest = this.restOf(url.pathname);
       if (rest === API || rest.startsWith(`${API}/`))
         await this.api(rest.slice(API.length), url, request, response);
@@ -72,8 +73,9 @@ export class DashboardServer {
     const prefix = this.globalPrefix().replace(/^\/|\/$/g, '');
     const starts = [...(prefix === '' ? [] : [`/${prefix}${own}`]), own];
     const start = starts.find((one) => pathname === one || pathname.startsWith(`${one}/`));
-    const at = start === undefined ? pathname.indexOf(`${own}/`) + own.length : start.length;
-    return pathname.slice(at);
+    if (start !== undefined) return pathname.slice(start.length);
+    // Behind a path that `RouterModule` or a version adds.
+    return pathname.endsWith(own) ? '' : pathname.slice(pathname.indexOf(`${own}/`) + own.length);
   }
 
   private file(rest: string, url: URL, request: PlatformRequest, response: RawResponse): void {
@@ -142,7 +144,7 @@ export class DashboardServer {
           target,
           count,
         };
-        if (this.options.audit) this.options.audit(entry);
+        if (this.options.audit) this.logger.guard('audit', () => this.options.audit!(entry));
         else
           this.logger.log(
             `${actor === undefined ? 'somebody' : quoted(actor)} did ${action} in queue '${queue}': ${target || 'the queue'}` +
@@ -200,10 +202,22 @@ export class DashboardServer {
   ): Promise<readonly DashboardAction[]> {
     const role = roleOf(await this.options.authorize(request, 'read', place));
     if (role !== null) return this.options.readOnly ? READS : ROLES[role];
-    const all = await Promise.all(
-      DASHBOARD_ACTIONS.map(async (action) => (await this.decide(request, action, place)).isAllowed),
-    );
+    const all = await Promise.all(DASHBOARD_ACTIONS.map((action) => this.isAllowed(request, action, place)));
     return DASHBOARD_ACTIONS.filter((_, at) => all[at]);
+  }
+
+  /** An exception of Nest, such as `ForbiddenException`, is a no too. */
+  private async isAllowed(
+    request: PlatformRequest,
+    action: DashboardAction,
+    place: DashboardPlace,
+  ): Promise<boolean> {
+    try {
+      return (await this.decide(request, action, place)).isAllowed;
+    } catch (error) {
+      if (error instanceof HttpException) return false;
+      throw error;
+    }
   }
 
   private async decide(request: PlatformRequest, action: DashboardAction, place: DashboardPlace) {
@@ -224,6 +238,12 @@ export class DashboardServer {
       fault ?? new HttpFault(500, 'INTERNAL', 'an error that the log describes');
     sendJson(response, status, { error: { code, message } });
   }
+}
+
+function urlOf({ originalUrl, url }: PlatformRequest): URL {
+  const path = originalUrl ?? url;
+  if (!path.startsWith('/')) throw new HttpFault(400, 'BAD_PATH', 'the path must begin with a slash');
+  return new URL(`http://host${path}`);
 }
 
 function match(path: string, segments: readonly string[]): Record<string, string> | null {

@@ -1,4 +1,4 @@
-import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { ForbiddenException, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import {
   QueueDashboardModule,
@@ -74,6 +74,41 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(audit).toEqual([
       { at: expect.any(Date), actor: 'boss', action: 'job.remove', queue: 'work', target: 'a', count: 1 },
     ]);
+  });
+
+  it('answers with the exception that authorize throws, and does what it did although audit throws', async () => {
+    let isDown = false;
+    const { api, queue, logs } = await boot({
+      authorize: (_request, action) => {
+        if (action === 'queue.repair') throw new ForbiddenException('ask the night shift');
+        if (action === 'job.cancel' && isDown) throw new Error('the directory is down');
+        return true;
+      },
+      audit: () => {
+        throw new Error('the audit log is full');
+      },
+    });
+    const repair = await api('POST', 'queues/work/repair');
+    expect([repair.status, repair.body.error.message]).toEqual([403, 'ask the night shift']);
+    await queue.add('a', 1, { id: 'a' });
+    expect((await api('GET', 'queues/work/jobs/a')).body.rights).not.toContain('queue.repair');
+    isDown = true;
+    const cancel = await api('POST', 'queues/work/jobs/a/cancel');
+    expect([cancel.status, cancel.text.includes('directory')]).toEqual([500, false]);
+    expect((await queue.counts()).waiting).toBe(1);
+    expect((await api('POST', 'queues/work/pause')).body).toEqual({ changed: true });
+    expect(logs.complaints.join()).toMatch(/the directory is down.*the audit log is full/s);
+  });
+
+  it('writes into the log who did what, on one line', async () => {
+    const { api, queue, logs } = await boot({
+      authorize: () => ({ allow: 'admin', actor: 'eve\nfake line' }),
+    });
+    await queue.pause();
+    await queue.add('a', 1, { id: 'a' });
+    await api('DELETE', 'queues/work/jobs/a');
+    const lines = logs.lines.map(({ text }) => text).filter((text) => text.includes('job.remove'));
+    expect(lines).toEqual([`"eve\\nfake line" did job.remove in queue 'work': a`]);
   });
 
   it('changes nothing where it is read-only', async () => {
