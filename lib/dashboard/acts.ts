@@ -1,10 +1,12 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError, JobNotFoundError, PayloadTooLargeError, WrongStateError } from '../errors.js';
-import { checkJobId } from '../job/job-id.js';
+import { checkJobId, checkJobName } from '../job/job-id.js';
+import { RULES } from '../job/rules.js';
 import { quoted } from '../job/text.js';
-import { integer, oneOf, refuse } from '../options/check.js';
+import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import type { Queue } from '../producer/queue.js';
+import type { AddResult, Queue } from '../producer/queue.js';
+import { changeExact, parseExact } from './exact-json.js';
 import { HttpFault } from './http.js';
 import { findJobs, readChoice, timeOf } from './job-search.js';
 import type { Redactor } from './redaction.js';
@@ -100,6 +102,41 @@ async function inGroups(ids: readonly string[], act: Act): Promise<number> {
   let done = 0;
   for (let at = 0; at < ids.length; at += AT_ONCE) done += await act(ids.slice(at, at + AT_ONCE));
   return done;
+}
+
+const readNew = shape({
+  name: field('name', rule(checkJobName)),
+  data: field('json', rule(checkJsonText)),
+  id: field(
+    'id',
+    rule((id: unknown) => checkJobId(id as string)),
+  ),
+  delay: field('delay', duration()),
+  priority: field('priority', integer(0, RULES.priorityMax)),
+});
+
+/** Adds a job that a person has written. @throws {InvalidOptionError} and what `Queue.add` throws */
+export async function addJob(queue: Queue, body: Readonly<Record<string, unknown>>): Promise<AddResult> {
+  const { name, json = 'null', ...options } = readNew(body, 'job', refuse)!;
+  return queue.add(checkJobName(name), JSON.parse(json), options);
+}
+
+/** It goes through `Queue.add`, so a number that JavaScript would round is refused. */
+function checkJsonText(value: unknown, path: string): string {
+  const tree = typeof value === 'string' ? parseExact(value) : null;
+  if (tree === null)
+    throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a text', value);
+  changeExact(tree, (node) => {
+    if (node.kind === 'number' && !isExact(node.text))
+      throw new InvalidOptionError(path, 'without numbers that JavaScript rounds; quote them', node.text);
+    return null;
+  });
+  return value as string;
+}
+
+function isExact(text: string): boolean {
+  const number = Number(text);
+  return Number.isFinite(number) && (!/^-?\d+$/.test(text) || Number.isSafeInteger(number));
 }
 
 /**

@@ -7,7 +7,7 @@ import { boolean, refuse } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { startTimes } from '../producer/job-snapshot.js';
 import type { Queue } from '../producer/queue.js';
-import { actionOf, actOnMany, replaceData } from './acts.js';
+import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
 import { attentionOf } from './overview.js';
@@ -191,6 +191,14 @@ function onQueue(
   };
 }
 
+const add: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  await call.require('job.add', { queue: queue.name });
+  const { id, duplicate } = await addJob(queue, call.body);
+  if (!duplicate) call.note('job.add', queue.name, id);
+  return { id, duplicate };
+};
+
 const bulk: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const action = actionOf(call.body['kind']);
@@ -343,6 +351,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   ['GET', 'series', allSeries],
   ['GET', 'queues/:queue/series', queueSeries],
   ['GET', 'queues/:queue/jobs', listJobs],
+  ['POST', 'queues/:queue/jobs', add],
   ['POST', 'queues/:queue/actions', bulk],
   ['GET', 'queues/:queue/jobs/:id', jobDetail],
   ['DELETE', 'queues/:queue/jobs/:id', onJob('job.remove', (queue, id) => queue.remove(id))],

@@ -2,6 +2,7 @@
 export const DASHBOARD_ACTIONS = [
   'read',
   'read-data',
+  'job.add',
   'job.retry',
   'job.edit',
   'job.promote',
@@ -25,6 +26,7 @@ export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
 const VIEWER: readonly DashboardAction[] = ['read', 'read-data'];
 const OPERATOR: readonly DashboardAction[] = [
   ...VIEWER,
+  'job.add',
   'job.retry',
   'job.edit',
   'job.promote',
@@ -35,7 +37,7 @@ const OPERATOR: readonly DashboardAction[] = [
   'schedule.pause',
 ];
 
-/** Rights by role: a viewer reads; an operator also retries, edits, promotes and cancels jobs, one or many, pauses queues and schedules, and runs schedules; an admin does everything. */
+/** Rights by role: a viewer reads; an operator also adds, retries, edits, promotes and cancels jobs, one or many, pauses queues and schedules, and runs schedules; an admin does everything. */
 export const ROLES: Readonly<Record<DashboardRole, readonly DashboardAction[]>> = {
   viewer: VIEWER,
   operator: OPERATOR,

@@ -168,6 +168,34 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await queue.counts()).waiting).toBe(0);
   });
 
+  it('adds a job, with the checks of the queue', async () => {
+    const { queue, api } = await boot();
+    await queue.pause();
+    const job = { name: 'a', data: '{"n":[1.5,{"__proto__":2}]}', id: 'new', delay: '1h', priority: 3 };
+    expect((await api('POST', 'queues/work/jobs', job)).body).toEqual({ id: 'new', duplicate: false });
+    expect(await queue.get('new')).toMatchObject({
+      name: 'a',
+      state: 'delayed',
+      delay: 3_600_000,
+      priority: 3,
+    });
+    expect((await api('GET', 'queues/work/jobs/new')).body.data.json).toBe(job.data);
+    expect((await api('POST', 'queues/work/jobs', job)).body).toEqual({ id: 'new', duplicate: true });
+    for (const [wrong, said] of [
+      [{ data: '1' }, 'job name'],
+      [{ name: '', data: '1' }, 'job name'],
+      [{ name: 'a', data: '{' }, 'job.data must be JSON'],
+      [{ name: 'a', data: { n: 1 } }, 'job.data must be JSON'],
+      [{ name: 'a', data: '12345678901234567890' }, 'numbers that JavaScript rounds'],
+      [{ name: 'a', data: '1', delay: 'soon' }, 'job.delay'],
+      [{ name: 'a', data: '1', attempts: 5 }, 'attempts'],
+    ] as const) {
+      const { status, body } = await api('POST', 'queues/work/jobs', wrong);
+      expect([wrong, status, body.error.message]).toEqual([wrong, 400, expect.stringContaining(said)]);
+    }
+    expect((await queue.counts()).delayed).toBe(1);
+  });
+
   it('retries a dead job, with other data if it is edited', async () => {
     const seen: unknown[] = [];
     const { queue, api } = await boot(undefined, {

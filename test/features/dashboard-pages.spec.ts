@@ -129,6 +129,20 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('add a job, and show it', async () => {
+    const dashboard = await bootDashboard(redis);
+    await dashboard.queue.pause();
+    const { page, faults } = await open(dashboard, 'queues/work/jobs');
+    await page.getByRole('button', { name: 'Add a job' }).click();
+    await page.getByLabel('Name of the job').fill('welcome');
+    await page.getByLabel('Own id').fill('new-1');
+    await page.getByLabel(/Data of the new job/).fill('{"to":"ada"}');
+    await page.getByRole('button', { name: 'Add it' }).click();
+    await page.getByRole('heading', { name: 'welcome waiting' }).waitFor();
+    expect(await dashboard.queue.get('new-1')).toMatchObject({ name: 'welcome', data: { to: 'ada' } });
+    expect(faults).toEqual([]);
+  });
+
   it('filter, select and act on all that match', async () => {
     const dashboard = await bootDashboard(redis);
     const { queue } = dashboard;

@@ -123,12 +123,12 @@ describe('the redactor', () => {
 
 describe('a verdict', () => {
   it.each([
-    [true, 14],
+    [true, 15],
     ['viewer', 2],
-    ['operator', 10],
-    ['admin', 14],
+    ['operator', 11],
+    ['admin', 15],
     [{ allow: 'viewer', actor: 'ada' }, 2],
-    [{ allow: true }, 14],
+    [{ allow: true }, 15],
     [false, 0],
     [undefined, 0],
     [null, 0],

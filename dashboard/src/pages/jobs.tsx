@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { JobListView, JobRow } from '../../../lib/dashboard/views.js';
+import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
 import { count, micros, plural, span } from '../format.js';
@@ -42,6 +43,7 @@ export function JobsPage({ queue }: { queue: string }) {
   const state = params.get('state') ?? 'waiting';
   const cursor = params.get('cursor');
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const [isAdding, setAdding] = useState(false);
   const filter = Object.fromEntries(
     ['name', 'contains', 'reason', 'error', 'olderThan', 'newerThan'].flatMap((key) => {
       const value = params.get(key);
@@ -60,7 +62,15 @@ export function JobsPage({ queue }: { queue: string }) {
       <p class="crumbs">
         <a href="queues">Queues</a> / <a href={queuePath(queue)}>{queue}</a> /
       </p>
-      <h1>Jobs</h1>
+      <div class="heading">
+        <h1>Jobs</h1>
+        {rights.includes('job.add') && !isAdding && (
+          <button type="button" onClick={() => setAdding(true)}>
+            Add a job
+          </button>
+        )}
+      </div>
+      {isAdding && <AddJob queue={queue} name={params.get('name') ?? ''} onEnd={() => setAdding(false)} />}
       <nav class="tabs" aria-label="State">
         {STATES.map((one) => (
           <a
