@@ -33,6 +33,7 @@ export {
 } from './errors/run.js';
 export type { NestCopy } from './errors/setup.js';
 export {
+  DuplicateJobError,
   ScheduleNotFoundError,
   JobNotFoundError,
   WrongStateError,

@@ -51,6 +51,7 @@ export type {
 } from './options/limit-options.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
+export type { DebounceOptions, ThrottleOptions, UniqueOptions } from './options/unique-options.js';
 export type { HandlerPolicy, JobDefaults, JobOptions, RetentionOptions } from './options/job-options.js';
 export type {
   CronTiming,
@@ -197,6 +198,7 @@ export type { DispatchedBatch, DispatcherStatus } from './dispatcher/dispatcher.
 export {
   BatchOutcomeError,
   BootstrapError,
+  DuplicateJobError,
   GodwitError,
   HandlerNotCalledError,
   InvalidJobIdError,

@@ -144,6 +144,25 @@ export interface EnqueueJob {
   readonly lifo?: boolean;
   /** The group whose turn it waits for. */
   readonly group?: string;
+  /** A key that one job has at a time; only with a generated id. The options in the body name its digest. */
+  readonly unique?: KeyClaim;
+}
+
+/** What a job asks of its key. */
+export interface KeyClaim {
+  /** Of the key, and of what it is unique in. */
+  readonly digest: string;
+  /** The key counts for so long in any case, whatever becomes of its job; 0: as long as its job is in one of `states`. */
+  readonly forMs: number;
+  readonly states: readonly JobState[];
+  /**
+   * Where another job has the key: `skip` adds nothing; `replace` gives a job that waits or is delayed the new data; `keepLast` does that too, or lets the
+   * new job wait for the end of one that is active; `debounce` replaces a delayed job and delays it anew.
+   */
+  readonly on: 'skip' | 'replace' | 'keepLast' | 'debounce';
+  /** Of a debounce: the delay, and the longest wait from the first add on (0: no limit). */
+  readonly delayMs: number;
+  readonly longestMs: number;
 }
 
 /** Whether it is delayed at first. */
@@ -169,11 +188,15 @@ export interface EnqueueCall {
   readonly jobs: readonly EnqueueJob[];
 }
 
-/** A job that was not added because another one holds its id. */
+/** A job that was not added because another one holds its id or its key. */
 export interface Duplicate {
   readonly id: string;
-  /** Of the other one. */
-  readonly state: JobState;
+  /** Of the other one; absent if that is gone and its key still counts. */
+  readonly state?: JobState;
+  /** The job that holds the key; absent if another one holds the id. */
+  readonly holder?: string;
+  /** The other one has the new data now. */
+  readonly replaced?: true;
 }
 
 export type EnqueueAnswer =

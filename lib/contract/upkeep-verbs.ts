@@ -21,11 +21,14 @@ export interface UpkeepVerbs {
   /** For how long no live process has said that it handles this name; counted from the first question where none ever has. */
   unhandledMs(queue: QueueRef, name: string, keepMs: number): Promise<number>;
 
+  /** Frees the keys with these digests whose jobs have ended: a job that waits for that goes to the line. Returns how many were freed. */
+  freeKeys(queue: QueueRef, digests: readonly string[]): Promise<number>;
+
   /** Whether the caller is the one who looks after these queues for this time. */
   claimUpkeep(queues: readonly QueueRef[], forMs: number): Promise<boolean>;
-  /** Which of the queues have jobs or events beyond their number or age. */
+  /** Which of the queues have jobs or events beyond their number or age, or keys that may have to be freed. */
   overgrown(queues: readonly QueueRef[]): Promise<readonly string[]>;
-  /** Removes a bounded part of them, and returns how many. */
+  /** Removes a bounded part of them, frees keys, and returns how many. */
   trim(queue: QueueRef): Promise<number>;
 }
 

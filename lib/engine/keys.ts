@@ -50,6 +50,8 @@ const KEYS_OF_QUEUE = {
   handled: { type: 'hash', suffix: 'handled' },
   /** id -> lines: what a run wrote to its log. */
   logs: { type: 'hash', suffix: 'logs' },
+  /** digest of a key -> the job that holds it, until when it counts in any case, since when, and the job that waits for its end. */
+  unique: { type: 'hash', suffix: 'unique' },
   /** id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */
   schedules: { type: 'hash', suffix: 'schedules' },
   /** id -> ms of the next occurrence: schedules that are neither paused nor ended. */

@@ -225,7 +225,7 @@ function encodeJobs(
   withEvents: boolean,
   now: number,
 ): Record<
-  'plain' | 'head' | 'ranked' | 'later' | 'grouped' | 'times' | 'priorities' | 'holds' | 'said',
+  'plain' | 'head' | 'ranked' | 'later' | 'grouped' | 'times' | 'priorities' | 'unique' | 'holds' | 'said',
   Value[]
 > {
   const lists = {
@@ -236,10 +236,15 @@ function encodeJobs(
     grouped: [] as Value[],
     times: [] as Value[],
     priorities: [] as Value[],
+    unique: [] as Value[],
     holds: [] as Value[],
     said: [] as Value[],
   };
   for (const job of jobs) {
+    if (job.unique) {
+      const { digest, forMs, states, on, delayMs, longestMs } = job.unique;
+      lists.unique.push(job.id, digest, forMs, states.join(' '), on, delayMs, longestMs);
+    }
     if (job.idHeldBy) lists.holds.push(job.id, job.idHeldBy.join(' '));
     if (isLater(job)) {
       lists.later.push(job.id, job.body);
@@ -346,7 +351,7 @@ function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
 
 /** Whether it has neither an order nor a time of its own. */
 function isPlain(job: EnqueueJob): boolean {
-  return !job.priority && job.group === undefined && !isLater(job) && !job.lifo;
+  return !job.priority && job.group === undefined && !isLater(job) && !job.lifo && !job.unique;
 }
 
 function say(jobs: readonly EnqueueJob[], fields: Value[], now: number): void {

@@ -7,6 +7,7 @@ import { isFitting, PATTERN_MARK } from '../job/name-pattern.js';
 import { clean } from './scripts/clean.js';
 import { deadThatFit } from './scripts/dead-that-fit.js';
 import { overgrown } from './scripts/overgrown.js';
+import { freeKeys } from './scripts/free-keys.js';
 import { retryDead } from './scripts/retry-dead.js';
 import { trim } from './scripts/trim.js';
 import type { CleanCall, DeadChoice, RetryChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
@@ -28,6 +29,8 @@ export class RedisUpkeep implements UpkeepVerbs {
   /** Deaths in each queue since its dead jobs were last measured. */
   private readonly deaths = new Map<string, number>();
   private readonly measuring = new Set<string>();
+  /** Queues with keys of jobs, when last looked at. */
+  private readonly keyed = new Set<string>();
 
   constructor(
     private readonly prefix: string,
@@ -120,24 +123,41 @@ export class RedisUpkeep implements UpkeepVerbs {
         return [completedMax, deadToLook, deadAgeMs, eventsAgeMs ?? -1];
       });
       const keys = some.flatMap((queue) => {
-        const { completed, dead, events } = this.store.keysOf(queue).fixed;
-        return [completed, dead, events];
+        const { completed, dead, events, unique } = this.store.keysOf(queue).fixed;
+        return [completed, dead, events, unique];
       });
-      const isOver = await this.store.run(overgrown, {}, {}, { limits }, keys);
-      found.push(...some.filter((_, i) => isOver[i]));
+      const looks = await this.store.run(overgrown, {}, {}, { limits }, keys);
+      for (const [i, queue] of some.entries()) {
+        const { isOver, hasKeys } = looks[i]!;
+        if (hasKeys) this.keyed.add(queue);
+        if (isOver || hasKeys) found.push(queue);
+      }
     }
     return found;
   }
 
   async trim(queue: string): Promise<number> {
     const { maxEvents, eventsAgeMs, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
-    return this.store.run(trim, this.store.keysOf(queue).fixed, {
+    const { fixed } = this.store.keysOf(queue);
+    const trimmed = await this.store.run(trim, fixed, {
       maxEvents,
       eventsAge: eventsAgeMs ?? -1,
       deadMax: await this.deadMaxOf(queue),
       deadAge: deadAgeMs,
       completedMax,
     });
+    let freed = 0;
+    for (let cursor = this.keyed.delete(queue) ? '0' : ''; cursor !== '';) {
+      const step = await this.store.run(freeKeys, fixed, { cursor }, { digests: [] });
+      freed += step.changed;
+      cursor = step.cursor === '0' ? '' : step.cursor;
+    }
+    return trimmed + freed;
+  }
+
+  async freeKeys(queue: string, digests: readonly string[]): Promise<number> {
+    const { fixed } = this.store.keysOf(queue);
+    return (await this.store.run(freeKeys, fixed, { cursor: '' }, { digests })).changed;
   }
 
   /** Jobs have died. If they may be too many bytes, the excess is removed soon and not only in the next upkeep. */

@@ -46,6 +46,30 @@ export class WrongStateError extends GodwitError {
 }
 
 /**
+ * Another job has the key of this one, whose option `unique` says `onDuplicate: 'error'`. Nothing was added.
+ *
+ * @example
+ * if (error instanceof DuplicateJobError) throw new ConflictException(`already queued as ${error.jobId}`);
+ */
+export class DuplicateJobError extends GodwitError {
+  readonly code = 'GODWIT_DUPLICATE_JOB';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Id of the job that has the key. */
+    readonly jobId: string,
+    /** Its state; undefined if it is gone and its key still counts. */
+    readonly state: string | undefined,
+  ) {
+    super(
+      `job ${show(jobId)} of queue '${queue}' (${state ?? 'gone'}) has the key of this job; ` +
+        "wait for its end, or let onDuplicate be 'skip', 'replace' or 'keepLast'",
+    );
+  }
+}
+
+/**
  * A later chunk of a bulk failed: the chunks before it are stored, the others are not.
  *
  * @example

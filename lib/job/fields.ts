@@ -45,7 +45,6 @@ const LEASE =
   'when a worker counts as lost is the option lease of forRoot and registerQueue: { duration, maxStalls }';
 const NO_FLOWS =
   'there are no flows: add the next job in the handler of the one before, with an id of its own';
-const ONE_AT_A_TIME = 'the option id lets only one job with that id wait or run';
 const NO_LIMIT =
   'there is no rate limit: { concurrency } of @Processor bounds how many jobs run at once in a process';
 
@@ -59,8 +58,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   concurrency: "set it where the jobs are run: @Processor('queue', { concurrency })",
   connection:
     'set it in forRoot({ connection }); queues of another server name a configuration, forRoot(key, …), with configKey',
-  debounce: ONE_AT_A_TIME,
-  deduplication: ONE_AT_A_TIME,
+  deduplication:
+    'the options unique, throttle and debounce do that; { id } too lets only one job with that id wait or run',
   defaultJobOptions: 'defaults for jobs are the option defaults',
   failParentOnFailure: NO_FLOWS,
   jobId: 'the id of a job is the option id',

@@ -28,6 +28,8 @@ export interface RecordOptions {
   readonly awaited?: boolean;
   readonly group?: string;
   readonly cost?: number;
+  /** Of the key of `unique`, `debounce` or `throttle`. */
+  readonly digest?: string;
   /** Options that this version does not know: stored by name, as a newer version stores them. */
   readonly unknown?: Readonly<Record<string, unknown>>;
 }
@@ -52,6 +54,8 @@ export interface StoredJobOptions {
   readonly group?: string;
   /** What it counts for rates; absent: 1. */
   readonly cost?: number;
+  /** Of the key that its end frees. */
+  readonly digest?: string;
 }
 
 export interface DecodedBody {
@@ -80,6 +84,8 @@ interface OptionsOnWire {
   awaited?: boolean;
   group?: string;
   cost?: number;
+  /** Digest of its key. */
+  unique?: string;
   /** Name of a backoff. */
   backoff?: string;
 }
@@ -128,6 +134,7 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.awaited) fields += ',"awaited":true';
   if (options.group !== undefined) fields += `,"group":${JSON.stringify(options.group)}`;
   if (options.cost !== undefined) fields += `,"cost":${options.cost}`;
+  if (options.digest !== undefined) fields += `,"unique":"${options.digest}"`;
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
@@ -210,7 +217,7 @@ export function bodyAgain(body: string, nowMs: number): string {
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, backoff, retention, group, cost } = wire;
+  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, unique, backoff, retention, group, cost } = wire;
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
@@ -228,6 +235,7 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (awaited === true) options.awaited = true;
   if (typeof group === 'string') options.group = group;
   if (isCount(cost) && cost !== undefined) options.cost = cost;
+  if (typeof unique === 'string') options.digest = unique;
   return options;
 }
 

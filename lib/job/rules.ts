@@ -28,6 +28,8 @@ export const RULES = {
   awaitedMs: 10_000,
   /** Added to the time until which a cancelled job is kept, so that it stands behind all completed ones. Above any time that is kept. */
   cancelledFrom: 1_000_000_000_000_000,
+  /** The due time of a job that waits for the end of another one: the last moment that a `Date` can hold. */
+  parkedAt: 8_640_000_000_000_000,
   /** How many occurrences of a schedule are remembered. */
   recent: 10,
   /** Job names with counters of their own per day, because users may generate names; all further names share the empty name. */

@@ -1,14 +1,15 @@
 import {
   isLater,
+  type Duplicate,
   type EnqueueAnswer,
   type EnqueueCall,
   type EnqueueJob,
   type QueueLimits,
 } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
-import type { JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
+import { meetHolder } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
@@ -26,11 +27,24 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   if (full) return { kind: 'group-full', ...full };
   const earliest = queue.delayed.first?.score ?? Infinity;
   const later = call.jobs.filter(isLater);
-  const duplicates = new Map<string, JobState>();
+  const duplicates = new Map<string, Duplicate>();
+  const updated: MemoryJob[] = [];
   const replaced: MemoryJob[] = [];
   let sooner = false;
-  // In the order in which Redis stores them: plain jobs first, then those of groups.
-  for (const job of [...now.toSorted((a, b) => kindOf(a) - kindOf(b)), ...later]) {
+  let isWork = false;
+  /** Whether the key of a job is free; what becomes of the job otherwise is done. */
+  const isKeyFree = (job: EnqueueJob) => {
+    if (!job.unique) return true;
+    const met = meetHolder(queue, job, job.unique);
+    isWork ||= met.isWork === true;
+    if (met.duplicate) duplicates.set(job.id, met.duplicate);
+    if (met.updated) {
+      updated.push(met.updated);
+      sooner ||= met.updated.place === 'delayed' && met.updated.score < earliest;
+    }
+    return !met.duplicate && !met.isParked;
+  };
+  const add = (job: EnqueueJob) => {
     const there = queue.find(job.id);
     const holder = there && holds(queue, there, job) ? there : null;
     if (there && !holder) {
@@ -39,7 +53,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     }
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
-    if (!created) duplicates.set(job.id, holder!.state);
+    if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
     else if (!isLater(job) && job.group !== undefined) queue.toLine(created, `g:${job.group}`, priority);
     else if (isLifo(job)) queue.wait.unshift(created);
     else if (!isLater(job)) queue.lineUp(created, priority);
@@ -48,21 +62,29 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
       queue.delay(created, dueAt, priority);
       sooner ||= created.score < earliest;
     }
-  }
+  };
+  // In the order in which Redis stores them: plain jobs first, then those of groups.
+  for (const kind of [0, 1, 2, 3])
+    now
+      .filter((job) => kindOf(job) === kind)
+      .filter(isKeyFree)
+      .forEach(add);
+  later.filter(isKeyFree).forEach(add);
   if (sooner) queue.ringSooner();
-  else if (now.some(({ id }) => !duplicates.has(id))) queue.ring();
+  else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))
+    queue.ring();
 
-  const answered = Array.from(duplicates, ([id, state]) => ({ id, state }));
+  const answered = [...duplicates.values()];
   queue.lanes.set(lane, { seq, duplicates: answered, until: queue.now + Math.max(rememberMs, 1) });
-  if (duplicates.size < call.jobs.length) {
-    queue.say(
-      [
-        ...sayAll('removed', replaced, { reason: 'replaced' }),
-        ...[...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job))),
-      ],
-      limits,
-    );
-  }
+  const isNone = duplicates.size === call.jobs.length;
+  queue.say(
+    [
+      ...(isNone ? [] : sayAll('removed', replaced, { reason: 'replaced' })),
+      ...(isNone ? [] : [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)))),
+      ...sayAll('updated', updated),
+    ],
+    limits,
+  );
   return { kind: 'stored', duplicates: answered, ...replicas };
 }
 

@@ -38,6 +38,16 @@ export interface LaneRecord {
   readonly until: number;
 }
 
+/** Who holds a key: see `shared/unique.lua`, which has the same rows. */
+export interface KeyRow {
+  readonly holder: string;
+  /** Until when it counts whatever becomes of the holder; 0: by the state of the holder. */
+  readonly till: number;
+  readonly since: number;
+  /** The job that waits for the end of the holder; empty for none. */
+  readonly next: string;
+}
+
 /** One queue: its jobs, each in one place, and the moves that several verbs share. */
 export class MemoryQueue {
   /** The time of the current verb, in whole ms. */
@@ -51,6 +61,8 @@ export class MemoryQueue {
   readonly completed = new Ranking('completed');
   readonly dead = new Ranking('dead');
   readonly workers = new Map<string, MemoryWorker>();
+  /** Of `unique`, `debounce` and `throttle`, by digest. */
+  readonly keys = new Map<string, KeyRow>();
   readonly lanes = new Map<string, LaneRecord>();
   readonly counters = new DayCounters();
   readonly minutes = new MinuteCounters();
@@ -407,6 +419,7 @@ export class MemoryQueue {
     this.lastDue.clear();
     this.largeProgress.clear();
     this.handled.clear();
+    this.keys.clear();
     this.cancelled.clear();
     this.counters.clear();
     this.minutes.clear();

@@ -3,6 +3,7 @@ import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { isFitting } from '../job/name-pattern.js';
 import { sayAll } from './event-log.js';
+import { freeAllKeys, freeKey } from './unique.js';
 import type { Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -64,6 +65,12 @@ export class MemoryUpkeep implements UpkeepVerbs {
     });
   }
 
+  freeKeys(queue: string, digests: readonly string[]): Promise<number> {
+    return this.verbs.on('freeKeys', queue, (q) =>
+      digests.reduce((freed, digest) => freed + freeKey(q, digest), 0),
+    );
+  }
+
   claimUpkeep(queues: readonly string[], forMs: number): Promise<boolean> {
     const { store } = this.verbs;
     return this.verbs.run('claimUpkeep', () => store.claimUpkeep(queues, forMs));
@@ -83,14 +90,15 @@ export class MemoryUpkeep implements UpkeepVerbs {
       q.say(dead, limits);
       const { eventsAgeMs } = limits;
       const events = eventsAgeMs === null ? 0 : q.events.trim(q.now - eventsAgeMs);
-      return completed + dead.length + events;
+      return completed + dead.length + events + freeAllKeys(q);
     });
   }
 }
 
-function isOvergrown({ completed, dead, events, now }: MemoryQueue, limits: QueueLimits): boolean {
+function isOvergrown({ completed, dead, events, keys, now }: MemoryQueue, limits: QueueLimits): boolean {
   const { completedMax, deadMax, deadMaxBytes, deadAgeMs, eventsAgeMs } = limits;
   return (
+    keys.size > 0 ||
     completed.size > completedMax ||
     [...completed].some(({ keptUntil }) => keptUntil <= now) ||
     dead.size > Math.min(deadMax, Math.floor(deadMaxBytes / 1_048_576)) ||

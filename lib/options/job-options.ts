@@ -29,6 +29,15 @@ import {
 } from './check.js';
 import { RULES } from '../job/rules.js';
 import { checkGroup, readCost } from './limit-options.js';
+import {
+  readDebounce,
+  readThrottle,
+  readUnique,
+  type CheckedKey,
+  type DebounceOptions,
+  type ThrottleOptions,
+  type UniqueOptions,
+} from './unique-options.js';
 
 /** How long jobs stay readable after their end. */
 export interface RetentionOptions {
@@ -99,6 +108,15 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly deadline?: Date | number;
   /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, run before all of them. @default 0 */
   readonly priority?: number;
+  /** One job with a key at a time. Not together with `id`. @default none */
+  readonly unique?: UniqueOptions;
+  /**
+   * Many adds with a key become one job, with the data of the last one, some time after it. Not together with `id`, `delay`, `runAt`,
+   * `unique` or `throttle`. @default none
+   */
+  readonly debounce?: DebounceOptions;
+  /** The first add with a key makes a job, further ones make none for some time. Not together with `id`, `unique` or `debounce`. @default none */
+  readonly throttle?: ThrottleOptions;
   /**
    * Last in, first out: the job goes to the head of the line. Of a bulk, the last job runs first. A retry goes where all retries go. Not
    * together with `priority`, `delay` or `runAt`. @default false
@@ -126,6 +144,9 @@ export interface CheckedJobOptions {
   group?: string;
   cost?: number;
   lifo?: boolean;
+  unique?: CheckedKey;
+  debounce?: CheckedKey;
+  throttle?: CheckedKey;
   attempts?: number;
   backoff?: StoredBackoff | BackoffName;
   timeoutMs?: number;
@@ -242,6 +263,9 @@ const JOB_FIELDS = {
   group: field('group', rule(checkGroup)),
   cost: field('cost', readCost),
   lifo: field('lifo', boolean),
+  unique: field('unique', readUnique),
+  debounce: field('debounce', readDebounce),
+  throttle: field('throttle', readThrottle),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
 } as const;
@@ -274,22 +298,27 @@ export function checkJobOptions(
   // 0 means no priority, and is not stored.
   if (checked.priority === 0) delete checked.priority;
   if (checked.lifo)
-    refuseTogether(options, `${path}.lifo`, 'lifo', ['priority', 'group', 'delay', 'runAt'], checked);
+    refuseTogether(options, path, 'lifo', ['priority', 'group', 'delay', 'runAt', 'debounce']);
+  if (checked.unique) {
+    const times = checked.unique.on === 'keepLast' ? (['delay', 'runAt'] as const) : [];
+    refuseTogether(options, path, 'unique', ['id', 'debounce', 'throttle', ...times]);
+  }
+  if (checked.debounce) refuseTogether(options, path, 'debounce', ['id', 'delay', 'runAt', 'throttle']);
+  if (checked.throttle) refuseTogether(options, path, 'throttle', ['id']);
   return checked;
 }
 
-/** @throws {InvalidOptionError} if one of the others is given: both say where the job goes. */
+/** @throws {InvalidOptionError} if one of the others is given: each says where the job goes, or which job there may be. */
 function refuseTogether(
   options: JobOptions,
   path: string,
   option: keyof JobOptions,
-  others: readonly ('priority' | 'group' | 'delay' | 'runAt')[],
-  { priority, group, delayMs, dueAt }: CheckedJobOptions,
+  others: readonly (keyof JobOptions)[],
 ): void {
-  const given = { priority, group, delay: delayMs, runAt: dueAt };
-  const other = others.find((name) => given[name] !== undefined);
+  // A priority of 0 is none.
+  const other = others.find((name) => (name === 'priority' ? options.priority : options[name] !== undefined));
   if (other !== undefined)
-    throw new InvalidOptionError(path, `left out if ${other} is given`, options[option]);
+    throw new InvalidOptionError(`${path}.${option}`, `left out if ${other} is given`, options[option]);
 }
 
 /** A delay in ms. A negative number is a time that has passed: no delay. */

@@ -64,7 +64,16 @@ export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 /** `JobOptions` without those that the schedule decides. */
 export type ScheduledJobOptions = Omit<
   JobOptions,
-  'id' | 'idHeldBy' | 'delay' | 'runAt' | 'deadline' | 'durability' | 'lifo'
+  | 'id'
+  | 'idHeldBy'
+  | 'delay'
+  | 'runAt'
+  | 'deadline'
+  | 'durability'
+  | 'lifo'
+  | 'unique'
+  | 'debounce'
+  | 'throttle'
 >;
 
 /** The job that a schedule adds. */

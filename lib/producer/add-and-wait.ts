@@ -35,6 +35,13 @@ const PATH = 'addAndWait().options';
 export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: number) {
   const copied = copyFields(options, PATH, NAMES) as WaitOptions;
   const { waitTimeout = DEFAULT_WAIT, signal, detail = false, ...rest } = copied;
+  for (const option of ['unique', 'debounce', 'throttle'] as const)
+    if (rest[option] !== undefined)
+      throw new InvalidOptionError(
+        `${PATH}.${option}`,
+        'left out: the caller waits for the job that it adds; use the option id',
+        rest[option],
+      );
   const waitMs = parseDuration(waitTimeout, `${PATH}.waitTimeout`);
   if (signal !== undefined && !isSignal(signal))
     throw new InvalidOptionError(`${PATH}.signal`, 'an AbortSignal', signal);

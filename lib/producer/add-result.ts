@@ -1,23 +1,37 @@
+import type { Duplicate } from '../contract/engine.js';
 import type { JobState } from '../job/job-state.js';
 import type { MadeJob } from './job-maker.js';
 
 /** What `add` resolves to. */
 export interface AddResult {
-  /** Id of the job. */
+  /** Id of the job; if `duplicate` is true, of the job that holds the id or the key. */
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
   /** Name of the job. */
   readonly name: string;
-  /** True if another job holds this id; it was not changed, and nothing was added. */
+  /** True if another job holds this id, or the key of `unique`, `debounce` or `throttle`; no job was added. */
   readonly duplicate: boolean;
-  /** The state of that other job; only if `duplicate` is true. */
+  /** The state of that other job before; only if `duplicate` is true, and absent if it is gone and its key still counts. */
   readonly state?: JobState;
+  /** True if that other job has the new data now; absent otherwise. */
+  readonly replaced?: true;
 }
 
-/** @param state of the job that holds the id, if there is one. */
-export function addResult(queue: string, { id, name }: MadeJob, state: JobState | undefined): AddResult {
-  return state === undefined
-    ? { id, queue, name, duplicate: false }
-    : { id, queue, name, duplicate: true, state };
+/** @param other the job that holds the id or the key, if there is one. */
+export function addResult(
+  queue: string,
+  { id, name }: MadeJob,
+  other: Omit<Duplicate, 'id'> | undefined,
+): AddResult {
+  if (other === undefined) return { id, queue, name, duplicate: false };
+  const { state, holder = id, replaced } = other;
+  return {
+    id: holder,
+    queue,
+    name,
+    duplicate: true,
+    ...(state !== undefined && { state }),
+    ...(replaced && { replaced }),
+  };
 }

@@ -1,5 +1,5 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
-import { isLater } from '../contract/engine.js';
+import { isLater, type Duplicate } from '../contract/engine.js';
 import { unknownField } from '../job/fields.js';
 import type { JobState } from '../job/job-state.js';
 import { readable } from '../options/check.js';
@@ -20,15 +20,21 @@ export async function addInChunks(
   enqueuer: Enqueuer,
 ): Promise<AddResult[]> {
   const results: AddResult[] = [];
+  refuseExclusive(jobs);
   const isAtomic = jobs.length <= MAX_ATOMIC_JOBS && sizeOf(jobs) <= MAX_ATOMIC_BYTES;
   for (let from = 0; from < jobs.length;) {
     const chunk = isAtomic ? jobs : nextChunk(jobs, from);
     const repeated = repetitions(chunk);
+    const { sent, folded } = foldKeys(
+      repeated.size === 0 ? chunk : chunk.filter((job) => !repeated.has(job)),
+    );
     try {
-      const there = await enqueuer.addAll(
-        repeated.size === 0 ? chunk : chunk.filter((job) => !repeated.has(job)),
-      );
-      for (const job of chunk) results.push(addResult(queue, job, there.get(job.id) ?? repeated.get(job)));
+      const there = await enqueuer.addAll(sent);
+      for (const job of chunk) {
+        const first = folded.get(job);
+        const other = first ? asFirst(first, job, there.get(first.id)) : there.get(job.id);
+        results.push(addResult(queue, job, other ?? repeated.get(job)));
+      }
     } catch (error) {
       if (results.length === 0) throw error;
       throw new PartialBulkError(results, jobs.length, error);
@@ -77,14 +83,56 @@ export function naming(index: number, error: unknown): unknown {
   return error;
 }
 
+/** A bulk is stored as a whole, so it cannot be refused because of one job. */
+function refuseExclusive(jobs: readonly MadeJob[]): void {
+  const at = jobs.findIndex((job) => job.isExclusive);
+  if (at < 0) return;
+  throw new InvalidOptionError(
+    `${entryPath(at)}.options.unique.onDuplicate`,
+    "'skip', 'replace' or 'keepLast' in a bulk, whose results have `duplicate`",
+    'error',
+  );
+}
+
+/** Of several jobs with one key, one is sent: it has the id of the first, and is the last one unless others are skipped. */
+function foldKeys(jobs: readonly MadeJob[]): {
+  readonly sent: readonly MadeJob[];
+  /** Those that are not sent, with the first of their key. */
+  readonly folded: ReadonlyMap<MadeJob, MadeJob>;
+} {
+  const folded = new Map<MadeJob, MadeJob>();
+  if (!jobs.some((job) => job.unique)) return { sent: jobs, folded };
+  const firsts = new Map<string, MadeJob>();
+  const sent = new Map<MadeJob | string, MadeJob>();
+  for (const job of jobs) {
+    const digest = job.unique?.digest;
+    const first = digest === undefined ? undefined : firsts.get(digest);
+    if (first) folded.set(job, first);
+    else if (digest !== undefined) firsts.set(digest, job);
+    if (!first || job.unique!.on !== 'skip') sent.set(digest ?? job, first ? { ...job, id: first.id } : job);
+  }
+  return { sent: [...sent.values()], folded };
+}
+
+/** What became of a job whose data went into the first one of its key, or that was skipped. */
+function asFirst(first: MadeJob, job: MadeJob, other: Duplicate | undefined): Omit<Duplicate, 'id'> {
+  const isReplaced = other ? other.replaced === true : job.unique!.on !== 'skip';
+  const state = other ? other.state : isLater(first) ? 'delayed' : 'waiting';
+  return {
+    ...(state !== undefined && { state }),
+    holder: other?.holder ?? first.id,
+    ...(isReplaced && { replaced: true }),
+  };
+}
+
 /** Jobs with the id of an earlier one, and the state in which that one is added. */
-function repetitions(jobs: readonly MadeJob[]): ReadonlyMap<MadeJob, JobState> {
-  const repeated = new Map<MadeJob, JobState>();
+function repetitions(jobs: readonly MadeJob[]): ReadonlyMap<MadeJob, { readonly state: JobState }> {
+  const repeated = new Map<MadeJob, { readonly state: JobState }>();
   if (!jobs.some((job) => job.hasOwnId)) return repeated;
   const seen = new Map<string, JobState>();
   for (const job of jobs) {
     const first = seen.get(job.id);
-    if (first) repeated.set(job, first);
+    if (first) repeated.set(job, { state: first });
     else seen.set(job.id, isLater(job) ? 'delayed' : 'waiting');
   }
   return repeated;

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import type { Duplicate, EnqueueAnswer, EnqueueJob, QueueEngine } from '../contract/engine.js';
+import type { Duplicate, EnqueueAnswer, EnqueueJob, KeyClaim, QueueEngine } from '../contract/engine.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import {
+  DuplicateJobError,
   EnqueueBufferFullError,
   GroupFullError,
   NotReplicatedError,
   RedisUnavailableError,
   type Applied,
 } from '../errors.js';
-import type { JobState } from '../job/job-state.js';
 import { isSame, strictest, type Replication } from '../options/job-options.js';
 import { addResult, type AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
@@ -64,7 +64,7 @@ export class Enqueuer {
   private flushing = false;
   /** Jobs in calls on their way. */
   private underWay = 0;
-  /** The ids of those whose callers gave them. */
+  /** The ids of those whose callers gave them, and the keys of others. */
   private readonly idsUnderWay = new Set<string>();
   /** The last call was of one job, as likely the next. */
   private isSingle = false;
@@ -108,8 +108,8 @@ export class Enqueuer {
     });
   }
 
-  /** At most one call, all or none; resolves to the ids that other jobs hold, with their states. */
-  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, JobState>> {
+  /** At most one call, all or none; resolves to the jobs whose id or key others hold. */
+  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Duplicate>> {
     let replication: Replication | null = null;
     for (const job of jobs) replication = strictest(replication, job.replication);
     const sender = (replication && this.replicated) ?? this;
@@ -150,7 +150,12 @@ export class Enqueuer {
     void lane.send(jobs, deadline, job.replication).then(
       (duplicates) => {
         const there = duplicates.length > 0 ? byId(duplicates) : null;
-        for (const { job: one, resolve } of batch) resolve(addResult(this.queue, one, there?.get(one.id)));
+        for (const { job: one, resolve, reject } of batch) {
+          const other = there?.get(one.id);
+          if (other && one.isExclusive)
+            reject(new DuplicateJobError(this.queue, other.holder ?? one.id, other.state));
+          else resolve(addResult(this.queue, one, other));
+        }
         this.ended(lane, batch);
       },
       (error: Error) => {
@@ -222,10 +227,11 @@ export class Enqueuer {
       bytes += job.body.length;
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
       if (isFull || !isSame(job.replication, replication)) break;
-      // Generated ids never collide.
-      if (job.hasOwnId) {
-        if (this.idsUnderWay.has(job.id)) break;
-        this.idsUnderWay.add(job.id);
+      // Generated ids never collide; of a key, a call has one job.
+      const own = job.hasOwnId ? job.id : job.unique && keyOf(job.unique);
+      if (own !== undefined) {
+        if (this.idsUnderWay.has(own)) break;
+        this.idsUnderWay.add(own);
       }
       count += 1;
     }
@@ -237,7 +243,8 @@ export class Enqueuer {
 
   private ended(lane: Lane, batch: readonly Waiting[]): void {
     this.underWay -= batch.length;
-    if (this.idsUnderWay.size > 0) for (const { job } of batch) this.idsUnderWay.delete(job.id);
+    if (this.idsUnderWay.size > 0)
+      for (const { job } of batch) this.idsUnderWay.delete(job.unique ? keyOf(job.unique) : job.id);
     this.giveBack(lane);
   }
 
@@ -328,8 +335,13 @@ export class Lane {
   }
 }
 
-function byId(duplicates: readonly Duplicate[]): ReadonlyMap<string, JobState> {
-  return new Map(duplicates.map(({ id, state }) => [id, state]));
+/** No id has a line break. */
+function keyOf({ digest }: KeyClaim): string {
+  return `\n${digest}`;
+}
+
+function byId(duplicates: readonly Duplicate[]): ReadonlyMap<string, Duplicate> {
+  return new Map(duplicates.map((duplicate) => [duplicate.id, duplicate]));
 }
 
 /** One repetition may have been refused, or found the connection closed, after another took effect. */

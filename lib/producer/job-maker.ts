@@ -13,6 +13,7 @@ import {
 import { groupOf, type ResolvedLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { InvalidOptionError } from '../errors.js';
+import { claimOf } from './unique-key.js';
 
 /** The arguments of an add, unchecked. */
 export interface JobRequest {
@@ -27,6 +28,8 @@ export interface JobRequest {
 export interface MadeJob extends EnqueueJob {
   /** Whether the id is the caller's. Generated ids never collide. */
   readonly hasOwnId: boolean;
+  /** Whether its `add` rejects if another job holds its key. */
+  readonly isExclusive?: boolean;
   /** Null: that the primary has it. */
   readonly replication: Replication | null;
   /** The options as the caller passed them, for observers. */
@@ -54,7 +57,16 @@ export function makeJob(
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
   const createdAt = Math.floor(now);
   if (queue.limits) checked = withLimits(queue.limits, checked, request.data, path);
-  const body = encodeBody(name, createdAt, request.awaited ? { ...checked, awaited: true } : checked, data);
+  const asked = checked.unique ?? checked.debounce ?? checked.throttle;
+  const unique = asked && claimOf(asked, name, data, `${pathText(path)}.options`);
+  const delay = unique && unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
+  const more = {
+    ...delay,
+    ...(unique && { digest: unique.digest }),
+    ...(request.awaited && { awaited: true }),
+  };
+  const isMore = unique !== undefined || request.awaited === true;
+  const body = encodeBody(name, createdAt, isMore ? { ...checked, ...more } : checked, data);
   const { durability: replication } = queue;
   if (checked === NO_OPTIONS)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };
@@ -67,6 +79,9 @@ export function makeJob(
     replication: durability === undefined ? replication : durability,
     given: options,
     ...(delayMs !== undefined && { delayMs }),
+    ...delay,
+    ...(unique && { unique }),
+    ...(asked?.on === 'error' && { isExclusive: true }),
     ...(dueAt !== undefined && { dueAt }),
     ...(priority !== undefined && { priority }),
     ...(group !== undefined && { group }),

@@ -258,6 +258,8 @@ class ManualWorker {
         const answer = await this.exchange([run], 0);
         if (answer.kind === 'exchanged') this.listeners.confirmed([run], answer.lost);
         else this.listeners.dropped();
+        const { digest } = run as EndedRun;
+        if (digest !== undefined) await this.engine.upkeep.freeKeys(this.queue.name, [digest]);
         await this.listeners.idle();
         return this.records.of(run)!;
       })

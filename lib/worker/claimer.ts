@@ -53,7 +53,7 @@ export interface ClaimerParts {
   readonly looked: (look: QueueLook) => void;
   /** Called while the queue is empty: it may sleep at the doorbell if it has a free slot. */
   readonly rests: (hasFreeSlot: boolean) => void;
-  readonly listeners?: JobListeners | undefined;
+  readonly listeners?: Pick<JobListeners, 'confirmed' | 'dropped'> | undefined;
   /** The doorbell that woke this worker is for another one. */
   readonly passOn: () => void;
 }

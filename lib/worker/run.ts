@@ -121,6 +121,11 @@ export class Run implements HandledJob, Linked<Run> {
     return this.runnableAt - this.body.createdAt;
   }
 
+  /** The digest of its key, which its end frees. */
+  get digest(): string | undefined {
+    return this.body.options.digest;
+  }
+
   /** Ms since 1970. */
   get deadline(): number | undefined {
     return this.body.options.deadline;

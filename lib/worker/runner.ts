@@ -27,6 +27,8 @@ const MAX_MISSING = 1_000;
 /** A run that is over, or a job that cannot run. */
 export interface EndedRun extends Omit<SettledRun, 'outcome'> {
   readonly stalls: number;
+  /** The digest of its key, if it has one. */
+  readonly digest?: string | undefined;
   /** Undefined if the worker has lost the job: then there is nothing to settle. */
   readonly outcome: Outcome | undefined;
 }
@@ -342,7 +344,8 @@ export class Runner implements NoteWriter {
     const { id, failed, stalls } = job;
     this.heard?.unrunnable(job, decodeBody(job.body), this.parts.queue.policy.attempts, outcome);
     if (outcome.kind === 'dead') this.failureLog.unrunnable(id, outcome);
-    this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome });
+    const digest = decodeBody(job.body)?.options.digest;
+    this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome, digest });
     return null;
   }
 

@@ -1,4 +1,5 @@
 import type { Outcome, SettledRun } from '../job/outcome.js';
+import type { JobListeners } from './job-listeners.js';
 
 /** Most settlements of one exchange, so that its script never takes long: an end other than plain completion counts double. */
 const MAX_COST = 500;
@@ -58,4 +59,46 @@ function countWithin(runs: readonly SettledRun[]): number {
 
 function charsOf(outcome: Outcome): number {
   return outcome.kind === 'completed' ? (outcome.keep?.result?.length ?? 0) : 0;
+}
+
+type Confirmed = Pick<JobListeners, 'confirmed' | 'dropped'>;
+
+/**
+ * Frees the keys of `unique` and `debounce` whose jobs have ended, once the store has confirmed the end. Where this process dies before, upkeep
+ * frees them.
+ */
+export class EndedKeys implements Confirmed {
+  /** Of runs whose end is not confirmed, by the id of the job. */
+  private readonly digests = new Map<string, string>();
+  private readonly calls = new Set<Promise<void>>();
+
+  constructor(
+    private readonly listeners: Confirmed | undefined,
+    /** Never rejects. */
+    private readonly free: (digests: readonly string[]) => Promise<void>,
+  ) {}
+
+  ended(id: string, digest: string | undefined, outcome: Outcome | undefined): void {
+    if (digest !== undefined && outcome && outcome.kind !== 'retried') this.digests.set(id, digest);
+  }
+
+  confirmed(settled: readonly { readonly id: string }[], lost: readonly string[]): void {
+    this.listeners?.confirmed(settled, lost);
+    if (this.digests.size === 0) return;
+    const digests = settled.map(({ id }) => this.digests.get(id)).filter((digest) => digest !== undefined);
+    for (const { id } of settled) this.digests.delete(id);
+    if (digests.length === 0) return;
+    const call = this.free(digests).finally(() => this.calls.delete(call));
+    this.calls.add(call);
+  }
+
+  dropped(): void {
+    this.listeners?.dropped();
+    this.digests.clear();
+  }
+
+  /** Resolves when no call is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.calls);
+  }
 }

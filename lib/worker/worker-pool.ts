@@ -2,6 +2,7 @@ import type { BeatAnswer, QueueEngine, QueueLook, Supply } from '../contract/eng
 import type { ObservedRun } from '../contract/observer.js';
 import { Log } from '../contract/log.js';
 import { LAST_WORDS_MS, within } from '../contract/retry.js';
+import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { counted, jobText, quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -15,6 +16,7 @@ import { HeldJobsReconciler } from './held-jobs.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
 import { Runner } from './runner.js';
+import { EndedKeys } from './settlements.js';
 import type { Slots } from './slots.js';
 
 /** How long the farewell of a drain may take, within the time of the stop; after that the lease tells the others. */
@@ -76,6 +78,7 @@ export class WorkerPool {
   private readonly logger = new Log('QueueWorker');
   /** Job names that are known to have a handler. */
   private readonly declared = new Set<string>();
+  private readonly keys: EndedKeys;
   private readonly heldJobs: HeldJobsReconciler;
   private readonly dueJobs: DueJobs;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
@@ -96,10 +99,12 @@ export class WorkerPool {
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
       ended: (run) => {
         if (parts.observe) parts.observe(this.queue, this.declaredName(run.name), run);
+        this.keys.ended(run.id, run.digest, run.outcome);
         this.claimer.ended(run);
       },
       listeners,
     });
+    this.keys = new EndedKeys(listeners, (digests) => this.freeKeys(digests));
     this.claimer = new Claimer({
       engine,
       queue: this.queue,
@@ -108,7 +113,7 @@ export class WorkerPool {
       weight,
       leases,
       runner: this.runner,
-      listeners,
+      listeners: this.keys,
       answered: (answer, supply) => this.answered(answer, supply),
       looked: (look) => this.looked(look),
       rests: (hasFreeSlot) => (hasFreeSlot ? doorbell.join(this.claimer) : doorbell.leave(this.claimer)),
@@ -184,6 +189,15 @@ export class WorkerPool {
     if (this.state !== 'stopping') this.sayHandlesIn(nextMs);
   }
 
+  /** Where this fails, upkeep does it. */
+  private async freeKeys(digests: readonly string[]): Promise<void> {
+    try {
+      await this.parts.engine.upkeep.freeKeys(this.queue, digests);
+    } catch (error) {
+      this.logger.debug(`queue '${this.queue}': keys of ended jobs are not free yet: ${messageOf(error)}`);
+    }
+  }
+
   /** Claims nothing more; running jobs go on. */
   pause(): void {
     if (this.state === 'running') this.stopClaiming('paused');
@@ -231,6 +245,7 @@ export class WorkerPool {
     }
     const farewell = claimer
       .idle()
+      .then(() => this.keys.idle())
       .then(() => this.parts.engine.release(this.queue, { worker: this.worker, ids: [], leave: true }));
     await within(Math.min(FAREWELL_MS, end - performance.now()), farewell);
     await this.heard(end);

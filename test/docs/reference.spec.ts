@@ -27,6 +27,7 @@ describe('the reference of options', () => {
       'QueueOptions',
       'JobDefaults',
       'JobOptions',
+      'UniqueOptions',
       'HandlerPolicy',
       'BatchOptions',
       'ProcessorOptions',

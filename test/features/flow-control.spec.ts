@@ -1,7 +1,12 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
+import { UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, type Handlers } from '../support/queue-app.js';
+import type { UniqueOptions } from '#lib/options/unique-options.js';
+import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -22,4 +27,153 @@ it('runs the last job with lifo first, before all that wait', async () => {
   await app.queue.resume();
   await app.ended(last.id);
   expect(ran).toEqual([6, 4, 3, 1, 2, 5]);
+});
+
+describe('a job with a key', () => {
+  it('is added once until it has ended; the answer says which job has the key', async () => {
+    const hold = latch();
+    const app = await bootQueue(redis, { handlers: { job: () => hold.promise } });
+    const add = (data: object, unique: UniqueOptions) => app.queue.add('job', data, { unique });
+    const first = await add({ order: { id: 7 }, n: 1 }, { by: ['order.id'] });
+    expect(first).toMatchObject({ duplicate: false });
+    await app.said.first(({ type }) => type === 'active', PATIENT);
+    expect(await add({ order: { id: 7 }, n: 2 }, { by: ['order.id'] })).toEqual({
+      ...first,
+      duplicate: true,
+      state: 'active',
+    });
+    expect(await add({ order: { id: 8 } }, { by: ['order.id'] })).toMatchObject({ duplicate: false });
+    const refused = add({ order: { id: 7 } }, { by: ['order.id'], onDuplicate: 'error' });
+    await expect(refused).rejects.toMatchObject({
+      code: 'GODWIT_DUPLICATE_JOB',
+      jobId: first.id,
+      state: 'active',
+    });
+    hold.open();
+    await app.ended(first.id);
+    await until(async () => !(await add({ order: { id: 7 } }, { by: ['order.id'] })).duplicate, PATIENT);
+  });
+
+  it('shares the key with jobs of other names only if it says so, also in one tick and in a bulk', async () => {
+    const { queue } = await bootQueue(redis);
+    const unique = { key: 'k' };
+    const [a, b, c] = await Promise.all([
+      queue.add('a', 1, { unique }),
+      queue.add('a', 2, { unique }),
+      queue.add('b', 3, { unique }),
+    ]);
+    expect([a.duplicate, b.duplicate, c.duplicate]).toEqual([false, true, false]);
+    expect(b.id).toBe(a.id);
+    const replace = { key: 'wide', scope: 'queue', onDuplicate: 'replace' } as const;
+    const added = await queue.addBulk([
+      { name: 'x', data: 1, options: { unique: replace } },
+      { name: 'y', data: 2, options: { unique: replace } },
+      { name: 'z', data: 3 },
+    ]);
+    expect(added.map(({ duplicate, replaced }) => [duplicate, replaced])).toEqual([
+      [false, undefined],
+      [true, true],
+      [false, undefined],
+    ]);
+    expect(await queue.get(added[0]!.id)).toMatchObject({ data: 2, state: 'waiting' });
+    const again = await queue.addBulk([{ name: 'x', data: 4, options: { unique: replace } }]);
+    expect(again).toMatchObject([{ id: added[0]!.id, duplicate: true, replaced: true, state: 'waiting' }]);
+    expect(await queue.get(added[0]!.id)).toMatchObject({ data: 4 });
+  });
+
+  it('is throttled by time, and debounced to the last data', async () => {
+    const ran: unknown[] = [];
+    const app = await bootQueue(redis, { handlers: { job: ({ data }) => void ran.push(data) } });
+    const throttle = { key: 't', ttl: '1h' };
+    const first = await app.queue.add('job', 'throttled', { throttle });
+    await app.ended(first.id);
+    const again = await app.queue.add('job', 'not run', { throttle });
+    expect(again).toEqual({ ...first, duplicate: true });
+    const debounce = { key: 'd', delay: 250, maxWait: '1m' };
+    const one = await app.queue.add('job', 1, { debounce });
+    await app.queue.add('job', 2, { debounce });
+    expect(await app.queue.add('job', 3, { debounce })).toEqual({
+      ...one,
+      duplicate: true,
+      state: 'delayed',
+      replaced: true,
+    });
+    await app.ended(one.id);
+    expect(ran).toEqual(['throttled', 3]);
+  });
+
+  it('runs the last one after the one that runs, whether that completes or fails', async () => {
+    const ran: unknown[] = [];
+    const holds = [latch(), latch(), latch()];
+    const app = await bootQueue(redis, {
+      handlers: {
+        job: async ({ data }) => {
+          ran.push(data);
+          await holds[ran.length - 1]!.promise;
+          if (data === 1) throw new UnrecoverableError('no');
+        },
+      },
+    });
+    const unique = { key: 'k', onDuplicate: 'keepLast' } as const;
+    const add = (data: number) => app.queue.add('job', data, { unique });
+    const first = await add(1);
+    await until(() => ran.length === 1, PATIENT);
+    const second = await add(2);
+    expect(second).toMatchObject({ duplicate: false });
+    expect(await add(3)).toMatchObject({ id: second.id, duplicate: true, replaced: true, state: 'delayed' });
+    holds[0]!.open();
+    expect((await app.ended(first.id)).type).toBe('dead');
+    await until(() => ran.length === 2, PATIENT);
+    const third = await add(4);
+    expect(third).toMatchObject({ duplicate: false });
+    holds[1]!.open();
+    await app.ended(second.id);
+    holds[2]!.open();
+    await app.ended(third.id);
+    expect(ran).toEqual([1, 3, 4]);
+    expect((await app.queue.audit()).violations).toEqual([]);
+  });
+
+  it('lets the last one run although its process stopped right after the one before', async () => {
+    const hold = latch();
+    const app = await bootQueue(redis, { handlers: { job: () => hold.promise } });
+    const unique = { key: 'k', onDuplicate: 'keepLast' } as const;
+    const first = await app.queue.add('job', 1, { unique });
+    await app.said.first(({ type }) => type === 'active', PATIENT);
+    const second = await app.queue.add('job', 2, { unique });
+    hold.open();
+    await app.close();
+    const other = await bootQueue(redis, { handlers: { job: () => undefined } });
+    await until(async () => (await other.queue.get(second.id)) === null, PATIENT);
+    expect(await other.queue.get(first.id)).toBeNull();
+  });
+
+  itOnRedis(
+    'lets the last one run although a worker died with the one before, within an upkeep',
+    async () => {
+      const app = await bootQueue(redis);
+      const unique = { key: 'k', onDuplicate: 'keepLast' } as const;
+      const first = await app.queue.add('job', 1, { unique });
+      const engine = app.get<QueueEngine>(QUEUE_ENGINE);
+      const call = { worker: 'killed', seq: 1, leaseMs: 8_000, want: 1, maySuspect: true, settled: [] };
+      await engine.exchange('work', call);
+      const second = await app.queue.add('job', 2, { unique });
+      // It settles the job, and dies before it can free the key.
+      const run = {
+        id: first.id,
+        name: 'job',
+        attempt: 1,
+        durationUs: 1,
+        outcome: { kind: 'completed' },
+      } as const;
+      await engine.exchange('work', { ...call, seq: 2, want: 0, settled: [run] });
+      expect((await app.queue.get(second.id))?.state).toBe('delayed');
+      const other = await bootQueue(redis, {
+        handlers: { job: () => undefined },
+        root: { upkeep: { interval: '1s' } },
+      });
+      await until(async () => (await other.queue.get(second.id)) === null, PATIENT);
+      await redis.flush();
+    },
+  );
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import type { JobsAnswer, JobsPlace } from '#lib/contract/admin-verbs.js';
-import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import type { EnqueueJob, ExchangeCall, KeyClaim } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../scripts/support.js';
@@ -106,6 +106,63 @@ const add = command(
     scene.past.push((engine) => engine.enqueue(QUEUE, call));
     await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
   },
+);
+
+const CLAIMS: readonly Omit<KeyClaim, 'digest'>[] = [
+  { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'skip', delayMs: 0, longestMs: 0 },
+  { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'keepLast', delayMs: 0, longestMs: 0 },
+  { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'keepLast', delayMs: 0, longestMs: 0 },
+  { forMs: 0, states: ['waiting', 'delayed'], on: 'replace', delayMs: 0, longestMs: 0 },
+  { forMs: 0, states: ['dead', 'completed', 'cancelled'], on: 'skip', delayMs: 0, longestMs: 0 },
+  { forMs: 5_000, states: [], on: 'skip', delayMs: 0, longestMs: 0 },
+];
+const DEBOUNCES: readonly Omit<KeyClaim, 'digest'>[] = [
+  { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 0 },
+  { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 3_000 },
+];
+
+/** Jobs with keys, which have made ids, and of one key one at a time. */
+const addKeyed = command(
+  'add with keys',
+  fc.record({
+    lane: fc.nat({ max: 1 }),
+    claims: fc.uniqueArray(
+      fc.record({
+        nth: fc.nat({ max: CLAIMS.length + DEBOUNCES.length - 1 }),
+        key: fc.nat({ max: 1 }),
+        priority: fc.constantFrom(undefined, undefined, 3),
+      }),
+      { minLength: 1, maxLength: 3, selector: ({ nth, key }) => (nth < CLAIMS.length ? key : key + 2) },
+    ),
+    fate,
+  }),
+  async (scene, { claims, ...drawn }) => {
+    const lane = scene.lanes[drawn.lane]!;
+    const jobs = claims.map(({ nth, key, priority }): EnqueueJob => {
+      const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
+      // A debounce shares its key with no other claim.
+      const digest = `${claim.on === 'debounce' ? 'debounced' : 'unique'} ${key}`;
+      const of = (scene.made++).toString(36).padStart(4, '0');
+      return {
+        id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
+        name: 'work',
+        body: encodeBody('work', scene.now, { digest, ...(priority && { priority }) }, `{"of":"${of}"}`),
+        unique: { digest, ...claim },
+        ...(priority && { priority }),
+        ...(claim.delayMs > 0 && { delayMs: claim.delayMs }),
+      };
+    });
+    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, jobs };
+    scene.past.push((engine) => engine.enqueue(QUEUE, call));
+    await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
+  },
+);
+
+/** As the worker does whose job has ended, or any other. */
+const freeKeys = command('free keys', fc.record({ fate }), (scene, drawn) =>
+  scene.both((engine) => engine.upkeep.freeKeys(QUEUE, ['unique 0', 'unique 1', 'debounced 0']), {
+    fate: drawn.fate,
+  }),
 );
 
 /** A packet that comes late: any add or exchange of before, once more. */
@@ -352,7 +409,13 @@ const clean = command(
   (scene, call) => scene.both((engine) => engine.upkeep.clean(QUEUE, call)),
 );
 /** In two steps where dead jobs are bounded in bytes. */
-const trim = command('trim', fc.constant(null), (scene) => scene.both((engine) => engine.upkeep.trim(QUEUE)));
+const trim = command('trim', fc.constant(null), (scene) =>
+  scene.both(async ({ upkeep }) => {
+    // Keys are looked through only where the look before has found some.
+    await upkeep.overgrown([QUEUE]);
+    return upkeep.trim(QUEUE);
+  }),
+);
 const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
   scene.both((engine) => engine.admin.obliterate(QUEUE, drawn.force), { fate: drawn.fate }),
 );
@@ -414,6 +477,7 @@ const reload = command('reload', fc.constant(null), async (scene) => {
 export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrary<Iterable<ModelCommand>> {
   const often = [
     add,
+    addKeyed,
     exchanged('claim', 3, 0),
     exchanged('settle', 4, 4),
     exchanged('settle', 1, 3),
@@ -422,6 +486,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   ];
   const usual = [
     replay,
+    freeKeys,
     beat,
     release,
     note,

@@ -1,4 +1,4 @@
-import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
+import type { ClaimAnswer, Duplicate, ExchangeCall } from '#lib/contract/engine.js';
 import { activated, claim } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { MemoryJob } from '#lib/memory/memory-job.js';
@@ -110,9 +110,17 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
     if (until <= queue.now) queue.lanes.delete(name);
     else
       out[`lane:${name}`] = {
-        string: [`${seq}\n${duplicates.map(({ id, state }) => `${state} ${id}`).join('\n')}`],
+        string: [`${seq}\n${duplicates.map(lineOf).join('\n')}`],
       };
   }
+  put(
+    'unique',
+    'hash',
+    [...queue.keys].map(([digest, { holder, till, since, next }]) => [
+      digest,
+      `${holder}\n${till}\n${since}\n${next}`,
+    ]),
+  );
   put(
     'doorbell',
     'zset',
@@ -126,6 +134,10 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   addWorkers(queue, out, put);
   addCounters(queue, put);
   return Object.fromEntries(Object.entries(out).toSorted(byFirst));
+}
+
+function lineOf({ id, state = '-' as never, holder, replaced }: Duplicate): string {
+  return `${state} ${id}${holder === undefined ? '' : `\t${holder}\t${replaced ? '1' : ''}`}`;
 }
 
 function resultOf({ end }: MemoryJob): string | null {

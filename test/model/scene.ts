@@ -34,6 +34,8 @@ export class Scene {
   isAlone = false;
   /** Keys were deleted by hand and nothing was repaired since. */
   broken = false;
+  /** Jobs with made ids so far. */
+  made = 0;
   private names = 3;
   private audited: unknown;
 

@@ -95,7 +95,7 @@ it.each(all)('%s gives each command a declared key', (name, { text, keys, keysOf
   const most = name === 'audit-page' ? keys.length + 1 : keys.length;
   expect(slots.filter((slot) => slot > most)).toEqual([]);
   const each = (text.match(/KEYS\[i \+ \d+\]/g) ?? []).map((slot) => Number(/\d+/.exec(slot)![0]));
-  expect(each.filter((slot) => slot >= Math.max(keysOfQueues.length, 3))).toEqual([]);
+  expect(each.filter((slot) => slot >= Math.max(keysOfQueues.length, 4))).toEqual([]);
   // Beside the keys themselves loops over them, and the hash that keeps a body, which is one of them.
   const loops =
     /^(key|hash|hash_of\(\w+(\[[\w#]+\])?\)|KEYS\[\d+\]|KEYS\[i\]|KEYS\[i \+ \d+\]|traces\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
@@ -195,6 +195,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       },
     ],
     ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['free-keys', () => engine.upkeep.freeKeys(QUEUE, ['key'])],
     ['list-workers', () => engine.processes.list()],
     ['unregister', () => engine.processes.unregister('p1')],
     ['enqueue-plain', () => engine.enqueue(QUEUE, callOf(['plain'], 2, 'life'))],

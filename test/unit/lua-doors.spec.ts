@@ -45,6 +45,7 @@ const DOORS: Readonly<
     keys: ['active', 'workers'],
     others: { claim: 'a claim at the bell, which it takes back where it cannot be made' },
   },
+  unique: { keys: ['unique'] },
   gate: { keys: ['meta paused'] },
   ending: {
     keys: ['dead', 'completed', 'results', 'cancelled'],

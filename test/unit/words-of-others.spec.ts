@@ -11,7 +11,7 @@ import { checkProcessorOptions } from '#lib/options/worker-options.js';
 
 const main = resolveModuleOptions();
 const OF_JOBS =
-  'jobId removeOnComplete removeOnFail opts attemptsMade repeat parent deduplication debounce sizeLimit keepLogs timestamp concurrency';
+  'jobId removeOnComplete removeOnFail opts attemptsMade repeat parent deduplication sizeLimit keepLogs timestamp concurrency';
 const OF_QUEUES =
   'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete';
 const OF_WORKERS =

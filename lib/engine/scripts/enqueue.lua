@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, line, lines, limits, due-score, lane, kept, ending, bell, event, workers
+--@needs types, clock, bodies, body-lines, names, line, lines, limits, due-score, lane, kept, ending, bell, event, workers, unique
 -- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
 -- other is. A job that has ended gives its id away, unless the new one asks otherwise.
 local now = clock()
@@ -71,10 +71,24 @@ local function find_state(id, body)
   return redis.call('EXISTS', key_wait, key_suspects) == 0 and 'active' or 'in line'
 end
 
+-- By the id of those that ask for a key: the row of the key, and its holder.
+local keyed = {}
 local replaced, replaced_names = {}, {}
+local in_line = false
+for i = unique_first, unique_last, 7 do
+  local row = row_of(ARGV[i + 1])
+  row.body = body_with(row.holder, row.digest)
+  row.state = row.body and find_state(row.holder, row.body)
+  in_line = in_line or row.state == 'in line'
+  row.ms, row.states, row.on = tonumber(ARGV[i + 2]), ' ' .. ARGV[i + 3] .. ' ', ARGV[i + 4]
+  row.delay, row.longest = tonumber(ARGV[i + 5]), tonumber(ARGV[i + 6])
+  keyed[ARGV[i]] = row
+end
+if unique_first <= unique_last then
+  check_types(key_unique, key_meta, key_wait, key_prioritized, key_delayed, key_priorities, key_attempts, key_dead, key_completed)
+end
 if any_there then
   check_types(key_dead, key_completed, key_suspects, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
-  local in_line = false
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { later, later_there },
     { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
@@ -84,10 +98,10 @@ if any_there then
       end
     end
   end
-  -- Whether it waits or runs only the active sets tell, and the caller must name their workers.
-  local workers = in_line and table.concat(leased_workers(), '\n') or arg_workers
-  if workers ~= arg_workers then return { 'again', workers } end
 end
+-- Whether it waits or runs only the active sets tell, and the caller must name their workers.
+local workers = in_line and table.concat(leased_workers(), '\n') or arg_workers
+if workers ~= arg_workers then return { 'again', workers } end
 
 -- All of a call or none, so duplicates count as well.
 local function full_group()
@@ -111,16 +125,73 @@ if full then return full end
 local holds = {}
 for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' ' end
 
+local sooner, is_new_work, updated = false, false, {}
+
+local function refuse(id, state, row, is_changed)
+  local by = row and '\t' .. row.holder .. '\t' .. (is_changed and '1' or '') or ''
+  duplicates[#duplicates + 1] = state .. ' ' .. id .. by
+  duplicate_ids[#duplicate_ids + 1] = id
+  if is_changed then updated[#updated + 1] = row.holder end
+  return false
+end
+
+-- A job with this body takes the place of a job that waits, under the id of that one.
+local function change(id, row, state, holder, body)
+  row.holder = holder
+  put_body(holder, body)
+  return refuse(id, state, row, true)
+end
+
+-- Whether the key of a new job is free. What becomes of the job otherwise is done here: it changes the holder, waits for its end, or
+-- is left out.
+local function is_key_free(id, body, priority)
+  local row = keyed[id]
+  if not row then return true end
+  local state = row.state == 'in line' and 'waiting' or row.state == 'awaited' and 'completed' or row.state ~= 'gone' and row.state or nil
+  local waits = state == 'waiting' or state == 'delayed'
+  local is_over = not (waits or state == 'active')
+  local is_held = row.till > now or (state and string.find(row.states, ' ' .. state .. ' ', 1, true) ~= nil)
+  if row.on == 'debounce' and is_held and redis.call('HEXISTS', key_attempts, row.holder) == 1 then is_held = false end
+  local next_id = next_of(row)
+  if next_id and row.on == 'keepLast' and not is_over then return change(id, row, 'delayed', next_id, body) end
+  if next_id and (is_over or not is_held) then
+    -- The job that waited for the end of the holder has the key now.
+    hand_on(row, now)
+    is_new_work = true
+    if is_over then
+      if row.on ~= 'skip' then return change(id, row, 'waiting', next_id, body) end
+      row.holder = next_id
+      return refuse(id, 'waiting', row)
+    end
+  end
+  if not is_held then return true end
+  if row.on == 'keepLast' and state == 'active' then
+    put_body(id, body)
+    park(id, priority)
+    put_row(row.digest, row.holder, row.till, row.since, id)
+    added = added + 1
+    return false
+  end
+  if row.on == 'debounce' then
+    local due = now + row.delay
+    if row.longest > 0 then due = math.max(now, math.min(due, row.since + row.longest)) end
+    sooner = sooner or due < earliest
+    delay_until(string.format('%.0f', due), row.holder, 0, { own = {}, made = {} })
+    return change(id, row, state, row.holder, body)
+  end
+  if row.on ~= 'skip' and waits and row.body and options_line_of(row.body) then
+    return change(id, row, state, row.holder, with_lines(row.body, nil, string.match(body, '^[^\n]+\n[^\n]+\n[^\n]*\n(.*)$')))
+  end
+  return refuse(id, state or '-', row)
+end
+
 -- Whether the id is free for a new job; what was there before is forgotten then.
 local function is_free(id, body)
   local state = body and state_of[id]
   if not state then return true end
   local is_ended = state == 'gone' or state == 'dead' or state == 'completed' or state == 'cancelled'
   if not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) then
-    local shown = state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state
-    duplicates[#duplicates + 1] = shown .. ' ' .. id
-    duplicate_ids[#duplicate_ids + 1] = id
-    return false
+    return refuse(id, state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state)
   end
   if state ~= 'gone' then
     replaced[#replaced + 1] = id
@@ -132,7 +203,7 @@ end
 
 -- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
 local function store(ids, there, first, last, stride)
-  if not any_there and stride == 2 then
+  if not any_there and stride == 2 and unique_last < unique_first then
     if #ids > 0 then put_bodies(ids, ARGV, first, last) end
     added = added + #ids
     return ids
@@ -140,7 +211,10 @@ local function store(ids, there, first, last, stride)
   local new, places, fields = {}, {}, {}
   for i = 1, #ids do
     local at = first + (i - 1) * stride
-    if is_free(ids[i], there[i]) then
+    local priority = stride > 2 and tonumber(ARGV[at + stride - 1]) or 0
+    if is_key_free(ids[i], ARGV[at + 1], priority) and is_free(ids[i], there[i]) then
+      local row = keyed[ids[i]]
+      if row then put_row(row.digest, ids[i], row.ms > 0 and now + row.ms or 0, now, '') end
       new[#new + 1] = ids[i]
       places[#places + 1] = at
       fields[#fields + 1] = ids[i]
@@ -172,7 +246,6 @@ for i = 1, #ranked do
 end
 
 later, places = store(later, later_there, later_first, later_last, 2)
-local sooner = false
 -- Times stay text as they came: a number would be written anew for every job.
 local scores, from_now, seen_due = {}, {}, { own = {}, made = {} }
 for i = 1, #later do
@@ -200,19 +273,20 @@ if #scores > 0 then delay_all(scores) end
 
 if sooner then
   ring_sooner()
-elseif not rung and #plain + #head + #ranked + #grouped > 0 then
+elseif not rung and (is_new_work or #plain + #head + #ranked + #grouped > 0) then
   ring()
 end
 
 local repeated = table.concat(duplicates, '\n')
 remember(arg_seq, repeated)
 
+local events = { count = 0 }
 if added > 0 then
-  local events = { count = 0 }
   if #replaced > 0 then say_removed(events, replaced, replaced_names, 'replaced') end
   events.count = events.count + arg_jobs
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
   if #duplicates > 0 then say(events, 'skip', 0, table.concat(duplicate_ids, '\n')) end
-  write_events(events, now)
 end
+if #updated > 0 then say(events, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
+write_events(events, now)
 return { 'stored', repeated }

@@ -2,6 +2,7 @@ import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { lines } from '../codec/replies.js';
 import type { Duplicate, EnqueueAnswer } from '../../contract/engine.js';
+import type { JobState } from '../../job/job-state.js';
 
 export const enqueue = defineScript({
   name: 'enqueue',
@@ -14,6 +15,7 @@ export const enqueue = defineScript({
     'prioritized',
     'delayed',
     'priorities',
+    'unique',
     'completed',
     'dead',
     'results',
@@ -36,10 +38,11 @@ export const enqueue = defineScript({
   args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int', workers: 'text' },
   /**
    * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`: due ms,
-   * or `+` and the ms from now. priorities: id, priority of those of `later` that have one. holds: id, states of ended jobs that hold it.
-   * said: field, value.
+   * or `+` and the ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms for which it
+   * counts in any case (0: by the state of its job), states that count, what to do with a duplicate, delay and longest wait of a debounce
+   * (0: none). holds: id, states of ended jobs that hold it. said: field, value.
    */
-  lists: ['plain', 'head', 'ranked', 'later', 'grouped', 'times', 'priorities', 'holds', 'said'],
+  lists: ['plain', 'head', 'ranked', 'later', 'grouped', 'times', 'priorities', 'unique', 'holds', 'said'],
   /** The active set of each of `workers`. */
   moreKeys: true,
   /** Or the workers to name in the next try; nothing has changed. */
@@ -55,8 +58,15 @@ export const enqueue = defineScript({
   },
 });
 
-/** A state and an id. */
+/** A state (`-`: of no job) and an id; of a duplicate by its key also the job that holds it, and `1` where that was changed. */
 function duplicate(line: string): Duplicate {
   const space = line.indexOf(' ');
-  return { id: line.slice(space + 1), state: line.slice(0, space) as Duplicate['state'] };
+  const state = line.slice(0, space);
+  const [id = '', holder, replaced] = line.slice(space + 1).split('\t');
+  return {
+    id,
+    ...(state !== '-' && { state: state as JobState }),
+    ...(holder !== undefined && { holder }),
+    ...(replaced === '1' && { replaced: true }),
+  };
 }

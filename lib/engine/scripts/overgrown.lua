@@ -1,10 +1,10 @@
 --@needs clock, entries
--- Of many queues at once, whether anything of them is beyond its number or age. One that cannot be told counts: whoever trims
+-- Of many queues at once, whether anything of them is beyond its number or age (1), or has keys of jobs (2). One that cannot be told counts: whoever trims
 -- it says why.
 local now = clock()
 local answer = {}
 local limits = limits_first
-for i = more_first, more_last, 3 do
+for i = more_first, more_last, 4 do
   local completed_max, dead_max = tonumber(ARGV[limits]), tonumber(ARGV[limits + 1])
   local dead_age, events_age = tonumber(ARGV[limits + 2]), tonumber(ARGV[limits + 3])
   local function over(reply, most)
@@ -17,7 +17,7 @@ for i = more_first, more_last, 3 do
     or over(redis.pcall('ZCARD', KEYS[i + 1]), dead_max)
     or over(redis.pcall('ZCOUNT', KEYS[i + 1], '-inf', now - dead_age), 0)
     or (first[1] ~= nil and written_at(first[1]) <= now - events_age)
-  answer[#answer + 1] = is_over and 1 or 0
+  answer[#answer + 1] = (is_over and 1 or 0) + 2 * redis.call('EXISTS', KEYS[i + 3])
   limits = limits + 4
 end
 return answer

@@ -7,7 +7,7 @@ export const overgrown = defineScript({
   args: {},
   /** limits: for each queue most completed, most dead, age of the dead, age of events (-1: any). */
   lists: ['limits'],
-  /** For each queue completed, dead, events. */
+  /** For each queue completed, dead, events, unique. */
   moreKeys: true,
-  reply: (raw: readonly number[]) => raw.map((over) => over === 1),
+  reply: (raw: readonly number[]) => raw.map((found) => ({ isOver: found % 2 === 1, hasKeys: found >= 2 })),
 });

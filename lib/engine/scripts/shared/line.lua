@@ -180,3 +180,17 @@ local function next_due(now)
   local due = first_due()
   return due < math.huge and math.max(0, math.floor(due) - now) or -1
 end
+
+-- A job that waits for the end of another one is delayed to the last moment that there is.
+local function park(id, priority)
+  redis.call('ZADD', key_delayed, rule_parkedAt, id)
+  if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
+end
+
+local function is_parked(id)
+  return tonumber(redis.call('ZSCORE', key_delayed, id)) == rule_parkedAt
+end
+
+local function parked(limit)
+  return redis.call('ZRANGE', key_delayed, rule_parkedAt, rule_parkedAt, 'BYSCORE', 'LIMIT', 0, limit)
+end

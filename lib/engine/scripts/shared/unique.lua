@@ -1,0 +1,48 @@
+--@needs bodies, body-lines, line
+-- Who holds the keys of `unique`, `debounce` and `throttle`. A row has the digest of a key, and of it: the job that holds it, until when it
+-- counts whatever becomes of that job (0: only by the state of the job), when it was taken, and the job that waits for its end.
+-- A row alone blocks nothing: it counts only while a job is there whose body names the same digest, so one left over is harmless.
+
+local function row_of(digest)
+  local holder, till, since, next_id =
+    string.match(redis.call('HGET', key_unique, digest) or '', '^([^\n]*)\n(%d+)\n(%d+)\n([^\n]*)$')
+  return { digest = digest, holder = holder or '', till = tonumber(till) or 0, since = tonumber(since) or 0, next = next_id or '' }
+end
+
+local function put_row(digest, holder, till, since, next_id)
+  local times = string.format('%.0f\n%.0f', till, since)
+  redis.call('HSET', key_unique, digest, holder .. '\n' .. times .. '\n' .. next_id)
+end
+
+-- The body of a job that has this key, nil of any other.
+local function body_with(id, digest)
+  local body = id ~= '' and body_of(id)
+  return body and options_of(body).unique == digest and body or nil
+end
+
+local function has_ended(id)
+  return redis.call('ZSCORE', key_dead, id) or redis.call('ZSCORE', key_completed, id)
+end
+
+-- The job that waits for the end of the holder, nil where there is none.
+local function next_of(row)
+  return is_parked(row.next) and body_with(row.next, row.digest) and row.next or nil
+end
+
+-- The next one holds the key now, and goes to the line.
+local function hand_on(row, now)
+  promote(row.next)
+  put_row(row.digest, row.next, 0, now, '')
+end
+
+-- Hands on the key of a holder that has ended, or drops its row. Answers whether a job went to the line, and whether anything changed.
+local function free_key(row, now)
+  local body = body_with(row.holder, row.digest)
+  local has_next = next_of(row) ~= nil
+  if has_next and (not body or has_ended(row.holder)) then
+    hand_on(row, now)
+    return true, true
+  end
+  if body or has_next or row.till > now then return false, false end
+  return false, redis.call('HDEL', key_unique, row.digest) == 1
+end

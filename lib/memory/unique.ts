@@ -1,0 +1,123 @@
+import type { Duplicate, EnqueueJob, KeyClaim } from '../contract/engine.js';
+import { optionsLineOf, withLines } from '../job/job-record.js';
+import { RULES } from '../job/rules.js';
+import type { MemoryJob } from './memory-job.js';
+import type { KeyRow, MemoryQueue } from './memory-queue.js';
+
+/** What became of a new job with a key. None of it: the key is its own now, and it is added. */
+interface Met {
+  readonly duplicate?: Duplicate;
+  /** The job that has the new data. */
+  readonly updated?: MemoryJob;
+  /** It waits for the end of the job that has the key. */
+  readonly isParked?: true;
+  /** A job that waited so went to the line. */
+  readonly isWork?: boolean;
+}
+
+const NO_ROW: KeyRow = { holder: '', till: 0, since: 0, next: '' };
+
+export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim): Met {
+  const { digest, on } = claim;
+  const { now } = queue;
+  const row = queue.keys.get(digest) ?? NO_ROW;
+  const holder = withKey(queue, row.holder, digest);
+  const state = holder?.state;
+  const waits = state === 'waiting' || state === 'delayed';
+  const isOver = !waits && state !== 'active';
+  let isHeld = row.till > now || (state !== undefined && claim.states.includes(state));
+  if (on === 'debounce' && isHeld && holder && (holder.started || holder.failed > 0)) isHeld = false;
+  const next = nextOf(queue, digest, row);
+  const told = (id: string, of: MemoryJob | undefined): Duplicate => ({
+    id: job.id,
+    ...(of && { state: of.state }),
+    holder: id,
+  });
+  const changed = (of: MemoryJob, body: string): Met => {
+    const before = told(of.id, of);
+    of.body = body;
+    return { duplicate: { ...before, replaced: true }, updated: of };
+  };
+  if (next && on === 'keepLast' && !isOver) return changed(next, job.body);
+  let isWork = false;
+  if (next && (isOver || !isHeld)) {
+    handOn(queue, digest, next);
+    isWork = true;
+    if (isOver)
+      return on === 'skip'
+        ? { duplicate: told(next.id, next), isWork }
+        : { ...changed(next, job.body), isWork };
+  }
+  if (!isHeld) {
+    const till = claim.forMs > 0 ? now + claim.forMs : 0;
+    queue.keys.set(digest, { holder: job.id, till, since: now, next: '' });
+    return { isWork };
+  }
+  if (on === 'keepLast' && state === 'active') {
+    queue.delay(queue.create(job.id, job.body)!, RULES.parkedAt, job.priority ?? 0);
+    queue.keys.set(digest, { ...row, next: job.id });
+    return { isParked: true };
+  }
+  if (on === 'debounce') {
+    let due = now + claim.delayMs;
+    if (claim.longestMs > 0) due = Math.max(now, Math.min(due, row.since + claim.longestMs));
+    const { priority } = holder!;
+    queue.delayed.remove(holder!);
+    queue.delay(holder!, due, priority);
+    return changed(holder!, job.body);
+  }
+  if (on !== 'skip' && waits && optionsLineOf(holder!.body) !== null)
+    return changed(holder!, withLines(holder!.body, undefined, dataOf(job.body)));
+  return { duplicate: told(row.holder, holder) };
+}
+
+/** Hands on the key of a holder that has ended, or drops its row. Answers how many keys that changed, 0 or 1. */
+export function freeKey(queue: MemoryQueue, digest: string): number {
+  const row = queue.keys.get(digest);
+  if (!row) return 0;
+  const holder = withKey(queue, row.holder, digest, true);
+  const next = nextOf(queue, digest, row);
+  if (next && (!holder || holder.place === 'dead' || holder.place === 'completed')) {
+    handOn(queue, digest, next);
+    queue.ring();
+    return 1;
+  }
+  if (holder || next || row.till > queue.now) return 0;
+  queue.keys.delete(digest);
+  return 1;
+}
+
+/** All keys, and jobs that wait for the end of another one without a row. */
+export function freeAllKeys(queue: MemoryQueue): number {
+  let changed = 0;
+  for (const digest of queue.keys.keys()) changed += freeKey(queue, digest);
+  return changed;
+}
+
+function handOn(queue: MemoryQueue, digest: string, next: MemoryJob): void {
+  queue.promote(next);
+  queue.keys.set(digest, { holder: next.id, till: 0, since: queue.now, next: '' });
+}
+
+function nextOf(queue: MemoryQueue, digest: string, { next }: KeyRow): MemoryJob | undefined {
+  const job = withKey(queue, next, digest);
+  return job?.place === 'delayed' && job.score === RULES.parkedAt ? job : undefined;
+}
+
+/** The job with this id, if its body names the key. */
+function withKey(queue: MemoryQueue, id: string, digest: string, isKept = false): MemoryJob | undefined {
+  const job = isKept ? queue.jobs.get(id) : queue.find(id);
+  return job && digestOf(job) === digest ? job : undefined;
+}
+
+function digestOf({ body }: MemoryJob): unknown {
+  try {
+    return (JSON.parse(optionsLineOf(body) || '{}') as { unique?: unknown }).unique;
+  } catch {
+    return undefined;
+  }
+}
+
+function dataOf(body: string): string {
+  return /^[^\n]+\n[^\n]+\n[^\n]*\n([^]*)$/.exec(body)?.[1] ?? '';
+}

@@ -1,0 +1,157 @@
+import { InvalidOptionError } from '../errors.js';
+import { parseDuration, type Duration } from '../job/duration.js';
+import type { JobState } from '../job/job-state.js';
+import { faultOfText } from '../job/text.js';
+import { duration, field, oneOf, readable, rule, shape, someOf, type Rule } from './check.js';
+
+/** One job with a key at a time: see [Flow control](../../docs/guides/flow-control.md). */
+export interface UniqueOptions {
+  /** The key: 1 to 256 bytes. Give it, or `by`. @default none */
+  readonly key?: string;
+  /** The key is made of these fields of the data, such as `['orderId', 'customer.id']`; each must be there. @default none */
+  readonly by?: readonly string[];
+  /** Whether jobs of other names in the queue may have the same key. @default 'name' */
+  readonly scope?: 'name' | 'queue';
+  /**
+   * How long the job has the key: `'started'`, until a worker claims it; `'settled'`, until it is completed, dead, cancelled or removed; or for this time,
+   * whatever becomes of it. @default 'settled'
+   */
+  readonly until?: Duration;
+  /** Instead of `until`: in which of its states the other job is one too many. @default ['waiting', 'delayed', 'active'] */
+  readonly states?: readonly JobState[];
+  /**
+   * What an `add` does while another job has the key. `'skip'`: nothing. `'replace'`: a job that waits or is delayed gets the new data. `'keepLast'`: that too, and while the other
+   * job runs, the new one waits for its end; of several, the last one. `'error'`: it rejects with `DuplicateJobError`. @default 'skip'
+   */
+  readonly onDuplicate?: 'skip' | 'replace' | 'keepLast' | 'error';
+}
+
+/** Many adds with one key become one job, some time after the last of them. */
+export interface DebounceOptions {
+  /** The key, among jobs of this name: 1 to 256 bytes. */
+  readonly key: string;
+  /** The job runs so long after the last add, 1 ms to ten years. */
+  readonly delay: Duration;
+  /** And at the latest so long after the first add. @default none */
+  readonly maxWait?: Duration;
+}
+
+/** The first add with a key makes a job; further ones make none for some time. */
+export interface ThrottleOptions {
+  /** The key, among jobs of this name: 1 to 256 bytes. */
+  readonly key: string;
+  /** For how long, from the add that made a job; 1 ms to ten years. */
+  readonly ttl: Duration;
+}
+
+/** One of the three after checking. */
+export interface CheckedKey {
+  readonly kind: 'unique' | 'debounce' | 'throttle';
+  readonly key: string | undefined;
+  readonly by: readonly string[] | undefined;
+  readonly scope: 'name' | 'queue';
+  readonly forMs: number;
+  readonly states: readonly JobState[];
+  readonly on: 'skip' | 'replace' | 'keepLast' | 'error' | 'debounce';
+  readonly delayMs: number;
+  readonly longestMs: number;
+}
+
+const MAX_KEY_BYTES = 256;
+const MAX_FIELDS = 10;
+const WAITING = ['waiting', 'delayed'] as const;
+const UNSETTLED = [...WAITING, 'active'] as const;
+const PLAIN = { by: undefined, scope: 'name', forMs: 0, states: [], delayMs: 0, longestMs: 0 } as const;
+
+const readKey = rule((value: unknown, path: string): string => {
+  const fault = faultOfText(value, MAX_KEY_BYTES);
+  if (fault === undefined) return value as string;
+  throw new InvalidOptionError(
+    path,
+    `a text of 1 to ${MAX_KEY_BYTES} bytes without control characters`,
+    value,
+  );
+});
+
+const readBy = rule((value: unknown, path: string): readonly string[] => {
+  const list = readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : []));
+  const isGood = list.every((one) => typeof one === 'string' && /^[^.]+(\.[^.]+)*$/.test(one));
+  if (isGood && list.length > 0 && list.length <= MAX_FIELDS) return list as string[];
+  throw new InvalidOptionError(
+    path,
+    `a list of 1 to ${MAX_FIELDS} fields of the data, such as 'order.id'`,
+    value,
+  );
+});
+
+const readUntil = rule((value: unknown, path: string): 'started' | 'settled' | number => {
+  if (value === 'started' || value === 'settled') return value;
+  const ms = parseDuration(value, path);
+  if (ms > 0) return ms;
+  throw new InvalidOptionError(path, "'started', 'settled', or a duration from 1 ms", value);
+});
+
+const readUniqueFields = shape({
+  key: field('key', readKey),
+  by: field('by', readBy),
+  scope: field('scope', oneOf('name', 'queue')),
+  until: field('until', readUntil),
+  states: field('states', someOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
+  onDuplicate: field('onDuplicate', oneOf('skip', 'replace', 'keepLast', 'error')),
+});
+
+export const readUnique: Rule<CheckedKey> = (value, path, report) => {
+  const given = readUniqueFields(value, path, report);
+  if (!given) return undefined;
+  const { key, by, scope = 'name', until, states, onDuplicate: on = 'skip' } = given;
+  const refuse = (option: string, phrase: string) =>
+    report(new InvalidOptionError(`${path}.${option}`, phrase, (value as never)[option]));
+  if (key === undefined && by === undefined) refuse('key', 'given, or the option by');
+  if (key !== undefined && by !== undefined) refuse('by', 'left out if key is given');
+  if (until !== undefined && states !== undefined) refuse('states', 'left out if until is given');
+  if (states?.length === 0) refuse('states', 'a list of at least one state');
+  if (on === 'keepLast' && until !== undefined && until !== 'settled')
+    refuse('until', "'settled' if onDuplicate is 'keepLast'");
+  if (on === 'keepLast' && states !== undefined) refuse('states', "left out if onDuplicate is 'keepLast'");
+  const forMs = typeof until === 'number' ? until : 0;
+  const counted = states ?? (until === 'started' ? WAITING : UNSETTLED);
+  return { ...PLAIN, kind: 'unique', key, by, scope, forMs, states: forMs > 0 ? [] : counted, on };
+};
+
+const readDebounceFields = shape({
+  key: field('key', readKey),
+  delay: field('delayMs', duration(1)),
+  maxWait: field('longestMs', duration(1)),
+});
+
+export const readDebounce: Rule<CheckedKey> = (value, path, report) => {
+  const given = readDebounceFields(value, path, report);
+  if (!given) return undefined;
+  const { key, delayMs, longestMs = 0 } = given;
+  for (const [option, one] of Object.entries({ key, delay: delayMs }))
+    if (one === undefined && (value as never)[option] === undefined)
+      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+  if (longestMs > 0 && delayMs !== undefined && longestMs < delayMs)
+    report(new InvalidOptionError(`${path}.maxWait`, 'at least delay', (value as DebounceOptions).maxWait));
+  return {
+    ...PLAIN,
+    kind: 'debounce',
+    key,
+    on: 'debounce',
+    states: ['delayed'],
+    delayMs: delayMs ?? 1,
+    longestMs,
+  };
+};
+
+const readThrottleFields = shape({ key: field('key', readKey), ttl: field('forMs', duration(1)) });
+
+export const readThrottle: Rule<CheckedKey> = (value, path, report) => {
+  const given = readThrottleFields(value, path, report);
+  if (!given) return undefined;
+  const { key, forMs } = given;
+  for (const [option, one] of Object.entries({ key, ttl: forMs }))
+    if (one === undefined && (value as never)[option] === undefined)
+      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+  return { ...PLAIN, kind: 'throttle', key, on: 'skip', forMs: forMs ?? 1 };
+};

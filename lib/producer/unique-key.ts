@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import type { KeyClaim } from '../contract/engine.js';
+import { InvalidOptionError } from '../errors.js';
+import { quoted } from '../job/text.js';
+import type { CheckedKey } from '../options/unique-options.js';
+
+/** Characters of a digest: 128 bits. */
+const DIGEST_CHARS = 22;
+
+/**
+ * The claim of a job on its key, which is stored as a digest: keys of any length take the same room, and nobody reads them in Redis.
+ *
+ * @param json the data of the job.
+ * @throws {InvalidOptionError} if a field of `by` is not in the data.
+ */
+export function claimOf(checked: CheckedKey, name: string, json: string, path: string): KeyClaim {
+  const { kind, by, scope, forMs, states, on, delayMs, longestMs } = checked;
+  const key = by ? valuesAt(by, json, `${path}.unique.by`) : checked.key;
+  const text = JSON.stringify([kind, scope === 'queue' ? 0 : name, by ?? 0, key]);
+  const digest = createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_CHARS);
+  return { digest, forMs, states, on: on === 'error' ? 'skip' : on, delayMs, longestMs };
+}
+
+function valuesAt(paths: readonly string[], json: string, path: string): unknown[] {
+  const data: unknown = json === '' ? undefined : JSON.parse(json);
+  return paths.map((one, i) => {
+    let value = data;
+    for (const step of one.split('.')) {
+      const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step);
+      if (!isThere)
+        throw new InvalidOptionError(
+          `${path}[${i}]`,
+          `a field of the data of the job`,
+          one,
+          `${path}[${i}] must be a field of the data, but the data has no ${quoted(one)}`,
+        );
+      value = (value as Record<string, unknown>)[step];
+    }
+    return sorted(value);
+  });
+}
+
+/** The order of fields makes no other key. */
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return entries.map(([name, one]) => [name, sorted(one)]);
+}

@@ -1,0 +1,291 @@
+import { describe, expect, it } from 'vitest';
+import type { EnqueueJob, KeyClaim } from '#lib/contract/engine.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { completed, dead, FAILURE, kept, QUEUE, released, retried } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+const UNSETTLED = ['waiting', 'delayed', 'active'] as const;
+
+describe.each(ENGINES)('keys of jobs on %s', (kind) => {
+  const t = useEngine(kind);
+  let ids = 0;
+  const madeId = () => `0mwtqbbga5wm6p${(ids++).toString(36).padStart(4, '0')}A`;
+
+  function keyed(data: string, claim: Partial<KeyClaim> = {}, more: Partial<EnqueueJob> = {}): EnqueueJob {
+    const unique = {
+      digest: 'D',
+      forMs: 0,
+      states: UNSETTLED,
+      on: 'skip' as const,
+      delayMs: 0,
+      longestMs: 0,
+      ...claim,
+    };
+    const body = encodeBody('work', t.now, { digest: unique.digest }, data);
+    const delay = unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
+    return { id: madeId(), name: 'work', body, unique, ...delay, ...more };
+  }
+  const add = async (job: EnqueueJob) => {
+    const answer = await t.add(job);
+    if (answer.kind !== 'stored') throw new Error(answer.kind);
+    return {
+      ...answer.duplicates.find(({ id }) => id === job.id),
+      id: job.id,
+      isNew: answer.duplicates.length === 0,
+    };
+  };
+  const dataOf = async (id: string) => (await t.engine.admin.get(QUEUE, id))?.body.split('\n')[3];
+  const stateOf = async (id: string) => (await t.engine.admin.get(QUEUE, id))?.state;
+  const violations = async () => (await t.engine.admin.audit(QUEUE)).violations;
+
+  it('let one job with a key wait, be delayed or run, and tell which one and in which state', async () => {
+    const first = await add(keyed('1'));
+    expect(first.isNew).toBe(true);
+    expect(await add(keyed('2'))).toMatchObject({ holder: first.id, state: 'waiting', isNew: false });
+    expect(await t.claim()).toEqual([first.id]);
+    expect(await add(keyed('3'))).toMatchObject({ holder: first.id, state: 'active', isNew: false });
+    await t.settle(retried(first.id, { delayMs: 60_000 }));
+    expect(await add(keyed('4'))).toMatchObject({ holder: first.id, state: 'delayed', isNew: false });
+    expect(await dataOf(first.id)).toBe('1');
+    expect((await add(keyed('5', { digest: 'other' }))).isNew).toBe(true);
+    expect((await t.events()).filter(({ type }) => type === 'added').map(({ id }) => id)).toHaveLength(2);
+  });
+
+  it.each([
+    ['completed', (id: string) => t.settle(completed(id))],
+    ['completed and kept', (id: string) => t.settle(kept(id, 60_000))],
+    ['dead', (id: string) => t.settle(dead(id))],
+  ])('are free again when the job is %s, whoever says so', async (_, end) => {
+    const first = await add(keyed('1'));
+    await t.claim();
+    await end(first.id);
+    expect((await add(keyed('2'))).isNew).toBe(true);
+  });
+
+  it('are free again when the job was removed or cancelled', async () => {
+    const first = await add(keyed('1'));
+    await t.engine.admin.remove(QUEUE, first.id);
+    const second = await add(keyed('2'));
+    expect(second.isNew).toBe(true);
+    await t.engine.admin.cancel(QUEUE, second.id, 'why');
+    expect((await add(keyed('3'))).isNew).toBe(true);
+  });
+
+  it('count in the states that are asked for', async () => {
+    const first = await add(keyed('1'));
+    await t.claim();
+    const waits = { states: ['waiting', 'delayed'] } as const;
+    const second = await add(keyed('2', waits));
+    expect(second.isNew).toBe(true);
+    expect(await add(keyed('3', waits))).toMatchObject({ holder: second.id, state: 'waiting' });
+    await t.settle(completed(first.id));
+    await t.claim();
+    await t.settle(dead(second.id));
+    expect(await add(keyed('4', { states: ['dead'] }))).toMatchObject({ holder: second.id, state: 'dead' });
+    expect((await add(keyed('5', { states: ['completed'] }))).isNew).toBe(true);
+  });
+
+  it('count for a time whatever becomes of the job', async () => {
+    const throttled = { forMs: 5_000, states: [] };
+    const first = await add(keyed('1', throttled));
+    await t.claim();
+    await t.settle(completed(first.id));
+    await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+    const again = await add(keyed('2', throttled));
+    expect(again).toMatchObject({ holder: first.id, isNew: false });
+    expect(again).not.toHaveProperty('state');
+    await t.advance(5_000);
+    expect((await add(keyed('3', throttled))).isNew).toBe(true);
+  });
+
+  it('give the job that waits or is delayed the new data, in its place', async () => {
+    const replace = { on: 'replace' } as const;
+    const first = await add(keyed('1', replace));
+    await t.add('other');
+    const before = await t.engine.lastEvent(QUEUE);
+    expect(await add(keyed('2', replace))).toMatchObject({
+      holder: first.id,
+      state: 'waiting',
+      replaced: true,
+    });
+    expect(await dataOf(first.id)).toBe('2');
+    expect((await t.events(before)).map(({ type, id, name }) => [type, id, name])).toEqual([
+      ['updated', first.id, 'work'],
+    ]);
+    expect(await t.claim(1)).toEqual([first.id]);
+    const late = await add(keyed('3', replace));
+    expect(late).toMatchObject({ holder: first.id, state: 'active' });
+    expect(late).not.toHaveProperty('replaced');
+    await t.settle(retried(first.id, { delayMs: 1_000 }));
+    expect(await add(keyed('4', replace))).toMatchObject({ state: 'delayed', replaced: true });
+    expect(await dataOf(first.id)).toBe('4');
+  });
+
+  it('debounce: the last data, so long after the last add, and at most so long after the first', async () => {
+    const debounce = { on: 'debounce', states: ['delayed'], delayMs: 1_000, longestMs: 2_500 } as const;
+    const start = t.now;
+    const first = await add(keyed('1', debounce));
+    const dueAt = async () => (await t.engine.admin.get(QUEUE, first.id))?.dueAt;
+    expect(await dueAt()).toBe(start + 1_000);
+    await t.advance(900);
+    expect(await add(keyed('2', debounce))).toMatchObject({
+      holder: first.id,
+      state: 'delayed',
+      replaced: true,
+    });
+    expect(await dueAt()).toBe(start + 1_900);
+    await t.advance(900);
+    await add(keyed('3', debounce));
+    expect(await dueAt()).toBe(start + 2_500);
+    await t.advance(700);
+    expect(await t.claim()).toEqual([first.id]);
+    expect(await dataOf(first.id)).toBe('3');
+    const second = await add(keyed('4', debounce));
+    expect(second.isNew).toBe(true);
+    // A job that failed waits for its retry, which no add puts off.
+    await t.advance(1_000);
+    await t.claim();
+    await t.settle(retried(second.id, { delayMs: 60_000 }));
+    expect((await add(keyed('5', debounce))).isNew).toBe(true);
+  });
+
+  describe('keep the last one', () => {
+    const last = { on: 'keepLast' } as const;
+    const ends: [string, (id: string) => Promise<unknown>][] = [
+      ['completed', (id) => t.settle(completed(id))],
+      ['completed and kept', (id) => t.settle(kept(id, 60_000))],
+      ['dead', (id) => t.settle(dead(id))],
+      [
+        'cancelled',
+        async (id) => {
+          await t.engine.admin.cancel(QUEUE, id, 'why');
+          await t.settle(released(id));
+        },
+      ],
+      [
+        'removed',
+        async (id) => {
+          await t.settle(retried(id, { delayMs: 60_000 }));
+          await t.engine.admin.remove(QUEUE, id);
+        },
+      ],
+    ];
+
+    /** One that runs, and the job that waits for its end. */
+    async function running(more: Partial<EnqueueJob> = {}) {
+      const first = await add(keyed('1', last));
+      await t.claim();
+      const next = await add(keyed('2', last, more));
+      return { first: first.id, next: next.id, isNew: next.isNew };
+    }
+
+    it.each(ends)('runs it once the first one is %s', async (_, end) => {
+      const { first, next, isNew } = await running();
+      expect(isNew).toBe(true);
+      expect(await t.claim()).toEqual([]);
+      expect(await add(keyed('3', last))).toMatchObject({ holder: next, state: 'delayed', replaced: true });
+      await end(first);
+      expect(await t.engine.upkeep.freeKeys(QUEUE, ['D'])).toBe(1);
+      expect(await t.claim()).toEqual([next]);
+      expect(await dataOf(next)).toBe('3');
+      expect(await t.engine.upkeep.freeKeys(QUEUE, ['D'])).toBe(0);
+      // It has the key now.
+      const third = await add(keyed('4', last));
+      expect([third.isNew, await stateOf(third.id)]).toEqual([true, 'delayed']);
+      expect(await violations()).toEqual([]);
+    });
+
+    it.each(ends)('is found by the upkeep, if nobody has told that the first one is %s', async (_, end) => {
+      const { first, next } = await running();
+      expect(await t.engine.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
+      await t.engine.upkeep.trim(QUEUE);
+      expect(await t.claim()).toEqual([]);
+      await end(first);
+      await t.engine.upkeep.overgrown([QUEUE]);
+      expect(await t.engine.upkeep.trim(QUEUE)).toBeGreaterThan(0);
+      expect(await t.claim()).toEqual([next]);
+    });
+
+    it('is found by the next add too', async () => {
+      const { first, next } = await running();
+      await t.settle(completed(first));
+      expect(await add(keyed('3', last))).toMatchObject({ holder: next, state: 'waiting', replaced: true });
+      expect(await t.claim()).toEqual([next]);
+      expect(await dataOf(next)).toBe('3');
+    });
+
+    it('stays behind a first one that is tried again or has lost its worker', async () => {
+      const { first, next } = await running();
+      await t.settle(retried(first, { delayMs: 0, failure: FAILURE }));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await t.claim()).toEqual([first]);
+      await t.settle(released(first));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await t.claim()).toEqual([first]);
+      expect(await stateOf(next)).toBe('delayed');
+    });
+
+    it('replaces a job that waits, and keeps its priority for later', async () => {
+      const waiting = await add(keyed('1', last));
+      expect(await add(keyed('2', last))).toMatchObject({
+        holder: waiting.id,
+        state: 'waiting',
+        replaced: true,
+      });
+      await t.claim();
+      const next = await add(keyed('3', last, { priority: 7 }));
+      await t.settle(completed(waiting.id));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(
+        (await t.engine.admin.jobs(QUEUE, { state: 'waiting', limit: 5, after: null } as never)).jobs,
+      ).toMatchObject([{ id: next.id }]);
+    });
+
+    it('may be cancelled while it waits; then the next add waits', async () => {
+      const { first, next } = await running();
+      await t.engine.admin.cancel(QUEUE, next, 'why');
+      const other = await add(keyed('3', last));
+      expect(other.isNew).toBe(true);
+      await t.settle(completed(first));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await t.claim()).toEqual([other.id]);
+    });
+
+    it('answers a repeated call as the first time', async () => {
+      const first = await add(keyed('1', last));
+      await t.claim();
+      const call = {
+        lane: 'another',
+        seq: 1,
+        rememberMs: 60_000,
+        withinMs: 5_000,
+        jobs: [keyed('2', last), keyed('3', { ...last, digest: 'E' })],
+      };
+      const answer = await t.engine.enqueue(QUEUE, call);
+      await t.settle(completed(first.id));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await t.engine.enqueue(QUEUE, call)).toEqual(answer);
+      const again = { ...call, seq: 2, jobs: [keyed('4', last)] };
+      const second = await t.engine.enqueue(QUEUE, again);
+      expect(second).toMatchObject({ duplicates: [{ holder: call.jobs[0]!.id, replaced: true }] });
+      await t.claim();
+      expect(await t.engine.enqueue(QUEUE, again)).toEqual(second);
+    });
+  });
+
+  it('are dropped once their jobs are gone', async () => {
+    const first = await add(keyed('1'));
+    expect(await t.engine.upkeep.freeKeys(QUEUE, ['D', 'never there'])).toBe(0);
+    await t.claim();
+    await t.settle(completed(first.id));
+    expect(await t.engine.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
+    expect(await t.engine.upkeep.trim(QUEUE)).toBe(1);
+    expect(await t.engine.upkeep.overgrown([QUEUE])).toEqual([]);
+  });
+
+  it('go with everything else when the queue is obliterated', async () => {
+    await add(keyed('1'));
+    await t.engine.admin.obliterate(QUEUE, true);
+    expect((await add(keyed('2'))).isNew).toBe(true);
+  });
+});
