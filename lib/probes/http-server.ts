@@ -81,3 +81,15 @@ export function isAllowed({ headers }: IncomingMessage, token: string | undefine
 }
 
 export const FORBIDDEN: Answer = { status: 401, body: { error: 'the bearer token is missing or wrong' } };
+
+/** What makes a page of metrics. */
+interface MetricsPage {
+  text(accept?: string): Promise<string>;
+  contentType(accept?: string): string;
+}
+
+/** The page of metrics in the format that the request asks for. */
+export async function metricsAnswer(page: MetricsPage, { headers }: IncomingMessage): Promise<Answer> {
+  const { accept } = headers;
+  return { status: 200, body: await page.text(accept), type: page.contentType(accept) };
+}

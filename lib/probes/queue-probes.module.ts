@@ -16,7 +16,7 @@ import { QueueCore } from '../module/core.module.js';
 import type { QueueRuntime } from '../module/queue.runtime.js';
 import { field, integer, refuse, rule, shape } from '../options/check.js';
 import { QueueMetrics } from '../prometheus/queue-metrics.js';
-import { FORBIDDEN, HttpServer, isAllowed, type Answer, type Route } from './http-server.js';
+import { FORBIDDEN, HttpServer, isAllowed, metricsAnswer, type Answer, type Route } from './http-server.js';
 import { scaleRoute } from './scale.js';
 
 /** Options of `QueueProbesModule.forRoot`. */
@@ -149,9 +149,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
 
   private readonly page: Route = (path, request) => {
     if (path !== '/metrics' || !this.metrics) return undefined;
-    return isAllowed(request, this.options.token)
-      ? metricsAnswer(this.metrics, request.headers.accept)
-      : FORBIDDEN;
+    return isAllowed(request, this.options.token) ? metricsAnswer(this.metrics, request) : FORBIDDEN;
   };
 }
 
@@ -159,11 +157,6 @@ function answerOf(status: string, reasons: readonly string[]): Answer {
   return reasons.length === 0
     ? { status: 200, body: { status } }
     : { status: 503, body: { status: `not ${status}`, reasons } };
-}
-
-/** @internal The page of metrics as an answer. */
-export async function metricsAnswer(metrics: QueueMetrics, accept: string | undefined): Promise<Answer> {
-  return { status: 200, body: await metrics.text(accept), type: metrics.contentType(accept) };
 }
 
 /**

@@ -50,6 +50,8 @@ export interface MetricsParts {
   readonly inspector: Pick<QueueInspector, 'queues' | 'workers'>;
   /** Whether to read the state of all queues. */
   readonly global: boolean;
+  /** Whether there are metrics of the work of this process. @default true */
+  readonly local?: boolean;
   readonly load?: () => readonly WorkLoad[];
   readonly server?: () => string | null;
 }
@@ -132,7 +134,7 @@ export class QueueMetrics {
 
   private async families(): Promise<Family[]> {
     const global = (await this.gauges?.families()) ?? [];
-    return [...global, ...this.local(), ...this.work.families()];
+    return this.parts.local === false ? global : [...global, ...this.local(), ...this.work.families()];
   }
 
   private local(): Family[] {

@@ -47,7 +47,18 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   /** The command. It runs without Nest. */
   cli: {
-    lib: ['errors', 'job', 'options', 'contract', 'engine', 'dispatcher/dispatch-loop.ts'],
+    lib: [
+      ...STAGE,
+      'engine',
+      'producer',
+      'inspect',
+      'events',
+      'inspector.ts',
+      'probes/http-server.ts',
+      'probes/scale.ts',
+      'prometheus/queue-metrics.ts',
+      'dispatcher/dispatch-loop.ts',
+    ],
     packages: ['node:*'],
   },
   decorators: {

@@ -1,0 +1,309 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { execFile, spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+import { godwit } from './support.js';
+
+const redis = useRedis();
+
+const start = (...args: string[]) =>
+  godwit([args[0]!, '-u', redis.url, '--prefix', redis.prefix, ...args.slice(1)]);
+
+async function run(...args: string[]) {
+  const command = start(...args);
+  const code = await command.ended();
+  return { code, out: command.out, err: command.err };
+}
+
+const json = async (...args: string[]) => {
+  const { code, out, err } = await run(...args, '--json');
+  expect([code, err]).toEqual([0, '']);
+  return JSON.parse(out);
+};
+
+const producing = (options: QueueAppOptions = {}) => bootQueue(redis, { watch: false, ...options });
+
+/** An application that works, with jobs that died. */
+async function withDeaths(count: number) {
+  const app = await producing({
+    handlers: {
+      bad: () => {
+        throw new UnrecoverableError('the \u001b[31mmailer says no');
+      },
+      echo: (job) => job.data,
+    },
+    queue: { defaults: { retention: '1h' } },
+  });
+  await app.queue.addBulk(Array.from({ length: count }, (_, i) => ({ name: 'bad', data: { i } })));
+  await until(async () => (await app.queue.counts()).dead === count, PATIENT);
+  return app;
+}
+
+describe('what there is', () => {
+  it('queues, workers and running jobs, as tables and as JSON', async () => {
+    const end = latch('the end of the job');
+    const app = await producing({ handlers: { slow: () => end.promise }, queues: [{ name: 'other' }] });
+    const { id } = await app.queue.add('slow', null);
+    await app.queueOf('other').add('x', null);
+    await until(async () => (await json('running')).length === 1, PATIENT);
+    const { code, out } = await run('queues');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^QUEUE +WAITING +ACTIVE +DELAYED +DEAD +OLDEST +WORKERS +STATE\n/);
+    expect(out).toMatch(/^work +0 +1 +0 +0 +- +1 +open$/m);
+    expect(out).toMatch(/^other +1 +0 +0 +0 .* 0 +open$/m);
+    expect(await json('queues', 'work')).toMatchObject([{ name: 'work', counts: { active: 1 }, workers: 1 }]);
+    expect((await run('workers')).out).toMatch(new RegExp(` ${process.pid} +running +1/10 `));
+    expect((await run('running', 'work')).out).toContain(id);
+    expect(await json('running', 'other')).toEqual([]);
+    end.open();
+  });
+
+  it('a table fits the width, and has colours only where they are asked for', async () => {
+    const name = `a-queue-with-a-long-name-${'x'.repeat(90)}`;
+    const app = await producing({ queues: [{ name }] });
+    await app.queueOf(name).add('x', null);
+    const args = ['queues', '-u', redis.url, '--prefix', redis.prefix];
+    const outputOf = (env: Record<string, string>) =>
+      spawnSync(process.execPath, ['dist/cli.js', ...args], {
+        encoding: 'utf8',
+        env: { PATH: process.env['PATH'], ...env },
+      }).stdout;
+    const lengths = (out: string) => out.split('\n').map((line) => line.length);
+    expect(Math.max(...lengths(outputOf({ COLUMNS: '80' })))).toBeLessThanOrEqual(80);
+    expect(outputOf({ COLUMNS: '80' })).toContain('…');
+    expect(outputOf({ COLUMNS: '200' })).toContain(name);
+    expect(outputOf({})).toContain(name);
+    expect(outputOf({})).not.toContain('\u001b');
+    expect(outputOf({ FORCE_COLOR: '1' })).toContain('\u001b[31m');
+    expect(outputOf({ FORCE_COLOR: '1', NO_COLOR: '1' })).not.toContain('\u001b');
+  });
+
+  it('counters and schedules', async () => {
+    const app = await withDeaths(2);
+    await app.queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'echo' });
+    expect((await run('stats', 'work')).out).toMatch(/^bad +0 +2 +2$/m);
+    expect((await run('schedules')).out).toMatch(/^work +daily +0 7 \* \* \* .*T.*Z +0 +-$/m);
+    expect(await json('schedules', 'work', 'run', 'daily')).toMatchObject({ schedule: 'daily' });
+    expect((await run('schedules', 'work', 'pause', 'daily')).out).toBe('paused\n');
+    expect((await run('schedules', 'work', 'remove', 'daily', '--yes')).code).toBe(0);
+    expect((await run('schedules', 'work', 'pause', 'daily')).code).toBe(3);
+  });
+
+  it('the exit code tells wrong use from what is not there', async () => {
+    await producing();
+    expect(await run('jobs', 'none')).toMatchObject({
+      code: 3,
+      err: expect.stringMatching(/no queue "none"/),
+    });
+    expect(await run('jobs')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/an argument is missing/),
+    });
+    expect((await run('queues', '--nope')).code).toBe(2);
+    expect((await run('job', 'work', 'none')).code).toBe(3);
+    expect((await run('add', 'a b', 'x')).code).toBe(2);
+    const away = godwit(['queues', '-u', 'redis://127.0.0.1:1']);
+    expect([await away.ended(), away.err]).toEqual([1, expect.stringMatching(/no connection to Redis/)]);
+  });
+});
+
+describe('acts on jobs', () => {
+  it('adds with data from the line, a file and standard input, and waits for the end', async () => {
+    const app = await withDeaths(0);
+    const file = join(mkdtempSync(join(tmpdir(), 'godwit-')), 'data.json');
+    writeFileSync(file, '{"from":"file"}');
+    expect(await json('add', 'work', 'echo', '-d', '{"from":"line"}', '--wait')).toMatchObject({
+      result: { from: 'line' },
+    });
+    expect(await json('add', 'work', 'echo', '-d', `@${file}`, '--wait')).toMatchObject({
+      result: { from: 'file' },
+    });
+    const args = [
+      'dist/cli.js',
+      'add',
+      '-u',
+      redis.url,
+      '--prefix',
+      redis.prefix,
+      'work',
+      'echo',
+      '-d',
+      '-',
+      '--wait',
+    ];
+    // Not spawnSync: the worker is in this process.
+    const piping = promisify(execFile)(process.execPath, args);
+    piping.child.stdin!.end('{"from":"pipe"}');
+    const piped = await piping;
+    expect(piped.stdout).toMatch(/ completed: \{"from":"pipe"\}\n$/);
+    expect(await run('add', 'work', 'bad', '--wait')).toMatchObject({ code: 1 });
+    expect(await run('add', 'work', 'echo', '-d', '{')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--data is no JSON/),
+    });
+    await app.queue.pause();
+    await run('add', 'work', 'echo', '--id', 'same', '--delay', '1h');
+    expect(await json('add', 'work', 'echo', '--id', 'same')).toMatchObject({ duplicate: true });
+  });
+
+  it('lists, shows, promotes, cancels and removes them; what cannot be undone is asked before', async () => {
+    const { queue } = await producing();
+    await queue.add('x', { secret: 1 }, { id: 'a' });
+    await queue.add('x', null, { id: 'b', delay: '1h' });
+    await queue.add('y', null, { id: 'c' });
+    expect((await run('jobs', 'work')).out).toMatch(/^a +x +0\/3 [\s\S]*^c +y /m);
+    expect((await json('jobs', 'work', '--name', 'y')).jobs).toMatchObject([{ id: 'c' }]);
+    expect((await run('jobs', 'work', '--limit', '1')).out).toMatch(/^more: --cursor \S+$/m);
+    expect((await run('job', 'work', 'a')).out).toMatch(/^data +\{"secret":1\}$/m);
+    expect((await run('promote', 'work', 'b')).out).toBe('b promoted\n');
+    expect((await run('cancel', 'work', 'b', 'none')).code).toBe(3);
+    expect(await run('remove', 'work', 'a')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^godwit: remove 1 job of queue work\? Add --yes/),
+    });
+    expect(await queue.get('a')).not.toBeNull();
+    expect(await json('remove', 'work', 'a', 'c', '--yes')).toEqual([
+      { id: 'a', result: 'removed' },
+      { id: 'c', result: 'removed' },
+    ]);
+    expect((await queue.counts()).waiting).toBe(0);
+  });
+
+  it('shows dead jobs by reason and name, and retries or removes all that match', async () => {
+    const { queue } = await withDeaths(3);
+    const { out } = await run('dead', 'work');
+    expect(out).toMatch(/^ +3 +unrecoverable +bad +the \\u001b\[31mmailer says no$/m);
+    expect(out).not.toContain('\u001b');
+    expect(await json('dead', 'work', 'remove', '--dry-run')).toMatchObject({ count: 3 });
+    expect(await run('dead', 'work', 'remove')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/remove 3 dead jobs of queue work: 3 bad \(unrecoverable\)\?/),
+    });
+    expect((await run('dead', 'work', 'retry', '--name', 'other', '--yes')).out).toBe('no dead jobs match\n');
+    expect(await json('dead', 'work', 'retry', '--limit', '1', '--yes')).toEqual({ act: 'retry', count: 1 });
+    await until(async () => (await queue.counts()).dead === 3, PATIENT);
+    expect(await json('dead', 'work', 'remove', '--yes')).toEqual({ act: 'remove', count: 3 });
+  });
+});
+
+describe('acts on queues', () => {
+  it('pauses, resumes, audits, repairs and deletes them', async () => {
+    const { queue } = await producing();
+    await queue.add('x', null, { id: 'a' });
+    expect((await run('pause', 'work')).out).toBe('work paused\n');
+    expect((await run('pause', 'work')).out).toBe('work was paused already\n');
+    expect(await json('resume', 'work')).toEqual([{ queue: 'work', changed: true }]);
+    expect(await run('audit', 'work')).toMatchObject({ code: 0, out: '1 jobs checked, no damage\n' });
+    await redis.admin.lpush(`{${redis.prefix}:work}:wait`, 'ghost');
+    expect(await run('audit', 'work')).toMatchObject({
+      code: 4,
+      out: expect.stringMatching(/^no-body .*ghost/m),
+    });
+    expect((await run('repair', 'work', '--yes')).out).toBe('1 repairs\n');
+    expect((await run('repair', 'work')).out).toBe('no damage\n');
+    expect((await run('obliterate', 'work', '--yes')).out).toMatch(/^queue work with 2 jobs is deleted/);
+    expect((await run('queues')).out).not.toContain('work ');
+  });
+});
+
+describe('health and doctor', () => {
+  it('are content with a queue that is worked on', async () => {
+    const app = await withDeaths(0);
+    await until(async () => (await json('workers')).length === 1, PATIENT);
+    expect(await run('health')).toMatchObject({ code: 0, out: 'healthy, 1 queues\n' });
+    const { code, out } = await run('doctor', '--deep');
+    expect([code, out.match(/^fail/gm)]).toEqual([0, null]);
+    expect(out).toMatch(/^ok +queue work +0 waiting, 1 processes$/m);
+    expect(out).toMatch(/^ok +round trip +p50 [\d.]+ ms, p99 [\d.]+ ms$/m);
+    expect(out).toMatch(/^ok +audit work /m);
+    await app.close();
+  });
+
+  it('find planted faults', async () => {
+    const { queue } = await producing();
+    await queue.add('x', null);
+    await queue.schedules.upsert('late', { every: '1h' }, { name: 'x' });
+    const tag = `{${redis.prefix}:work}:`;
+    await redis.admin.zadd(`${tag}upcoming`, 1, 'late');
+    await redis.admin.zadd(`${tag}workers`, 1, 'gone');
+    await redis.admin.lpush(`${tag}wait`, 'ghost');
+    await queue.pause();
+    const { code, out } = await run('doctor', '--deep');
+    expect(code).toBe(4);
+    for (const found of [
+      /^fail +queue work +2 jobs wait and no process works on it: start a worker$/m,
+      /^warn +queue work +is paused; godwit resume work$/m,
+      /^fail +queue work +1 schedules are late \(late\): start a worker$/m,
+      /^fail +queue work +1 workers went silent/m,
+      /^fail +audit work +\d damages, such as: .*godwit repair work$/m,
+      /^warn +workers +no worker process runs$/m,
+    ])
+      expect(out).toMatch(found);
+    expect(await run('health', '--max-waiting', '1')).toMatchObject({
+      code: 4,
+      out: expect.stringMatching(/no process works on it\nwork: 2 jobs wait/),
+    });
+    await redis.flush();
+  });
+
+  it('doctor tells that Redis is away', async () => {
+    const away = godwit(['doctor', '-u', 'redis://127.0.0.1:1']);
+    expect([await away.ended(), away.out]).toEqual([4, expect.stringMatching(/fail +Redis +.*check --url/)]);
+  });
+});
+
+describe('commands without an end', () => {
+  it('tail prints events until it is stopped', async () => {
+    const { queue } = await producing();
+    const command = start('tail', 'work', '--type', 'added');
+    const add = async () => {
+      await queue.add('seen', null);
+      return /work +added +seen/.exec(command.out);
+    };
+    await until(add, PATIENT);
+    expect((await command.end('SIGINT')).code).toBe(130);
+    const lines = start('tail', 'work', '--json', '--since', '0');
+    expect(JSON.parse(await lines.said(/^\{.*\}$/m))).toMatchObject({ type: 'added', name: 'seen' });
+    await lines.end('SIGINT');
+  });
+
+  it('exporter serves metrics and the backlog', async () => {
+    const { queue } = await producing();
+    await queue.add('x', null);
+    const command = start('exporter', '--port', '0', '--host', '127.0.0.1');
+    const url = (await command.said(/http:\S+/)).replace('/metrics', '');
+    const page = await (await fetch(`${url}/metrics`)).text();
+    expect(page).toContain('godwit_queue_jobs{queue="work",state="waiting"} 1\n');
+    expect(page).not.toContain('godwit_exchange');
+    expect(await (await fetch(`${url}/scale/work?concurrency=1`)).json()).toMatchObject({ wanted: 1 });
+    expect((await command.end('SIGTERM')).code).toBe(0);
+  });
+
+  it('top needs a terminal', async () => {
+    expect(await run('top')).toMatchObject({ code: 2, err: expect.stringMatching(/top needs a terminal/) });
+  });
+});
+
+describe('completion', () => {
+  it.each(['bash', 'zsh', 'fish'])('has a script for %s', async (shell) => {
+    const command = godwit(['completion', shell]);
+    expect(await command.ended()).toBe(0);
+    expect(command.out).toContain('queues');
+  });
+
+  it('is a script that bash takes', async () => {
+    const command = godwit(['completion', 'bash']);
+    await command.ended();
+    expect(spawnSync('bash', ['-n'], { input: command.out }).status).toBe(0);
+  });
+
+  it('needs the name of a shell', async () => {
+    expect(await godwit(['completion']).ended()).toBe(2);
+  });
+});
