@@ -98,7 +98,11 @@ export class InvalidPayloadError extends GodwitError {
     /** What is there: `a function`, `a BigInt`, `a circular reference`. */
     readonly found: string,
   ) {
-    super(`${path} is ${found}, which JSON cannot hold; turn it into a string, a number or plain data first`);
+    const advice =
+      found === 'undefined'
+        ? 'pass null where there is no value'
+        : 'turn it into a string, a number or plain data first';
+    super(`${path} is ${found}, which JSON cannot hold; ${advice}`);
   }
 }
 

@@ -45,8 +45,9 @@ const LEASE =
   'when a worker counts as lost is the option lease of forRoot and registerQueue: { duration, maxStalls }';
 const NO_FLOWS =
   'there are no flows: add the next job in the handler of the one before, with an id of its own';
-const NO_LIMIT =
-  'there is no rate limit: { concurrency } of @Processor bounds how many jobs run at once in a process';
+const LIMITS = 'how many jobs start in a time is the option limits of registerQueue: { rate: { max, per } }';
+const SERVER =
+  "the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
 
 /** Options of BullMQ, and of its Nest module, that have another name or another place here: what to do instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
@@ -62,23 +63,28 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'the options unique, throttle and debounce do that; { id } too lets only one job with that id wait or run',
   defaultJobOptions: 'defaults for jobs are the option defaults',
   failParentOnFailure: NO_FLOWS,
+  host: SERVER,
   jobId: 'the id of a job is the option id',
   keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
-  limiter: NO_LIMIT,
+  limiter: LIMITS,
   lockDuration: LEASE,
   lockRenewTime: LEASE,
   maxStalledCount: LEASE,
   metrics: 'counters are kept without an option: queue.stats()',
+  nodes: SERVER,
   opts: 'the options of a job are the field options',
   parent: NO_FLOWS,
   pattern: 'a cron expression is the option cron',
+  port: SERVER,
   prefix: 'set it in forRoot({ prefix })',
   processors: 'handlers are methods with @Handle of a class with @Processor, listed in providers',
-  rateLimiterKey: NO_LIMIT,
+  rateLimiterKey: LIMITS,
+  redis: SERVER,
   removeOnComplete:
     'a completed job is removed at once, unless the option retention says how long it is kept',
   removeOnFail: 'dead jobs are kept as the option dead of forRoot and registerQueue says: { max, age }',
   repeat: "use @Schedule on the handler, or queue.schedules.upsert('id', { cron }, { name })",
+  retries: 'how often a job is tried is the option attempts, the first attempt included',
   settings: 'backoff functions have names in the option backoffs of forRoot and registerQueue',
   sizeLimit: 'the largest data of a job is the option maxPayloadBytes of forRoot and registerQueue',
   stackTraceLimit: 'the stack of the last error is kept, without an option',
@@ -86,6 +92,9 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',
   telemetry: 'hooks around every job are the option wrap of forRoot',
   timestamp: 'the time of an add is that of Redis; to run a job at a time, use the option runAt',
+  ttl: 'how long a job may wait before it is too late is the option expiresIn; how long it is kept when it is done is retention',
+  uri: SERVER,
+  url: SERVER,
   useWorkerThreads:
     'handlers run in the main thread; for work that needs more cores, start several worker processes',
 };

@@ -204,7 +204,8 @@ function keyed({ config, given }: Pick<Registration, 'config' | 'given'>) {
 }
 
 function faultOfFactory(queue: string | undefined, options: unknown): InvalidOptionError {
-  if (queue === undefined) return new InvalidOptionError('registerQueue()', 'an object', options);
+  if (queue === undefined)
+    return new InvalidOptionError('registerQueue()', "an object: { name: 'email' }", options);
   const place = `the result of useFactory of registerQueueAsync('${queue}')`;
   return new InvalidOptionError(place, 'an object of options', options);
 }

@@ -323,6 +323,8 @@ function refuseTogether(
 
 /** A delay in ms. A negative number is a time that has passed: no delay. */
 export function checkDelay(value: unknown, path: string): number {
+  if (value instanceof Date)
+    throw new InvalidOptionError(path, "a duration in ms or like '10s'; a moment is the option runAt", value);
   return parseDuration(Number.isFinite(value) && (value as number) < 0 ? 0 : value, path);
 }
 

@@ -64,7 +64,10 @@ describe('checkJobOptions', () => {
     [{ delay: Number.NaN }, `add().delay ${duration}, got NaN (number)`],
     [{ delay: 1e20 }, `add().delay ${duration}, at most 10 years, got`],
     [{ delay: 'tomorrow' }, `add().delay ${duration}, got "tomorrow" (string)`],
-    [{ delay: new Date(5) }, `add().delay ${duration}, got "1970-01-01T00:00:00.005Z" (object)`],
+    [
+      { delay: new Date(5) },
+      `add().delay ${duration}; a moment is the option runAt, got "1970-01-01T00:00:00.005Z" (object)`,
+    ],
     [{ runAt: new Date(Number.NaN) }, `${moment}, got null (object)`],
     [{ runAt: -1 }, `${moment}, got -1 (number)`],
     [{ runAt: 1.5 }, `${moment}, got 1.5 (number)`],

@@ -319,7 +319,10 @@ describe('resolveQueueOptions', () => {
   });
 
   it.each([
-    [{ name: 'email', retries: 3 }, "registerQueue('email').retries is not an option; the options are"],
+    [
+      { name: 'email', retries: 3 },
+      "registerQueue('email').retries is not an option; how often a job is tried is the option attempts",
+    ],
     [
       { name: 'email', defaults: { atempts: 3 } },
       "registerQueue('email').defaults.atempts is not an option; did you mean attempts?",

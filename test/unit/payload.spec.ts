@@ -105,7 +105,10 @@ describe('encodePayload', () => {
     expect(encode({ x: shared, y: [shared, shared] })).toBe('{"x":{"a":[1]},"y":[{"a":[1]},{"a":[1]}]}');
   });
 
-  const advice = 'which JSON cannot hold; turn it into a string, a number or plain data first';
+  const adviceFor = (found: string) =>
+    found === 'undefined'
+      ? 'which JSON cannot hold; pass null where there is no value'
+      : 'which JSON cannot hold; turn it into a string, a number or plain data first';
   class List extends Map {
     name = 'has a field';
   }
@@ -168,7 +171,7 @@ describe('encodePayload', () => {
     const error = refusalOf(data);
     expect(error).toBeInstanceOf(InvalidPayloadError);
     expect(error).toMatchObject({ code: 'GODWIT_INVALID_PAYLOAD', path, found });
-    expect(error.message).toBe(`${path} is ${found}, ${advice}`);
+    expect(error.message).toBe(`${path} is ${found}, ${adviceFor(found)}`);
   });
 
   it('names the path it was told', () => {
@@ -179,12 +182,12 @@ describe('encodePayload', () => {
     it('names the place where a circle closes', () => {
       const self: Record<string, unknown> = { a: 1 };
       self['self'] = self;
-      expect(refusalOf(self).message).toBe(`data.self is a circular reference, ${advice}`);
+      expect(refusalOf(self).message).toBe(`data.self is a circular reference, ${adviceFor('a circle')}`);
 
       const child: Record<string, unknown> = {};
       child['up'] = [0, { parent: child }];
       expect(refusalOf({ list: [null, child] }).message).toBe(
-        `data.list[1].up[1].parent is a circular reference, ${advice}`,
+        `data.list[1].up[1].parent is a circular reference, ${adviceFor('a circle')}`,
       );
     });
 

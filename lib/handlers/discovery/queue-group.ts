@@ -63,7 +63,9 @@ function entriesOf(given: unknown): {
       return { order: 'strict', queues: given.map((one) => [nameOf(one), undefined] as const) };
     }
     const name = nameOf(given);
-    if (typeof name === 'object' && name !== null) return { order: 'weighted', queues: Object.entries(name) };
+    // An object with the name of a queue is meant for one queue, as elsewhere; weights are numbers.
+    if (typeof name === 'object' && name !== null && typeof (name as { name?: unknown }).name !== 'string')
+      return { order: 'weighted', queues: Object.entries(name) };
     return { order: 'strict', queues: [[name, undefined]] };
   } catch {
     // A value that throws when it is read, such as a revoked proxy, names nothing.
