@@ -6,6 +6,7 @@ import { checkJobId, checkQueueName } from '../job/job-id.js';
 import { boolean, refuse } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { startTimes } from '../producer/job-snapshot.js';
+import type { LimitInfo } from '../producer/queue-limits.js';
 import type { Queue } from '../producer/queue.js';
 import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
 import { HttpFault } from './http.js';
@@ -62,6 +63,7 @@ type Route = (call: ApiCall, parts: ApiParts) => Promise<unknown>;
 
 const MAX_SCHEDULES = 200;
 const NEXT_RUNS = 5;
+const MAX_GROUPS = 100;
 
 /** A queue that exists and that this person may see. */
 async function queueOf(call: ApiCall, { queues, handleOf }: ApiParts): Promise<Queue> {
@@ -117,13 +119,27 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
 const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const queue = await queueOf(call, parts);
   const workers = await parts.inspector.workers({ queue: queue.name });
-  const [[view], { days, total }, rights] = await Promise.all([
+  const [[view], { days, total }, rights, limits, { groups, cursor }] = await Promise.all([
     viewQueues([queue.name], parts, workers),
     queue.stats({ days: 7 }),
     call.rightsOf({ queue: queue.name }),
+    queue.limits.list(),
+    queue.groups({ limit: MAX_GROUPS }),
   ]);
-  return { ...view!, rights, byName: total.byName, days: days.map(({ byName: _, ...day }) => day) };
+  return {
+    ...view!,
+    rights,
+    byName: total.byName,
+    days: days.map(({ byName: _, ...day }) => day),
+    limits: [...limits.filter(isSet), ...groups],
+    hasMoreGroups: cursor !== null,
+  };
 };
+
+/** A queue is listed among its limits, also where it has none. */
+function isSet({ rate, concurrency, maxSize, isLive, heldForMs }: LimitInfo): boolean {
+  return rate !== null || concurrency !== null || maxSize !== null || isLive || heldForMs > 0;
+}
 
 const queueSeries: Route = async (call, parts): Promise<SeriesView> => {
   const { name } = await queueOf(call, parts);
@@ -347,6 +363,16 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
         throw new HttpFault(400, 'NOT_CONFIRMED', 'confirm must be the name of the queue');
       await queue.obliterate({ force: isForced(call) });
     }),
+  ],
+  [
+    'POST',
+    'queues/:queue/groups/:id/pause',
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).pause()),
+  ],
+  [
+    'POST',
+    'queues/:queue/groups/:id/resume',
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).resume()),
   ],
   ['GET', 'series', allSeries],
   ['GET', 'queues/:queue/series', queueSeries],

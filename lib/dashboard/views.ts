@@ -6,6 +6,7 @@ import type { JobCounts, JobState } from '../job/job-state.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { StartTimes } from '../producer/job-snapshot.js';
+import type { LimitInfo } from '../producer/queue-limits.js';
 import type { ScheduleSnapshot } from '../producer/schedules.js';
 import type { Redactor, ShownJson } from './redaction.js';
 import type { DashboardAction } from './rights.js';
@@ -44,6 +45,10 @@ export interface QueueDetail extends QueueView {
   /** Of the last seven days. */
   readonly byName: Readonly<Record<string, NameStats>>;
   readonly days: readonly Omit<DayStats, 'byName'>[];
+  /** Of the queue, of names, and of groups with waiting jobs; at most 100 groups. */
+  readonly limits: readonly LimitInfo[];
+  /** Whether there are more groups. */
+  readonly hasMoreGroups: boolean;
 }
 
 export interface Attention {

@@ -301,6 +301,25 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await queue.counts()).waiting).toBe(0);
   });
 
+  it('shows limits and groups, and pauses a group', async () => {
+    const { queue, api } = await boot();
+    expect((await api('GET', 'queues/work')).body).toMatchObject({ limits: [], hasMoreGroups: false });
+    await queue.limits.set({ rate: { max: 5, per: '1s' }, concurrency: 2 });
+    await queue.add('a', 1, { group: 'tenant 7/x' });
+    const { limits } = (await api('GET', 'queues/work')).body;
+    expect(limits).toMatchObject([
+      { of: 'queue', rate: { max: 5, perMs: 1_000 }, concurrency: 2, left: 5, running: 0, isLive: true },
+      { of: 'group', name: 'tenant 7/x', waiting: 1, paused: false },
+    ]);
+    const at = `queues/work/groups/${encodeURIComponent('tenant 7/x')}`;
+    expect((await api('POST', `${at}/pause`)).status).toBe(200);
+    expect((await queue.group('tenant 7/x').state()).paused).toBe(true);
+    expect((await api('POST', `${at}/resume`)).status).toBe(200);
+    expect((await queue.group('tenant 7/x').state()).paused).toBe(false);
+    await queue.group('tenant 7/x').clear();
+    await queue.limits.clear();
+  });
+
   it('streams events, goes on where a reader stopped, and ends with the application', async () => {
     const { app, queue, ask, follow } = await boot();
     await queue.add('a', 1, { id: 'one' });

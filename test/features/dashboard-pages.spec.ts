@@ -303,11 +303,12 @@ describe.each([
     await oneOfEach(queue);
     await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'done', data: { a: 1 } });
     await queue.schedules.pause('daily');
+    await queue.limits.set({ rate: { max: 5, per: '1s' }, concurrency: 2 });
     const { page, faults } = await open(dashboard, '', { width, colorScheme });
     for (const [path, shown] of [
       ['', 'Needs attention'],
       ['queues', 'Oldest'],
-      ['queues/work', 'By name'],
+      ['queues/work', 'set at run time'],
       ['queues/work/jobs?state=waiting', 'ranked'],
       ['queues/work/jobs?state=dead', 'no luck'],
       ['queues/work/jobs?state=cancelled', 'No job is cancelled'],

@@ -272,7 +272,7 @@ function Timeline({ job }: { job: JobDetail }) {
   add(
     job.endedAt,
     job.state,
-    `${job.state === 'completed' ? 'Completed' : job.state === 'dead' ? 'Died' : 'Cancelled'}${job.durationUs === null ? '' : `, after a run of ${micros(job.durationUs)}`}`,
+    `${job.state === 'completed' ? 'Completed' : job.state === 'dead' ? `Died in attempt ${job.attempt}` : 'Cancelled'}${job.durationUs === null ? '' : `, after a run of ${micros(job.durationUs)}`}`,
   );
   const ordered = steps.toSorted((a, b) => a.at - b.at);
   return (

@@ -4,6 +4,7 @@ import { ask, attempt } from '../dialogs.js';
 import { compact, count, span } from '../format.js';
 import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, queuePath } from '../state.js';
+import { Limits } from '../limits.js';
 import { Card, Empty, Table, Tile, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
@@ -68,6 +69,7 @@ export function QueuePage({ queue }: { queue: string }) {
           <TimesChart series={series} />
         </>
       )}
+      {data.limits.length > 0 && <Limits queue={data} />}
       <Card title="By name" id="names" side={<span class="faint">last 7 days</span>}>
         {names.length === 0 ? (
           <Empty title="No job has ended yet.">Counters appear here once the first job has run.</Empty>

@@ -8,7 +8,11 @@ export function shopQueues(role: 'producer' | 'worker' | 'both') {
     QueueModule.forRoot({ connection, prefix, role, history: true, log: { failures: false, deaths: false } }),
     QueueModule.registerQueue(
       { name: 'emails', defaults: { attempts: 4, backoff: { type: 'exponential', delay: '2s' } } },
-      { name: 'media', defaults: { attempts: 2, timeout: '30s', retention: '1h' } },
+      {
+        name: 'media',
+        limits: { rate: { max: 40, per: '1m' } },
+        defaults: { attempts: 2, timeout: '30s', retention: '1h' },
+      },
       { name: 'reports', defaults: { retention: '1d' } },
     ),
   ];
