@@ -3,6 +3,7 @@ import { GodwitError, RedisRefusedError, UnknownQueueError } from '../errors.js'
 import { createInspector } from '../inspector.js';
 import { quoted } from '../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../options/connection.js';
+import { acl } from './acl.js';
 import { completionScript } from './completion.js';
 import { FAILED, NOT_THERE, Printer, type Command } from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
@@ -12,7 +13,7 @@ import { Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
 import { WATCH_COMMANDS } from './watch-commands.js';
 
-const COMMANDS: readonly Command[] = [...QUEUE_COMMANDS, ...JOB_COMMANDS, ...WATCH_COMMANDS];
+const COMMANDS: readonly Command[] = [...QUEUE_COMMANDS, ...JOB_COMMANDS, ...WATCH_COMMANDS, acl];
 
 /** Options that every command has that asks Redis. */
 const GLOBAL = {

@@ -290,6 +290,16 @@ describe('commands without an end', () => {
   });
 });
 
+describe('acl', () => {
+  it('prints the rules of a user, without asking Redis', async () => {
+    const command = godwit(['acl', '--prefix', 'shop', '--role', 'producer', '-u', 'redis://127.0.0.1:1']);
+    expect(await command.ended()).toBe(0);
+    expect(command.out).toMatch(/^ACL SETUSER shop reset on >secret ~\{shop:\* .*\+evalsha/);
+    expect(command.out).not.toContain('+bzpopmin');
+    expect(await godwit(['acl', '--role', 'x']).ended()).toBe(2);
+  });
+});
+
 describe('completion', () => {
   it.each(['bash', 'zsh', 'fish'])('has a script for %s', async (shell) => {
     const command = godwit(['completion', shell]);
