@@ -28,14 +28,14 @@ export type HandleBatchDecorator<Data> = <
  * @param options `size`, `minSize` and `timeout` of the batches.
  * @param policy defaults for the jobs of this handler, as in `@Handle`.
  * @example
- * @HandleBatch('index', { size: 100 })
+ * ;@HandleBatch('index', { size: 100 })
  * async index(jobs: Job<{ id: string }>[], batch: JobBatch) {
  *   const failed = await this.search.index(jobs.map((job) => job.data));
  *   for (const { place, reason } of failed) batch.fail(jobs[place]!, new Error(reason));
  * }
  *
  * @example
- * @HandleBatch('push', { size: 10 })
+ * ;@HandleBatch('push', { size: 10 })
  * sendAll(jobs: Job<{ to: string }>[]) {
  *   return Promise.allSettled(jobs.map((job) => this.mailer.send(job.data.to)));
  * }
@@ -51,9 +51,9 @@ export function HandleBatch(
  * @example
  * export const index = defineJob('search', 'index', z.object({ id: z.string() }));
  *
- * @Processor(index)
+ * ;@Processor(index)
  * export class SearchProcessor {
- *   @HandleBatch(index, { size: 100, timeout: '1s' })
+ *   ;@HandleBatch(index, { size: 100, timeout: '1s' })
  *   async index(jobs: JobOf<typeof index>[]) {}
  * }
  */

@@ -31,7 +31,7 @@ export type HandleDecorator<Data, Result = unknown> = <
  * Makes a method of a `@Processor` class the handler of all jobs of the queue that have no handler of their own.
  *
  * @example
- * @Handle()
+ * ;@Handle()
  * async anythingElse(job: Job) {}
  */
 export function Handle(): HandleDecorator<any>;
@@ -47,11 +47,11 @@ export function Handle(): HandleDecorator<any>;
  * @param policy defaults for the jobs of this handler, between those of the queue and the options of the job. The worker applies them, so
  *   the process that adds the job need not know them.
  * @example
- * @Handle('welcome')
+ * ;@Handle('welcome')
  * async welcome(job: Job<{ to: string }>) {}
  *
  * @example
- * @Handle('charge', { attempts: 8, backoff: (attempt) => attempt * 10_000, timeout: '30s' })
+ * ;@Handle('charge', { attempts: 8, backoff: (attempt) => attempt * 10_000, timeout: '30s' })
  * async charge(job: Job<{ cents: number }>) {}
  */
 export function Handle(jobName: string, policy?: HandlerPolicy): HandleDecorator<any>;
@@ -61,9 +61,9 @@ export function Handle(jobName: string, policy?: HandlerPolicy): HandleDecorator
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
  *
- * @Processor(welcome)
+ * ;@Processor(welcome)
  * export class EmailProcessor {
- *   @Handle(welcome)
+ *   ;@Handle(welcome)
  *   async welcome(job: JobOf<typeof welcome>) {
  *     console.log(job.data.to);
  *   }

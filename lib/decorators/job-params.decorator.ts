@@ -25,16 +25,15 @@ export interface JobDataOptions {
  * or options.
  *
  * @example
- * @Handle('welcome')
- * @UsePipes(new ValidationPipe({ transform: true }))
- * async welcome(@JobData() data: WelcomeDto, @Signal() signal: AbortSignal) {}
+ * ;@Handle('welcome')@UsePipes(new ValidationPipe({ transform: true }))
+ * async welcome(@JobData() data: WelcomeDto,@Signal() signal: AbortSignal) {}
  */
 export function JobData(...pipes: (JobDataPipe | JobDataOptions)[]): ParameterDecorator;
 /**
  * Passes one property of the data; undefined if the data does not have it.
  *
  * @example
- * @Handle('resize')
+ * ;@Handle('resize')
  * async resize(@JobData('width', ParseIntPipe) width: number) {}
  */
 export function JobData(property: string, ...pipes: (JobDataPipe | JobDataOptions)[]): ParameterDecorator;
@@ -55,7 +54,7 @@ export function JobData(...given: unknown[]): ParameterDecorator {
  * Passes the job itself to a parameter of a handler. The first parameter without a decorator is the job too.
  *
  * @example
- * async welcome(@JobData() data: WelcomeDto, @JobRef() job: Job) { await job.progress(50); }
+ * async welcome(@JobData() data: WelcomeDto,@JobRef() job: Job) { await job.progress(50); }
  */
 export function JobRef(): ParameterDecorator {
   return parameter(JOB_PARAMS.job, '@JobRef()');
@@ -65,7 +64,7 @@ export function JobRef(): ParameterDecorator {
  * Passes the id of the job to a parameter of a handler.
  *
  * @example
- * async charge(@JobData() data: Charge, @JobId() id: string) { await this.bank.charge(data, { idempotencyKey: id }); }
+ * async charge(@JobData() data: Charge,@JobId() id: string) { await this.bank.charge(data, { idempotencyKey: id }); }
  */
 export function JobId(): ParameterDecorator {
   return parameter(JOB_PARAMS.id, '@JobId()');
@@ -75,7 +74,7 @@ export function JobId(): ParameterDecorator {
  * Passes the number of this attempt, from 1, to a parameter of a handler.
  *
  * @example
- * async fetch(@JobData() data: Page, @Attempt() attempt: number) { return this.mirrors[attempt - 1]!.get(data.url); }
+ * async fetch(@JobData() data: Page,@Attempt() attempt: number) { return this.mirrors[attempt - 1]!.get(data.url); }
  */
 export function Attempt(): ParameterDecorator {
   return parameter(JOB_PARAMS.attempt, '@Attempt()');
@@ -86,7 +85,7 @@ export function Attempt(): ParameterDecorator {
  * reason.
  *
  * @example
- * async send(@JobData('to') to: string, @Signal() signal: AbortSignal) { await this.mailer.send(to, { signal }); }
+ * async send(@JobData('to') to: string,@Signal() signal: AbortSignal) { await this.mailer.send(to, { signal }); }
  */
 export function Signal(): ParameterDecorator {
   return parameter(JOB_PARAMS.signal, '@Signal()');

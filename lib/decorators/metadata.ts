@@ -61,7 +61,7 @@ export const QUEUE_ENGINE = 'godwit:engine';
  * `ContextIdStrategy`, because such an instance outlives the job.
  *
  * @example
- * @Injectable({ scope: Scope.REQUEST })
+ * ;@Injectable({ scope: Scope.REQUEST })
  * export class Tenant {
  *   constructor(@Inject(JOB_REF) readonly job: Job<{ tenant: string }>) {}
  * }

@@ -29,7 +29,7 @@ export type OnJobDecorator<Event> = <Method extends (event: Event) => unknown>(
  *
  * @param types one type, or several.
  * @example
- * @OnJob('dead', { name: 'invoice.*' })
+ * ;@OnJob('dead', { name: 'invoice.*' })
  * async report({ job, error }: JobEventOf<'dead'>) {
  *   await this.tickets.open(`${job.name} ${job.id}: ${error.message}`);
  * }

@@ -26,7 +26,7 @@ export function OnQueueEvent(): OnQueueEventDecorator<QueueEvent>;
  * Calls the method for events of every type.
  *
  * @example
- * @OnQueueEvent({ queue: 'email' })
+ * ;@OnQueueEvent({ queue: 'email' })
  * trace(event: QueueEvent) {}
  */
 export function OnQueueEvent(options: OnQueueEventOptions): OnQueueEventDecorator<QueueEvent>;
@@ -43,7 +43,7 @@ export function OnQueueEvent(options: OnQueueEventOptions): OnQueueEventDecorato
  *
  * @param types one type of event, or several.
  * @example
- * @OnQueueEvent('dead', { queue: 'billing' })
+ * ;@OnQueueEvent('dead', { queue: 'billing' })
  * async page(event: EventOf<'dead'>) {
  *   await this.pager.alert(`${event.jobId}: ${event.reason}`);
  * }

@@ -22,20 +22,20 @@ export type ProcessorQueues = ProcessorQueue | readonly ProcessorQueue[] | Reado
  *   those of `@Injectable`: with `Scope.REQUEST` an instance is created for each job, with `durable` one for each tenant.
  *
  * @example
- * @Processor('email', { concurrency: 50 })
+ * ;@Processor('email', { concurrency: 50 })
  * export class EmailProcessor {
  *   constructor(private readonly mailer: Mailer) {}
  *
- *   @Handle('welcome')
+ *   ;@Handle('welcome')
  *   async welcome(job: Job<{ to: string }>) {
  *     await this.mailer.send(job.data.to, { signal: job.signal });
  *   }
  * }
  *
  * @example
- * @Processor(['critical', 'default', 'low']) // or { critical: 6, default: 3, low: 1 }
+ * ;@Processor(['critical', 'default', 'low']) // or { critical: 6, default: 3, low: 1 }
  * export class Work {
- *   @Handle() // of each of the three
+ *   ;@Handle() // of each of the three
  *   async run(job: Job) {}
  * }
  */

@@ -24,8 +24,7 @@ export type ScheduleOptions = ScheduleRule & ScheduledJob;
  * A paused schedule stays paused. Mistakes are reported at bootstrap in the `BootstrapError`, together with all others.
  *
  * @example
- * @Handle('daily-report')
- * @Schedule({ cron: '0 7 * * 1-5', tz: 'Europe/Berlin', overlap: 'skip' })
+ * ;@Handle('daily-report')@Schedule({ cron: '0 7 * * 1-5', tz: 'Europe/Berlin', overlap: 'skip' })
  * async report(job: Job) {}
  */
 export function Schedule(options: ScheduleOptions): MethodDecorator {

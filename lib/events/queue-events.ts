@@ -54,11 +54,11 @@ export class QueueEvents {
    *
    * @throws UnknownQueueError, InvalidOptionError
    * @example
-   * @Controller()
+   * ;@Controller()
    * export class LiveController {
    *   constructor(private readonly events: QueueEvents) {}
    *
-   *   @Sse('live')
+   *   ;@Sse('live')
    *   live(@Headers('last-event-id') since?: string) {
    *     return this.events.of('email', { since }).pipe(map((event) => ({ id: event.eventId, data: event })));
    *   }

@@ -50,7 +50,7 @@ const MAX_LOGGED = 1000;
  *
  * @example
  * constructor(private readonly inspector: QueueInspector) {}
- * @Get('workers') workers() { return this.inspector.workers(); }
+ * ;@Get('workers') workers() { return this.inspector.workers(); }
  */
 export class QueueInspector {
   private readonly logger = new Log('QueueInspector');

@@ -88,7 +88,7 @@ class QueueRootModule {}
  * The queues of an application: `forRoot` once in the root module, `registerQueue` wherever a queue is used.
  *
  * @example
- * @Module({
+ * ;@Module({
  *   imports: [
  *     QueueModule.forRoot({ connection: 'redis://localhost:6379', prefix: 'shop' }),
  *     QueueModule.registerQueue({ name: 'email', defaults: { attempts: 5 } }),

@@ -163,7 +163,7 @@ function answerOf(status: string, reasons: readonly string[]): Answer {
  * A server for the probes of an orchestrator, in programs without HTTP of their own. Those with HTTP can use `godwit/terminus`.
  *
  * @example
- * @Module({ imports: [QueueModule.forRoot({ connection: process.env.REDIS_URL! }), QueueProbesModule.forRoot({ port: 9464 })] })
+ * ;@Module({ imports: [QueueModule.forRoot({ connection: process.env.REDIS_URL! }), QueueProbesModule.forRoot({ port: 9464 })] })
  * export class WorkerModule {}
  */
 @Module({})

@@ -16,7 +16,7 @@ import type { Queue } from './queue.js';
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
  *
- * @Injectable()
+ * ;@Injectable()
  * export class Signup {
  *   constructor(private readonly producer: QueueProducer) {}
  *

@@ -67,7 +67,7 @@ const ON_ITS_WAY_MS = 50;
  * add a job by a definition, its schema validates the data too.
  *
  * @example
- * @Injectable()
+ * ;@Injectable()
  * export class Signup {
  *   constructor(@InjectQueue('email') private readonly emails: Queue<{ welcome: { to: string }; digest: { week: number } }>) {}
  *

@@ -55,7 +55,7 @@ function readPath(value: unknown, path: string): string | false {
  * A page of metrics for Prometheus: what this process runs, and the state of all queues.
  *
  * @example
- * @Module({ imports: [QueueModule.forRoot({ connection: process.env.REDIS_URL! }), QueueMetricsModule.forRoot({ path: 'metrics' })] })
+ * ;@Module({ imports: [QueueModule.forRoot({ connection: process.env.REDIS_URL! }), QueueMetricsModule.forRoot({ path: 'metrics' })] })
  * export class AppModule {}
  */
 @Module({})

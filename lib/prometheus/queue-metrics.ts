@@ -62,7 +62,7 @@ export interface MetricsParts {
  *
  * @example
  * constructor(private readonly metrics: QueueMetrics) {}
- * @Get('internal/metrics') page() { return this.metrics.text(); }
+ * ;@Get('internal/metrics') page() { return this.metrics.text(); }
  */
 export class QueueMetrics {
   /** @internal */

@@ -108,21 +108,20 @@ export interface QueueHealth {
  * cases `reasons` says why. A check makes two calls per queue.
  *
  * @example
- * @Controller()
+ * ;@Controller()
  * export class HealthController {
  *   constructor(
  *     private readonly health: HealthCheckService,
  *     private readonly queues: QueueHealthIndicator,
  *   ) {}
  *
- *   @Get('health')
- *   @HealthCheck()
+ *   ;@Get('health')@HealthCheck()
  *   check() {
  *     return this.health.check([() => this.queues.check('queues', { maxOldest: '5m', degraded: { maxWaiting: 1_000 } })]);
  *   }
  * }
  *
- * @Module({ imports: [TerminusModule], controllers: [HealthController], providers: [QueueHealthIndicator] })
+ * ;@Module({ imports: [TerminusModule], controllers: [HealthController], providers: [QueueHealthIndicator] })
  * export class HealthModule {}
  */
 @Injectable()

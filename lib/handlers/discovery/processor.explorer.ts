@@ -119,7 +119,7 @@ export class ProcessorExplorer {
     }
   }
 
-  /** A provider without @Processor: a mistake if it has handlers or schedules. */
+  /** A provider without `@Processor`: a mistake if it has handlers or schedules. */
   private exploreOther(type: Class, found: Exploration): void {
     const methods = this.markedMethods(type);
     if (methods.length === 0) return;
