@@ -156,14 +156,15 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   const { name } = await queueOf(call, parts);
   const { engine } = parts;
   const search = readSearch(call.query);
-  const [{ jobs, cursor, examined }, counts] = await Promise.all([
+  const [{ jobs, cursor, examined }, counts, rights] = await Promise.all([
     findJobs(engine, name, search),
     engine.admin.counts(name),
+    call.rightsOf({ queue: name }),
   ]);
   const starts = await startTimes(engine, name, jobs);
   const options = parts.optionsOf(name);
   const rows = jobs.map((job) => toRow(job, options, starts, parts.redactor));
-  return { jobs: rows, cursor, examined, total: counts[search.state] };
+  return { jobs: rows, cursor, examined, total: counts[search.state], rights };
 };
 
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {

@@ -92,6 +92,7 @@ export interface JobListView {
   readonly examined: number;
   /** How many jobs of the state there are. */
   readonly total: number;
+  readonly rights: readonly DashboardAction[];
 }
 
 export interface JobDetail extends JobRow {

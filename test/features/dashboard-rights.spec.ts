@@ -206,6 +206,29 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await queue.get('dead'))?.data).toEqual({ ...data, deep: { card: secret, open: 'changed' } });
   });
 
+  it('stands twice in one application, each with its own rights', async () => {
+    const second = QueueDashboardModule.forRoot({
+      path: 'view',
+      access: 'public',
+      readOnly: true,
+      title: 'Only a view',
+    });
+    const { app, api, queue } = await boot(undefined, { imports: [second] });
+    const { port } = app.getHttpServer().address() as { port: number };
+    const view = `http://127.0.0.1:${port}/view/`;
+    expect(await (await fetch(view, { headers: { connection: 'close' } })).text()).toContain(
+      '<title>Only a view</title>',
+    );
+    const refused = await fetch(`${view}api/v1/queues/work/pause`, {
+      method: 'POST',
+      headers: { ...OWN, connection: 'close' },
+      body: '{}',
+    });
+    expect([refused.status, await queue.isPaused()]).toEqual([403, false]);
+    await refused.text();
+    expect((await api('POST', 'queues/work/pause')).status).toBe(200);
+  });
+
   it('keeps data from those who may only read', async () => {
     const { queue, api } = await boot({
       authorize: (_request, action) => action === 'read' || action === 'job.edit',

@@ -37,3 +37,11 @@ it('godwit/terminus is the same classes as the root gives', async () => {
   expect(injected).toContain(root.QueueRuntime);
   expect(injected).toContain(root.QueueInspector);
 });
+
+it('the root of the package does not load the dashboard, which needs no package beside those of the root', async () => {
+  const [root, entry] = await Promise.all([reached('dist/index.js'), reached('dist/dashboard.js')]);
+  expect([...root.files].filter((file) => file.includes('dashboard'))).toEqual([]);
+  expect([...entry.files].some((file) => file.endsWith('dashboard/server.js'))).toBe(true);
+  const others = [...entry.packages].filter((name) => !root.packages.has(name) && !name.startsWith('node:'));
+  expect(others).toEqual([]);
+});

@@ -4,7 +4,7 @@ import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
 import { count, micros, plural, span } from '../format.js';
-import { go, href, jobPath, me, now, query, queuePath } from '../state.js';
+import { go, href, jobPath, now, query, queuePath } from '../state.js';
 import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
@@ -54,7 +54,7 @@ export function JobsPage({ queue }: { queue: string }) {
   const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: '50' });
   const { data, error } = usePoll<JobListView>(call, cursor === null && picked.size === 0 ? 4_000 : 0);
   useEffect(() => setPicked(new Set()), [call]);
-  const rights = me.value?.rights ?? [];
+  const rights = data?.rights ?? [];
   const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
   const about = describe(state, filter);
   return (
