@@ -87,6 +87,12 @@ export interface HandlerPolicy {
   readonly timeout?: Duration;
   /** How long a completed job and its result stay readable. @default that of the queue */
   readonly retention?: Duration;
+  /**
+   * Retry as long as the next attempt starts within this time after the job could first have run. Without `attempts`, this is the only limit.
+   *
+   * @default that of the queue
+   */
+  readonly retryFor?: Duration;
 }
 
 /** Options of `add`. */
@@ -240,13 +246,13 @@ const HANDLER_FIELDS = {
   backoff: field('backoff', rule(checkBackoff)),
   timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
   retention: fields(readRetention),
+  retryFor: field('retryForMs', duration(1)),
 } as const;
 
 /** The fields that jobs, queues and the module share, each with its rule. */
 export const POLICY_FIELDS = {
   ...HANDLER_FIELDS,
   expiresIn: field('expiresInMs', duration(1)),
-  retryFor: field('retryForMs', duration(1)),
   idHeldBy: field('idHeldBy', someOf(...ENDED_STATES)),
 } as const;
 

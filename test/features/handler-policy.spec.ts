@@ -25,6 +25,11 @@ class Policies {
     await sleep(60_000, undefined, { signal: job.signal });
   }
 
+  @Handle('patient', { attempts: 9, retryFor: '1m', backoff: [0, 0, 0, '2m'] })
+  patient() {
+    throw new Error('no luck');
+  }
+
   @Handle('kept.*', { retention: '1h' })
   kept(job: Job) {
     if (job.data === 'no') throw new UnrecoverableError('no');
@@ -51,6 +56,10 @@ it('applies in the worker to jobs that a process without the handler added, betw
   expect(await runs('flaky', { backoff: 1 })).toMatchObject({ end: { attempt: 2 }, waits: [1] });
   expect(await runs('flaky', { attempts: 3 })).toMatchObject({ end: { attempt: 3 }, waits: [7, 8] });
 
+  // The fourth wait would end too late; the time of the job wins.
+  expect(await runs('patient')).toMatchObject({ end: { type: 'dead', attempt: 4 }, waits: [0, 0, 0] });
+  expect(await runs('patient', { retryFor: 1, backoff: 20 })).toMatchObject({ end: { attempt: 1 } });
+
   const { end } = await runs('slow');
   expect(brief(end)).toMatchObject({ type: 'dead', attempt: 1, error: { name: 'JobAbortedError' } });
   expect(await runs('kept.a')).toMatchObject({
@@ -75,6 +84,6 @@ it('is checked at bootstrap, all mistakes at once', async () => {
     "Wrong.a: @Handle('a').timeuot is not an option; did you mean timeout?",
     `Wrong.a: @Handle('a').backoff must be a duration in ms or like '10s', got "soon" (string)`,
     "Wrong.b: @Handle('b') must be an object, got 3 (number)",
-    "Wrong.c: @Handle('c').expiresIn is not an option; the options are attempts, backoff, timeout, retention",
+    "Wrong.c: @Handle('c').expiresIn is not an option; the options are attempts, backoff, timeout, retention, retryFor",
   ]);
 });
