@@ -8,8 +8,6 @@ import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 /** How long the last counters may take to be written. */
 const LAST_WRITE_MS = 1_000;
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
-
 /**
  * Who is told of the work of this process: counters of minutes, metrics. While there is nobody, nothing of the hot path knows of it: the calls
  * of the engine that add jobs are replaced by observed ones at the first `add`.
@@ -59,26 +57,26 @@ export class Observers {
   }
 
   private observeAdds(): void {
-    const engine = this.engine as Writable<QueueEngine>;
+    const { engine } = this;
     const enqueue = engine.enqueue.bind(engine);
-    engine.enqueue = (queue, call) => this.enqueued(queue, call, enqueue(queue, call));
-    const schedules = engine.schedules as Writable<QueueEngine['schedules']>;
+    replace(engine, 'enqueue', (queue, call) => this.enqueued(queue, call, enqueue(queue, call)));
+    const { schedules } = engine;
     const fire = schedules.fire.bind(schedules);
-    schedules.fire = (queue, calls) => this.fired(queue, calls, fire(queue, calls));
+    replace(schedules, 'fire', (queue, calls) => this.fired(queue, calls, fire(queue, calls)));
   }
 
   private observeExchanges(): void {
     this.observesExchanges = true;
-    const engine = this.engine as Writable<QueueEngine>;
+    const { engine } = this;
     const exchange = engine.exchange.bind(engine);
-    engine.exchange = async (queue, call) => {
+    replace(engine, 'exchange', async (queue, call) => {
       const start = performance.now();
       const answer = await exchange(queue, call);
       const claimed = answer.kind === 'exchanged' ? answer.claimed.length : 0;
       for (const observer of this.all)
         observer.exchanged?.(performance.now() - start, call.settled.length, claimed);
       return answer;
-    };
+    });
   }
 
   private async enqueued(
@@ -119,4 +117,9 @@ export class Observers {
 /** The first line of a body. */
 function nameIn({ body }: { readonly body: string }): string {
   return body.slice(0, body.indexOf('\n'));
+}
+
+/** The verbs of an engine for several stores cannot be assigned to. */
+function replace<T, K extends keyof T>(object: T, verb: K, value: T[K]): void {
+  Object.defineProperty(object, verb, { value, configurable: true, enumerable: true, writable: true });
 }

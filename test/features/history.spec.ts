@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { UnrecoverableError } from '#lib/errors.js';
-import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueMetrics, QueueMetricsModule } from '#lib/prometheus.js';
+import { bootQueue, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -54,4 +56,30 @@ it('writes nothing without it', async () => {
   await until(async () => (await app.queue.stats()).total.processed === 1, PATIENT);
   await app.runtime.stop();
   expect((await redis.keys()).filter((key) => key.includes(':minutes:'))).toEqual([]);
+});
+
+it('counts queues of several stores, and metrics do so too', async () => {
+  const app = await bootQueue(redis, {
+    handlers,
+    watch: false,
+    root: { history: true },
+    queues: [{ name: 'there', configKey: 'other' } as never],
+    providers: [processorOf('there', handlers)],
+    imports: [
+      QueueModule.forRoot('other', { connection: 'memory' }),
+      QueueMetricsModule.forRoot({ path: false }),
+    ],
+  });
+  await app.queue.add('ok', null);
+  await app.queueOf('there').add('ok', null);
+  await app.queueOf('there').schedules.upsert('now', { every: '1h', immediately: true }, { name: 'ok' });
+  await until(async () => (await app.queueOf('there').stats()).total.processed === 2, PATIENT);
+  await until(async () => (await app.queue.stats()).total.processed === 1, PATIENT);
+  await app.runtime.stop();
+  const inspector = app.get(QueueInspector);
+  expect((await inspector.series('work')).total).toMatchObject({ added: 1, completed: 1 });
+  expect((await inspector.series('there')).total).toMatchObject({ added: 2, completed: 2 });
+  const text = await app.get(QueueMetrics).text();
+  expect(text).toContain('godwit_runs_total{queue="there",name="ok",outcome="completed"} 2\n');
+  expect(text).toMatch(/godwit_exchange_jobs_count\{direction="settled"\} [1-9]/);
 });
