@@ -56,7 +56,7 @@ export function JobsPage({ queue }: { queue: string }) {
   useEffect(() => setPicked(new Set()), [call]);
   const rights = data?.rights ?? [];
   const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
-  const about = describe(state, filter);
+  const about = describe(state, filter, data?.total);
   return (
     <>
       <p class="crumbs">
@@ -135,9 +135,11 @@ export function JobsPage({ queue }: { queue: string }) {
   );
 }
 
-function describe(state: string, filter: Readonly<Record<string, string>>): string {
+/** With the number of jobs where it is known how many match. */
+function describe(state: string, filter: Readonly<Record<string, string>>, total = 0): string {
   const words = Object.entries(filter).map(([key, value]) => `${WORDS[key] ?? key} ${value}`);
-  return `all ${state === 'active' ? 'running' : state} jobs${words.length > 0 ? ` with ${words.join(', ')}` : ''}`;
+  const jobs = `${state === 'active' ? 'running' : state} jobs`;
+  return words.length > 0 ? `all ${jobs} with ${words.join(', ')}` : `all ${count(total)} ${jobs}`;
 }
 const WORDS: Readonly<Record<string, string>> = {
   name: 'name',
