@@ -62,7 +62,8 @@ export class RedisExchanges {
     const claimed = await this.claimLimited(queue, call);
     if (claimed.kind !== 'claimed') return { kind: claimed.kind };
     const { supply, isCut, held } = claimed;
-    return { ...answer, claimed: claimed.claimed, supply, isCut, held };
+    // A repetition of an exchange from before the limits names what it gave itself.
+    return { ...answer, claimed: [...answer.claimed, ...claimed.claimed], supply, isCut, held };
   };
 
   private claimLimited(

@@ -44,6 +44,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     }
     return !met.duplicate && !met.isParked;
   };
+  const grouped: { job: MemoryJob; name: string; priority: number }[] = [];
   const add = (job: EnqueueJob) => {
     const there = queue.find(job.id);
     const holder = there && holds(queue, there, job) ? there : null;
@@ -54,7 +55,8 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
     if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
-    else if (!isLater(job) && job.group !== undefined) queue.toLine(created, `g:${job.group}`, priority);
+    else if (!isLater(job) && job.group !== undefined)
+      grouped.push({ job: created, name: `g:${job.group}`, priority });
     else if (isLifo(job)) queue.wait.unshift(created);
     else if (!isLater(job)) queue.lineUp(created, priority);
     else {
@@ -64,11 +66,13 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     }
   };
   // In the order in which Redis stores them: plain jobs first, then those of groups.
-  for (const kind of [0, 1, 2, 3])
+  for (const kind of [0, 1, 2, 3]) {
     now
       .filter((job) => kindOf(job) === kind)
       .filter(isKeyFree)
       .forEach(add);
+    if (kind === 2 && grouped.length > 0) queue.toLines(grouped);
+  }
   later.filter(isKeyFree).forEach(add);
   if (sooner) queue.ringSooner();
   else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))

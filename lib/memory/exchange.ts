@@ -8,8 +8,42 @@ import type { MemoryWorker } from './memory-worker.js';
 import { settle } from './settle.js';
 import { RULES } from '../job/rules.js';
 
-/** Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. */
+/**
+ * Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. In a queue with limits the
+ * claim is a step of its own behind it, with a number of its own.
+ */
 export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
+  const answered = exchangeOnce(queue, call, limits);
+  const isLimited = queue.limits.isOn && queue.pausedAt === null;
+  if (answered.kind !== 'exchanged' || !isLimited) return answered;
+  if (call.want < 1) return { ...answered, isLimited };
+  const claimed = claimOnce(queue, call, limits);
+  if (!claimed) return { kind: 'stale' };
+  const { isCut, supply } = claimed;
+  const held = queue.worker(call.worker).held.size;
+  const all = [...answered.claimed, ...claimed.claimed.map((job) => job.claim)];
+  return { ...answered, claimed: all, isCut, supply, held, isLimited };
+}
+
+function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits) {
+  const { seq } = call;
+  const worker = queue.worker(call.worker);
+  const which = call.pipelined ? 'limitedPipelined' : 'limited';
+  const last = worker.recordAt(queue.now)?.[which] ?? null;
+  if (last && seq < last.seq) return null;
+  if (last?.seq === seq) {
+    const claimed = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
+    const isLess = last.gave.length < Math.min(call.want, RULES.claimMax);
+    return { claimed, isCut: false, supply: isLess ? ('empty' as const) : ('more' as const) };
+  }
+  const answer = queue.limits.claim(worker, call, limits);
+  const gave = answer.claimed.map(({ id }) => id);
+  const { leaseMs } = call;
+  worker.note({ [which]: { seq, gave }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
+  return answer;
+}
+
+function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
   const { seq, leaseMs } = call;
   const worker = queue.worker(call.worker);
   const record = worker.recordAt(queue.now);
@@ -20,20 +54,17 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    const rest = { isCut: false, supply: supplyOf(queue, call, last.gave) };
-    const isLimited = queue.limits.isOn && queue.pausedAt === null;
-    return {
-      ...answer(queue, worker, last.lost, still, rest),
-      ...(isLimited && { isLimited: true as const }),
-    };
+    return answer(queue, worker, last.lost, still, {
+      isCut: false,
+      supply: supplyOf(queue, call, last.gave),
+    });
   }
 
   const heldBefore = worker.held.size;
   const hadSlots = queue.limits.hasSlots;
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
-  const isLimited = queue.limits.isOn && queue.pausedAt === null;
-  const { claimed, isCut } = isLimited ? NOTHING : claim(queue, worker, call);
+  const { claimed, isCut } = queue.limits.isOn ? NOTHING : claim(queue, worker, call);
   // One that claims no more leaves the slots that it has freed to others.
   if (hadSlots && call.want === 0) queue.ring();
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
@@ -44,14 +75,10 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
   const gave = claimed.map(({ id }) => id);
   worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
   queue.say(says, limits);
-  if (isLimited && call.want > 0) {
-    const { supply, ...its } = queue.limits.claim(worker, call, limits);
-    const last = { seq, gave: its.claimed.map(({ id }) => id), lost };
-    worker.note({ [which]: last, until: queue.now + workerRecordMs(leaseMs) });
-    return { ...answer(queue, worker, lost, its.claimed, { isCut: its.isCut, supply }), isLimited: true };
-  }
-  const rest = { isCut, supply: isCut ? ('more' as const) : supplyOf(queue, call, gave) };
-  return { ...answer(queue, worker, lost, claimed, rest), ...(isLimited && { isLimited: true as const }) };
+  return answer(queue, worker, lost, claimed, {
+    isCut,
+    supply: isCut ? 'more' : supplyOf(queue, call, gave),
+  });
 }
 
 /** What a claim takes, and whether it took fewer than it could because of their size. */

@@ -84,7 +84,10 @@ function takeFrom(
   const more = worker.held.size > 0;
   if (more) {
     // Without its sequence number the worker is unknown: it must not settle or claim under this name again.
-    if (worker.record) worker.note({ last: null, pipelined: null, until: worker.record.until });
+    if (worker.record) {
+      const none = { last: null, pipelined: null, limited: null, limitedPipelined: null };
+      worker.note({ ...none, until: worker.record.until });
+    }
   } else queue.workers.delete(worker.name);
 
   const says = queue.endCancelled(ended, 1);

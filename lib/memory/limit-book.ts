@@ -22,12 +22,18 @@ export interface MemoryLine {
   readonly name: string;
   readonly number: number;
   turn: number;
-  /** By priority, in the order in which they came. */
-  readonly jobs: Map<number, Set<MemoryJob>>;
+  /** By priority, in the order in which they came; 0 first of all. */
+  readonly jobs: Map<number, Priority>;
   /** Its turn, 0 if it must be looked at first; null: it may give nothing now. */
   ready: number | null;
   /** It may give jobs again then. */
   restsUntil: number | null;
+}
+
+/** The jobs of one priority in a line, which have a number of their own. */
+interface Priority {
+  readonly number: number;
+  readonly jobs: Set<MemoryJob>;
 }
 
 /** A job counts against a concurrency. */
@@ -205,15 +211,22 @@ export class LimitBook {
     return null;
   }
 
-  /** To the end of its line. */
-  toLine(job: MemoryJob, name: string, priority: number, rank: number): void {
-    const line = this.lineNamed(name);
-    const jobs = line.jobs.get(priority) ?? new Set();
-    line.jobs.set(priority, jobs.add(job));
-    job.line = line;
-    this.grouped.add(job, line.number * RULES.ranks + rank);
-    line.ready ??= 0;
-    if (name.startsWith('g:')) this.flag('g');
+  /** To the end of their lines: new lines first, as on Redis, so that they have the same numbers. */
+  toLines(
+    entries: readonly { job: MemoryJob; name: string; priority: number }[],
+    rankOf: () => number,
+  ): void {
+    for (const { name } of entries) this.lineNamed(name);
+    for (const { job, name, priority } of entries) {
+      const line = this.lineNamed(name);
+      let place = line.jobs.get(priority);
+      if (!place) line.jobs.set(priority, (place = { number: this.freeNumber(), jobs: new Set() }));
+      place.jobs.add(job);
+      job.line = line;
+      this.grouped.add(job, place.number * RULES.ranks + rankOf());
+      line.ready ??= 0;
+    }
+    if (entries.some(({ name }) => name.startsWith('g:'))) this.flag('g');
   }
 
   /** The first job of each line that may give one. */
@@ -232,10 +245,12 @@ export class LimitBook {
   bringForward(job: MemoryJob): void {
     const { line } = job;
     this.leave(job);
-    const [first = 0] = [...line!.jobs.keys()].toSorted((a, b) => a - b);
-    line!.jobs.set(first, new Set([job, ...(line!.jobs.get(first) ?? [])]));
+    const [, first] = [...line!.jobs].toSorted(([a], [b]) => a - b)[0]!;
+    const others = [...first.jobs];
+    first.jobs.clear();
+    for (const one of [job, ...others]) first.jobs.add(one);
     job.line = line;
-    this.grouped.add(job, line!.number * RULES.ranks);
+    this.grouped.add(job, first.number * RULES.ranks);
     line!.ready = -1;
     line!.turn = -1;
   }
@@ -243,20 +258,25 @@ export class LimitBook {
   /** Takes a waiting job out of its line. */
   leave(job: MemoryJob): void {
     this.grouped.remove(job);
-    for (const jobs of job.line!.jobs.values()) jobs.delete(job);
+    for (const { jobs } of job.line!.jobs.values()) jobs.delete(job);
     job.line = null;
   }
 
   private lineNamed(name: string): MemoryLine {
     let line = this.lines.get(name);
     if (!line) {
-      this.made += 1;
-      const number = (this.made % RULES.linesMax) + 1;
-      const turn = this.turn;
-      line = { name, number, turn, jobs: new Map(), ready: Math.max(turn, 1), restsUntil: null };
+      const { turn } = this;
+      const number = this.freeNumber();
+      const jobs = new Map([[0, { number, jobs: new Set<MemoryJob>() }]]);
+      line = { name, number, turn, jobs, ready: Math.max(turn, 1), restsUntil: null };
       this.lines.set(name, line);
     }
     return line;
+  }
+
+  private freeNumber(): number {
+    this.made += 1;
+    return (this.made % RULES.linesMax) + 1;
   }
 
   private lineNameOf(job: MemoryJob): string {
@@ -474,10 +494,8 @@ class LimitedClaim {
       queue.leave(job);
       queue.wait.unshift(job);
     }
-    for (const [job, priority] of arrivals) {
-      queue.leave(job);
-      queue.toLine(job, this.in.lineNameOf(job), priority);
-    }
+    for (const [job] of arrivals) queue.leave(job);
+    queue.toLines(arrivals.map(([job, priority]) => ({ job, name: this.in.lineNameOf(job), priority })));
     return own;
   }
 
@@ -582,12 +600,12 @@ class LimitedClaim {
 
 function sizeOf({ jobs }: MemoryLine): number {
   let size = 0;
-  for (const some of jobs.values()) size += some.size;
+  for (const { jobs: some } of jobs.values()) size += some.size;
   return size;
 }
 
 function inOrder({ jobs }: MemoryLine): MemoryJob[] {
-  return [...jobs].toSorted(([a], [b]) => a - b).flatMap(([, some]) => [...some]);
+  return [...jobs].toSorted(([a], [b]) => a - b).flatMap(([, { jobs: some }]) => [...some]);
 }
 
 function keepOf({ order, onDead }: LimitRule): Slot['keep'] {

@@ -178,10 +178,9 @@ export class MemoryQueue {
     else this.wait.push(job);
   }
 
-  /** To the end of the line of a group or a name. */
-  toLine(job: MemoryJob, line: string, priority: number): void {
-    this.ranks += 1;
-    this.limits.toLine(job, line, priority, this.ranks % RULES.ranks);
+  /** To the end of the lines of their groups or names. */
+  toLines(entries: Parameters<LimitBook['toLines']>[0]): void {
+    this.limits.toLines(entries, () => ++this.ranks % RULES.ranks);
   }
 
   delay(job: MemoryJob, dueAt: number, priority: number): void {

@@ -8,12 +8,21 @@ export interface LastExchange {
   readonly lost: readonly string[];
 }
 
+/** The last claim of a queue with limits, which has a number of its own. */
+export interface LastClaim {
+  readonly seq: number;
+  readonly gave: readonly string[];
+}
+
 /** The record of a worker. */
 export interface WorkerRecord {
   /** Null: the worker is unknown. */
   last: LastExchange | null;
   /** The last pipelined exchange. */
   pipelined: LastExchange | null;
+  /** The last claim by limits, and the last that was pipelined. */
+  limited: LastClaim | null;
+  limitedPipelined: LastClaim | null;
   /** Its lease duration. */
   leaseMs: number | null;
   /** Which lease was first found to be over, and when. */
@@ -42,6 +51,14 @@ export class MemoryWorker {
 
   /** Changes the record; other fields stay. */
   note(change: Partial<WorkerRecord> & { until: number }): void {
-    this.record = { last: null, pipelined: null, leaseMs: null, doubt: null, ...this.record, ...change };
+    const none = {
+      last: null,
+      pipelined: null,
+      limited: null,
+      limitedPipelined: null,
+      leaseMs: null,
+      doubt: null,
+    };
+    this.record = { ...none, ...this.record, ...change };
   }
 }

@@ -60,7 +60,7 @@ function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
 
 /** As its line has it. */
 function priorityIn(job: MemoryJob): number {
-  for (const [priority, jobs] of job.line!.jobs) if (jobs.has(job)) return priority;
+  for (const [priority, { jobs }] of job.line!.jobs) if (jobs.has(job)) return priority;
   return 0;
 }
 

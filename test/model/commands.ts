@@ -67,16 +67,18 @@ const jobDrawn = fc.record({
   lifo: oneIn(6),
   idHeldBy: fc.constantFrom(undefined, ['dead' as const], ['completed' as const, 'dead' as const]),
   awaited: oneIn(4),
+  group: fc.constantFrom(undefined, undefined, undefined, undefined, 'g1', 'g 2'),
 });
 type JobDrawn = typeof jobDrawn extends fc.Arbitrary<infer T> ? T : never;
 
 function toJob(now: number, drawn: JobDrawn): EnqueueJob {
-  const { attempts, priority, lifo, idHeldBy, awaited } = drawn;
+  const { attempts, priority, lifo, idHeldBy, awaited, group } = drawn;
   const { delayMs, inMs }: { delayMs?: number; inMs?: number } = drawn.when;
   const options = {
     ...(attempts && { attempts }),
     ...(priority && { priority }),
     ...(awaited && { awaited }),
+    ...(group && { group }),
   };
   const jobName = inMs === undefined ? drawn.name : MOMENT;
   return {
@@ -85,7 +87,8 @@ function toJob(now: number, drawn: JobDrawn): EnqueueJob {
     body: encodeBody(jobName, now - drawn.ageMs, options, '{"n":1}'),
     ...(priority !== undefined && { priority }),
     // As the options are checked: it has neither a time nor a priority.
-    ...(lifo && !priority && delayMs === undefined && inMs === undefined && { lifo }),
+    ...(group && { group }),
+    ...(lifo && !priority && !group && delayMs === undefined && inMs === undefined && { lifo }),
     ...(idHeldBy && { idHeldBy }),
     ...(delayMs !== undefined && { delayMs }),
     ...(inMs !== undefined && { dueAt: now + inMs }),
@@ -168,7 +171,8 @@ const freeKeys = command('free keys', fc.record({ fate }), (scene, drawn) =>
 /** A packet that comes late: any add or exchange of before, once more. */
 const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), async (scene, drawn) => {
   const past = scene.past.at(-1 - drawn.back);
-  if (past) await scene.both(past, { fate: drawn.fate, idempotent: true });
+  const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
+  if (past) await scene.both(past, { fate: lost, idempotent: true });
 });
 
 // -------------------------------------------------------------------------------------------------------------- workers
@@ -241,7 +245,12 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       const exchange: (typeof scene.past)[number] = (engine) =>
         engine.exchange(QUEUE, call).then(withoutClock);
       if (!older) scene.past.push(exchange);
-      const options = { fate: drawn.fate, idempotent: call.maxBytes === undefined };
+      // With limits it is two calls, and only the first would be lost: that claims later what memory has claimed.
+      const isHalf = drawn.fate === 'reply lost' && scene.memory.isLimited;
+      const options = {
+        fate: isHalf ? 'call lost' : drawn.fate,
+        idempotent: call.maxBytes === undefined,
+      } as const;
       const answer = await scene.both((engine) => engine.exchange(QUEUE, call).then(withoutClock), options);
       if (answer.kind === 'exchanged') worker[pipelined ? 'pipelinedSeq' : 'seq'] = Math.max(last, seq);
       else if (answer.kind === 'unknown-worker') scene.rename(worker);
@@ -352,6 +361,56 @@ const wake = command('wake', fc.constant(null), async (scene) => {
   scene.memory.takeBell();
   await scene.compare();
 });
+
+// --------------------------------------------------------------------------------------------------------------- limits
+
+const rate = fc.record({
+  max: fc.constantFrom(1, 2, 5),
+  per: fc.constantFrom(1_000, 10_000),
+  window: fc.constantFrom('sliding' as const, 'fixed' as const, 'bucket' as const),
+  burst: fc.constantFrom(1, 2),
+});
+const rule = fc.record(
+  {
+    rate: fc.oneof(rate, fc.constant(false as const)),
+    concurrency: fc.constantFrom(1, 2, 3, false as const),
+    maxSize: fc.constantFrom(1, 3),
+    paused: fc.boolean(),
+    weight: fc.constantFrom(1, 2, 0.5),
+    order: fc.constantFrom('fair' as const, 'strict' as const),
+    onDead: fc.constantFrom('continue' as const, 'block' as const),
+  },
+  { requiredKeys: [] },
+);
+/** The rules that each field takes; a line in strict order counts by its rule alone. */
+function fitting(
+  of: string,
+  { rate: its, concurrency, ...ofGroups }: typeof rule extends fc.Arbitrary<infer T> ? T : never,
+) {
+  const both = { ...(its !== undefined && { rate: its }), ...(concurrency !== undefined && { concurrency }) };
+  return of.startsWith('g') ? { ...both, ...ofGroups } : both;
+}
+const setLimit = command(
+  'set limit',
+  fc.record({
+    of: fc.constantFrom('q', 'g', 'g:g1', 'n:work'),
+    part: fc.constantFrom('code' as const, 'live' as const),
+    rule: fc.option(rule, { nil: null, freq: 2 }),
+  }),
+  (scene, { of, part, rule: given }) => {
+    const fitted = given && fitting(of, given);
+    return scene.both((engine) => engine.limits.set(QUEUE, of, part, fitted));
+  },
+);
+const charge = command(
+  'charge',
+  fc.record({
+    of: fc.constantFrom('q', 'g:g1', 'n:work'),
+    holdMs: fc.constantFrom(0, 0, 500, 5_000),
+    count: fc.constantFrom(-3, 0, 2),
+  }),
+  (scene, { of, ...more }) => scene.both((engine) => engine.limits.charge(QUEUE, [{ field: of, ...more }])),
+);
 
 // --------------------------------------------------------------------------------------------------------------- people
 
@@ -520,6 +579,9 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
       resume,
       resume,
       flushScripts,
+      setLimit,
+      setLimit,
+      charge,
       rare,
       rare,
     ],

@@ -53,6 +53,19 @@ export function brokenRules(state: State, now: number): string[] {
   const ranks = [...valuesOf(state, 'prioritized').values()];
   rule(new Set(ranks).size === ranks.length, 'two jobs have one rank');
 
+  const lines = valuesOf(state, 'lineStates');
+  for (const [line, number] of valuesOf(state, 'lines'))
+    rule(lines.has(number), `line ${JSON.stringify(line)} has no state`);
+  rule(lines.size === membersOf(state, 'lines').length, 'a line has a state and no name');
+  for (const [id, score] of valuesOf(state, 'grouped')) {
+    const number = String(Math.floor(Number(score) / 4_294_967_296)).padStart(7, '0');
+    rule(lines.has(number), `${id} is in a line that is none`);
+  }
+  for (const [id, score] of valuesOf(state, 'slots')) {
+    rule(bodies.has(id) && !isIn(id, 'completed'), `${id} has a slot and is gone`);
+    rule(Number(score) % 1 > 0 || isIn(id, 'active:'), `${id} has a slot and is not active`);
+  }
+
   const known = /^(active:|worker:|lane:)?[\w.-]*$/;
   for (const [key, { until }] of Object.entries(state)) {
     rule(known.test(key), `${key} is no key of ours`);
@@ -77,7 +90,7 @@ export function placesIn(state: State): ReadonlyMap<string, Place> {
 }
 
 function* everyPlace(state: State): Generator<[string, Place]> {
-  for (const key of ['wait', 'suspects', 'prioritized'])
+  for (const key of ['wait', 'suspects', 'prioritized', 'grouped'])
     for (const id of membersOf(state, key)) yield [id, { state: 'waiting', key }];
   for (const key of ['delayed', 'completed', 'dead'] as const)
     for (const [id, at] of valuesOf(state, key)) {

@@ -1,11 +1,14 @@
 import type { ClaimAnswer, Duplicate, ExchangeCall } from '#lib/contract/engine.js';
 import { activated, claim } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
+import type { MemoryLine, Slot } from '#lib/memory/limit-book.js';
+import { byBytes } from '#lib/memory/lines.js';
 import type { MemoryJob } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
 import type { LastExchange } from '#lib/memory/memory-worker.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
 import { LIMITS, QUEUE } from './rig.js';
+import { sortedJson } from './sorted-json.js';
 import { byFirst, type KeyValue, type Snapshot, type State } from './state.js';
 
 const RECORD_MS = 600_000;
@@ -24,6 +27,10 @@ export class MemoryRig {
     return before.filter((key) => !(key in state));
   }
 
+  get isLimited(): boolean {
+    return this.store.at(QUEUE).limits.isOn;
+  }
+
   takeBell(): void {
     this.store.bells.take(QUEUE);
   }
@@ -34,7 +41,7 @@ export class MemoryRig {
     const worker = queue.workers.get(call.worker);
     const last = worker?.recordAt(queue.now)?.last;
     if (!worker || !last || last.seq >= call.seq || call.want < 1) return null;
-    if (queue.pausedAt !== null || queue.suspects.size > 0) return null;
+    if (queue.pausedAt !== null || queue.suspects.size > 0 || queue.limits.isOn) return null;
     if (queue.wait.size + queue.prioritized.size === 0) {
       worker.note({ until: queue.now + RECORD_MS });
       return { kind: 'claimed', claimed: [], isCut: false, held: worker.held.size };
@@ -126,7 +133,12 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
     'zset',
     [...bells].toSorted().map((bell) => [bell, 0]),
   );
-  const meta: [string, number][] = [];
+  addLimits(queue, put);
+  const meta: [string, number | string][] = [];
+  const { made, turn, flags } = queue.limits as unknown as Inside;
+  if (made > 0) meta.push(['lines', made]);
+  if (turn > 0) meta.push(['turn', turn]);
+  if (flags !== '') meta.push(['limited', flags]);
   if (queue.events.last > 0) meta.push(['events', queue.events.last]);
   if (queue['ranks'] > 0) meta.push(['ranks', queue['ranks']]);
   if (queue.pausedAt !== null) meta.push(['paused', queue.pausedAt]);
@@ -147,6 +159,85 @@ function resultOf({ end }: MemoryJob): string | null {
   return `${end.at}\n${JSON.stringify({ attempt, us: durationUs, result })}`;
 }
 
+/** What the book of limits has. */
+interface Inside {
+  readonly made: number;
+  readonly turn: number;
+  readonly flags: string;
+  readonly rules: ReadonlyMap<string, object>;
+  readonly uses: ReadonlyMap<string, { blocked: number; rate: string }>;
+  readonly lines: ReadonlyMap<string, MemoryLine>;
+  readonly slots: ReadonlyMap<MemoryJob, Slot>;
+}
+
+const KEPT = { '': 0, strict: 0.25, block: 0.5 };
+
+function addLimits(queue: MemoryQueue, put: Put): void {
+  const { rules, uses, lines, slots } = queue.limits as unknown as Inside;
+  const text = (number: number) => String(number).padStart(7, '0');
+  const all = [...lines.values()];
+  put(
+    'grouped',
+    'zset',
+    queue.limits.grouped.sorted().map(({ id, score }) => [id, score]),
+  );
+  put(
+    'limits',
+    'hash',
+    [...rules].map(([field, parts]) => [field, sortedJson(parts)]),
+  );
+  put(
+    'limitStates',
+    'hash',
+    [...uses].map(([field, { blocked, rate }]) => [field, `${blocked} ${rate}`]),
+  );
+  const subs = all.flatMap((line) =>
+    [...line.jobs].map(([priority, { number }]) => ({ line, priority, number })),
+  );
+  put(
+    'lines',
+    'hash',
+    subs.map(({ line, priority, number }) => [
+      priority === 0 ? line.name : `${line.name}\n${priority}`,
+      text(number),
+    ]),
+  );
+  put(
+    'lineStates',
+    'hash',
+    subs.map(({ line: { turn, jobs, name }, priority, number }) => [
+      text(number),
+      priority === 0 ? `${turn} ${[...jobs.keys()].toSorted((a, b) => a - b).join(',')} ${name}` : '',
+    ]),
+  );
+  const byScore = (a: readonly [string, number], b: readonly [string, number]) =>
+    a[1] - b[1] || (a[0] < b[0] ? -1 : 1);
+  const scored = (of: (line: MemoryLine) => number | null) =>
+    all
+      .flatMap((line): [string, number][] => {
+        const score = of(line);
+        return score === null ? [] : [[text(line.number), score]];
+      })
+      .toSorted(byScore);
+  put(
+    'ready',
+    'zset',
+    scored(({ ready }) => ready),
+  );
+  put(
+    'resting',
+    'zset',
+    scored(({ restsUntil }) => restsUntil),
+  );
+  put(
+    'slots',
+    'zset',
+    [...slots]
+      .map(([{ id }, { line, keep }]): [string, number] => [id, line ? line.number + KEPT[keep] : 0])
+      .toSorted((a, b) => a[1] - b[1] || byBytes(a[0], b[0])),
+  );
+}
+
 type Put = (key: string, shape: 'hash' | 'zset', values: Fields) => void;
 
 function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put): void {
@@ -160,7 +251,7 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     if (held.size > 0) out[`active:${name}`] = { set: [...held.keys()].toSorted() };
     const record = worker.recordAt(queue.now);
     if (!record) continue;
-    const { last, pipelined, leaseMs: ms, doubt } = record;
+    const { last, pipelined, limited, limitedPipelined, leaseMs: ms, doubt } = record;
     const fields: [string, string | number][] = [];
     if (doubt) fields.push(['doubt', `${doubt.lease} ${doubt.since}`]);
     const add = (one: LastExchange | null, which: string) => {
@@ -170,6 +261,11 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     };
     add(last, '');
     add(pipelined, '2');
+    for (const [one, which] of [
+      [limited, ''],
+      [limitedPipelined, '2'],
+    ] as const)
+      if (one) fields.push([`limited${which}`, one.gave.join('\n')], [`limitedSeq${which}`, one.seq]);
     if (ms !== null) fields.push(['lease', ms]);
     put(`worker:${name}`, 'hash', fields);
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import type { RawEvent } from '#lib/contract/engine.js';
 import { readEntry } from '#lib/engine/codec/event-codec.js';
+import { sortedJson } from './sorted-json.js';
 import { LETTERS, letterOf } from '#lib/job/job-id.js';
 
 /**
@@ -83,7 +84,15 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
       ...(ttl >= 0 ? { until: roundUp(ttl) } : {}),
     };
   }
-  return { state: withOneDay(withWholeLogs(withAllBodies(state))), events };
+  return { state: withRules(withOneDay(withWholeLogs(withAllBodies(state)))), events };
+}
+
+/** Rules as one text, whatever the order of their fields. */
+function withRules(state: State): State {
+  const rules = (state['limits']?.hash ?? []).map(
+    ([of, json]) => [of, sortedJson(JSON.parse(json))] as const,
+  );
+  return rules.length === 0 ? state : { ...state, limits: { hash: rules } };
 }
 
 /** The bodies of all hashes as those of one, each of which must be in that of its letter. */
