@@ -162,6 +162,7 @@ export class RedisAdds {
       rememberMs: call.rememberMs,
       jobs: call.jobs.length,
       maxEvents,
+      groups: call.jobs.some(({ group }) => group !== undefined) ? 1 : 0,
       workers: '',
     };
     const lists = encodeJobs(call.jobs, maxEvents > 0, this.store.now());

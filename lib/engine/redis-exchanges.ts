@@ -17,6 +17,8 @@ const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 /** What workers say and ask: at once, or left at the bell. */
 export class RedisExchanges {
   private claimIsKnown = false;
+  /** Queues that had limits or groups when they answered last. */
+  private readonly limited = new Set<string>();
 
   constructor(
     private readonly store: RedisStore,
@@ -52,14 +54,25 @@ export class RedisExchanges {
       },
       lists,
     );
-    const answer = await this.store.call(exchange, args, this.settings.callMs);
+    const exchanged = this.store.call(exchange, args, this.settings.callMs);
+    // What limits and groups let start is claimed by a script of its own, which leaves right behind the exchange where it is known that there
+    // are any. Both have the same number, so that both can be repeated, whichever was lost.
+    const early = want > 0 && this.limited.has(queue) ? this.claimLimited(queue, call) : null;
+    early?.catch(() => undefined);
+    const answer = await exchanged;
     this.store.setClock(answer.now);
     if (lists.dead.length > 0) this.died(queue, lists.dead.length / 3);
     const { kind } = answer;
-    if (kind !== 'exchanged' || !answer.isLimited) return answer;
-    if (want < 1) return answer;
-    // What limits and groups let start is claimed by a script of its own. The exchange has the same number: either can be repeated.
-    const claimed = await this.claimLimited(queue, call);
+    if (kind !== 'exchanged') return answer;
+    if (answer.isLimited) this.limited.add(queue);
+    else this.limited.delete(queue);
+    const limited = early ?? (answer.isLimited && want > 0 ? this.claimLimited(queue, call) : null);
+    if (!limited) return answer;
+    let claimed = await limited;
+    // It has come before its exchange, which had to be sent again: the worker was not known yet.
+    if (early && claimed.kind === 'unknown-worker') claimed = await this.claimLimited(queue, call);
+    const isNothing = claimed.kind === 'claimed' && claimed.claimed.length === 0 && !answer.isLimited;
+    if (claimed.kind === 'plain' || isNothing) return answer;
     if (claimed.kind !== 'claimed') return { kind: claimed.kind };
     const { supply, isCut, held } = claimed;
     // A repetition of an exchange from before the limits names what it gave itself.

@@ -74,6 +74,8 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     if (kind === 2 && grouped.length > 0) queue.toLines(grouped);
   }
   later.filter(isKeyFree).forEach(add);
+  if (duplicates.size < call.jobs.length && call.jobs.some(({ group }) => group !== undefined))
+    queue.limits.flag('g');
   if (sooner) queue.ringSooner();
   else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))
     queue.ring();

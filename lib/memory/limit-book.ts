@@ -10,7 +10,7 @@ import type { ExchangeCall, QueueLimits, Supply } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { activated, type Claimed } from './exchange.js';
-import { Ranking } from './lines.js';
+import { byBytes, Ranking } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
@@ -49,6 +49,9 @@ interface Candidate {
   readonly rule: LimitRule;
   readonly most: number;
   readonly step: number;
+  readonly running: number;
+  /** It had fewer jobs than were asked of it. */
+  isEmpty: boolean;
   tokens: number;
   nextMs: number;
   room: number;
@@ -110,7 +113,7 @@ export class LimitBook {
     return this.uses.get(field) ?? UNUSED;
   }
 
-  private flag(flags: string): void {
+  flag(flags: string): void {
     for (const flag of flags) if (!this.flags.includes(flag)) this.flags += flag;
   }
 
@@ -127,7 +130,8 @@ export class LimitBook {
     if (before === JSON.stringify(rule ?? {})) return;
     if (rule && mostRunning(rule) < Infinity) {
       for (const worker of queue.leased())
-        for (const job of worker.held.values()) this.adopt(job, field, rule);
+        for (const job of [...worker.held.values()].toSorted((a, b) => byBytes(a.id, b.id)))
+          this.adopt(job, field, rule);
     }
     const line = this.lines.get(field);
     if (line) this.wake(line, true);
@@ -226,12 +230,12 @@ export class LimitBook {
       this.grouped.add(job, place.number * RULES.ranks + rankOf());
       line.ready ??= 0;
     }
-    if (entries.some(({ name }) => name.startsWith('g:'))) this.flag('g');
   }
 
-  /** The first job of each line that may give one. */
-  heads(): MemoryJob[] {
-    return this.ready().flatMap((line) => inOrder(line)[0] ?? []);
+  /** The first job of each priority of the first lines that may give one. */
+  heads(most: number): MemoryJob[] {
+    const lines = this.ready().slice(0, most);
+    return lines.flatMap(({ jobs }) => [...jobs.values()].flatMap(({ jobs: [first] }) => first ?? []));
   }
 
   /** Lines that may give a job, by their turns. */
@@ -323,7 +327,8 @@ export class LimitBook {
     turn: () => this.turn,
     advanceTurn: (turn: number) => void (this.turn = Math.max(this.turn, turn)),
     turnOff: () => {
-      const isEmpty = this.rules.size + this.lines.size + this.slots.size + this.grouped.size === 0;
+      const kept = this.rules.size + this.lines.size + this.slots.size + this.grouped.size;
+      const isEmpty = kept + this.queue.delayed.size === 0;
       if (!isEmpty) return;
       this.uses.clear();
       this.flags = '';
@@ -420,20 +425,23 @@ class LimitedClaim {
     }
 
     let turn = 0;
+    const aside: Candidate[] = [];
     for (const of of this.candidates.values()) {
       if (of.count > 0) {
         of.turn = of.began + of.count * of.step;
+        of.line.turn = Math.round(of.turn);
         turn = Math.max(turn, of.began);
         if (of.rule.rate && of.used > 0) {
           const { next } = this.charged(of.line.name, of.rule, of.used);
           of.nextMs = next;
           of.tokens = next > 0 ? 0 : 1;
         }
-        of.room = Math.min(of.most - (of.most < Infinity ? this.in.runningOf(of.line) : 0), of.tokens);
-        if (of.room >= 1 && sizeOf(of.line) > 0) this.keepTurn(of);
-        else this.putAside(of);
-      } else if (of.room < 1) this.putAside(of);
+      }
+      of.room = of.rule.paused ? 0 : Math.min(of.most - of.running - of.count, of.tokens);
+      if (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0)) aside.push(of);
+      else if (of.count > 0) of.line.ready = of.line.turn;
     }
+    for (const of of aside) this.putAside(of);
     if (turn > 0) this.in.advanceTurn(turn);
     if (rule.rate && used > 0) {
       nextMs = this.charged('q', rule, used).next;
@@ -504,7 +512,8 @@ class LimitedClaim {
     if (known) return known;
     const rule = this.in.ruleOf(line.name);
     const most = mostRunning(rule);
-    const free = Math.max(0, most - (most < Infinity ? this.in.runningOf(line) : 0));
+    const running = most < Infinity ? this.in.runningOf(line) : 0;
+    const free = Math.max(0, most - running);
     const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
     const of: Candidate = {
       line,
@@ -514,8 +523,10 @@ class LimitedClaim {
       tokens: left,
       nextMs,
       room: Math.min(rule.paused ? 0 : free, left),
-      turn: line.turn,
-      began: line.turn,
+      running,
+      turn: line.ready ?? line.turn,
+      began: line.ready ?? line.turn,
+      isEmpty: false,
       got: 0,
       count: 0,
       used: 0,
@@ -530,15 +541,11 @@ class LimitedClaim {
       line.restsUntil = null;
       line.ready ??= 0;
     }
-    for (const line of this.book.ready().slice(0, RULES.sortMax)) {
-      if (line.ready !== 0) continue;
-      const of = this.load(line);
-      if (of.room >= 1 && sizeOf(line) > 0) {
-        of.turn = Math.max(of.turn, this.in.turn(), 1);
-        of.began = of.turn;
-        this.keepTurn(of);
-      } else this.putAside(of);
-    }
+    for (const line of this.book
+      .ready()
+      .filter(({ ready }) => ready === 0)
+      .slice(0, RULES.sortMax))
+      line.ready = Math.max(line.turn, this.in.turn(), 1);
     let left = most;
     for (let behind = 0; left > 0 && behind < RULES.claimMax;) {
       const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
@@ -561,6 +568,7 @@ class LimitedClaim {
         else if (left > 0) {
           const count = Math.min(left, of.room, Math.max(1, Math.floor((share * 1024) / of.step + 0.5)));
           const taken = count >= 1 ? this.takeOf(of, count) : 0;
+          of.isEmpty = taken < count;
           left -= taken;
           if (taken === count && of.room >= 1) still.push(of);
         }
@@ -579,18 +587,14 @@ class LimitedClaim {
     return jobs.length;
   }
 
-  private keepTurn({ line, turn }: Candidate): void {
-    line.turn = Math.round(turn);
-    line.ready = line.turn;
-  }
-
   /** It waits for its rate, for a slot or for jobs, or it goes. */
   private putAside(of: Candidate): void {
     const { line } = of;
     line.ready = null;
     const rest = (at: number) => void (line.restsUntil = Math.ceil(at));
     if (of.tokens < 1) return rest(this.now + of.nextMs);
-    if ((of.room < 1 && sizeOf(line) > 0) || this.in.runningOf(line) > 0) return;
+    const running = of.most < Infinity ? of.running + of.count : this.in.runningOf(line);
+    if (running > 0 || sizeOf(line) > 0) return;
     const overAt = useOverAt(of.rule, this.in.use(line.name), this.now);
     if (overAt > this.now) return rest(overAt);
     this.in.lines.delete(line.name);

@@ -279,7 +279,7 @@ function placeBefore(line: string, jobs: readonly MemoryJob[], at: number, start
   switch (last.place) {
     case 'wait':
     case 'suspects': {
-      const ids = jobs.slice(Math.max(0, at - 3), at).map(({ id }) => id);
+      const ids = jobs.slice(Math.max(start, at - 3), at).map(({ id }) => id);
       return { line, at: String(at - 1), id: ids.join('\n') };
     }
     case 'active':
@@ -302,7 +302,8 @@ function* heads({ wait, suspects, prioritized, limits }: MemoryQueue): Generator
   // Jobs of the lowest priority wait longest.
   const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RULES.ranks) * RULES.ranks;
   const starving = ranked.slice(ranked.findIndex(({ score }) => score >= lowest));
-  for (const line of [wait, suspects, limits.grouped.sorted(), limits.heads(), ranked, starving]) {
+  const heads = limits.heads(LOOK).map((job) => [job]);
+  for (const line of [wait, suspects, limits.grouped.sorted(), ...heads, ranked, starving]) {
     let seen = 0;
     for (const job of line) {
       const isNew = job.failed === 0 && !job.started;

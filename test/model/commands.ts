@@ -172,7 +172,8 @@ const freeKeys = command('free keys', fc.record({ fate }), (scene, drawn) =>
 const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), async (scene, drawn) => {
   const past = scene.past.at(-1 - drawn.back);
   const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
-  if (past) await scene.both(past, { fate: lost, idempotent: true });
+  // Of a queue that was paused meanwhile, only who knows that it has limits asks for what they gave.
+  if (past && !scene.memory.isLimited) await scene.both(past, { fate: lost, idempotent: true });
 });
 
 // -------------------------------------------------------------------------------------------------------------- workers
@@ -225,7 +226,8 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       pipelined: oneIn(4),
       fate,
     }),
-    async (scene, { older, pipelined, ...drawn }) => {
+    async (scene, { older: isOld, pipelined, ...drawn }) => {
+      const older = isOld && !scene.memory.isLimited;
       const worker = scene.workers[drawn.worker]!;
       const last = pipelined ? worker.pipelinedSeq : worker.seq;
       const seq = older ? Math.max(1, last - 1) : last + 1;
@@ -245,12 +247,9 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       const exchange: (typeof scene.past)[number] = (engine) =>
         engine.exchange(QUEUE, call).then(withoutClock);
       if (!older) scene.past.push(exchange);
-      // With limits it is two calls, and only the first would be lost: that claims later what memory has claimed.
-      const isHalf = drawn.fate === 'reply lost' && scene.memory.isLimited;
-      const options = {
-        fate: isHalf ? 'call lost' : drawn.fate,
-        idempotent: call.maxBytes === undefined,
-      } as const;
+      // With limits it is two calls, and only the first would be lost: the second would come before it.
+      const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
+      const options = { fate: lost, idempotent: call.maxBytes === undefined } as const;
       const answer = await scene.both((engine) => engine.exchange(QUEUE, call).then(withoutClock), options);
       if (answer.kind === 'exchanged') worker[pipelined ? 'pipelinedSeq' : 'seq'] = Math.max(last, seq);
       else if (answer.kind === 'unknown-worker') scene.rename(worker);

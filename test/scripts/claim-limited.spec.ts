@@ -38,6 +38,12 @@ it('is refused to a worker that is not known, and to one whose lease was over', 
   expect(idsOf(await changingNothing(q, () => claim(1)))).toBe('unknown-worker');
 });
 
+it('of a queue without limits changes nothing', async () => {
+  await q.exchange({ want: 0 });
+  await q.add('a');
+  expect(idsOf(await changingNothing(q, () => claim(2)))).toBe('plain');
+});
+
 it('answers the last call again, of each of the two sequences, and refuses an older one', async () => {
   await q.exchange({ want: 0 });
   await q.add(...['a', 'b', 'c', 'd'].map((id) => member(id, id)));
@@ -98,7 +104,7 @@ describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: claimLimited.keys,
     hasSlots: true,
-    except: ['events'],
+    except: ['events', 'delayed'],
     async prepare() {
       await q.exchange({ want: 0 });
       await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });

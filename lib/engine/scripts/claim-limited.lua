@@ -1,4 +1,4 @@
---@needs types, clock, count, bodies, body-lines, names, by-name, gate, hold, line, slots, lines, limits, ending, claimed, bell, event
+--@needs types, clock, count, bodies, body-lines, names, by-name, hold, line, slots, lines, limits, ending, claimed, bell, event
 -- The claim of a queue with limits or groups, behind the exchange that settles: it claims as many jobs as may start. It has numbers of its
 -- own in the record of the worker, so a repetition answers the same. It first chooses, then reads the bodies, and only then moves jobs.
 local now = clock()
@@ -28,12 +28,15 @@ if last_seq == seq then
   end
   return answer(ids, bodies, count < want and rule_supplyEmpty or rule_supplyMore)
 end
-if is_paused() then return answer({}, {}, rule_supplyPaused) end
+local closed = redis.call('HMGET', key_meta, 'paused', 'limited')
+if closed[1] then return answer({}, {}, rule_supplyPaused) end
+-- Nothing limits the queue any more: the exchange claims.
+local limited = closed[2]
+if not limited then return { 'plain', now } end
 
 check_bodies()
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
-local limited = redis.call('HGET', key_meta, 'limited') or ''
 local has_lines = string.find(limited, '[gn]') ~= nil
 local texts = redis.call('HMGET', key_limits, 'q', 'g')
 local queue, defaults = limits_in(texts[1]), limits_in(texts[2])
@@ -96,15 +99,17 @@ local function choose(id, key, line)
   ids[#ids + 1], places[#places + 1] = id, { key = key, line = line }
 end
 
--- What is known of a line, whose state may have been read already; nil for one that is none.
-local function load_line(text, state)
+-- What is known of a line, whose turn and state may have been read already; nil for one that is none.
+local function load_line(text, turn, state)
   if line_by[text] then return line_by[text] end
   local line = line_in(state or redis.call('HGET', key_lineStates, text))
   if not line then return nil end
+  line.turn = turn and tonumber(turn) or line.turn
   line.number, line.text, line.got, line.used, line.count = tonumber(text), text, 0, 0, 0
   line.numbers, line.rule, line.began = numbers_in(line, line.number), line_rule(line.name), line.turn
   line.most = most_running(line.rule)
-  line.room = line.rule.paused and 0 or math.max(0, line.most - (line.most < math.huge and running_of(line.number) or 0))
+  line.running = line.most < math.huge and running_of(line.number) or 0
+  line.room = line.rule.paused and 0 or math.max(0, line.most - line.running)
   line.tokens = math.huge
   if line.rule.rate or string.find(limited, 'b', 1, true) then
     line.state = redis.call('HGET', key_limitStates, line.name)
@@ -116,11 +121,11 @@ local function load_line(text, state)
   return line
 end
 
--- A line that gives nothing more: it waits for its rate, for a slot or for jobs, or it goes with what is counted of it.
+-- A line that gives nothing more and has left `ready`: it waits for its rate, for a slot or for jobs, or it goes with what is counted of it.
 local function put_aside(line)
-  leave_ready(line.text)
   if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
-  if line.room < 1 and size_of_line(line.numbers) > 0 or running_of(line.number) > 0 then return end
+  local running = line.most < math.huge and line.running + line.count or running_of(line.number)
+  if running > 0 or size_of_line(line.numbers) > 0 then return end
   local over_at = state_over_at(line.rule, line.state, now)
   if over_at > now then return rest_until(over_at, line.text) end
   drop_line(line, line.number)
@@ -156,6 +161,7 @@ local function take_turns(alive, left)
       elseif left > 0 then
         local count = math.min(left, line.room, math.max(1, math.floor(share * 1024 / line.step + 0.5)))
         local taken = count >= 1 and take_of(line, count) or 0
+        line.is_empty = taken < count
         left = left - taken
         if taken == count and line.room >= 1 then still[#still + 1] = line end
       end
@@ -167,29 +173,19 @@ end
 
 local function choose_of_lines(most)
   wake_rested(now, rule_sortMax)
-  -- Those that must be looked at first get their turn, or are put aside.
-  for _, text in ipairs(redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, rule_sortMax)) do
-    local line = load_line(text)
-    if not line then
-      leave_ready(text)
-    elseif line.room >= 1 and size_of_line(line.numbers) > 0 then
-      line.turn = math.max(line.turn, turn_now(), 1)
-      line.began = line.turn
-      keep_turns({ line })
-    else
-      put_aside(line)
-    end
-  end
+  give_turns(rule_sortMax)
   local left, behind = most, 0
   while left > 0 and behind < rule_claimMax do
-    local alive, rows = {}, redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1)
+    local alive, names = {}, {}
+    local rows = redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1, 'WITHSCORES')
     if #rows == 0 then return end
-    behind = behind + #rows
-    local states = redis.call('HMGET', key_lineStates, unpack(rows))
-    for i, text in ipairs(rows) do
-      local line = load_line(text, states[i])
+    for i = 1, #rows, 2 do names[#names + 1] = rows[i] end
+    behind = behind + #names
+    local states = redis.call('HMGET', key_lineStates, unpack(names))
+    for i, text in ipairs(names) do
+      local line = load_line(text, rows[2 * i], states[i])
       if not line then
-        leave_ready(text)
+        leave_ready({ text })
         behind = behind - 1
       elseif line.room >= 1 then
         alive[#alive + 1] = line
@@ -206,7 +202,8 @@ if suspect then
     choose(suspect, key_suspects)
   elseif free >= 1 then
     local name = has_lines and line_of(body_of(suspect))
-    local line = name and load_line(line_text(numbers_of({ name })[name]))
+    local text = name and line_text(numbers_of({ name })[name])
+    local line = text and load_line(text, redis.call('ZSCORE', key_ready, text))
     if not line or line.room >= 1 then
       choose(suspect, key_suspects, line or nil)
       if line then line.room = line.room - 1 end
@@ -282,23 +279,29 @@ if #broken > 0 then
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 
-local turn, kept = 0, {}
+local turn, served, kept, aside, leaving = 0, {}, {}, {}, {}
 for _, line in ipairs(lines) do
   if line.count > 0 then
     line.turn = line.began + line.count * line.step
     turn = math.max(turn, line.began)
+    served[#served + 1] = line
     if line.rule.rate and line.used > 0 then
       line.next_in = charge_rate(line.name, line.rule, line.state, now, line.used)
       line.state = redis.call('HGET', key_limitStates, line.name)
       line.tokens = line.next_in > 0 and 0 or 1
     end
-    line.room = math.min(line.most - (line.most < math.huge and running_of(line.number) or 0), line.tokens)
-    if line.room >= 1 and size_of_line(line.numbers) > 0 then kept[#kept + 1] = line else put_aside(line) end
-  elseif line.room < 1 then
-    put_aside(line)
+  end
+  -- What was chosen and is not taken now is still there.
+  line.room = line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
+  if line.room < 1 or (line.count > 0 or line.is_empty) and size_of_line(line.numbers) == 0 then
+    aside[#aside + 1], leaving[#leaving + 1] = line, line.text
+  elseif line.count > 0 then
+    kept[#kept + 1] = line
   end
 end
-keep_turns(kept)
+keep_turns(served, kept)
+leave_ready(leaving)
+for _, line in ipairs(aside) do put_aside(line) end
 if turn > 0 then advance_turn(turn) end
 if queue.rate and used > 0 then
   opens_in = charge_rate('q', queue, state_of_queue, now, used)
@@ -329,7 +332,7 @@ elseif #whole < want then
   local opens = tokens < 1 and opens_in or first and tonumber(first) - now
   supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty
   -- Nothing limits this queue any more: from now on its jobs are claimed as those of any other.
-  if #whole == 0 and redis.call('EXISTS', key_limits, key_grouped, key_slots, key_resting, key_lines) == 0 and tokens >= 1 then
+  if #whole == 0 and redis.call('EXISTS', key_limits, key_grouped, key_delayed, key_slots, key_resting, key_lines) == 0 and tokens >= 1 then
     redis.call('DEL', key_limitStates)
     redis.call('HDEL', key_meta, 'limited')
   end

@@ -7,8 +7,7 @@ import { RULES } from '../../job/rules.js';
 
 type Raw =
   | ['claimed', number, number, number, string, string, (string | null)[], (string | null)[]]
-  | ['stale', number]
-  | ['unknown-worker', number];
+  | ['stale' | 'unknown-worker' | 'plain', number];
 
 /** What a claim of a queue with limits answers. */
 export type LimitedClaim =
@@ -20,7 +19,8 @@ export type LimitedClaim =
       readonly held: number;
       readonly claimed: readonly ClaimedJob[];
     }
-  | { readonly kind: 'stale' | 'unknown-worker'; readonly now: number };
+  /** `plain`: nothing limits the queue. */
+  | { readonly kind: 'stale' | 'unknown-worker' | 'plain'; readonly now: number };
 
 export const claimLimited = defineScript({
   name: 'claim-limited',
@@ -31,6 +31,7 @@ export const claimLimited = defineScript({
     'wait',
     'suspects',
     'prioritized',
+    'delayed',
     'attempts',
     'stalls',
     'failures',

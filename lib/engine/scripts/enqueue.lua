@@ -237,7 +237,6 @@ if #grouped > 0 then
   local names, priorities = {}, {}
   for i = 1, #grouped do names[i], priorities[i] = ARGV[places[i] + 2], tonumber(ARGV[places[i] + 3]) end
   to_lines(grouped, names, priorities)
-  flag_limits('g')
 end
 
 ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
@@ -282,6 +281,7 @@ remember(arg_seq, repeated)
 
 local events = { count = 0 }
 if added > 0 then
+  if arg_groups == 1 then flag_limits('g') end
   if #replaced > 0 then say_removed(events, replaced, replaced_names, 'replaced') end
   events.count = events.count + arg_jobs
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end

@@ -35,7 +35,7 @@ export const enqueue = defineScript({
     ...LETTERED_JOBS,
     'lane',
   ],
-  args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int', workers: 'text' },
+  args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int', groups: 'int', workers: 'text' },
   /**
    * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`: due ms,
    * or `+` and the ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms for which it

@@ -1,4 +1,4 @@
---@needs clock, bodies
+--@needs clock, bodies, lines
 -- The bodies, without their data, of those that may have waited longest: the first of each line. What has run before was
 -- added long before it came to its line, so it says nothing of how long the line is.
 local now = clock()
@@ -18,8 +18,11 @@ look(redis.call('LRANGE', key_wait, 0, arg_look - 1))
 look(redis.call('LRANGE', key_suspects, 0, arg_look - 1))
 look(redis.call('ZRANGE', key_grouped, 0, arg_look - 1))
 for _, text in ipairs(redis.call('ZRANGE', key_ready, 0, arg_look - 1)) do
-  local low = tonumber(text) * rule_ranks
-  look(redis.call('ZRANGE', key_grouped, string.format('%.0f', low), string.format('(%.0f', low + rule_ranks), 'BYSCORE', 'LIMIT', 0, 1))
+  local line = line_in(redis.call('HGET', key_lineStates, text))
+  for _, number in ipairs(line and numbers_in(line, tonumber(text)) or {}) do
+    local low, high = range_of(number)
+    look(redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, 1))
+  end
 end
 local last = redis.call('ZRANGE', key_prioritized, -1, -1, 'WITHSCORES')
 if #last > 0 then

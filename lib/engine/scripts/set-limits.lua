@@ -30,7 +30,9 @@ end
 
 if rule and most_running(rule) < math.huge then
   for i = more_first, more_last do
-    for _, id in ipairs(redis.call('SMEMBERS', KEYS[i])) do
+    local ids = redis.call('SMEMBERS', KEYS[i])
+    table.sort(ids)
+    for _, id in ipairs(ids) do
       local slot = tonumber(redis.call('ZSCORE', key_slots, id) or nil)
       local name = arg_field ~= 'q' and line_name(id)
       if arg_field == 'q' and not slot then

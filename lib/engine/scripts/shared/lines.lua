@@ -138,8 +138,25 @@ local function drop_line(line, number)
   redis.call('ZREM', key_resting, line_text(number))
 end
 
-local function leave_ready(text)
-  redis.call('ZREM', key_ready, text)
+local function leave_ready(texts)
+  in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end)
+end
+
+-- Lines that must be looked at first get their turn: no earlier than that which others have reached.
+local function give_turns(limit)
+  local texts = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit)
+  if #texts == 0 then return end
+  local least, ready, gone = math.max(turn_now(), 1), {}, {}
+  for i, state in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
+    local line = line_in(state)
+    if line then
+      ready[#ready + 1], ready[#ready + 2] = string.format('%.0f', math.max(line.turn, least)), texts[i]
+    else
+      gone[#gone + 1] = texts[i]
+    end
+  end
+  leave_ready(gone)
+  in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
 
 -- It may give jobs again at this moment, or is to be looked at then.
@@ -155,14 +172,13 @@ local function wake_rested(now, limit)
   end
 end
 
--- The next turns of these lines are as they say.
-local function keep_turns(lines)
+-- The next turns of lines that were served, of which some may give more.
+local function keep_turns(served, kept)
   local states, ready = {}, {}
-  for i, line in ipairs(lines) do
-    local turn = string.format('%.0f', line.turn)
-    states[2 * i - 1], states[2 * i] = line.text, turn .. ' ' .. line.priorities .. ' ' .. line.name
-    ready[2 * i - 1], ready[2 * i] = turn, line.text
+  for i, line in ipairs(served) do
+    states[2 * i - 1], states[2 * i] = line.text, string.format('%.0f', line.turn) .. ' ' .. line.priorities .. ' ' .. line.name
   end
+  for i, line in ipairs(kept) do ready[2 * i - 1], ready[2 * i] = string.format('%.0f', line.turn), line.text end
   in_steps(states, function(...) redis.call('HSET', key_lineStates, ...) end)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
