@@ -52,6 +52,7 @@ export {
   UnsupportedRedisError,
   EnqueueBufferFullError,
   GroupFullError,
+  QueueFullError,
   NotRunningError,
 } from './errors/store.js';
 export type { Applied } from './errors/store.js';

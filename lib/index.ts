@@ -51,6 +51,7 @@ export type {
 } from './options/limit-options.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
+export type { MaxWaitingOptions } from './options/max-waiting.js';
 export type { DebounceOptions, ThrottleOptions, UniqueOptions } from './options/unique-options.js';
 export type { HandlerPolicy, JobDefaults, JobOptions, RetentionOptions } from './options/job-options.js';
 export type {
@@ -214,6 +215,7 @@ export {
   NotReplicatedError,
   EnqueueBufferFullError,
   GroupFullError,
+  QueueFullError,
   NotRunningError,
   PartialBulkError,
   ResultNotKeptError,

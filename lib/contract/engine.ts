@@ -184,6 +184,8 @@ export interface EnqueueCall {
   readonly isBound?: boolean;
   /** How many replicas must confirm, and how long the call waits for them. Absent or null: none. */
   readonly replication?: Replication | null;
+  /** How many jobs may wait. A call that would make them more is refused as a whole, or the oldest ones are removed. @default no limit */
+  readonly maxWaiting?: { readonly limit: number; readonly dropOldest: boolean } | undefined;
   /** At most 1,000, without repeated ids. */
   readonly jobs: readonly EnqueueJob[];
 }
@@ -209,6 +211,11 @@ export type EnqueueAnswer =
   /** A call with a higher number has been made since; this one did nothing now. */
   | { readonly kind: 'stale' }
   /** A group may not have so many waiting jobs; nothing was added. */
+  | {
+      /** More would wait than `maxWaiting` says; nothing was added. */
+      readonly kind: 'queue-full';
+      readonly waiting: number;
+    }
   | {
       readonly kind: 'group-full';
       readonly group: string;

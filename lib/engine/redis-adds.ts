@@ -69,7 +69,7 @@ export class RedisAdds {
     }
     const add = { queue, call, deadline: now + call.withinMs };
     // A call that waits for replicas counts them on a connection of its own.
-    if (call.replication) return this.byFullScript(add);
+    if (call.replication || call.maxWaiting) return this.byFullScript(add);
     const { jobs } = call;
     const isOneSmall = jobs.length === 1 && jobs[0]!.body.length < MUCH_CHARS;
     const stored = (isOneSmall ? null : this.byTransaction(add)) ?? this.byPlainScript(add);
@@ -164,6 +164,8 @@ export class RedisAdds {
       maxEvents,
       groups: call.jobs.some(({ group }) => group !== undefined) ? 1 : 0,
       workers: '',
+      maxWaiting: call.maxWaiting?.limit ?? 0,
+      dropOldest: call.maxWaiting?.dropOldest ? 1 : 0,
     };
     const lists = encodeJobs(call.jobs, maxEvents > 0, this.store.now());
     let args: Arg[] = enqueue.encodeBehind(enqueue.fix(keys.fixed), [lane], some, lists);

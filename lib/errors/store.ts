@@ -136,6 +136,31 @@ export class EnqueueBufferFullError extends GodwitError {
 }
 
 /**
+ * As many jobs of the queue wait as its option `maxWaiting` allows, or more would with this call. Nothing was added.
+ *
+ * @example
+ * if (error instanceof QueueFullError) throw new ServiceUnavailableException(`${error.waiting} jobs wait already`);
+ */
+export class QueueFullError extends GodwitError {
+  readonly code = 'GODWIT_QUEUE_FULL';
+  /** Nothing was changed. */
+  readonly applied: Applied = 'no';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** How many of its jobs wait. */
+    readonly waiting: number,
+    /** How many may. */
+    readonly limit: number,
+  ) {
+    super(
+      `add to queue '${queue}': ${waiting} jobs wait and ${limit} may; nothing was changed, add later or raise maxWaiting.limit`,
+    );
+  }
+}
+
+/**
  * A group has as many waiting jobs as it may (`groups.maxSize`), or would have more with this call. Nothing was added.
  *
  * @example

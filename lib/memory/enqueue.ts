@@ -9,7 +9,7 @@ import {
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
-import { meetHolder } from './unique.js';
+import { meetHolder, takeKey } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
@@ -25,6 +25,14 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const now = call.jobs.filter((job) => !isLater(job));
   const full = queue.limits.fullGroup(now.flatMap(({ group }) => group ?? []));
   if (full) return { kind: 'group-full', ...full };
+  const { maxWaiting } = call;
+  const isNew = (job: EnqueueJob) => {
+    const there = queue.find(job.id);
+    return !there || !holds(queue, there, job);
+  };
+  const fresh = maxWaiting ? now.filter(isNew).length : 0;
+  if (maxWaiting && !maxWaiting.dropOldest && fresh > 0 && queue.waiting + fresh > maxWaiting.limit)
+    return { kind: 'queue-full', waiting: queue.waiting };
   const earliest = queue.delayed.first?.score ?? Infinity;
   const later = call.jobs.filter(isLater);
   const duplicates = new Map<string, Duplicate>();
@@ -34,7 +42,8 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   let isWork = false;
   /** Whether the key of a job is free; what becomes of the job otherwise is done. */
   const isKeyFree = (job: EnqueueJob) => {
-    if (!job.unique) return true;
+    // A job that is there itself, as when a call comes again long after, is a duplicate of its own.
+    if (!job.unique || queue.jobs.has(job.id)) return true;
     const met = meetHolder(queue, job, job.unique);
     isWork ||= met.isWork === true;
     if (met.duplicate) duplicates.set(job.id, met.duplicate);
@@ -54,6 +63,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     }
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
+    if (created && job.unique) takeKey(queue, job, job.unique);
     if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
     else if (!isLater(job) && job.group !== undefined)
       grouped.push({ job: created, name: `g:${job.group}`, priority });
@@ -80,17 +90,19 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))
     queue.ring();
 
+  const over = maxWaiting?.dropOldest ? oldest(queue, Math.min(queue.waiting - maxWaiting.limit, 1_000)) : [];
   const answered = [...duplicates.values()];
   queue.lanes.set(lane, { seq, duplicates: answered, until: queue.now + Math.max(rememberMs, 1) });
-  const isNone = duplicates.size === call.jobs.length;
-  queue.say(
-    [
-      ...(isNone ? [] : sayAll('removed', replaced, { reason: 'replaced' })),
-      ...(isNone ? [] : [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)))),
-      ...sayAll('updated', updated),
-    ],
-    limits,
-  );
+  if (duplicates.size < call.jobs.length) {
+    queue.say(
+      [
+        ...sayAll('removed', replaced, { reason: 'replaced' }),
+        ...[...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job))),
+      ],
+      limits,
+    );
+  }
+  queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return { kind: 'stored', duplicates: answered, ...replicas };
 }
 
@@ -99,6 +111,16 @@ function holds({ now }: MemoryQueue, { state, body, end }: MemoryJob, job: Enque
   if (state !== 'completed' && state !== 'dead' && state !== 'cancelled') return true;
   const isAwaited = state === 'completed' && decodeBody(body)?.options.awaited === true;
   return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
+}
+
+/** Takes out those that have waited longest; of jobs with a priority, those that would run last. */
+function oldest(queue: MemoryQueue, count: number): readonly MemoryJob[] {
+  const jobs: MemoryJob[] = [];
+  for (const job of queue.wait) if (jobs.length < count) jobs.push(job);
+  const ranked = queue.prioritized.sorted().toReversed();
+  jobs.push(...ranked.slice(0, Math.max(0, count - jobs.length)));
+  for (const job of jobs) queue.forget(job);
+  return jobs;
 }
 
 function laneAt(queue: MemoryQueue, lane: string) {

@@ -156,6 +156,11 @@ export class MemoryQueue {
 
   // ------------------------------------------------------------------------------------------------------------- moves
 
+  /** How many jobs wait. */
+  get waiting(): number {
+    return this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size;
+  }
+
   /** The job with this id; undefined also when its retention is over. */
   find(id: string): MemoryJob | undefined {
     const job = this.jobs.get(id);

@@ -4,7 +4,7 @@ import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { KeyRow, MemoryQueue } from './memory-queue.js';
 
-/** What became of a new job with a key. None of it: the key is its own now, and it is added. */
+/** What became of a new job with a key. None of it: the key is free. */
 interface Met {
   readonly duplicate?: Duplicate;
   /** The job that has the new data. */
@@ -48,11 +48,7 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
         ? { duplicate: told(next.id, next), isWork }
         : { ...changed(next, job.body), isWork };
   }
-  if (!isHeld) {
-    const till = claim.forMs > 0 ? now + claim.forMs : 0;
-    queue.keys.set(digest, { holder: job.id, till, since: now, next: '' });
-    return { isWork };
-  }
+  if (!isHeld) return { isWork };
   if (on === 'keepLast' && state === 'active') {
     queue.delay(queue.create(job.id, job.body)!, RULES.parkedAt, job.priority ?? 0);
     queue.keys.set(digest, { ...row, next: job.id });
@@ -69,6 +65,11 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   if (on !== 'skip' && waits && optionsLineOf(holder!.body) !== null)
     return changed(holder!, withLines(holder!.body, undefined, dataOf(job.body)));
   return { duplicate: told(row.holder, holder) };
+}
+
+/** The job was added, and has its key. */
+export function takeKey({ keys, now }: MemoryQueue, { id }: EnqueueJob, { digest, forMs }: KeyClaim): void {
+  keys.set(digest, { holder: id, till: forMs > 0 ? now + forMs : 0, since: now, next: '' });
 }
 
 /** Hands on the key of a holder that has ended, or drops its row. Answers how many keys that changed, 0 or 1. */

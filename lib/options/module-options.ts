@@ -59,6 +59,7 @@ import {
   type QueueLimitOptions,
   type ResolvedLimits,
 } from './limit-options.js';
+import { readMaxWaiting, type MaxWaitingOptions, type ResolvedMaxWaiting } from './max-waiting.js';
 
 export type { ConnectionOption };
 
@@ -228,6 +229,8 @@ export interface QueueOptions {
   readonly worker?: WorkerOptions;
   /** How often its jobs start and how many run at once, in all processes together. @default no limits */
   readonly limits?: QueueLimitOptions;
+  /** How many of its jobs may wait, and what an `add` does then. @default no limit */
+  readonly maxWaiting?: MaxWaitingOptions;
   /** What limits the jobs of one group. Groups take turns without this option too. @default no limits */
   readonly groups?: GroupOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
@@ -297,6 +300,8 @@ export interface ResolvedEvents {
 
 /** The options of one queue, with those of the module where it sets none. */
 export interface ResolvedQueueOptions extends ResolvedWorking {
+  /** How many jobs may wait, if there is a limit. */
+  readonly maxWaiting?: ResolvedMaxWaiting;
   readonly log: ResolvedLog;
   /** Undefined where only the processor decides. */
   readonly concurrency?: number;
@@ -357,6 +362,7 @@ const QUEUE_FIELDS = {
 const FLOW_FIELDS = {
   limits: field('limits', readQueueLimits),
   groups: field('groups', readGroups),
+  maxWaiting: field('maxWaiting', readMaxWaiting),
 } as const;
 
 const MODULE_FIELDS = {
@@ -462,6 +468,7 @@ export function resolveQueueOptions(
   return {
     name: name ?? '',
     ...(limits && { limits }),
+    ...(given?.maxWaiting && { maxWaiting: given.maxWaiting }),
     ...(backoffs && { backoffs }),
     ...resolveWorking(given, module),
     log: resolveLog(given?.log, module.log),

@@ -16,15 +16,25 @@ export interface AddResult {
   readonly state?: JobState;
   /** True if that other job has the new data now; absent otherwise. */
   readonly replaced?: true;
+  /** True if nothing was added because the queue is full, and its `maxWaiting` says `dropNew`; absent otherwise. */
+  readonly dropped?: true;
+}
+
+/** What became of a job that was not added. */
+export interface Other extends Omit<Duplicate, 'id'> {
+  /** The queue was full. */
+  readonly dropped?: true;
+}
+
+/** The queue is full, and its option `maxWaiting` says that the job is dropped. */
+export function dropped(queue: string, { id, name }: MadeJob): AddResult {
+  return { id, queue, name, duplicate: false, dropped: true };
 }
 
 /** @param other the job that holds the id or the key, if there is one. */
-export function addResult(
-  queue: string,
-  { id, name }: MadeJob,
-  other: Omit<Duplicate, 'id'> | undefined,
-): AddResult {
+export function addResult(queue: string, { id, name }: MadeJob, other: Other | undefined): AddResult {
   if (other === undefined) return { id, queue, name, duplicate: false };
+  if (other.dropped) return dropped(queue, { id, name } as MadeJob);
   const { state, holder = id, replaced } = other;
   return {
     id: holder,

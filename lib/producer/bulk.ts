@@ -1,9 +1,9 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
-import { isLater, type Duplicate } from '../contract/engine.js';
+import { isLater } from '../contract/engine.js';
 import { unknownField } from '../job/fields.js';
 import type { JobState } from '../job/job-state.js';
 import { readable } from '../options/check.js';
-import { addResult, type AddResult } from './add-result.js';
+import { addResult, type AddResult, type Other } from './add-result.js';
 import {
   MAX_ATOMIC_BYTES,
   MAX_ATOMIC_JOBS,
@@ -115,7 +115,8 @@ function foldKeys(jobs: readonly MadeJob[]): {
 }
 
 /** What became of a job whose data went into the first one of its key, or that was skipped. */
-function asFirst(first: MadeJob, job: MadeJob, other: Duplicate | undefined): Omit<Duplicate, 'id'> {
+function asFirst(first: MadeJob, job: MadeJob, other: Other | undefined): Other {
+  if (other?.dropped) return other;
   const isReplaced = other ? other.replaced === true : job.unique!.on !== 'skip';
   const state = other ? other.state : isLater(first) ? 'delayed' : 'waiting';
   return {

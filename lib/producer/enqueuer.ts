@@ -1,16 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import type { Duplicate, EnqueueAnswer, EnqueueJob, KeyClaim, QueueEngine } from '../contract/engine.js';
+import {
+  isLater,
+  type Duplicate,
+  type EnqueueAnswer,
+  type EnqueueCall,
+  type EnqueueJob,
+  type KeyClaim,
+  type QueueEngine,
+} from '../contract/engine.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import {
   DuplicateJobError,
   EnqueueBufferFullError,
   GroupFullError,
+  QueueFullError,
   NotReplicatedError,
   RedisUnavailableError,
   type Applied,
 } from '../errors.js';
 import { isSame, strictest, type Replication } from '../options/job-options.js';
-import { addResult, type AddResult } from './add-result.js';
+import { addResult, type AddResult, type Other } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
@@ -42,6 +51,8 @@ export interface AddTime {
 }
 
 export interface AddLimits extends AddTime {
+  /** How many jobs of the queue may wait. */
+  readonly maxWaiting?: NonNullable<EnqueueCall['maxWaiting']>;
   /** Single adds that may wait here from one turn of the event loop to the next. */
   readonly maxBuffered: number;
 }
@@ -80,7 +91,7 @@ export class Enqueuer {
 
   constructor(
     private readonly engine: QueueEngine,
-    private readonly queue: string,
+    protected readonly queue: string,
     private readonly limits: AddLimits,
     isLocal = true,
   ) {
@@ -109,7 +120,7 @@ export class Enqueuer {
   }
 
   /** At most one call, all or none; resolves to the jobs whose id or key others hold. */
-  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Duplicate>> {
+  async addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Other>> {
     let replication: Replication | null = null;
     for (const job of jobs) replication = strictest(replication, job.replication);
     const sender = (replication && this.replicated) ?? this;
@@ -159,6 +170,8 @@ export class Enqueuer {
         this.ended(lane, batch);
       },
       (error: Error) => {
+        if (error instanceof QueueFullError && batch.length > 1)
+          return void this.sendWithin(lane, batch, error).finally(() => this.ended(lane, batch));
         if (error instanceof GroupFullError && batch.length > 1)
           return void this.sendParts(lane, batch, error.group).finally(() => this.ended(lane, batch));
         for (const waiting of batch) waiting.reject(error);
@@ -166,6 +179,23 @@ export class Enqueuer {
       },
     );
     if (this.buffer.length > 0) this.schedule();
+  }
+
+  /** A queue that has not room for all of a call refuses it as a whole: the first of these adds go for which there is room. */
+  private async sendWithin(lane: Lane, batch: readonly Waiting[], full: QueueFullError): Promise<void> {
+    let room = full.limit - full.waiting;
+    const first = batch.filter(({ job }) => isLater(job) || room-- > 0);
+    for (const waiting of batch) if (!first.includes(waiting)) waiting.reject(full);
+    if (first.length === 0) return;
+    const { deadline, job } = first[0]!;
+    try {
+      const jobs = first.map((waiting) => waiting.job);
+      const there = byId(await lane.send(jobs, deadline, job.replication));
+      for (const { job: one, resolve } of first) resolve(addResult(this.queue, one, there.get(one.id)));
+    } catch (error) {
+      if (error instanceof QueueFullError && first.length > 1) await this.sendWithin(lane, first, error);
+      else for (const waiting of first) waiting.reject(error as Error);
+    }
   }
 
   /** A full group refuses a call as a whole: the adds of others go without it, and its own one by one. */
@@ -273,7 +303,7 @@ export class Lane {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly time: AddTime,
+    private readonly time: AddTime & Pick<AddLimits, 'maxWaiting'>,
   ) {}
 
   /** Resolves to the jobs that hold an id. The call is repeated until it is answered or its time is over. */
@@ -295,7 +325,8 @@ export class Lane {
     const { name: lane, time } = this;
     const withinMs = msUntil(deadline);
     const rememberMs = time.timeoutMs * 2;
-    const call = { lane, seq, isRepeated, rememberMs, withinMs, isBound: time.isBound, replication, jobs };
+    const { isBound, maxWaiting } = time;
+    const call = { lane, seq, isRepeated, rememberMs, withinMs, isBound, replication, maxWaiting, jobs };
     const again = async (error: unknown): Promise<readonly Duplicate[]> => {
       await this.untilAgain(sending, deadline, error);
       return this.send(jobs, deadline, replication, sending);
@@ -308,6 +339,8 @@ export class Lane {
     }
     const asked = replication?.replicas ?? 0;
     return answered.then((answer) => {
+      if (answer.kind === 'queue-full')
+        throw new QueueFullError(this.queue, answer.waiting, maxWaiting!.limit);
       if (answer.kind === 'group-full')
         throw new GroupFullError(this.queue, answer.group, answer.size, answer.maxSize);
       const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;

@@ -35,7 +35,8 @@ import {
   type JobFilter,
 } from './bulk-acts.js';
 import { DeadJobs } from './dead-jobs.js';
-import { Enqueuer, type AddLimits } from './enqueuer.js';
+import { enqueuerOf } from './bounded-enqueuer.js';
+import type { AddLimits, Enqueuer } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
 import { addAgain, updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
 import {
@@ -108,7 +109,7 @@ export class Queue<Jobs = any> {
     this.dead = new DeadJobs<Jobs>(engine, options);
     this.limits = new QueueLimits(engine, options.name);
     this.factory = new JobFactory(options, () => engine.now());
-    this.enqueuer = new Enqueuer(engine, options.name, limits.enqueue);
+    this.enqueuer = enqueuerOf(engine, options, limits.enqueue);
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
   }
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { encodeBody } from '#lib/job/job-record.js';
+import type { EnqueueJob } from '#lib/contract/engine.js';
 import type { JobState } from '#lib/job/job-state.js';
-import { callOf, completed, dead, job, kept, QUEUE, WORKER } from '../scripts/support.js';
+import { callOf, completed, dead, job, kept, QUEUE, released, retried, WORKER } from '../scripts/support.js';
 import { until } from '../support/wait.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -197,5 +198,57 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     await t.add('a');
     expect(await t.engine.enqueue('q2', callOf(['a'], 1))).toEqual(stored());
     expect((await t.engine.admin.counts('q3')).waiting).toBe(0);
+  });
+
+  describe('to a queue that takes only so many', () => {
+    let seq = 0;
+    const add = (limit: number, dropOldest: boolean, ...jobs: (string | EnqueueJob)[]) =>
+      t.engine.enqueue(QUEUE, {
+        ...callOf(jobs, ++seq, 'bounded'),
+        maxWaiting: { limit, dropOldest },
+      });
+
+    it('takes all of a call or none, and says how many wait', async () => {
+      expect(await add(3, false, 'a', job('b', { priority: 1 }))).toEqual(stored());
+      expect(await add(3, false, 'c', 'd')).toEqual({ kind: 'queue-full', waiting: 2 });
+      expect(await t.engine.admin.get(QUEUE, 'c')).toBeNull();
+      expect(await add(3, false, 'c', 'a')).toEqual(stored({ a: 'waiting' }));
+      expect(await add(3, false, 'a')).toEqual(stored({ a: 'waiting' }));
+      expect(await add(3, false, job('later', { delayMs: 1_000 }))).toEqual(stored());
+      expect(await add(3, false, job('head', { lifo: true }))).toEqual({ kind: 'queue-full', waiting: 3 });
+      await t.claim(1);
+      expect(await add(3, false, job('head', { lifo: true }))).toEqual(stored());
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it('refuses no retry, no job that becomes due, and none that comes back', async () => {
+      await add(1, false, 'a', job('later', { delayMs: 1_000 }));
+      await t.claim(1);
+      await add(1, false, 'b');
+      await t.settle(released('a'));
+      await t.advance(1_000);
+      await t.engine.promote(QUEUE, 5);
+      expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 3 });
+      expect(await add(1, false, 'c')).toEqual({ kind: 'queue-full', waiting: 3 });
+    });
+
+    it('removes those that have waited longest, with an event', async () => {
+      await t.hold('failed');
+      await t.settle(retried('failed', { delayMs: 0 }));
+      await add(3, true, 'a', job('p1', { priority: 1 }), job('p2', { priority: 2 }));
+      expect(await t.engine.admin.get(QUEUE, 'failed')).toBeNull();
+      const before = await t.engine.lastEvent(QUEUE);
+      expect(await add(3, true, 'b', 'c')).toEqual(stored());
+      expect(await add(3, true, job('p3', { priority: 3 }), job('p4', { priority: 4 }))).toEqual(stored());
+      const gone = (await t.events(before)).filter(({ type }) => type === 'removed');
+      expect(gone.map(({ id, name, reason }) => [id, name, reason])).toEqual([
+        ['a', 'work', 'dropped'],
+        ['b', 'work', 'dropped'],
+        ['c', 'work', 'dropped'],
+        ['p4', 'work', 'dropped'],
+      ]);
+      expect(await t.claim()).toEqual(['p1', 'p2', 'p3']);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
   });
 });

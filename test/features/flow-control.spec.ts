@@ -3,10 +3,14 @@ import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
+import type { MaxWaitingOptions } from '#lib/options/max-waiting.js';
+import type { AddResult } from '#lib/producer/add-result.js';
 import type { UniqueOptions } from '#lib/options/unique-options.js';
 import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
+import { bootFaults, withQueues } from './fakes.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 
 const redis = useRedis();
 
@@ -176,4 +180,100 @@ describe('a job with a key', () => {
       await redis.flush();
     },
   );
+});
+
+describe('a queue that takes only so many waiting jobs', () => {
+  const boot = (maxWaiting: MaxWaitingOptions) => bootQueue(redis, { queue: { maxWaiting } });
+  const outcomes = (adds: Promise<AddResult>[]) =>
+    Promise.all(
+      adds.map((add) =>
+        add.then(
+          ({ dropped = false }) => (dropped ? 'dropped' : 'added'),
+          ({ code }) => code,
+        ),
+      ),
+    );
+
+  it('rejects what is too many, exactly, from many producers at once, and a bulk as a whole', async () => {
+    const apps = await Promise.all([boot({ limit: 10 }), boot({ limit: 10 }), boot({ limit: 10 })]);
+    const adds = apps.flatMap(({ queue }) => Array.from({ length: 20 }, (_, n) => queue.add('job', n)));
+    const found = await outcomes(adds);
+    expect(found.filter((one) => one === 'added')).toHaveLength(10);
+    expect(found.filter((one) => one === 'GODWIT_QUEUE_FULL')).toHaveLength(50);
+    const { queue } = apps[0]!;
+    expect(await queue.counts()).toMatchObject({ waiting: 10 });
+    await expect(queue.add('job', 1)).rejects.toMatchObject({
+      queue: 'work',
+      waiting: 10,
+      limit: 10,
+      applied: 'no',
+    });
+    await queue.add('job', 1, { delay: '1h' });
+    await queue.remove({ state: 'waiting', limit: 3 });
+    const bulk = (n: number) => Array.from({ length: n }, (_, data) => ({ name: 'job', data }));
+    await expect(queue.addBulk(bulk(4))).rejects.toMatchObject({ code: 'GODWIT_QUEUE_FULL', waiting: 7 });
+    expect(await queue.addBulk(bulk(3))).toHaveLength(3);
+  });
+
+  it('lets an add wait for room, for as long as its time says', async () => {
+    const holds = Array.from({ length: 4 }, () => latch());
+    let ran = 0;
+    const app = await bootQueue(redis, {
+      queue: { maxWaiting: { limit: 1, onFull: 'wait', timeout: '10s' } },
+      queues: [{ name: 'short', maxWaiting: { limit: 1, onFull: 'wait', timeout: 50 } }],
+      handlers: { job: () => holds[ran++]!.promise },
+      concurrency: 1,
+    });
+    const short = app.queueOf('short');
+    await app.queue.add('job', 1);
+    await app.said.first(({ type }) => type === 'active', PATIENT);
+    await app.queue.add('job', 2);
+    let isAdded = false;
+    const waiting = app.queue.add('job', 3).then(() => (isAdded = true));
+    expect(await app.queue.counts()).toMatchObject({ active: 1, waiting: 1 });
+    expect(isAdded).toBe(false);
+    for (const hold of holds) hold.open();
+    await waiting;
+    await until(() => ran === 3, PATIENT);
+    await short.add('job', 1);
+    await expect(short.add('job', 2)).rejects.toMatchObject({ code: 'GODWIT_QUEUE_FULL' });
+    await expect(short.addBulk([1, 2].map((data) => ({ name: 'job', data })))).rejects.toThrow('1 jobs wait');
+  });
+
+  it('drops the new ones, or the oldest', async () => {
+    const other = await bootQueue(redis, {
+      queue: { maxWaiting: { limit: 2, onFull: 'dropOldest' } },
+      queues: [{ name: 'new', maxWaiting: { limit: 2, onFull: 'dropNew' } }],
+    });
+    const queue = other.queueOf('new');
+    const adds = [1, 2, 3].map((n) => queue.add('job', n));
+    expect(await outcomes(adds)).toEqual(['added', 'added', 'dropped']);
+    const bulk = await queue.addBulk([4, 5].map((data) => ({ name: 'job', data })));
+    expect(bulk.map(({ dropped, duplicate }) => `${dropped} ${duplicate}`)).toEqual([
+      'true false',
+      'true false',
+    ]);
+    expect(await queue.get(bulk[0]!.id)).toBeNull();
+    const [first] = await Promise.all([1, 2, 3].map((n) => other.queue.add('job', n)));
+    expect(await other.queue.counts()).toMatchObject({ waiting: 2 });
+    expect(await other.said.first(({ type }) => type === 'removed', PATIENT)).toMatchObject({
+      jobId: first!.id,
+      reason: 'dropped',
+    });
+  });
+
+  it.each([
+    [{}, 'maxWaiting.limit must be an integer from 1 to 1000000000, got undefined'],
+    [{ limit: 0 }, 'maxWaiting.limit must be an integer from 1 to 1000000000, got 0'],
+    [
+      { limit: 1, onFull: 'block' },
+      "maxWaiting.onFull must be one of 'reject', 'wait', 'dropNew', 'dropOldest'",
+    ],
+    [{ limit: 1, timeout: '1s' }, "maxWaiting.timeout must be left out unless onFull is 'wait'"],
+  ])('stops the application for %j', async (maxWaiting, message) => {
+    const module = withQueues([], {});
+    const queue = { name: 'work', maxWaiting: maxWaiting as MaxWaitingOptions };
+    const imports = [...(module.imports ?? []), QueueModule.registerQueue(queue)];
+    expect((await bootFaults({ ...module, imports })).join()).toContain(message);
+  });
 });

@@ -100,12 +100,14 @@ const add = command(
   fc.record({
     lane: fc.nat({ max: 1 }),
     jobs: fc.uniqueArray(jobDrawn, { minLength: 1, maxLength: 4, selector: (job) => job.id, size: 'max' }),
+    bound: fc.constantFrom(undefined, undefined, undefined, undefined, false, true),
     fate,
   }),
   async (scene, drawn) => {
     const lane = scene.lanes[drawn.lane]!;
     const jobs = drawn.jobs.map((job) => toJob(scene.now, job));
-    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, jobs };
+    const maxWaiting = drawn.bound === undefined ? undefined : { limit: 3, dropOldest: drawn.bound };
+    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
     scene.past.push((engine) => engine.enqueue(QUEUE, call));
     await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
   },

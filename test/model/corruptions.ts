@@ -131,14 +131,9 @@ async function refused(
   const [known] = membersOf(scene.state, 'jobs');
   for (const [script, call] of callsOf(rig.engine, scene.workers[nth % 3]!.name, known)) {
     if (!(script.keys as readonly string[]).includes(kind)) continue;
-<<<<<<< HEAD
     if (script === enqueue && known === undefined && LEFT_BY_JOBS.has(kind)) continue;
-    // None of its jobs asks for a key, and the one that is there may not be in line.
-    if (script === enqueue && (kind === 'unique' || kind === 'workers')) continue;
-=======
-    if (script === enqueue && (kind === 'grouped' || (known === undefined && LEFT_BY_JOBS.has(kind))))
-      continue;
->>>>>>> 19d75544 (Claim groups with half the commands, behind the exchange)
+    // None of its jobs asks for a key or has a group, and the one that is there may not be in line.
+    if (script === enqueue && ['unique', 'workers', 'grouped'].includes(kind)) continue;
     const error = await call().then(
       () => assert.fail(`${script.name} went through where ${kind} is of another type`),
       (thrown: unknown) => thrown,

@@ -125,6 +125,29 @@ if full then return full end
 local holds = {}
 for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' ' end
 
+-- Whether a job that is there holds the id.
+local function is_taken(id, state)
+  local is_ended = state == 'gone' or state == 'dead' or state == 'completed' or state == 'cancelled'
+  return state ~= nil and (not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) ~= nil)
+end
+
+-- More than `arg_maxWaiting` must not wait. What is refused changes nothing; who drops the oldest may remove any of these.
+if arg_maxWaiting > 0 then
+  check_types(key_wait, key_suspects, key_prioritized, key_grouped, key_meta)
+  if arg_dropOldest == 1 then
+    check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
+    check_bodies()
+  end
+  local new = 0
+  for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
+    for i, id in ipairs(list[1]) do
+      if not (list[2][i] and is_taken(id, state_of[id])) then new = new + 1 end
+    end
+  end
+  local waiting = count_waiting()
+  if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting } end
+end
+
 local sooner, is_new_work, updated = false, false, {}
 
 local function refuse(id, state, row, is_changed)
@@ -189,8 +212,7 @@ end
 local function is_free(id, body)
   local state = body and state_of[id]
   if not state then return true end
-  local is_ended = state == 'gone' or state == 'dead' or state == 'completed' or state == 'cancelled'
-  if not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) then
+  if is_taken(id, state) then
     return refuse(id, state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state)
   end
   if state ~= 'gone' then
@@ -212,7 +234,8 @@ local function store(ids, there, first, last, stride)
   for i = 1, #ids do
     local at = first + (i - 1) * stride
     local priority = stride > 2 and tonumber(ARGV[at + stride - 1]) or 0
-    if is_key_free(ids[i], ARGV[at + 1], priority) and is_free(ids[i], there[i]) then
+    -- A job that is there itself, as when a call comes again long after, is a duplicate of its own.
+    if (there[i] or is_key_free(ids[i], ARGV[at + 1], priority)) and is_free(ids[i], there[i]) then
       local row = keyed[ids[i]]
       if row then put_row(row.digest, ids[i], row.ms > 0 and now + row.ms or 0, now, '') end
       new[#new + 1] = ids[i]
@@ -279,14 +302,26 @@ end
 local repeated = table.concat(duplicates, '\n')
 remember(arg_seq, repeated)
 
-local events = { count = 0 }
 if added > 0 then
+  local events = { count = 0 }
   if arg_groups == 1 then flag_limits('g') end
   if #replaced > 0 then say_removed(events, replaced, replaced_names, 'replaced') end
   events.count = events.count + arg_jobs
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
   if #duplicates > 0 then say(events, 'skip', 0, table.concat(duplicate_ids, '\n')) end
+  write_events(events, now)
 end
-if #updated > 0 then say(events, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
-write_events(events, now)
+
+-- In an entry of their own: `skip` counts for all of an entry.
+local more = { count = 0 }
+if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
+if arg_maxWaiting > 0 and arg_dropOldest == 1 then
+  local over = take_oldest(math.min(count_waiting() - arg_maxWaiting, 1000))
+  if #over > 0 then
+    say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
+    forget_ended(over)
+    drop_bodies(unpack(over))
+  end
+end
+write_events(more, now)
 return { 'stored', repeated }

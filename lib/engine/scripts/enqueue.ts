@@ -35,7 +35,16 @@ export const enqueue = defineScript({
     ...LETTERED_JOBS,
     'lane',
   ],
-  args: { seq: 'int', rememberMs: 'int', jobs: 'int', maxEvents: 'int', groups: 'int', workers: 'text' },
+  args: {
+    seq: 'int',
+    rememberMs: 'int',
+    jobs: 'int',
+    maxEvents: 'int',
+    groups: 'int',
+    workers: 'text',
+    maxWaiting: 'int',
+    dropOldest: 'int',
+  },
   /**
    * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`: due ms,
    * or `+` and the ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms for which it
@@ -47,9 +56,10 @@ export const enqueue = defineScript({
   moreKeys: true,
   /** Or the workers to name in the next try; nothing has changed. */
   reply: (
-    raw: ['stored' | 'again', string] | ['stale'] | ['full', string, string, string],
+    raw: ['stored' | 'again', string] | ['stale'] | ['queue-full', number] | ['full', string, string, string],
   ): EnqueueAnswer | readonly string[] => {
     if (raw[0] === 'again') return lines(raw[1]);
+    if (raw[0] === 'queue-full') return { kind: 'queue-full', waiting: raw[1] };
     if (raw[0] === 'full')
       return { kind: 'group-full', group: raw[1].slice(2), size: Number(raw[2]), maxSize: Number(raw[3]) };
     return raw[0] === 'stored'

@@ -194,3 +194,18 @@ end
 local function parked(limit)
   return redis.call('ZRANGE', key_delayed, rule_parkedAt, rule_parkedAt, 'BYSCORE', 'LIMIT', 0, limit)
 end
+
+local function count_waiting()
+  return redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects) + redis.call('ZCARD', key_prioritized) + redis.call('ZCARD', key_grouped)
+end
+
+-- Takes out those that have waited longest; of jobs with a priority, those that would run last.
+local function take_oldest(count)
+  local ids = count > 0 and redis.call('LPOP', key_wait, count) or {}
+  if #ids < count then
+    local ranked = redis.call('ZRANGE', key_prioritized, 0, count - #ids - 1, 'REV')
+    if #ranked > 0 then leave_ranked(key_prioritized, ranked) end
+    for i = 1, #ranked do ids[#ids + 1] = ranked[i] end
+  end
+  return ids
+end

@@ -1,0 +1,71 @@
+import type { QueueEngine } from '../contract/engine.js';
+import { pause } from '../contract/retry.js';
+import { QueueFullError } from '../errors.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { ResolvedMaxWaiting } from '../options/max-waiting.js';
+import { dropped, type AddResult, type Other } from './add-result.js';
+import { Enqueuer, type AddLimits } from './enqueuer.js';
+import type { MadeJob } from './job-maker.js';
+
+/** The first wait for room, and the longest; each by chance up to twice as short, so that producers do not ask together. */
+const FIRST_MS = 25;
+const LONGEST_MS = 1_000;
+
+/** The enqueuer of one queue, as its options say. */
+export function enqueuerOf(engine: QueueEngine, options: ResolvedQueueOptions, limits: AddLimits): Enqueuer {
+  const { name, maxWaiting } = options;
+  return maxWaiting
+    ? new BoundedEnqueuer(engine, name, limits, maxWaiting)
+    : new Enqueuer(engine, name, limits);
+}
+
+/**
+ * Adds to a queue that takes only so many waiting jobs. The store decides, in the call that would add; nothing is added where there is no
+ * room for it.
+ */
+class BoundedEnqueuer extends Enqueuer {
+  constructor(
+    engine: QueueEngine,
+    queue: string,
+    limits: AddLimits,
+    private readonly bound: ResolvedMaxWaiting,
+  ) {
+    super(engine, queue, {
+      ...limits,
+      maxWaiting: { limit: bound.limit, dropOldest: bound.onFull === 'dropOldest' },
+    });
+  }
+
+  override add(job: MadeJob): Promise<AddResult> {
+    return this.within(
+      1,
+      () => super.add(job),
+      () => dropped(this.queue, job),
+    );
+  }
+
+  override addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Other>> {
+    const none = () => new Map(jobs.map((job) => [job.id, { dropped: true } as const]));
+    return this.within(jobs.length, () => super.addAll(jobs), none);
+  }
+
+  /** @param none the result if the jobs are dropped. */
+  private async within<T>(jobs: number, add: () => Promise<T>, none: () => T): Promise<T> {
+    const { limit, onFull, timeoutMs } = this.bound;
+    const until = performance.now() + timeoutMs;
+    for (let tries = 0; ; tries++) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- each try is behind the wait for room
+        return await add();
+      } catch (error) {
+        if (!(error instanceof QueueFullError)) throw error;
+        if (onFull === 'dropNew') return none();
+        const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
+        // More than the queue ever takes need not wait.
+        if (onFull !== 'wait' || jobs > limit || performance.now() + ms > until) throw error;
+        // oxlint-disable-next-line no-await-in-loop
+        await pause(ms);
+      }
+    }
+  }
+}
