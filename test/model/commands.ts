@@ -100,7 +100,7 @@ const add = command(
   fc.record({
     lane: fc.nat({ max: 1 }),
     jobs: fc.uniqueArray(jobDrawn, { minLength: 1, maxLength: 4, selector: (job) => job.id, size: 'max' }),
-    bound: fc.constantFrom(undefined, undefined, undefined, undefined, false, true),
+    bound: fc.constantFrom(undefined, undefined, undefined, undefined, false),
     fate,
   }),
   async (scene, drawn) => {
@@ -537,7 +537,6 @@ const reload = command('reload', fc.constant(null), async (scene) => {
 export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrary<Iterable<ModelCommand>> {
   const often = [
     add,
-    addKeyed,
     exchanged('claim', 3, 0),
     exchanged('settle', 4, 4),
     exchanged('settle', 1, 3),
@@ -574,6 +573,9 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
       ...Array.from({ length: 8 }, () => often).flat(),
       ...usual,
       ...leases,
+      addKeyed,
+      addKeyed,
+      addKeyed,
       cancel,
       ...asks,
       pause,

@@ -20,7 +20,8 @@ export const LIMITS: QueueLimits = {
   eventsAgeMs: 15_000,
   eventsMaxBytes: 67_108_864,
   progressMaxBytes: 67_108_864,
-  deadMaxBytes: 1_073_741_824,
+  // So many that no death starts a trim of its own, at a time that no command has chosen.
+  deadMaxBytes: 2 ** 50,
   deadMax: 3,
   deadAgeMs: 600_000,
   completedMax: 3,
