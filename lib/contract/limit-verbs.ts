@@ -1,38 +1,7 @@
+import type { LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
 import type { QueueRef } from './queue-ref.js';
 
-/** How often jobs may start. */
-export interface RateRule {
-  /** How many starts, or so much cost. */
-  readonly max: number;
-  /** In so many ms. */
-  readonly per: number;
-  readonly window: 'sliding' | 'fixed' | 'bucket';
-  /** Of a bucket: how many may start at once after a rest. */
-  readonly burst: number;
-}
-
-/**
- * What limits the jobs of a queue, of one name, or of a group. `false` takes back what a rule says that this one is laid over: the code, or
- * all groups.
- */
-export interface LimitRule {
-  readonly rate?: RateRule | false;
-  /** Jobs that run at the same time, in all processes. */
-  readonly concurrency?: number | false;
-  /** Of groups: waiting jobs at most. */
-  readonly maxSize?: number | false;
-  /** Of groups: none of its jobs starts. */
-  readonly paused?: boolean;
-  /** Of groups: how many turns it gets for one of the others. */
-  readonly weight?: number;
-  /** Of groups. `strict`: one job after another, also where one is retried. */
-  readonly order?: 'fair' | 'strict';
-  /** Of groups in strict order: whether the next job starts when one is dead. */
-  readonly onDead?: 'continue' | 'block';
-}
-
-/** `q`: the queue. `g`: all groups. `g:<group>`: one group. `n:<name>`: the jobs of one name. */
-export type LimitField = string;
+export type { LimitField, LimitRule, RateRule };
 
 /** One limit as it is now. */
 export interface LimitState {

@@ -267,6 +267,7 @@ const CALLS: Readonly<Record<string, string>> = {
   promote: 'start due jobs',
   'promote-now': 'promote',
   'claim-limited': 'claim',
+  'free-keys': 'add',
   'count-minutes': 'inspector.series',
   'set-limits': 'setLimits',
   'wake-lines': 'setLimits',

@@ -25,14 +25,25 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const now = call.jobs.filter((job) => !isLater(job));
   const full = queue.limits.fullGroup(now.flatMap(({ group }) => group ?? []));
   if (full) return { kind: 'group-full', ...full };
-  const { maxWaiting } = call;
+  if (isQueueFull(queue, call, now)) return { kind: 'queue-full', waiting: queue.waiting };
+  const duplicates = addJobs(queue, call, limits);
+  queue.lanes.set(lane, { seq, duplicates, until: queue.now + Math.max(rememberMs, 1) });
+  return { kind: 'stored', duplicates, ...replicas };
+}
+
+function isQueueFull(queue: MemoryQueue, { maxWaiting }: EnqueueCall, jobs: readonly EnqueueJob[]): boolean {
+  if (!maxWaiting || maxWaiting.dropOldest) return false;
   const isNew = (job: EnqueueJob) => {
     const there = queue.find(job.id);
     return !there || !holds(queue, there, job);
   };
-  const fresh = maxWaiting ? now.filter(isNew).length : 0;
-  if (maxWaiting && !maxWaiting.dropOldest && fresh > 0 && queue.waiting + fresh > maxWaiting.limit)
-    return { kind: 'queue-full', waiting: queue.waiting };
+  const fresh = jobs.filter(isNew).length;
+  return fresh > 0 && queue.waiting + fresh > maxWaiting.limit;
+}
+
+function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {
+  const { maxWaiting } = call;
+  const now = call.jobs.filter((job) => !isLater(job));
   const earliest = queue.delayed.first?.score ?? Infinity;
   const later = call.jobs.filter(isLater);
   const duplicates = new Map<string, Duplicate>();
@@ -91,8 +102,6 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     queue.ring();
 
   const over = maxWaiting?.dropOldest ? oldest(queue, Math.min(queue.waiting - maxWaiting.limit, 1_000)) : [];
-  const answered = [...duplicates.values()];
-  queue.lanes.set(lane, { seq, duplicates: answered, until: queue.now + Math.max(rememberMs, 1) });
   if (duplicates.size < call.jobs.length) {
     queue.say(
       [
@@ -103,7 +112,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
     );
   }
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
-  return { kind: 'stored', duplicates: answered, ...replicas };
+  return [...duplicates.values()];
 }
 
 /** Whether the job that is there keeps its id. */

@@ -109,3 +109,16 @@ export function sayAll(
 ): Saying[] {
   return Array.from(jobs, ({ id, name }) => ({ ...more, type, id, name }));
 }
+
+/** A job was claimed. */
+export function activated({
+  id,
+  name,
+  failed,
+}: {
+  readonly id: string;
+  readonly name: string;
+  readonly failed: number;
+}): Saying {
+  return { type: 'active', id, name, attempt: failed + 1 };
+}

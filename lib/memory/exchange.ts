@@ -1,7 +1,8 @@
 import { workerRecordMs } from '../contract/engine.js';
 import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply, QueueLimits } from '../contract/engine.js';
 import { optionsLineOf, withLines } from '../job/job-record.js';
-import type { Saying } from './event-log.js';
+import { activated } from './event-log.js';
+import { LimitedClaim, type Claimed } from './limited-claim.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
@@ -36,7 +37,7 @@ function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits) 
     const isLess = last.gave.length < Math.min(call.want, RULES.claimMax);
     return { claimed, isCut: false, supply: isLess ? ('empty' as const) : ('more' as const) };
   }
-  const answer = queue.limits.claim(worker, call, limits);
+  const answer = new LimitedClaim(queue, worker, call, limits).run();
   const gave = answer.claimed.map(({ id }) => id);
   const { leaseMs } = call;
   worker.note({ [which]: { seq, gave }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
@@ -79,12 +80,6 @@ function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimit
     isCut,
     supply: isCut ? 'more' : supplyOf(queue, call, gave),
   });
-}
-
-/** What a claim takes, and whether it took fewer than it could because of their size. */
-export interface Claimed {
-  readonly claimed: MemoryJob[];
-  readonly isCut: boolean;
 }
 
 const NOTHING: Claimed = { claimed: [], isCut: false };
@@ -150,10 +145,6 @@ function answer(
     scheduleInMs: queue.scheduleInMs,
     held: worker.held.size,
   };
-}
-
-export function activated({ id, name, failed }: MemoryJob): Saying {
-  return { type: 'active', id, name, attempt: failed + 1 };
 }
 
 /** Stores progress and log lines of a run; false if the worker no longer holds the job. */

@@ -4,36 +4,19 @@ import {
   type LimitField,
   type LimitRule,
   type LimitState,
-  type LimitVerbs,
 } from '../contract/limit-verbs.js';
-import type { ExchangeCall, QueueLimits, Supply } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
-import { activated, type Claimed } from './exchange.js';
 import { byBytes, Ranking } from './lines.js';
-import type { MemoryJob } from './memory-job.js';
-import type { MemoryQueue } from './memory-queue.js';
-import type { MemoryWorker } from './memory-worker.js';
-import type { Verbs } from './verbs.js';
-import { mostRunning, rateCharged, roomOf, UNUSED, useOverAt, type LimitUse } from './rates.js';
+import type { MemoryJob, MemoryLine, Priority } from './memory-job.js';
+import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse } from './rates.js';
 
-/** Groups, and names with limits, have lines; all other jobs of a queue with lines share the line without a name. */
-export interface MemoryLine {
-  readonly name: string;
-  readonly number: number;
-  turn: number;
-  /** By priority, in the order in which they came; 0 first of all. */
-  readonly jobs: Map<number, Priority>;
-  /** Its turn, 0 if it must be looked at first; null: it may give nothing now. */
-  ready: number | null;
-  /** It may give jobs again then. */
-  restsUntil: number | null;
-}
-
-/** The jobs of one priority in a line, which have a number of their own. */
-interface Priority {
-  readonly number: number;
-  readonly jobs: Set<MemoryJob>;
+/** What a book needs of its queue. */
+interface Surroundings {
+  readonly now: number;
+  readonly delayed: { readonly size: number };
+  leased(): readonly { readonly held: ReadonlyMap<string, MemoryJob> }[];
+  ring(): void;
 }
 
 /** A job counts against a concurrency. */
@@ -41,30 +24,6 @@ export interface Slot {
   readonly line: MemoryLine | null;
   /** Of a line in strict order: a job that waits for its retry keeps it, and with `block` also one that is dead. */
   readonly keep: '' | 'strict' | 'block';
-}
-
-/** What is known of a line during a claim. */
-interface Candidate {
-  readonly line: MemoryLine;
-  readonly rule: LimitRule;
-  readonly most: number;
-  readonly step: number;
-  readonly running: number;
-  /** It had fewer jobs than were asked of it. */
-  isEmpty: boolean;
-  tokens: number;
-  nextMs: number;
-  room: number;
-  turn: number;
-  began: number;
-  got: number;
-  count: number;
-  used: number;
-}
-
-interface Choice {
-  readonly job: MemoryJob;
-  readonly of: Candidate | null;
 }
 
 /** The limits of a queue and what is used of them, its lines and slots. */
@@ -79,7 +38,7 @@ export class LimitBook {
   private made = 0;
   private turn = 0;
 
-  constructor(private readonly queue: MemoryQueue) {}
+  constructor(private readonly queue: Surroundings) {}
 
   get isOn(): boolean {
     return this.flags !== '';
@@ -308,10 +267,6 @@ export class LimitBook {
 
   // -------------------------------------------------------------------------------------------------------------- claim
 
-  claim(worker: MemoryWorker, call: ExchangeCall, limits: QueueLimits): Claimed & { supply: Supply } {
-    return new LimitedClaim(this, this.queue, worker, call, limits).run();
-  }
-
   /** What a claim needs of all this. */
   readonly inside = {
     rule: (field: LimitField, base?: LimitRule) => this.rule(field, base),
@@ -336,304 +291,21 @@ export class LimitBook {
   };
 }
 
-/** The claim of a queue with limits or groups, as `claim-limited.lua`: it chooses, and then moves. */
-class LimitedClaim {
-  private readonly now: number;
-  private readonly in: LimitBook['inside'];
-  private readonly choices: Choice[] = [];
-  private readonly candidates = new Map<MemoryLine, Candidate>();
-
-  constructor(
-    private readonly book: LimitBook,
-    private readonly queue: MemoryQueue,
-    private readonly worker: MemoryWorker,
-    private readonly call: ExchangeCall,
-    private readonly limits: QueueLimits,
-  ) {
-    this.now = queue.now;
-    this.in = book.inside;
-  }
-
-  run(): Claimed & { supply: Supply } {
-    const { queue, book, now } = this;
-    const { maxBytes = Infinity, maySuspect } = this.call;
-    const want = Math.min(this.call.want, RULES.claimMax);
-    if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused' };
-    const hasLines = /[gn]/.test(book.flags);
-    const rule = this.in.rule('q');
-    let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
-    let free = Math.max(0, mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0));
-
-    const own = hasLines ? this.sortArrivals() : [];
-    const suspect = maySuspect && tokens >= 1 ? queue.suspects.first : null;
-    if (suspect) {
-      if (this.in.slots.has(suspect)) this.choices.push({ job: suspect, of: null });
-      else if (free >= 1) {
-        const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(suspect))) : null;
-        if (!of || of.room >= 1) {
-          this.choices.push({ job: suspect, of });
-          if (of) of.room -= 1;
-          free -= 1;
-        }
-      }
-    }
-    const chosen = () => this.choices.length;
-    if (hasLines) {
-      const most = Math.min(want - chosen(), tokens - chosen());
-      for (const job of own.slice(0, Math.max(0, most))) this.choices.push({ job, of: null });
-      this.chooseOfLines(Math.min(want - chosen(), tokens - chosen(), free));
-    } else {
-      let most = Math.min(want - chosen(), tokens - chosen(), free);
-      for (const line of [queue.wait, queue.prioritized.sorted()]) {
-        for (const job of line) {
-          if (most < 1) break;
-          this.choices.push({ job, of: null });
-          most -= 1;
-        }
-      }
-    }
-
-    const claimed: MemoryJob[] = [];
-    let used = 0;
-    let bytes = 0;
-    let isCut = false;
-    const hasRate = tokens < Infinity || /[rb]/.test(book.flags);
-    const started: Choice[] = [];
-    for (const choice of this.choices) {
-      const { job, of } = choice;
-      bytes += Buffer.byteLength(job.body);
-      if (bytes > maxBytes && choice !== this.choices[0]) {
-        isCut = true;
-        break;
-      }
-      started.push(choice);
-      void of;
-    }
-    for (const { job, of } of started) {
-      if (used >= tokens) break;
-      if (of && of.used >= of.tokens) continue;
-      queue.leave(job);
-      if (of) of.count += 1;
-      const cost = hasRate ? (decodeBody(job.body)?.options.cost ?? 1) : 1;
-      used += cost;
-      if (of) of.used += cost;
-      if (!this.in.slots.has(job)) {
-        if (of && of.most < Infinity) this.in.slots.set(job, { line: of.line, keep: keepOf(of.rule) });
-        else if (rule.concurrency) this.in.slots.set(job, { line: null, keep: '' });
-      }
-      claimed.push(job);
-    }
-
-    let turn = 0;
-    const aside: Candidate[] = [];
-    for (const of of this.candidates.values()) {
-      if (of.count > 0) {
-        of.turn = of.began + of.count * of.step;
-        of.line.turn = Math.round(of.turn);
-        turn = Math.max(turn, of.began);
-        if (of.rule.rate && of.used > 0) {
-          const { next } = this.charged(of.line.name, of.rule, of.used);
-          of.nextMs = next;
-          of.tokens = next > 0 ? 0 : 1;
-        }
-      }
-      of.room = of.rule.paused ? 0 : Math.min(of.most - of.running - of.count, of.tokens);
-      if (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0)) aside.push(of);
-      else if (of.count > 0) of.line.ready = of.line.turn;
-    }
-    for (const of of aside) this.putAside(of);
-    if (turn > 0) this.in.advanceTurn(turn);
-    if (rule.rate && used > 0) {
-      nextMs = this.charged('q', rule, used).next;
-      tokens = nextMs > 0 ? 0 : tokens - used;
-    }
-    free -= claimed.length;
-    for (const job of claimed) queue.hold(job, this.worker);
-    if (claimed.length > 0) this.worker.leaseAt = now + this.call.leaseMs;
-    if (claimed.length > 0) queue.say(claimed.map(activated), this.limits);
-
-    const ready = [...this.in.lines.values()].some((line) => line.ready !== null);
-    const waits = queue.wait.size + queue.prioritized.size > 0 || ready;
-    if ((isCut || claimed.length >= want) && tokens >= 1 && free >= 1 && waits) queue.ring();
-    return { claimed, isCut, supply: this.supplyOf(isCut, claimed.length, want, tokens, nextMs) };
-  }
-
-  private supplyOf(isCut: boolean, count: number, want: number, tokens: number, nextMs: number): Supply {
-    if (isCut || count >= want) return 'more';
-    const rests = [...this.in.lines.values()].flatMap(({ restsUntil }) => restsUntil ?? []);
-    const first = rests.length > 0 ? Math.min(...rests) - this.now : null;
-    if (count === 0 && tokens >= 1 && first === null) this.in.turnOff();
-    const opens = tokens < 1 ? nextMs : first;
-    return opens === null ? 'empty' : { limitedForMs: Math.max(1, Math.ceil(opens)) };
-  }
-
-  private charged(field: LimitField, rule: LimitRule, count: number): { next: number } {
-    const { blocked, rate } = this.in.use(field);
-    const use = { blocked, rate: rateCharged(rule.rate as never, rate, this.now, count) };
-    this.in.setUse(field, use);
-    const { left, nextMs } = roomOf(rule, { ...use, blocked: 0 }, this.now);
-    return { next: left < 1 ? Math.max(0, nextMs) : 0 };
-  }
-
-  /** Jobs of `wait` and `prioritized` go to their lines, but for those that have a slot already, which it answers. */
-  private sortArrivals(): MemoryJob[] {
-    const { queue } = this;
-    const arrivals: [MemoryJob, number][] = [];
-    let bytes = 0;
-    const own: MemoryJob[] = [];
-    const { maxBytes = Infinity } = this.call;
-    for (const job of queue.wait) {
-      if (arrivals.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
-      if (this.in.slots.has(job)) own.push(job);
-      else {
-        arrivals.push([job, 0]);
-        bytes += Buffer.byteLength(job.body);
-      }
-    }
-    for (const job of queue.prioritized.sorted()) {
-      if (arrivals.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
-      if (this.in.slots.has(job)) own.push(job);
-      else {
-        arrivals.push([job, Math.floor(job.score / RULES.ranks)]);
-        bytes += Buffer.byteLength(job.body);
-      }
-    }
-    for (const job of own.toReversed()) {
-      queue.leave(job);
-      queue.wait.unshift(job);
-    }
-    for (const [job] of arrivals) queue.leave(job);
-    queue.toLines(arrivals.map(([job, priority]) => ({ job, name: this.in.lineNameOf(job), priority })));
-    return own;
-  }
-
-  private load(line: MemoryLine): Candidate {
-    const known = this.candidates.get(line);
-    if (known) return known;
-    const rule = this.in.ruleOf(line.name);
-    const most = mostRunning(rule);
-    const running = most < Infinity ? this.in.runningOf(line) : 0;
-    const free = Math.max(0, most - running);
-    const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
-    const of: Candidate = {
-      line,
-      rule,
-      most,
-      step: 1024 / (rule.weight ?? 1),
-      tokens: left,
-      nextMs,
-      room: Math.min(rule.paused ? 0 : free, left),
-      running,
-      turn: line.ready ?? line.turn,
-      began: line.ready ?? line.turn,
-      isEmpty: false,
-      got: 0,
-      count: 0,
-      used: 0,
-    };
-    this.candidates.set(line, of);
-    return of;
-  }
-
-  private chooseOfLines(most: number): void {
-    for (const line of this.in.lines.values()) {
-      if (line.restsUntil === null || line.restsUntil > this.now) continue;
-      line.restsUntil = null;
-      line.ready ??= 0;
-    }
-    for (const line of this.book
-      .ready()
-      .filter(({ ready }) => ready === 0)
-      .slice(0, RULES.sortMax))
-      line.ready = Math.max(line.turn, this.in.turn(), 1);
-    let left = most;
-    for (let behind = 0; left > 0 && behind < RULES.claimMax;) {
-      const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
-      if (rows.length === 0) return;
-      behind += rows.length;
-      const alive = rows.map((line) => this.load(line)).filter(({ room }) => room >= 1);
-      left = this.takeTurns(alive, left);
-    }
-  }
-
-  private takeTurns(first: readonly Candidate[], most: number): number {
-    let alive = first;
-    let left = most;
-    while (left > 0 && alive.length > 0) {
-      const share = Math.ceil(left / alive.length);
-      const from = Math.min(...alive.map(({ turn }) => turn));
-      const still: Candidate[] = [];
-      for (const of of alive) {
-        if (of.turn >= from + share * 1024) still.push(of);
-        else if (left > 0) {
-          const count = Math.min(left, of.room, Math.max(1, Math.floor((share * 1024) / of.step + 0.5)));
-          const taken = count >= 1 ? this.takeOf(of, count) : 0;
-          of.isEmpty = taken < count;
-          left -= taken;
-          if (taken === count && of.room >= 1) still.push(of);
-        }
-      }
-      alive = still;
-    }
-    return left;
-  }
-
-  private takeOf(of: Candidate, count: number): number {
-    const jobs = inOrder(of.line).slice(of.got, of.got + count);
-    for (const job of jobs) this.choices.push({ job, of });
-    of.got += jobs.length;
-    of.room -= jobs.length;
-    of.turn += jobs.length * of.step;
-    return jobs.length;
-  }
-
-  /** It waits for its rate, for a slot or for jobs, or it goes. */
-  private putAside(of: Candidate): void {
-    const { line } = of;
-    line.ready = null;
-    const rest = (at: number) => void (line.restsUntil = Math.ceil(at));
-    if (of.tokens < 1) return rest(this.now + of.nextMs);
-    const running = of.most < Infinity ? of.running + of.count : this.in.runningOf(line);
-    if (running > 0 || sizeOf(line) > 0) return;
-    const overAt = useOverAt(of.rule, this.in.use(line.name), this.now);
-    if (overAt > this.now) return rest(overAt);
-    this.in.lines.delete(line.name);
-    this.in.setUse(line.name, null);
-  }
-}
-
-function sizeOf({ jobs }: MemoryLine): number {
+export function sizeOf({ jobs }: MemoryLine): number {
   let size = 0;
   for (const { jobs: some } of jobs.values()) size += some.size;
   return size;
 }
 
-function inOrder({ jobs }: MemoryLine): MemoryJob[] {
+export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
   return [...jobs].toSorted(([a], [b]) => a - b).flatMap(([, { jobs: some }]) => [...some]);
 }
 
-function keepOf({ order, onDead }: LimitRule): Slot['keep'] {
+export function keepOf({ order, onDead }: LimitRule): Slot['keep'] {
   if (order !== 'strict') return '';
   return onDead === 'block' ? 'block' : 'strict';
 }
 
 function groupOf({ body }: MemoryJob): string | undefined {
   return decodeBody(body)?.options.group;
-}
-
-/** The verbs of limits on queues in memory. */
-export function limitVerbs(verbs: Verbs): LimitVerbs {
-  return {
-    set: (queue, field, part, rule) => verbs.on('limits', queue, (q) => q.limits.set(field, part, rule)),
-    charge: (queue, changes) => verbs.on('limits', queue, (q) => q.limits.charge(changes)),
-    list: (queue) => verbs.on('limits', queue, (q) => q.limits.list()),
-    group: (queue, group) => verbs.on('limits', queue, (q) => q.limits.stateOf(`g:${group}`)),
-    groups: (queue, cursor, limit) =>
-      verbs.on('limits', queue, (q) => {
-        const from = Number(cursor);
-        const all = q.limits.groups();
-        const next = from + limit < all.length ? String(from + limit) : null;
-        return { groups: all.slice(from, from + limit), next };
-      }),
-  };
 }

@@ -32,7 +32,6 @@ import { adopt, beat, overdue, recover, release } from './leases.js';
 import { MemoryAdmin } from './memory-admin.js';
 import { MemoryHeartbeat } from './memory-heartbeat.js';
 import { MemorySchedules } from './memory-schedules.js';
-import { limitVerbs } from './limit-book.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
@@ -290,4 +289,21 @@ class MemoryProcesses implements ProcessVerbs {
   queues(): Promise<readonly string[]> {
     return this.verbs.run('queues', () => [...this.verbs.store.known]);
   }
+}
+
+/** The verbs of limits on queues in memory. */
+function limitVerbs(verbs: Verbs): LimitVerbs {
+  return {
+    set: (queue, field, part, rule) => verbs.on('limits', queue, (q) => q.limits.set(field, part, rule)),
+    charge: (queue, changes) => verbs.on('limits', queue, (q) => q.limits.charge(changes)),
+    list: (queue) => verbs.on('limits', queue, (q) => q.limits.list()),
+    group: (queue, group) => verbs.on('limits', queue, (q) => q.limits.stateOf(`g:${group}`)),
+    groups: (queue, cursor, limit) =>
+      verbs.on('limits', queue, (q) => {
+        const from = Number(cursor);
+        const all = q.limits.groups();
+        const next = from + limit < all.length ? String(from + limit) : null;
+        return { groups: all.slice(from, from + limit), next };
+      }),
+  };
 }

@@ -1,7 +1,6 @@
 import type { ClaimedJob } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 import type { JobState } from '../job/job-state.js';
-import type { MemoryLine } from './limit-book.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job: exactly one. */
@@ -27,6 +26,25 @@ export interface EndRecord extends KeptResult {
   readonly stalls?: number | undefined;
   /** Why, of one that was cancelled. */
   readonly cancelled?: string;
+}
+
+/** Groups, and names with limits, have lines; all other jobs of a queue with lines share the line without a name. */
+export interface MemoryLine {
+  readonly name: string;
+  readonly number: number;
+  turn: number;
+  /** By priority, in the order in which they came; 0 first of all. */
+  readonly jobs: Map<number, Priority>;
+  /** Its turn, 0 if it must be looked at first; null: it may give nothing now. */
+  ready: number | null;
+  /** It may give jobs again then. */
+  restsUntil: number | null;
+}
+
+/** The jobs of one priority in a line, which have a number of their own. */
+export interface Priority {
+  readonly number: number;
+  readonly jobs: Set<MemoryJob>;
 }
 
 /** A job with everything that is stored about it. */

@@ -140,8 +140,8 @@ function createWorkerServices(
   const { lease, owner, role } = settings;
   const { leaseMs } = lease;
   const leaseOf = (queue: string) => registry.optionsOf(queue).lease;
-  const queues = registry.names().filter((queue) => registry.has(queue));
-  const shortestMs = Math.min(leaseMs, ...queues.map((queue) => leaseOf(queue).leaseMs));
+  const known = registry.names().filter((queue) => registry.has(queue));
+  const shortestMs = Math.min(leaseMs, ...known.map((queue) => leaseOf(queue).leaseMs));
   // An idle worker learns about the leases of others only from an answer, so it asks at least once per lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
@@ -156,8 +156,8 @@ function createWorkerServices(
   return {
     hasMore: dispatchers.names.length > 0,
     declare: async (schedules) => {
-      const own = schedules.map(({ queue }) => registry.optionsOf(queue));
-      await Promise.all([declarer.start(schedules), limits.start(own)]);
+      await limits.start(schedules.map(({ queue }) => registry.optionsOf(queue)));
+      await declarer.start(schedules);
     },
     withdraw: () => declarer.stop(),
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
@@ -187,16 +187,12 @@ function createWorkerServices(
       return pools;
     },
     removePool: (queue) => {
-      registrar.remove(queue);
-      scheduler.remove(queue);
+      for (const its of [registrar, scheduler]) its.remove(queue);
       listenersOf.delete(queue);
     },
     report: (state) => registrar.say(state),
     stop: async () => {
-      recoverer.stop();
-      limits.stop();
-      scheduler.stop();
-      registrar.stop();
+      for (const its of [recoverer, limits, scheduler, registrar]) its.stop();
       await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
       await Promise.all([registrar.leave(), observers.finish()]);
     },

@@ -1,4 +1,4 @@
-import type { LimitField, LimitRule, RateRule } from '../contract/limit-verbs.js';
+import type { LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';

@@ -363,9 +363,7 @@ export class Claimer extends SlotUser {
   private takeJobs(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
-    if (asked > 0) this.prefetch.measured(supply, tookMs);
-    // A limit counts starts at the claim: what is claimed ahead would start later than it was counted.
-    if (answer.kind === 'exchanged' && answer.isLimited) this.prefetch.forget();
+    if (asked > 0) this.prefetch.measured(supply, tookMs, answer.kind === 'exchanged' && answer.isLimited);
     // Before a handler runs: it may block everything but the heartbeat thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
     const wasWaiting = this.claims.size > 0;

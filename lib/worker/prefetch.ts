@@ -46,7 +46,7 @@ export class Prefetch {
    * limited says nothing of it. The shortest round trip of late counts: in the others
    * the answer may have waited for a handler.
    */
-  measured(supply: Supply, tookMs: number): void {
+  measured(supply: Supply, tookMs: number, isLimited = false): void {
     const now = performance.now();
     this.isDry = supply !== 'more';
     if (supply === 'more') this.rest.look();
@@ -54,6 +54,8 @@ export class Prefetch {
     const elapsed = Math.max(now - this.since, 0.05);
     if (supply === 'more') this.perMs = (this.perMs + this.ended / elapsed) / 2;
     else if (supply === 'empty') this.perMs /= 2;
+    // A limit counts starts at the claim: what is claimed ahead would start later than it was counted.
+    if (isLimited) this.perMs = 0;
     this.since = now;
     this.ended = 0;
   }

@@ -99,6 +99,7 @@ it('shows a job in every state, with every field', async () => {
     attempt: 0,
     attempts: 4,
     priority: 0,
+    group: null,
     delay: 0,
     stalls: 0,
     createdAt: expect.any(Date),

@@ -1,9 +1,10 @@
 import type { ClaimAnswer, Duplicate, ExchangeCall } from '#lib/contract/engine.js';
-import { activated, claim } from '#lib/memory/exchange.js';
+import { activated } from '#lib/memory/event-log.js';
+import { claim } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
-import type { MemoryLine, Slot } from '#lib/memory/limit-book.js';
+import type { Slot } from '#lib/memory/limit-book.js';
 import { byBytes } from '#lib/memory/lines.js';
-import type { MemoryJob } from '#lib/memory/memory-job.js';
+import type { MemoryJob, MemoryLine } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
 import type { LastExchange } from '#lib/memory/memory-worker.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';

@@ -55,6 +55,7 @@ it('removes everything but what goes by itself', async () => {
     'large',
     'largeProgress',
     'handled',
+    'unique',
     ...LETTERED_JOBS,
   ];
   expect((await lasting()).toSorted()).toEqual(

@@ -1,0 +1,312 @@
+import type { ExchangeCall, QueueLimits, Supply } from '../contract/engine.js';
+import type { LimitField, LimitRule } from '../contract/limit-verbs.js';
+import { decodeBody } from '../job/job-record.js';
+import { RULES } from '../job/rules.js';
+import { activated } from './event-log.js';
+import { inOrder, keepOf, sizeOf, type LimitBook } from './limit-book.js';
+import type { MemoryJob, MemoryLine } from './memory-job.js';
+import type { MemoryQueue } from './memory-queue.js';
+import type { MemoryWorker } from './memory-worker.js';
+import { mostRunning, rateCharged, roomOf, useOverAt } from './rates.js';
+
+/** What a claim takes, and whether it took fewer than it could because of their size. */
+export interface Claimed {
+  readonly claimed: MemoryJob[];
+  readonly isCut: boolean;
+}
+
+/** What is known of a line during a claim. */
+interface Candidate {
+  readonly line: MemoryLine;
+  readonly rule: LimitRule;
+  readonly most: number;
+  readonly step: number;
+  readonly running: number;
+  /** It had fewer jobs than were asked of it. */
+  isEmpty: boolean;
+  tokens: number;
+  nextMs: number;
+  room: number;
+  turn: number;
+  began: number;
+  got: number;
+  count: number;
+  used: number;
+}
+
+interface Choice {
+  readonly job: MemoryJob;
+  readonly of: Candidate | null;
+}
+
+/** The claim of a queue with limits or groups, as `claim-limited.lua`: it chooses, and then moves. */
+export class LimitedClaim {
+  private readonly now: number;
+  private readonly in: LimitBook['inside'];
+  private readonly choices: Choice[] = [];
+  private readonly candidates = new Map<MemoryLine, Candidate>();
+
+  private readonly book: LimitBook;
+
+  constructor(
+    private readonly queue: MemoryQueue,
+    private readonly worker: MemoryWorker,
+    private readonly call: ExchangeCall,
+    private readonly limits: QueueLimits,
+  ) {
+    this.now = queue.now;
+    this.book = queue.limits;
+    this.in = this.book.inside;
+  }
+
+  run(): Claimed & { supply: Supply } {
+    const { queue, now } = this;
+    const want = Math.min(this.call.want, RULES.claimMax);
+    if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused' };
+    const rule = this.in.rule('q');
+    let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
+    const free = this.choose(
+      want,
+      tokens,
+      Math.max(0, mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0)),
+    );
+    const { claimed, isCut, used } = this.take(rule, tokens);
+    this.settleLines();
+    if (rule.rate && used > 0) {
+      nextMs = this.charged('q', rule, used);
+      tokens = nextMs > 0 ? 0 : tokens - used;
+    }
+    for (const job of claimed) queue.hold(job, this.worker);
+    if (claimed.length > 0) this.worker.leaseAt = now + this.call.leaseMs;
+    if (claimed.length > 0) queue.say(claimed.map(activated), this.limits);
+    const ready = [...this.in.lines.values()].some((line) => line.ready !== null);
+    const waits = queue.wait.size + queue.prioritized.size > 0 || ready;
+    const mayMore = tokens >= 1 && free - claimed.length >= 1;
+    if ((isCut || claimed.length >= want) && mayMore && waits) queue.ring();
+    return { claimed, isCut, supply: this.supplyOf(isCut, claimed.length, want, tokens, nextMs) };
+  }
+
+  /** Which jobs start; answers how many may by the concurrency, but for a suspect. */
+  private choose(want: number, tokens: number, mayRun: number): number {
+    const { queue, book } = this;
+    const hasLines = /[gn]/.test(book.flags);
+    let free = mayRun;
+    const own = hasLines ? this.sortArrivals() : [];
+    const suspect = this.call.maySuspect && tokens >= 1 ? queue.suspects.first : null;
+    if (suspect && this.in.slots.has(suspect)) this.choices.push({ job: suspect, of: null });
+    else if (suspect && free >= 1) {
+      const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(suspect))) : null;
+      if (!of || of.room >= 1) {
+        this.choices.push({ job: suspect, of });
+        if (of) of.room -= 1;
+        free -= 1;
+      }
+    }
+    const left = () => Math.min(want, tokens) - this.choices.length;
+    if (hasLines) {
+      for (const job of own.slice(0, Math.max(0, left()))) this.choices.push({ job, of: null });
+      this.chooseOfLines(Math.min(left(), free));
+      return free;
+    }
+    let most = Math.min(left(), free);
+    for (const job of [...queue.wait, ...queue.prioritized.sorted()]) {
+      if (most < 1) break;
+      this.choices.push({ job, of: null });
+      most -= 1;
+    }
+    return free;
+  }
+
+  /** Takes what was chosen, as far as its bytes and its cost allow. */
+  private take(rule: LimitRule, tokens: number): Claimed & { used: number } {
+    const { maxBytes = Infinity } = this.call;
+    const claimed: MemoryJob[] = [];
+    let used = 0;
+    let bytes = 0;
+    const over = this.choices.findIndex(({ job }, i) => {
+      bytes += Buffer.byteLength(job.body);
+      return bytes > maxBytes && i > 0;
+    });
+    const hasRate = tokens < Infinity || /[rb]/.test(this.book.flags);
+    for (const { job, of } of over < 0 ? this.choices : this.choices.slice(0, over)) {
+      if (used >= tokens) break;
+      if (of && of.used >= of.tokens) continue;
+      this.queue.leave(job);
+      if (of) of.count += 1;
+      const cost = hasRate ? (decodeBody(job.body)?.options.cost ?? 1) : 1;
+      used += cost;
+      if (of) of.used += cost;
+      if (!this.in.slots.has(job)) {
+        if (of && of.most < Infinity) this.in.slots.set(job, { line: of.line, keep: keepOf(of.rule) });
+        else if (rule.concurrency) this.in.slots.set(job, { line: null, keep: '' });
+      }
+      claimed.push(job);
+    }
+    return { claimed, isCut: over >= 0, used };
+  }
+
+  /** The lines that were looked at go on, wait, or go. */
+  private settleLines(): void {
+    let turn = 0;
+    const aside: Candidate[] = [];
+    for (const of of this.candidates.values()) {
+      if (of.count > 0) {
+        of.turn = of.began + of.count * of.step;
+        of.line.turn = Math.round(of.turn);
+        turn = Math.max(turn, of.began);
+        if (of.rule.rate && of.used > 0) {
+          of.nextMs = this.charged(of.line.name, of.rule, of.used);
+          of.tokens = of.nextMs > 0 ? 0 : 1;
+        }
+      }
+      of.room = of.rule.paused ? 0 : Math.min(of.most - of.running - of.count, of.tokens);
+      if (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0)) aside.push(of);
+      else if (of.count > 0) of.line.ready = of.line.turn;
+    }
+    for (const of of aside) this.putAside(of);
+    if (turn > 0) this.in.advanceTurn(turn);
+  }
+
+  private supplyOf(isCut: boolean, count: number, want: number, tokens: number, nextMs: number): Supply {
+    if (isCut || count >= want) return 'more';
+    const rests = [...this.in.lines.values()].flatMap(({ restsUntil }) => restsUntil ?? []);
+    const first = rests.length > 0 ? Math.min(...rests) - this.now : null;
+    if (count === 0 && tokens >= 1 && first === null) this.in.turnOff();
+    const opens = tokens < 1 ? nextMs : first;
+    return opens === null ? 'empty' : { limitedForMs: Math.max(1, Math.ceil(opens)) };
+  }
+
+  private charged(field: LimitField, rule: LimitRule, count: number): number {
+    const { blocked, rate } = this.in.use(field);
+    const use = { blocked, rate: rateCharged(rule.rate as never, rate, this.now, count) };
+    this.in.setUse(field, use);
+    const { left, nextMs } = roomOf(rule, { ...use, blocked: 0 }, this.now);
+    return left < 1 ? Math.max(0, nextMs) : 0;
+  }
+
+  /** Jobs of `wait` and `prioritized` go to their lines, but for those that have a slot already, which it answers. */
+  private sortArrivals(): MemoryJob[] {
+    const { queue } = this;
+    const arrivals: [MemoryJob, number][] = [];
+    let bytes = 0;
+    const own: MemoryJob[] = [];
+    const { maxBytes = Infinity } = this.call;
+    for (const job of queue.wait) {
+      if (arrivals.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
+      if (this.in.slots.has(job)) own.push(job);
+      else {
+        arrivals.push([job, 0]);
+        bytes += Buffer.byteLength(job.body);
+      }
+    }
+    for (const job of queue.prioritized.sorted()) {
+      if (arrivals.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
+      if (this.in.slots.has(job)) own.push(job);
+      else {
+        arrivals.push([job, Math.floor(job.score / RULES.ranks)]);
+        bytes += Buffer.byteLength(job.body);
+      }
+    }
+    for (const job of own.toReversed()) {
+      queue.leave(job);
+      queue.wait.unshift(job);
+    }
+    for (const [job] of arrivals) queue.leave(job);
+    queue.toLines(arrivals.map(([job, priority]) => ({ job, name: this.in.lineNameOf(job), priority })));
+    return own;
+  }
+
+  private load(line: MemoryLine): Candidate {
+    const known = this.candidates.get(line);
+    if (known) return known;
+    const rule = this.in.ruleOf(line.name);
+    const most = mostRunning(rule);
+    const running = most < Infinity ? this.in.runningOf(line) : 0;
+    const free = Math.max(0, most - running);
+    const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
+    const of: Candidate = {
+      line,
+      rule,
+      most,
+      step: 1024 / (rule.weight ?? 1),
+      tokens: left,
+      nextMs,
+      room: Math.min(rule.paused ? 0 : free, left),
+      running,
+      turn: line.ready ?? line.turn,
+      began: line.ready ?? line.turn,
+      isEmpty: false,
+      got: 0,
+      count: 0,
+      used: 0,
+    };
+    this.candidates.set(line, of);
+    return of;
+  }
+
+  private chooseOfLines(most: number): void {
+    for (const line of this.in.lines.values()) {
+      if (line.restsUntil === null || line.restsUntil > this.now) continue;
+      line.restsUntil = null;
+      line.ready ??= 0;
+    }
+    for (const line of this.book
+      .ready()
+      .filter(({ ready }) => ready === 0)
+      .slice(0, RULES.sortMax))
+      line.ready = Math.max(line.turn, this.in.turn(), 1);
+    let left = most;
+    for (let behind = 0; left > 0 && behind < RULES.claimMax;) {
+      const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
+      if (rows.length === 0) return;
+      behind += rows.length;
+      const alive = rows.map((line) => this.load(line)).filter(({ room }) => room >= 1);
+      left = this.takeTurns(alive, left);
+    }
+  }
+
+  private takeTurns(first: readonly Candidate[], most: number): number {
+    let alive = first;
+    let left = most;
+    while (left > 0 && alive.length > 0) {
+      const share = Math.ceil(left / alive.length);
+      const from = Math.min(...alive.map(({ turn }) => turn));
+      const still: Candidate[] = [];
+      for (const of of alive) {
+        if (of.turn >= from + share * 1024) still.push(of);
+        else if (left > 0) {
+          const count = Math.min(left, of.room, Math.max(1, Math.floor((share * 1024) / of.step + 0.5)));
+          const taken = count >= 1 ? this.takeOf(of, count) : 0;
+          of.isEmpty = taken < count;
+          left -= taken;
+          if (taken === count && of.room >= 1) still.push(of);
+        }
+      }
+      alive = still;
+    }
+    return left;
+  }
+
+  private takeOf(of: Candidate, count: number): number {
+    const jobs = inOrder(of.line).slice(of.got, of.got + count);
+    for (const job of jobs) this.choices.push({ job, of });
+    of.got += jobs.length;
+    of.room -= jobs.length;
+    of.turn += jobs.length * of.step;
+    return jobs.length;
+  }
+
+  /** It waits for its rate, for a slot or for jobs, or it goes. */
+  private putAside(of: Candidate): void {
+    const { line } = of;
+    line.ready = null;
+    const rest = (at: number) => void (line.restsUntil = Math.ceil(at));
+    if (of.tokens < 1) return rest(this.now + of.nextMs);
+    const running = of.most < Infinity ? of.running + of.count : this.in.runningOf(line);
+    if (running > 0 || sizeOf(line) > 0) return;
+    const overAt = useOverAt(of.rule, this.in.use(line.name), this.now);
+    if (overAt > this.now) return rest(overAt);
+    this.in.lines.delete(line.name);
+    this.in.setUse(line.name, null);
+  }
+}
