@@ -42,10 +42,9 @@ function isQueueFull(queue: MemoryQueue, { maxWaiting }: EnqueueCall, jobs: read
 }
 
 function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {
-  const { maxWaiting } = call;
-  const now = call.jobs.filter((job) => !isLater(job));
+  const { maxWaiting, jobs } = call;
+  const [now, later] = [jobs.filter((job) => !isLater(job)), jobs.filter(isLater)];
   const earliest = queue.delayed.first?.score ?? Infinity;
-  const later = call.jobs.filter(isLater);
   const duplicates = new Map<string, Duplicate>();
   const updated: MemoryJob[] = [];
   const replaced: MemoryJob[] = [];
@@ -95,22 +94,15 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     if (kind === 2 && grouped.length > 0) queue.toLines(grouped);
   }
   later.filter(isKeyFree).forEach(add);
-  if (duplicates.size < call.jobs.length && call.jobs.some(({ group }) => group !== undefined))
-    queue.limits.flag('g');
+  const isAny = duplicates.size < jobs.length;
+  if (isAny && jobs.some(({ group }) => group !== undefined)) queue.limits.flag('g');
   if (sooner) queue.ringSooner();
   else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))
     queue.ring();
 
   const over = maxWaiting?.dropOldest ? oldest(queue, Math.min(queue.waiting - maxWaiting.limit, 1_000)) : [];
-  if (duplicates.size < call.jobs.length) {
-    queue.say(
-      [
-        ...sayAll('removed', replaced, { reason: 'replaced' }),
-        ...[...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job))),
-      ],
-      limits,
-    );
-  }
+  const told = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
+  if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...told], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return [...duplicates.values()];
 }

@@ -154,11 +154,12 @@ function checkDataPath(value: unknown, path: string): readonly string[] {
 type Given = {
   readonly limits?: (LimitRule & { readonly names?: [string, LimitRule][] }) | undefined;
   readonly groups?: (LimitRule & { readonly by?: readonly string[] }) | undefined;
+  readonly maxWaiting?: { readonly onFull: string } | undefined;
 };
 
 /** The limits of a queue; undefined if it has none. Reports what contradicts itself. */
 export function resolveLimits(
-  { limits, groups }: Given,
+  { limits, groups, maxWaiting }: Given,
   path: string,
   report: (fault: InvalidOptionError) => void,
 ): ResolvedLimits | undefined {
@@ -169,6 +170,14 @@ export function resolveLimits(
   for (const [name, limit] of names) rules.set(`n:${name}`, limit);
   const { by = null, ...ofGroups } = groups ?? {};
   if (Object.keys(ofGroups).length > 0) rules.set('g', ofGroups);
+  if (groups && maxWaiting?.onFull === 'dropOldest')
+    report(
+      new InvalidOptionError(
+        `${path}.maxWaiting.onFull`,
+        "not 'dropOldest' with groups, as the oldest jobs may be those of another group; see groups.maxSize",
+        'dropOldest',
+      ),
+    );
   if (groups && names.length > 0)
     report(
       new InvalidOptionError(

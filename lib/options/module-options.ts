@@ -464,7 +464,7 @@ export function resolveQueueOptions(
     : module.backoffs;
   const readBackoffName = rule((_, where) => checkBackoffName(given?.defaults?.backoff, backoffs, where));
   readBackoffName(undefined, `${path}.defaults.backoff`, report);
-  const limits = resolveLimits({ limits: given?.limits, groups: given?.groups }, path, report);
+  const limits = given && resolveLimits(given, path, report);
   return {
     name: name ?? '',
     ...(limits && { limits }),

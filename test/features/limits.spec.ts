@@ -256,6 +256,10 @@ describe('bad limits', () => {
     [{ groups: { order: 'strict', concurrency: 2 } }, 'groups.concurrency must be left out with order'],
     [{ groups: { onDead: 'block' } }, "groups.onDead must be left out without order 'strict'"],
     [{ groups: { by: 'a..b' } }, 'groups.by must be the path of a field'],
+    [
+      { groups: {}, maxWaiting: { limit: 5, onFull: 'dropOldest' } },
+      "maxWaiting.onFull must be not 'dropOldest' with groups",
+    ],
     [{ groups: { maxSize: 0 } }, 'groups.maxSize must be an integer from 1'],
   ])('%j', async (queue, text) => {
     expect(await boot(queue)).toEqual([expect.stringContaining(text)]);

@@ -564,6 +564,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   const rare = fc.oneof(
     { weight: 30, arbitrary: advance(-1_000, -30_000, 65_000, 700_000) },
     { weight: 30, arbitrary: clean },
+    { weight: 20, arbitrary: charge },
     { weight: 5, arbitrary: obliterate },
     { weight: 1, arbitrary: reload },
     ...corruptions(command).map((arbitrary) => ({ weight: 2, arbitrary })),
@@ -583,8 +584,6 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
       resume,
       flushScripts,
       setLimit,
-      setLimit,
-      charge,
       rare,
       rare,
     ],

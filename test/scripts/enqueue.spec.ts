@@ -299,7 +299,7 @@ it('takes an id again when its job has gone, or was only dead and removed', asyn
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: enqueue.keys,
-    except: ['jobsA', 'events', 'unique'],
+    except: ['jobsA', 'events', 'unique', 'slots'],
     async prepare() {
       await q.add('x', job('y', { delayMs: 60_000, priority: 2 }), job('z', { priority: 1 }));
       const jobs = [

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, body-lines, names, line, lines, limits, due-score, lane, kept, ending, bell, event, workers, unique
+--@needs types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique
 -- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
 -- other is. A job that has ended gives its id away, unless the new one asks otherwise.
 local now = clock()
@@ -24,6 +24,7 @@ end
 if grouped_first <= grouped_last then
   check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits)
 end
+local has_slots = arg_dropOldest == 1 and redis.call('ZCARD', key_slots) > 0
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = later_first <= later_last and first_due() or math.huge
 
@@ -320,6 +321,7 @@ if arg_maxWaiting > 0 and arg_dropOldest == 1 then
   if #over > 0 then
     say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
     forget_ended(over)
+    if has_slots then release_slots(over, 'gone') end
     drop_bodies(unpack(over))
   end
 end

@@ -32,6 +32,7 @@ export const enqueue = defineScript({
     'lines',
     'lineStates',
     'ready',
+    'slots',
     ...LETTERED_JOBS,
     'lane',
   ],
