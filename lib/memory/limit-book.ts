@@ -8,7 +8,7 @@ import {
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { byBytes, Ranking } from './lines.js';
-import type { MemoryJob, MemoryLine, Priority } from './memory-job.js';
+import type { MemoryJob, MemoryLine } from './memory-job.js';
 import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse } from './rates.js';
 
 /** What a book needs of its queue. */
