@@ -1,0 +1,26 @@
+// A worker process whose handlers never end, for tests that kill it: node hanging-worker.cjs <url> <prefix> <concurrency>
+require('reflect-metadata');
+const { Module } = require('@nestjs/common');
+const { NestFactory } = require('@nestjs/core');
+const { Handle, Processor, QueueModule } = require('../../../dist/index.js');
+
+const [, , connection, prefix, concurrency] = process.argv;
+
+class Hanging {
+  run() {
+    return new Promise(() => {});
+  }
+}
+Handle('job')(Hanging.prototype, 'run', Object.getOwnPropertyDescriptor(Hanging.prototype, 'run'));
+Processor('work', { concurrency: Number(concurrency) })(Hanging);
+
+class App {}
+Module({
+  imports: [
+    QueueModule.forRoot({ connection, prefix, log: false, lease: { duration: '1s' } }),
+    QueueModule.registerQueue({ name: 'work', limits: { concurrency: 300 }, groups: { concurrency: 1 } }),
+  ],
+  providers: [Hanging],
+})(App);
+
+NestFactory.createApplicationContext(App, { logger: false });

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { atEnd } from '../support/cleanup.js';
+import { bootQueue, itOnRedis, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'processes'] });
+const CHILD = fileURLToPath(new URL('./children/hanging-worker.cjs', import.meta.url));
+
+const GROUPS = 1_000;
+
+// The fault that other queues with groups have: a count of running jobs that outlives the worker, so that its groups stand still.
+itOnRedis(
+  'groups whose jobs were held by killed processes go on, and nothing is lost, run twice at once, or left behind',
+  async () => {
+    const running = new Map<string, number>();
+    const started: string[] = [];
+    let most = 0;
+    const { queue, runtime, said } = await bootQueue(redis, {
+      root: { autoStart: false, lease: { duration: '1s' } },
+      queue: { limits: { concurrency: 300 }, groups: { concurrency: 1 } },
+      concurrency: 300,
+      handlers: {
+        job: async ({ group, id }: { group: string | null; id: string }) => {
+          const now = (running.get(group!) ?? 0) + 1;
+          running.set(group!, now);
+          most = Math.max(most, now);
+          started.push(id);
+          await new Promise(setImmediate);
+          running.set(group!, now - 1);
+        },
+      },
+    });
+    const jobs = Array.from({ length: 2 * GROUPS }, (_, i) => ({
+      name: 'job',
+      data: i,
+      options: { group: `tenant ${i % GROUPS}` },
+    }));
+    await queue.addBulk(jobs);
+    const children = [0, 1, 2].map(() => {
+      const child = spawn(process.execPath, [CHILD, redis.url, redis.prefix, '150'], { stdio: 'ignore' });
+      atEnd(() => void child.kill('SIGKILL'));
+      return child;
+    });
+    const held = async () => (await queue.counts()).active;
+    await until(async () => (await held()) === 300, {
+      ...PATIENT,
+      what: () => 'the children hold all slots',
+    });
+    for (const child of children) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    await runtime.start();
+    await said.take(2 * GROUPS, ({ type }) => type === 'completed', { timeout: 60_000 });
+    expect(new Set(started).size).toBe(2 * GROUPS);
+    expect(most).toBe(1);
+    expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, dead: 0 });
+    expect((await queue.audit()).violations).toEqual([]);
+    expect(await queue.limits.list()).toMatchObject([{ of: 'queue', running: 0 }, { of: 'groups' }]);
+  },
+  90_000,
+);
