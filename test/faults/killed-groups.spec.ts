@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, itOnRedis, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

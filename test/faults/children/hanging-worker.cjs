@@ -23,4 +23,4 @@ Module({
   providers: [Hanging],
 })(App);
 
-NestFactory.createApplicationContext(App, { logger: false });
+void NestFactory.createApplicationContext(App, { logger: false });
