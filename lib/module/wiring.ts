@@ -156,8 +156,8 @@ function createWorkerServices(
   return {
     hasMore: dispatchers.names.length > 0,
     declare: async (schedules) => {
-      await limits.start(schedules.map(({ queue }) => registry.optionsOf(queue)));
-      await declarer.start(schedules);
+      const own = schedules.map(({ queue }) => registry.optionsOf(queue));
+      await Promise.all([declarer.start(schedules), limits.start(own)]);
     },
     withdraw: () => declarer.stop(),
     createPools: ({ order, concurrency, queues }: PoolPlan) => {

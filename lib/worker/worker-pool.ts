@@ -23,6 +23,8 @@ import type { Slots } from './slots.js';
 const FAREWELL_MS = 3000;
 /** After so long a pool says which names it handles, and again where that failed. */
 const SAY_HANDLES_MS = 1000;
+/** Limits that hold no job back for so long have ended to do so. */
+const HELD_BACK_MS = 60_000;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
 export interface WorkerPoolParts {
@@ -84,6 +86,8 @@ export class WorkerPool {
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private drained: Promise<DrainReport> | undefined;
   private handlesTimer: NodeJS.Timeout | undefined;
+  /** When limits held jobs back last. */
+  private heldBackAt = -Infinity;
 
   constructor(private readonly parts: WorkerPoolParts) {
     const { engine, doorbell, leases, slots, weight } = parts;
@@ -298,6 +302,23 @@ export class WorkerPool {
     const limitedForMs = typeof supply === 'string' ? Infinity : supply.limitedForMs;
     const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
+    this.tellHeldBack(limitedForMs);
+  }
+
+  /** A queue at its rate is held back again and again: of that one line tells, and one when it has not been so for a while. */
+  private tellHeldBack(limitedForMs: number): void {
+    const now = performance.now();
+    const since = now - this.heldBackAt;
+    if (limitedForMs < Infinity) {
+      if (since > HELD_BACK_MS)
+        this.logger.log(
+          `queue '${this.queue}': its limits hold jobs back; the next may start in ${Math.ceil(limitedForMs)} ms`,
+        );
+      this.heldBackAt = now;
+    } else if (this.heldBackAt > -Infinity && since > HELD_BACK_MS) {
+      this.logger.log(`queue '${this.queue}': its limits hold no jobs back any more`);
+      this.heldBackAt = -Infinity;
+    }
   }
 
   private looked({ dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {

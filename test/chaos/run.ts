@@ -48,7 +48,7 @@ const STUCK_MS = 60_000;
  * of whoever looks after the queues for a while, and the private bell of a process that was killed.
  */
 const KEPT =
-  /:(jobs(:[A-Z])?|dead|failures|attempts|stalls|events|meta|doorbell|stats:[\d-]+|worker:.+|lane:.+|processes(:info)?|janitor:[\da-f]+|bell:[\da-f]+)$/;
+  /:(jobs(:[A-Z])?|dead|failures|attempts|stalls|events|meta|doorbell|stats:[\d-]+|worker:.+|lane:.+|processes(:info)?|queues|janitor:[\da-f]+|bell:[\da-f]+)$/;
 
 /** One run from start to verdict. */
 export async function run(options: Options, interrupt: AbortSignal): Promise<Result> {

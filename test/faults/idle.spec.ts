@@ -44,7 +44,8 @@ async function bootIdle(count: number) {
   const settled = async () => {
     await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
     for (let before = await commands(), after; ; before = after) {
-      await pause(500);
+      // A second behind its start each worker asks whether others have met names that it handles.
+      await pause(1_500);
       after = await commands();
       if (after === before) return;
     }

@@ -42,7 +42,7 @@ describe('a rate', () => {
   });
 
   it('is changed live, and the code counts again once that is cleared', async () => {
-    const { queue } = await bootQueue(redis, {
+    const { queue, logs } = await bootQueue(redis, {
       handlers: { job: () => undefined },
       queue: { limits: { rate: { max: 1, per: '1h' } } },
     });
@@ -51,6 +51,10 @@ describe('a rate', () => {
       timeout: 5_000,
       what: () => 'one job starts',
     });
+    const lines = logs.lines.map(({ text }) => text).filter((text) => text.includes('hold jobs back'));
+    expect(lines).toEqual([
+      expect.stringMatching(/queue 'work': its limits hold jobs back; the next may start in \d+ ms/),
+    ]);
     await queue.limits.set({ rate: null });
     await until(async () => (await queue.counts()).waiting === 0, {
       timeout: 5_000,
