@@ -100,7 +100,7 @@ const add = command(
   fc.record({
     lane: fc.nat({ max: 1 }),
     jobs: fc.uniqueArray(jobDrawn, { minLength: 1, maxLength: 4, selector: (job) => job.id, size: 'max' }),
-    bound: fc.constantFrom(undefined, undefined, undefined, undefined, false),
+    bound: fc.constantFrom(undefined, undefined, undefined, undefined, false, true),
     fate,
   }),
   async (scene, drawn) => {

@@ -133,7 +133,7 @@ async function refused(
     if (!(script.keys as readonly string[]).includes(kind)) continue;
     if (script === enqueue && known === undefined && LEFT_BY_JOBS.has(kind)) continue;
     // None of its jobs asks for a key or has a group, and the one that is there may not be in line.
-    if (script === enqueue && ['unique', 'workers', 'grouped'].includes(kind)) continue;
+    if (script === enqueue && ['unique', 'workers', 'grouped', 'slots'].includes(kind)) continue;
     const error = await call().then(
       () => assert.fail(`${script.name} went through where ${kind} is of another type`),
       (thrown: unknown) => thrown,
