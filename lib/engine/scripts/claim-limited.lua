@@ -37,7 +37,7 @@ if not limited then return { 'plain', now } end
 check_bodies()
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
-local has_lines = string.find(limited, '[gn]') ~= nil
+local has_lines, has_blocks = string.find(limited, '[gn]') ~= nil, string.find(limited, 'b', 1, true) ~= nil
 local texts = redis.call('HMGET', key_limits, 'q', 'g')
 local queue, defaults = limits_in(texts[1]), limits_in(texts[2])
 local state_of_queue = redis.call('HGET', key_limitStates, 'q')
@@ -45,9 +45,10 @@ local state_of_queue = redis.call('HGET', key_limitStates, 'q')
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
 local free = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0))
 
+local has_own = string.find(limited, 'o', 1, true) ~= nil
 local function line_rule(name)
   local kind = string.sub(name, 1, 2)
-  if kind == 'g:' then return limits_in(string.find(limited, 'o', 1, true) and redis.call('HGET', key_limits, name), defaults) end
+  if kind == 'g:' then return limits_in(has_own and redis.call('HGET', key_limits, name), defaults) end
   return kind == 'n:' and limits_in(redis.call('HGET', key_limits, name)) or {}
 end
 
@@ -102,21 +103,20 @@ end
 -- What is known of a line, whose turn and state may have been read already; nil for one that is none.
 local function load_line(text, turn, state)
   if line_by[text] then return line_by[text] end
-  local line = line_in(state or redis.call('HGET', key_lineStates, text))
-  if not line then return nil end
-  line.turn = turn and tonumber(turn) or line.turn
-  line.number, line.text, line.got, line.used, line.count = tonumber(text), text, 0, 0, 0
-  line.numbers, line.rule, line.began = numbers_in(line, line.number), line_rule(line.name), line.turn
-  line.most = most_running(line.rule)
-  line.running = line.most < math.huge and running_of(line.number) or 0
-  line.room = line.rule.paused and 0 or math.max(0, line.most - line.running)
-  line.tokens = math.huge
-  if line.rule.rate or string.find(limited, 'b', 1, true) then
+  local known = line_in(state or redis.call('HGET', key_lineStates, text))
+  if not known then return nil end
+  local number, rule = tonumber(text), line_rule(known.name)
+  local most, at = most_running(rule), turn and tonumber(turn) or known.turn
+  local running = most < math.huge and running_of(number) or 0
+  -- All fields at once: a table that grows field by field takes Lua several times as long.
+  local line = { number = number, text = text, name = known.name, priorities = known.priorities, numbers = numbers_in(known, number),
+    rule = rule, most = most, running = running, room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge,
+    turn = at, began = at, step = 1024 / (rule.weight or 1), got = 0, used = 0, count = 0, is_empty = false, next_in = 0, state = nil }
+  if rule.rate or has_blocks then
     line.state = redis.call('HGET', key_limitStates, line.name)
-    line.tokens, line.next_in = rate_room(line.rule, line.state, now, math.huge)
+    line.tokens, line.next_in = rate_room(rule, line.state, now, math.huge)
     line.room = math.min(line.room, line.tokens)
   end
-  line.step = 1024 / (line.rule.weight or 1)
   lines[#lines + 1], line_by[text] = line, line
   return line
 end

@@ -9,9 +9,9 @@ end
 
 -- A rule has a part from code and one that was set while it runs, which wins field by field; `base` is what neither of them says.
 local function limits_in(text, base)
+  if not text then return base or {} end
   local rule = {}
   for name, value in pairs(base or {}) do rule[name] = value end
-  if not text then return rule end
   local parts = table_in(text)
   for _, part in ipairs({ parts.code or {}, parts.live or {} }) do
     for name, value in pairs(part) do rule[name] = value end
