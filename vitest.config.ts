@@ -27,6 +27,13 @@ const SHARED = [
   'test/features/!(embedded*).spec.ts',
 ];
 
+/** Long proofs: processes that are killed, servers that fail over, pages in a browser. `npm run test:proofs` runs them, and so does CI. */
+const PROOFS = [
+  'test/{chaos,failover}/**/*.spec.ts',
+  'test/features/*-pages.spec.ts',
+  'sample/*/e2e/page.e2e-spec.ts',
+];
+
 /** For every run of specs in this repository. */
 export const base = {
   // Nest reads the types of constructor parameters, so the specs need the decorator metadata that tsc writes.
@@ -51,13 +58,22 @@ export default defineConfig({
   test: {
     ...base.test,
     projects: [
-      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: SHARED,
+          exclude: [...configDefaults.exclude, ...PROOFS],
+          isolate: false,
+        },
+      },
+      { extends: true, test: { name: 'proofs', include: PROOFS } },
       {
         extends: true,
         test: {
           name: 'rest',
           include: ['test/**/*.spec.ts', 'sample/*/e2e/**/*.e2e-spec.ts'],
-          exclude: [...configDefaults.exclude, ...SHARED],
+          exclude: [...configDefaults.exclude, ...SHARED, ...PROOFS],
         },
       },
     ],
