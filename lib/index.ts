@@ -91,7 +91,7 @@ export type {
   WrapOption,
 } from './options/worker-options.js';
 
-export type { NamedModuleOptions } from './options/module-options.js';
+export type { NamedModuleOptions } from './options/named-options.js';
 
 // Jobs.
 export { defineJob } from './job/define-job.js';
@@ -107,6 +107,7 @@ export type {
   NamedBackoff,
 } from './job/backoff.js';
 export type { Duration } from './job/duration.js';
+export type { HeadersContext, HeadersHook, JobHeaders } from './job/headers.js';
 export type { Job } from './job/job.js';
 export type {
   AuditReport,

@@ -29,6 +29,7 @@ export interface ProducerOptions extends Pick<
   | 'payloads'
   | 'events'
   | 'durability'
+  | 'headers'
   | 'enqueueTimeout'
   | 'enqueueBuffer'
 > {
@@ -45,6 +46,7 @@ const NAMES: readonly (keyof ProducerOptions)[] = [
   'payloads',
   'events',
   'durability',
+  'headers',
   'enqueueTimeout',
   'enqueueBuffer',
   'queues',

@@ -346,6 +346,7 @@ function gone(queue: string, id: string, name: string, data: unknown): JobSnapsh
     attempts: 1,
     priority: 0,
     group: null,
+    headers: {},
     delay: 0,
     stalls: 0,
     createdAt: new Date(),

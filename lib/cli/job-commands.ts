@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { JobFailedError } from '../errors.js';
+import type { JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
 import type { DeadJob, DeadListOptions } from '../producer/dead-jobs.js';
 import type { JobSnapshot } from '../producer/job-snapshot.js';
@@ -112,6 +113,7 @@ const add: Command = {
     delay: { type: 'string', about: 'run it after this time, as 10m' },
     priority: { type: 'string', about: '1 (first) to 2097151' },
     attempts: { type: 'string', about: 'how often it may run' },
+    headers: { type: 'string', about: 'small strings beside the data: a JSON object' },
     wait: { type: 'boolean', about: 'wait for its end; code 1 if it dies' },
     timeout: { type: 'string', about: 'how long to wait (default: 30s)' },
   },
@@ -124,6 +126,7 @@ const add: Command = {
       ...given(context, 'id', 'delay'),
       ...(values['priority'] !== undefined && { priority: numberOf(context, 'priority', 0) }),
       ...(values['attempts'] !== undefined && { attempts: numberOf(context, 'attempts', 1) }),
+      ...(values['headers'] !== undefined && { headers: headersOf(values['headers'] as string) }),
     };
     if (values['wait'] !== true) {
       const added = await queue.add(jobName, data, options);
@@ -156,6 +159,14 @@ async function dataOf(source: string | undefined): Promise<unknown> {
     return JSON.parse(json) as unknown;
   } catch (error) {
     throw new UsageError(`--data is no JSON: ${(error as Error).message}`, '');
+  }
+}
+
+function headersOf(json: string): JobHeaders {
+  try {
+    return JSON.parse(json) as JobHeaders;
+  } catch (error) {
+    throw new UsageError(`--headers is no JSON: ${(error as Error).message}`, '');
   }
 }
 

@@ -114,6 +114,7 @@ export interface JobDetail extends JobRow {
   readonly logs: readonly string[];
   readonly cancelReason: string | null;
   readonly options: Readonly<Record<string, unknown>>;
+  readonly headers: ShownJson | null;
   /** The schedule that added it. */
   readonly schedule: string | null;
   readonly rights: readonly DashboardAction[];
@@ -239,6 +240,7 @@ export function toDetail(
   const { failure } = job;
   const show = (json: string | null) => (canSeeData ? redactor.show(json, isFull) : null);
   const text = redactor.text;
+  const { headers, ...options } = body?.options ?? {};
   return {
     ...toRow(job, queue, starts, redactor),
     queue: queue.name,
@@ -257,7 +259,8 @@ export function toDetail(
     progress: show(job.progress),
     logs: canSeeData ? job.logs.map(text) : [],
     cancelReason: job.cancelReason === null ? null : text(job.cancelReason),
-    options: { ...body?.options },
+    options,
+    headers: headers ? show(JSON.stringify(headers)) : null,
     schedule: /^(.+)@[^@]+$/s.exec(job.id)?.[1] ?? null,
     rights,
     now,

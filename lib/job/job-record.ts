@@ -1,4 +1,5 @@
 import { BackoffName, checkBackoff, type StoredBackoff } from './backoff.js';
+import { storedHeaders, type JobHeaders } from './headers.js';
 import { timeText } from './job-id.js';
 
 /**
@@ -30,6 +31,7 @@ export interface RecordOptions {
   readonly cost?: number;
   /** Of the key of `unique`, `debounce` or `throttle`. */
   readonly digest?: string;
+  readonly headers?: JobHeaders;
   /** Options that this version does not know: stored by name, as a newer version stores them. */
   readonly unknown?: Readonly<Record<string, unknown>>;
 }
@@ -56,6 +58,8 @@ export interface StoredJobOptions {
   readonly cost?: number;
   /** Of the key that its end frees. */
   readonly digest?: string;
+  /** Absent if it has none. */
+  readonly headers?: JobHeaders;
 }
 
 export interface DecodedBody {
@@ -88,6 +92,7 @@ interface OptionsOnWire {
   unique?: string;
   /** Name of a backoff. */
   backoff?: string;
+  headers?: JobHeaders;
 }
 
 /** The options of a job without options: one shared object, which can be recognised by identity. */
@@ -135,6 +140,7 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.group !== undefined) fields += `,"group":${JSON.stringify(options.group)}`;
   if (options.cost !== undefined) fields += `,"cost":${options.cost}`;
   if (options.digest !== undefined) fields += `,"unique":"${options.digest}"`;
+  if (options.headers !== undefined) fields += `,"headers":${JSON.stringify(options.headers)}`;
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
@@ -218,6 +224,7 @@ function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
   const { a, b, t, r, e, p, d, retryFor, deadline, awaited, unique, backoff, retention, group, cost } = wire;
+  const headers = wire.headers && storedHeaders(wire.headers);
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
   if (a !== undefined) options.attempts = a;
@@ -236,6 +243,7 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (typeof group === 'string') options.group = group;
   if (isCount(cost) && cost !== undefined) options.cost = cost;
   if (typeof unique === 'string') options.digest = unique;
+  if (headers) options.headers = headers;
   return options;
 }
 

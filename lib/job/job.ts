@@ -1,6 +1,7 @@
 import { type AbortReason, GodwitError, InvalidOptionError } from '../errors.js';
 import { oneLine } from '../errors/show.js';
 import { parseDuration, type Duration } from './duration.js';
+import type { JobHeaders } from './headers.js';
 
 /**
  * What a handler receives.
@@ -37,6 +38,8 @@ export interface Job<Data = unknown> {
   readonly priority: number;
   /** The group whose turn it waited for; null without one. */
   readonly group: string | null;
+  /** Small strings that were added beside the data; an empty object without any. */
+  readonly headers: JobHeaders;
   /** Ms between adding it and its first run, as asked for; 0 without a delay. */
   readonly delay: number;
   /** Aborts if the run should end early; `signal.reason` is a `JobAbortedError`. */

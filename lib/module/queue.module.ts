@@ -11,8 +11,8 @@ import {
   QUEUE_OPTION_NAMES,
   type QueueModuleOptions,
   type QueueOptions,
-  type NamedModuleOptions,
 } from '../options/module-options.js';
+import type { NamedModuleOptions } from '../options/named-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
 import { QueueCore, QueueCoreModule } from './core.module.js';
 import { dispatcherProviders, withOptions, type DispatcherAsyncOptions } from './dispatcher.registry.js';

@@ -12,9 +12,9 @@ import {
   type QueueOptions,
   type ResolvedModuleOptions,
   type ResolvedQueueOptions,
-  resolveNamedOptions,
   type QueueModuleOptions,
 } from '../options/module-options.js';
+import { resolveNamedOptions } from '../options/named-options.js';
 import type { DiscoveryService } from '@nestjs/core';
 import { keyOfNamedRoot, ROOT_OPTIONS } from '../decorators/metadata.js';
 import type { QueueEngine, QueueLimits } from '../contract/engine.js';

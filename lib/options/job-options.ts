@@ -12,6 +12,7 @@ import {
   type CheckedBackoff,
 } from '../job/backoff.js';
 import { MAX_TIMER_MS, parseDuration, type Duration } from '../job/duration.js';
+import { checkHeaders, type JobHeaders } from '../job/headers.js';
 import { checkNewJobId } from '../job/job-id.js';
 import { ENDED_STATES, type EndedState } from '../job/job-state.js';
 import {
@@ -135,6 +136,11 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly group?: string;
   /** What the job counts for the rates of its queue, name and group: 1 to 1,000,000,000. @default 1 */
   readonly cost?: number;
+  /**
+   * Small strings beside the data, as `job.headers`: at most 64, with names as in HTTP and 8,192 bytes in all. They win over those of
+   * `forRoot({ headers })`. @default none
+   */
+  readonly headers?: JobHeaders;
   /** As in the defaults of the queue, but not a function, because it is stored with the job. @default that of the queue */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
   /** When the `add` of this job resolves. @default that of the queue */
@@ -153,6 +159,7 @@ export interface CheckedJobOptions {
   unique?: CheckedKey;
   debounce?: CheckedKey;
   throttle?: CheckedKey;
+  headers?: JobHeaders;
   attempts?: number;
   backoff?: StoredBackoff | BackoffName;
   timeoutMs?: number;
@@ -272,6 +279,7 @@ const JOB_FIELDS = {
   unique: field('unique', readUnique),
   debounce: field('debounce', readDebounce),
   throttle: field('throttle', readThrottle),
+  headers: field('headers', rule(checkHeaders)),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
 } as const;

@@ -13,7 +13,6 @@ import {
   shape,
   type Report,
   type Rule,
-  readable,
 } from './check.js';
 import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
 import {
@@ -27,6 +26,7 @@ import {
   type JobPolicy,
 } from './job-options.js';
 import {
+  checkHeadersHook,
   readEnhancerKinds,
   DEFAULT_WORKING,
   readLog,
@@ -50,7 +50,7 @@ import {
   type WrapOption,
 } from './worker-options.js';
 import { checkBackoffName, checkBackoffs, type BackoffOption, type Backoffs } from '../job/backoff.js';
-import { fieldsOf, hasFields } from '../job/fields.js';
+import type { HeadersHook } from '../job/headers.js';
 import {
   readGroups,
   readQueueLimits,
@@ -137,6 +137,11 @@ export interface QueueModuleOptions {
   readonly enhancers?: EnhancerOptions;
   /** Hooks that wrap every job run in this process; the first is outermost. @default none */
   readonly wrap?: WrapOption;
+  /**
+   * Returns headers for a job that this process adds, in the async context of the caller; headers of the job win over them. Not called for
+   * the jobs of schedules. If it throws, the `add` rejects with its error. @default none
+   */
+  readonly headers?: HeadersHook;
 }
 
 /** Which program the schedules in the code belong to. */
@@ -273,6 +278,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   /** Kinds of global enhancers that apply to jobs. */
   readonly globalEnhancers: readonly EnhancerKind[];
   readonly wrap: readonly WrapHook[];
+  readonly headers?: HeadersHook | undefined;
   readonly defaults: CheckedDefaults;
   readonly backoffs?: Backoffs | undefined;
   readonly events: ResolvedEvents;
@@ -312,6 +318,8 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly policy: JobPolicy;
   /** With names. */
   readonly backoffs?: Backoffs;
+  /** Asked for headers of each job that is added. */
+  readonly headers?: HeadersHook;
   readonly maxPayloadBytes: number;
   readonly payloads: PayloadMode;
   readonly events: ResolvedEvents;
@@ -378,6 +386,7 @@ const MODULE_FIELDS = {
   history: field('history', boolean),
   enhancers: field('enhancers', shape({ global: field('global', readEnhancerKinds) })),
   wrap: field('wrap', readWrap),
+  headers: field('headers', rule(checkHeadersHook)),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 } as const;
 
@@ -428,6 +437,7 @@ export function resolveModuleOptions(
     owner: given.schedules?.owner ?? 'app',
     globalEnhancers: given.enhancers?.global ?? [],
     wrap: given.wrap ?? [],
+    headers: given.headers,
     defaults: given.defaults ?? {},
     backoffs: given.backoffs,
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
@@ -470,6 +480,7 @@ export function resolveQueueOptions(
     ...(limits && { limits }),
     ...(given?.maxWaiting && { maxWaiting: given.maxWaiting }),
     ...(backoffs && { backoffs }),
+    ...(module.headers && { headers: module.headers }),
     ...resolveWorking(given, module),
     log: resolveLog(given?.log, module.log),
     ...(given?.worker?.concurrency !== undefined && { concurrency: given.worker.concurrency }),
@@ -506,89 +517,4 @@ function queuePath(options: Partial<QueueOptions> | null | undefined): string {
 export function checkPlainName(value: unknown, path: string): string {
   if (isPlainName(value, 64)) return value;
   throw new InvalidOptionError(path, '1 to 64 characters out of A-Z a-z 0-9 . _ -', value);
-}
-
-/**
- * `QueueModule.forRoot(key, options)`: connection, prefix and defaults of the queues of this configuration. Options of the process
- * belong in `forRoot()` without a key.
- */
-export type NamedModuleOptions = Pick<
-  QueueModuleOptions,
-  | 'connection'
-  | 'prefix'
-  | 'defaults'
-  | 'backoffs'
-  | 'lease'
-  | 'shutdown'
-  | 'logs'
-  | 'maxPayloadBytes'
-  | 'payloads'
-  | 'events'
-  | 'dead'
-  | 'progress'
-  | 'completed'
-  | 'durability'
-  | 'unknownJob'
-  | 'unknownJobTimeout'
->;
-
-/** A record, so that the compiler reports a new option that is missing here. */
-const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
-  role: true,
-  autoStart: true,
-  log: true,
-  enqueueTimeout: true,
-  enqueueBuffer: true,
-  upkeep: true,
-  history: true,
-  schedules: true,
-  enhancers: true,
-  wrap: true,
-};
-
-/**
- * @param main The options of `forRoot()` without a key, which apply to the whole process.
- * @throws {InvalidOptionError} at the first fault, unless `report` collects.
- */
-export function resolveNamedOptions(
-  key: string,
-  given: unknown,
-  main: ResolvedModuleOptions,
-  report: Report,
-): ResolvedModuleOptions {
-  const path = `forRoot('${key}')`;
-  const own = resolveModuleOptions(given as QueueModuleOptions, report, path, main);
-  if (hasFields(given)) {
-    for (const [name, value] of readable(given, path, () => fieldsOf(given, Object.keys(OF_PROCESS)))) {
-      if (Object.hasOwn(OF_PROCESS, name)) report(misplaced(`${path}.${name}`, value));
-    }
-  }
-  const { connection, prefix, defaults, maxPayloadBytes, payloads, events, dead, completed, durability } =
-    own;
-  const { progress, unknownJob, unknownJobTimeoutMs, lease, shutdown, logs } = own;
-  const ofQueues = {
-    defaults,
-    backoffs: own.backoffs,
-    maxPayloadBytes,
-    payloads,
-    events,
-    progress,
-    dead,
-    completed,
-    durability,
-    unknownJob,
-    unknownJobTimeoutMs,
-    lease,
-    shutdown,
-    logs,
-  };
-  return { ...main, connection, prefix, ...ofQueues };
-}
-
-function misplaced(path: string, value: unknown): InvalidOptionError {
-  return new InvalidOptionError(
-    path,
-    'left out, because it applies to the whole process: set it in forRoot() without a key',
-    value,
-  );
 }

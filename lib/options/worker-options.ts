@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import type { HeadersHook } from '../job/headers.js';
 import type { Job } from '../job/job.js';
 import { RULES } from '../job/rules.js';
 import {
@@ -309,6 +310,16 @@ export const readEnhancerKinds = rule((value: unknown, path: string): readonly E
  * QueueModule.forRoot({ wrap: withRequest });
  */
 export type WrapHook = (job: Job<any>, next: () => Promise<unknown>) => unknown;
+
+/** Reads the option `headers` of `forRoot`. */
+export function checkHeadersHook(value: unknown, path: string): HeadersHook {
+  if (typeof value === 'function') return value as HeadersHook;
+  throw new InvalidOptionError(
+    path,
+    "a function that returns headers, such as () => ({ tenant: 'a' })",
+    value,
+  );
+}
 
 /** One hook or a list of hooks; the first is outermost. */
 export type WrapOption = WrapHook | readonly WrapHook[];

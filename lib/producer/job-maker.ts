@@ -1,6 +1,7 @@
 import type { EnqueueJob } from '../contract/engine.js';
 import { type AnyDefinition, checkGiven } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
+import { headersOf } from '../job/headers.js';
 import { encodeBody, NO_DATA, NO_OPTIONS } from '../job/job-record.js';
 import { pathInside, pathText, type Path } from '../job/text.js';
 import { encodePayload } from '../job/payload.js';
@@ -54,6 +55,10 @@ export function makeJob(
     options === undefined
       ? NO_OPTIONS
       : checkJobOptions(options, `${pathText(path)}.options`, queue.backoffs);
+  if (queue.headers) {
+    const headers = headersOf(checked.headers, queue.headers, { queue: queue.name, name });
+    if (headers !== undefined) checked = { ...checked, headers };
+  }
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
   const createdAt = Math.floor(now);
   if (queue.limits) checked = withLimits(queue.limits, checked, request.data, path);

@@ -1,6 +1,7 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
 import { decodeBody } from '../job/job-record.js';
+import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { FailureRecord } from '../job/outcome.js';
@@ -27,6 +28,8 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly priority: number;
   /** The group whose turn it waits for; null without one. */
   readonly group: string | null;
+  /** Small strings that were added beside the data; an empty object without any. */
+  readonly headers: JobHeaders;
   /** Ms between adding it and its first run, as asked for; 0 without a delay. */
   readonly delay: number;
   /** How many times it lost its worker. */
@@ -100,6 +103,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
       : queue.policy.attempts,
     priority: body?.options.priority ?? 0,
     group: body?.options.group ?? null,
+    headers: body?.options.headers ?? NO_HEADERS,
     delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,
     createdAt: body && new Date(body.createdAt),

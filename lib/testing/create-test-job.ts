@@ -1,4 +1,5 @@
 import type { AbortReason } from '../errors.js';
+import type { JobHeaders } from '../job/headers.js';
 import type { Job } from '../job/job.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../job/payload.js';
 import { DEFAULTS } from '../options/job-options.js';
@@ -22,6 +23,8 @@ export interface TestJobOptions<Data> {
   readonly createdAt?: Date;
   /** Its group. @default none */
   readonly group?: string;
+  /** Its headers. @default none */
+  readonly headers?: JobHeaders;
 }
 
 /** A job that records progress and log of its handler, and can be aborted. */
@@ -57,7 +60,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     attempt = 1,
     attempts = DEFAULTS.attempts,
   } = options;
-  const { data, createdAt = new Date(), group } = options;
+  const { data, createdAt = new Date(), group, headers } = options;
   let charged = 0;
   const progressed: unknown[] = [];
   const logged: string[] = [];
@@ -79,7 +82,12 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
   };
   const run = new Run(
     { id, failed: attempt - 1, stalls: 0 },
-    { name, data, createdAt: createdAt.getTime(), options: group === undefined ? {} : { group } },
+    {
+      name,
+      data,
+      createdAt: createdAt.getTime(),
+      options: { ...(group !== undefined && { group }), ...(headers && { headers }) },
+    },
     { ...DEFAULTS, attempts },
     { label: 'the test', run: () => undefined },
     notes,

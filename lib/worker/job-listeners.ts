@@ -2,6 +2,7 @@ import { Log } from '../contract/log.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import type { Job } from '../job/job.js';
+import { NO_HEADERS } from '../job/headers.js';
 import { decodeBody, type DecodedBody } from '../job/job-record.js';
 import { fits } from '../job/name-pattern.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
@@ -17,7 +18,7 @@ export const JOB_EVENT_TYPES: readonly JobEventType[] = ['active', 'completed', 
 /** The job of a `JobEvent`. */
 export type ListenedJob<Data = unknown> = Pick<
   Job<Data>,
-  'id' | 'name' | 'queue' | 'data' | 'attempt' | 'attempts' | 'createdAt'
+  'id' | 'name' | 'queue' | 'data' | 'headers' | 'attempt' | 'attempts' | 'createdAt'
 >;
 
 /** What a method with `@OnJob` is called with. */
@@ -245,6 +246,7 @@ function jobOf(
     queue,
     name: body?.name ?? '',
     data: body?.data,
+    headers: body?.options.headers ?? NO_HEADERS,
     attempt,
     attempts: body?.options.attempts ?? attempts,
     createdAt: new Date(body?.createdAt ?? 0),

@@ -2,6 +2,7 @@ import type { ClaimedJob } from '../contract/engine.js';
 import type { Linked } from '../contract/linked-set.js';
 import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
+import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { Outcome } from '../job/outcome.js';
 import { checkGiven } from '../job/define-job.js';
 import { encodePayload, type PayloadRules } from '../job/payload.js';
@@ -147,6 +148,10 @@ export class Run implements HandledJob, Linked<Run> {
 
   get group(): string | null {
     return this.body.options.group ?? null;
+  }
+
+  get headers(): JobHeaders {
+    return this.body.options.headers ?? NO_HEADERS;
   }
 
   get isDraining(): boolean {

@@ -100,6 +100,7 @@ it('shows a job in every state, with every field', async () => {
     attempts: 4,
     priority: 0,
     group: null,
+    headers: {},
     delay: 0,
     stalls: 0,
     createdAt: expect.any(Date),

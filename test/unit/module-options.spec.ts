@@ -3,12 +3,11 @@ import { collectFaults, refuse } from '#lib/options/check.js';
 import { DEFAULTS } from '#lib/options/job-options.js';
 import {
   resolveModuleOptions,
-  resolveNamedOptions,
   resolveQueueOptions,
-  type NamedModuleOptions,
   type QueueModuleOptions,
   type QueueOptions,
 } from '#lib/options/module-options.js';
+import { resolveNamedOptions, type NamedModuleOptions } from '#lib/options/named-options.js';
 import { checkProcessorOptions } from '#lib/options/worker-options.js';
 import { describe, expect, it } from 'vitest';
 

@@ -197,9 +197,9 @@ describe('the job of an occurrence', () => {
 
   it('keeps options that this version does not know, as they are', () => {
     const { record } = made({ every: '1h' }, { name: 'x', options: { attempts: 2 } });
-    const newer = record.replace('"attempts":2', '"attempts":2,"headers":{"tenant":"a"},"tags":["b"]');
+    const newer = record.replace('"attempts":2', '"attempts":2,"labels":{"tenant":"a"},"tags":["b"]');
     const { body } = occurrence('daily', readRecord(newer)!, T0, T0);
-    expect(body.split('\n')[2]).toBe('{"a":2,"headers":{"tenant":"a"},"tags":["b"]}');
+    expect(body.split('\n')[2]).toBe('{"a":2,"labels":{"tenant":"a"},"tags":["b"]}');
     expect(decodeBody(body)!.options).toEqual({ attempts: 2 });
     // One letter is a known option in a body.
     expect(readRecord(record.replace('"attempts":2', '"a":2'))).toBeNull();

@@ -64,6 +64,11 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
               </Empty>
             )}
           </Card>
+          {job.headers && (
+            <Card title="Headers" id="headers">
+              <Json value={job.headers} onAll={() => setFull(true)} />
+            </Card>
+          )}
           {(job.result || job.resultFault) && (
             <Card title="Result" id="result">
               {job.result && <Json value={job.result} onAll={() => setFull(true)} />}
