@@ -88,6 +88,7 @@ const EXPONENTIAL_FIELDS = ['type', 'delay', 'max', 'factor', 'jitter'];
 /** Most bytes of a name; it is stored with each job. */
 const MAX_NAME = 64;
 const KINDS = ['fixed', 'exponential'];
+const TYPES = `'fixed' or 'exponential', or alone the name of one of the option "backoffs" of forRoot or registerQueue`;
 
 /**
  * A backoff or, where it can be one, its name: `checkBackoffName` has to follow.
@@ -149,7 +150,7 @@ export function checkBackoffName(
   const { name, given } = backoff;
   if (backoffs === undefined || backoffs.size === 0) {
     if (given === name) parseDuration(given, path);
-    throw new InvalidOptionError(`${path}.type`, "'fixed' or 'exponential'", name);
+    throw new InvalidOptionError(`${path}.type`, TYPES, name);
   }
   const names = [...backoffs.keys()].join(', ');
   throw new InvalidOptionError(
@@ -189,9 +190,7 @@ function checkCurve(
   const option = Object.fromEntries(fieldsOf(given, EXPONENTIAL_FIELDS));
   const { type } = option;
   if (isBackoffName(type) && Object.keys(option).length === 1) return new BackoffName(type, given);
-  if (type !== 'fixed' && type !== 'exponential') {
-    throw new InvalidOptionError(`${path}.type`, "'fixed' or 'exponential'", type);
-  }
+  if (type !== 'fixed' && type !== 'exponential') throw new InvalidOptionError(`${path}.type`, TYPES, type);
   const fields = type === 'fixed' ? FIXED_FIELDS : EXPONENTIAL_FIELDS;
   for (const key of Object.keys(option)) if (!fields.includes(key)) throw unknownField(path, key, fields);
 

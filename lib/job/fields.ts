@@ -46,6 +46,7 @@ const LEASE =
 const NO_FLOWS =
   'there are no flows: add the next job in the handler of the one before, with an id of its own';
 const LIMITS = 'how many jobs start in a time is the option limits of registerQueue: { rate: { max, per } }';
+const NOT_NEEDED = 'nothing of the kind is needed: leave it out';
 const SERVER =
   "the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
 
@@ -55,6 +56,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   autorun: 'whether workers start with the application is the option autoStart of forRoot',
   backoffStrategy:
     'functions have names in the option backoffs of forRoot and registerQueue, or stand in defaults.backoff',
+  blockingConnection: NOT_NEEDED,
   children: NO_FLOWS,
   concurrency: "set it where the jobs are run: @Processor('queue', { concurrency })",
   connection:
@@ -62,13 +64,18 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   deduplication:
     'the options unique, throttle and debounce do that; { id } too lets only one job with that id wait or run',
   defaultJobOptions: 'defaults for jobs are the option defaults',
+  drainDelay: NOT_NEEDED,
+  extraOptions: 'whether workers start with the application is the option autoStart of forRoot',
   failParentOnFailure: NO_FLOWS,
+  forceDisconnectOnShutdown: NOT_NEEDED,
   host: SERVER,
   jobId: 'the id of a job is the option id',
   keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
   limiter: LIMITS,
   lockDuration: LEASE,
   lockRenewTime: LEASE,
+  manualRegistration: 'whether workers start with the application is the option autoStart of forRoot',
+  maximumRateLimitDelay: NOT_NEEDED,
   maxStalledCount: LEASE,
   metrics: 'counters are kept without an option: queue.stats()',
   nodes: SERVER,
@@ -85,8 +92,15 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   removeOnFail: 'dead jobs are kept as the option dead of forRoot and registerQueue says: { max, age }',
   repeat: "use @Schedule on the handler, or queue.schedules.upsert('id', { cron }, { name })",
   retries: 'how often a job is tried is the option attempts, the first attempt included',
+  runRetryDelay: NOT_NEEDED,
   settings: 'backoff functions have names in the option backoffs of forRoot and registerQueue',
+  sharedConnection: 'all queues of a process share its connections: leave it out',
   sizeLimit: 'the largest data of a job is the option maxPayloadBytes of forRoot and registerQueue',
+  skipLockRenewal: NOT_NEEDED,
+  skipMetasUpdate: NOT_NEEDED,
+  skipStalledCheck: NOT_NEEDED,
+  skipVersionCheck: NOT_NEEDED,
+  skipWaitingForReady: 'how long an add may take while Redis is away is the option enqueueTimeout of forRoot',
   stackTraceLimit: 'the stack of the last error is kept, without an option',
   stalledInterval: LEASE,
   streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
+import { OnJob } from '#lib/decorators/on-job.decorator.js';
 import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
@@ -261,7 +262,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a listener of an event that does not exist',
-    '@OnQueueEvent("failed") of Audit.failed: there is no event "failed" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published',
+    `@OnQueueEvent("failed") of Audit.failed: there is no event "failed" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published; an attempt that is repeated is 'retrying', the last one 'dead'; @OnJob('failed') gets both`,
     () => {
       @Injectable()
       class Audit {
@@ -270,6 +271,61 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
       }
       return starting(Good, Audit)();
     },
+  ],
+  [
+    'a listener of drained',
+    `@OnQueueEvent("drained") of Audit.drained: there is no event "drained" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published; QueueEvents.drained('queue') is an observable that tells it`,
+    () => {
+      @Injectable()
+      class Audit {
+        @OnQueueEvent('drained' as never)
+        drained() {}
+      }
+      return starting(Good, Audit)();
+    },
+  ],
+  [
+    'a listener of a processor for what queues tell',
+    `@OnJob("progress") of Emails.moved: there is no type "progress" (string); name one or several of active, completed, failed, dead, stalled; @OnQueueEvent('progress') gets it, in any provider`,
+    () => {
+      @Processor('email')
+      class Emails {
+        @Handle('digest')
+        digest() {}
+        @OnJob('progress' as never)
+        moved() {}
+      }
+      return starting(Emails)();
+    },
+  ],
+  [
+    'a listener of a processor for the connection',
+    `@OnJob("error") of Emails.failed: there is no type "error" (string); name one or several of active, completed, failed, dead, stalled; what becomes of the connection is in the log, and QueueEvents.status$ tells it`,
+    () => {
+      @Processor('email')
+      class Emails {
+        @Handle('digest')
+        digest() {}
+        @OnJob('error' as never)
+        failed() {}
+      }
+      return starting(Emails)();
+    },
+  ],
+  [
+    'a backoff of its own without its function',
+    `add().options.backoff.type must be 'fixed' or 'exponential', or alone the name of one of the option "backoffs" of forRoot or registerQueue, got "custom" (string)`,
+    adding({ backoff: { type: 'custom', delay: 1_000 } }),
+  ],
+  [
+    'extraOptions',
+    'forRoot().extraOptions is not an option; whether workers start with the application is the option autoStart of forRoot',
+    withRoot({ extraOptions: { manualRegistration: true } }),
+  ],
+  [
+    'skipVersionCheck',
+    'forRoot().skipVersionCheck is not an option; nothing of the kind is needed: leave it out',
+    withRoot({ skipVersionCheck: true }),
   ],
   [
     'a queue that the module does not import',

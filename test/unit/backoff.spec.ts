@@ -169,6 +169,7 @@ describe('checkBackoff', () => {
 
   const at = 'add().backoff';
   const duration = "must be a duration in ms or like '10s'";
+  const types = `'fixed' or 'exponential', or alone the name of one of the option "backoffs" of forRoot or registerQueue`;
   const any =
     "must be a duration, a list of durations, { type: 'fixed' | 'exponential', delay } or a function";
   it.each([
@@ -181,8 +182,8 @@ describe('checkBackoff', () => {
     [Array(1_001).fill(1), `${at} must be a list of 1 to 1000 durations, got [1,1`],
     [[1, 'x'], `${at}[1] ${duration}, got "x" (string)`],
     [Object.assign([1], { 2: 3 }), `${at}[1] ${duration}, got undefined`],
-    [{}, `${at}.type must be 'fixed' or 'exponential', got undefined`],
-    [{ type: 'linear', delay: 1 }, `${at}.type must be 'fixed' or 'exponential', got "linear" (string)`],
+    [{}, `${at}.type must be ${types}, got undefined`],
+    [{ type: 'linear', delay: 1 }, `${at}.type must be ${types}, got "linear" (string)`],
     [{ type: 'fixed' }, `${at}.delay ${duration}, got undefined`],
     [{ type: 'exponential', delay: 'x' }, `${at}.delay ${duration}, got "x" (string)`],
     [{ type: 'exponential', delay: 1, max: -1 }, `${at}.max ${duration}, not negative, got -1 (number)`],

@@ -4,6 +4,7 @@ import { checkJobName } from '../../job/job-id.js';
 import { collectFaults, field, oneOrSeveral, refuse, rule, shape } from '../../options/check.js';
 import { JOB_EVENT_TYPES, type JobEventType, type JobListener } from '../../worker/job-listeners.js';
 import type { FoundProcessor } from '../discovery/processor.explorer.js';
+import { adviceForJobs } from './event-advice.js';
 
 const readOptions = shape({ name: field('names', rule(readNames)) });
 
@@ -32,10 +33,8 @@ function readMark({ given }: ListenerMark, place: string): Pick<JobListener, 'ty
   if (types.length === 0 || unknown.length > 0) {
     const what = types.length === 0 ? 'it names no type' : `there is no type ${unknown.map(show).join(', ')}`;
     const wanted = `one or several of ${JOB_EVENT_TYPES.join(', ')}`;
-    const other = unknown.includes('retrying')
-      ? '; a failed attempt is failed, whether or not it is retried'
-      : '';
-    throw new InvalidOptionError(place, wanted, first, `${place}: ${what}; name ${wanted}${other}`);
+    const advice = adviceForJobs(unknown);
+    throw new InvalidOptionError(place, wanted, first, `${place}: ${what}; name ${wanted}${advice}`);
   }
   const read = options === undefined ? undefined : readOptions(options, place, refuse);
   return { types: new Set(types as JobEventType[]), names: read?.names };

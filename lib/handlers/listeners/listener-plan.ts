@@ -13,6 +13,7 @@ import {
   type Report,
   type Rule,
 } from '../../options/check.js';
+import { adviceForQueues } from './event-advice.js';
 
 /** A marked method, as it was found. */
 export interface FoundListener {
@@ -94,7 +95,12 @@ const readTypes = rule((given, place): readonly EventType[] => {
   if (words.length > 0 && unknown.length === 0) return words as EventType[];
   const what = words.length === 0 ? 'it names no event' : `there is no event ${unknown.map(show).join(', ')}`;
   const wanted = `one or several of ${EVENT_TYPES.join(', ')}`;
-  throw new InvalidOptionError(place, wanted, given, `${place}: ${what}; name ${wanted}`);
+  throw new InvalidOptionError(
+    place,
+    wanted,
+    given,
+    `${place}: ${what}; name ${wanted}${adviceForQueues(unknown)}`,
+  );
 });
 
 function queuesRule(known: readonly string[], tellsEvents: WritesEvents): Rule<readonly string[]> {

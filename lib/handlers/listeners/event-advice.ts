@@ -1,0 +1,58 @@
+import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
+
+const STATUS = 'what becomes of the connection is in the log, and QueueEvents.status$ tells it';
+const DRAINED = "QueueEvents.drained('queue') is an observable that tells it";
+const RUNTIME =
+  'what the workers do is QueueRuntime.state; @nestjs has hooks for the start and the end of the application';
+const DUPLICATE = 'add() answers it: { duplicate: true }';
+const SAID_BY_ADD = "a job that is added is 'added'";
+
+/** Events of BullMQ that both decorators lack. */
+const NOWHERE: Readonly<Record<string, string>> = {
+  error: STATUS,
+  'ioredis:close': STATUS,
+  drained: DRAINED,
+  ready: RUNTIME,
+  closing: RUNTIME,
+  closed: RUNTIME,
+  debounced: DUPLICATE,
+  deduplicated: DUPLICATE,
+  duplicated: DUPLICATE,
+  lockRenewalFailed: 'job.signal aborts when a worker has lost its lease, with the reason lease-lost',
+  'retries-exhausted': "a job without attempts left is 'dead'",
+  'waiting-children': 'there are no flows',
+};
+
+/** Events of BullMQ that `@OnJob` lacks. */
+const NOT_OF_JOBS: Readonly<Record<string, string>> = {
+  ...NOWHERE,
+  retrying: 'a failed attempt is failed, whether or not it is retried',
+  waiting: `${SAID_BY_ADD}, and @OnQueueEvent gets that`,
+  cleaned: "@OnQueueEvent('removed') is called for each job",
+};
+
+/** Events of BullMQ that `@OnQueueEvent` lacks. */
+const NOT_OF_QUEUES: Readonly<Record<string, string>> = {
+  ...NOWHERE,
+  failed: "an attempt that is repeated is 'retrying', the last one 'dead'; @OnJob('failed') gets both",
+  waiting: SAID_BY_ADD,
+  cleaned: "each job that is removed is 'removed'",
+};
+
+/** What to use for the first of these words that is an event of BullMQ, or of the other decorator; empty if there is none. */
+export function adviceForJobs(words: readonly unknown[]): string {
+  const ofQueues = words.find((word) => EVENT_TYPES.includes(word as EventType) && word !== 'retrying');
+  return ofQueues === undefined
+    ? adviceOf(words, NOT_OF_JOBS)
+    : `; @OnQueueEvent('${ofQueues as EventType}') gets it, in any provider`;
+}
+
+/** The same for `@OnQueueEvent`. */
+export function adviceForQueues(words: readonly unknown[]): string {
+  return adviceOf(words, NOT_OF_QUEUES);
+}
+
+function adviceOf(words: readonly unknown[], table: Readonly<Record<string, string>>): string {
+  const word = words.find((one) => typeof one === 'string' && Object.hasOwn(table, one));
+  return word === undefined ? '' : `; ${table[word as string]}`;
+}
