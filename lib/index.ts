@@ -47,6 +47,7 @@ export type {
   LimitChange,
   LimitOptions,
   QueueLimitOptions,
+  AgingOptions,
   RateOptions,
 } from './options/limit-options.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';

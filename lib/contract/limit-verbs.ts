@@ -50,5 +50,5 @@ export interface LimitVerbs {
 /** What a claim must look for because of a rule, as `flag_limits` of the scripts has it. */
 export function flagsOf(field: LimitField, rule: LimitRule): string {
   const kind = field.startsWith('g:') ? 'go' : field === 'g' ? 'g' : field === 'q' ? 'q' : 'n';
-  return rule.rate ? `${kind}r` : kind;
+  return `${kind}${rule.rate ? 'r' : ''}${rule.aging ? 'a' : ''}`;
 }

@@ -17,6 +17,8 @@ export interface LimitRule {
   readonly rate?: RateRule | false;
   /** Jobs that run at the same time, in all processes. */
   readonly concurrency?: number | false;
+  /** Of a queue. */
+  readonly aging?: AgingRule;
   /** Of groups: waiting jobs at most. */
   readonly maxSize?: number | false;
   /** Of groups: none of its jobs starts. */
@@ -27,6 +29,12 @@ export interface LimitRule {
   readonly order?: 'fair' | 'strict';
   /** Of groups in strict order: whether the next job starts when one is dead. */
   readonly onDead?: 'continue' | 'block';
+}
+
+/** A job moves up by so many priorities every so many ms that it waits. */
+export interface AgingRule {
+  readonly every: number;
+  readonly by: number;
 }
 
 /** `q`: the queue. `g`: all groups. `g:<group>`: one group. `n:<name>`: the jobs of one name. */

@@ -1,3 +1,4 @@
+import type { AgingRule } from '../job/limit-rule.js';
 import {
   flagsOf,
   type LimitCharge,
@@ -299,6 +300,24 @@ export function sizeOf({ jobs }: MemoryLine): number {
 
 export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
   return [...jobs].toSorted(([a], [b]) => a - b).flatMap(([, { jobs: some }]) => [...some]);
+}
+
+/** Of each priority the first job waits to be next: the one whose wait began first, that of a priority so much later as `aging` says. */
+export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule): MemoryJob[] {
+  const since = ({ body }: MemoryJob) => {
+    const read = decodeBody(body);
+    return read?.options.runnableAt ?? read?.createdAt ?? 0;
+  };
+  const heads = [...jobs]
+    .toSorted(([a], [b]) => a - b)
+    .map(([priority, { jobs: some }]) => ({ lead: (priority * every) / by, left: [...some] }));
+  const keyOf = ({ lead, left: [first] }: (typeof heads)[number]) => (first ? since(first) + lead : Infinity);
+  const ordered: MemoryJob[] = [];
+  for (let left = heads.reduce((sum, head) => sum + head.left.length, 0); left > 0; left--) {
+    const first = heads.reduce((a, b) => (keyOf(b) < keyOf(a) ? b : a));
+    ordered.push(first.left.shift()!);
+  }
+  return ordered;
 }
 
 export function keepOf({ order, onDead }: LimitRule): Slot['keep'] {

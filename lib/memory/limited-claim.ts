@@ -3,7 +3,7 @@ import type { LimitField, LimitRule } from '../contract/limit-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { activated } from './event-log.js';
-import { inOrder, keepOf, sizeOf, type LimitBook } from './limit-book.js';
+import { agedOrder, inOrder, keepOf, sizeOf, type LimitBook } from './limit-book.js';
 import type { MemoryJob, MemoryLine } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
@@ -89,7 +89,7 @@ export class LimitedClaim {
   /** Which jobs start; answers how many may by the concurrency, but for a suspect. */
   private choose(want: number, tokens: number, mayRun: number): number {
     const { queue, book } = this;
-    const hasLines = /[gn]/.test(book.flags);
+    const hasLines = /[agn]/.test(book.flags);
     let free = mayRun;
     const own = hasLines ? this.sortArrivals() : [];
     const suspect = this.call.maySuspect && tokens >= 1 ? queue.suspects.first : null;
@@ -288,7 +288,9 @@ export class LimitedClaim {
   }
 
   private takeOf(of: Candidate, count: number): number {
-    const jobs = inOrder(of.line).slice(of.got, of.got + count);
+    const { aging } = this.in.rule('q');
+    const all = aging ? agedOrder(of.line, aging) : inOrder(of.line);
+    const jobs = all.slice(of.got, of.got + count);
     for (const job of jobs) this.choices.push({ job, of });
     of.got += jobs.length;
     of.room -= jobs.length;

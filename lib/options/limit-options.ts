@@ -1,9 +1,10 @@
-import type { LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
+import type { AgingRule, LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
 import { checkJobName } from '../job/job-id.js';
 import { faultOfText } from '../job/text.js';
+import { RULES } from '../job/rules.js';
 import { boolean, duration, field, integer, oneOf, readable, rule, shape, type Rule } from './check.js';
 
 /** How often jobs may start. Each start counts: also of a retry, and after a stall. */
@@ -23,6 +24,14 @@ export interface RateOptions {
   readonly burst?: number;
 }
 
+/** How jobs with a priority move up while they wait, so that none waits without end. */
+export interface AgingOptions {
+  /** After so long: 1 ms to 24 days. */
+  readonly every: Duration;
+  /** By so many priorities, 1 to 2,097,151. @default 1 */
+  readonly by?: number;
+}
+
 /** What limits the jobs of a queue or of one name, in all processes together. */
 export interface LimitOptions {
   /** How often jobs may start. @default no limit */
@@ -33,6 +42,12 @@ export interface LimitOptions {
 
 /** Limits of a queue. */
 export interface QueueLimitOptions extends LimitOptions {
+  /**
+   * A waiting job moves up in priority: with `{ every: '1m' }`, one with priority 5 is passed only by jobs that are added up to 5 minutes after it.
+   *
+   * @default none
+   */
+  readonly aging?: AgingOptions;
   /** Limits of jobs by their name. Not together with `groups`: a job waits in one line. @default none */
   readonly names?: Readonly<Record<string, LimitOptions>>;
 }
@@ -115,6 +130,20 @@ const LIMIT_FIELDS = {
 
 const readLimit = shape(LIMIT_FIELDS);
 
+const AGING_SHAPE = shape({
+  every: field('every', duration(1, MAX_TIMER_MS)),
+  by: field('by', integer(1, RULES.priorityMax)),
+});
+
+const readAging: Rule<AgingRule> = (value, path, report) => {
+  const given = AGING_SHAPE(value, path, report);
+  if (given === undefined) return undefined;
+  if (given.every !== undefined) return { every: given.every, by: given.by ?? 1 };
+  if ((value as { every?: unknown }).every === undefined)
+    duration(1, MAX_TIMER_MS)(undefined, `${path}.every`, report);
+  return undefined;
+};
+
 const readNames: Rule<[string, LimitRule][]> = (value, path, report) => {
   if (!hasFields(value)) {
     report(new InvalidOptionError(path, 'an object of limits by job name', value));
@@ -130,7 +159,11 @@ const readNames: Rule<[string, LimitRule][]> = (value, path, report) => {
 };
 
 /** `limits` of `registerQueue`. */
-export const readQueueLimits = shape({ ...LIMIT_FIELDS, names: field('names', readNames) });
+export const readQueueLimits = shape({
+  ...LIMIT_FIELDS,
+  aging: field('aging', readAging),
+  names: field('names', readNames),
+});
 
 /** `groups` of `registerQueue`. */
 export const readGroups = shape({

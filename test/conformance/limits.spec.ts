@@ -144,6 +144,88 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
     });
   });
 
+  describe('aging', () => {
+    const aging = (every: number, by = 1) => set('q', { aging: { every, by } }, 'code');
+    const ranked = (id: string, priority: number, more: { delayMs?: number; group?: string } = {}) => ({
+      id,
+      name: 'job',
+      hasOwnId: true,
+      ...(priority > 0 && { priority }),
+      ...more,
+      body: encodeBody('job', t.now, { ...(priority > 0 && { priority }), ...more }, ''),
+    });
+
+    it('lets a job be passed only by those that are added so long after it', async () => {
+      await aging(1_000);
+      await t.add(ranked('low', 3));
+      await t.advance(1_999);
+      await t.add(ranked('middle', 1), ranked('plain', 0));
+      await t.advance(1);
+      await t.add(ranked('behind', 1));
+      await t.advance(999);
+      await t.add(ranked('passes', 0));
+      await t.advance(1);
+      await t.add(ranked('too-late', 0));
+      await t.advance(1);
+      await t.add(ranked('behind-all', 0));
+      // In the same place, the one with the higher priority is first.
+      const order = ['plain', 'passes', 'middle', 'too-late', 'behind', 'low', 'behind-all'];
+      expect((await take(9)).ids).toEqual(order);
+    });
+
+    it('is the same in claims of one job, and when by says how many priorities each step is', async () => {
+      await aging(1_000, 10);
+      await t.add(ranked('low', 20));
+      await t.advance(1_500);
+      await t.add(ranked('first', 1), ranked('second', 10));
+      await t.advance(500);
+      await t.add(ranked('third', 1));
+      const taken = [];
+      for (let i = 0; i < 4; i++) taken.push(...(await take(1)).ids);
+      expect(taken).toEqual(['first', 'low', 'third', 'second']);
+    });
+
+    it('orders the jobs of a group, and leaves the turns as they are', async () => {
+      await aging(1_000);
+      await t.add(ranked('a.low', 2, { group: 'a' }), ranked('b.low', 2, { group: 'b' }));
+      await t.advance(2_001);
+      await t.add(ranked('a.new', 0, { group: 'a' }), ranked('b.new', 1, { group: 'b' }));
+      expect((await take(2)).ids).toEqual(['a.low', 'b.low']);
+      expect((await take(9)).ids).toEqual(['a.new', 'b.new']);
+    });
+
+    it('counts from when a delay is over', async () => {
+      await aging(1_000);
+      await t.add(ranked('delayed', 1, { delayMs: 5_000 }), ranked('low', 5));
+      await t.advance(5_001);
+      await t.add(ranked('plain', 0));
+      expect((await take(9)).ids).toEqual(['low', 'plain', 'delayed']);
+    });
+
+    it('keeps the order of many jobs of each priority', async () => {
+      await aging(1_000);
+      const of = (name: string, priority: number) =>
+        Array.from({ length: 60 }, (_, i) => ranked(`${name}.${String(i).padStart(2, '0')}`, priority));
+      const [low, high] = [of('low', 2), of('high', 1)];
+      await t.add(...low, ...high);
+      await t.advance(1_500);
+      const late = of('late', 1);
+      await t.add(...late);
+      const ids = (some: readonly { id: string }[]) => some.map(({ id }) => id);
+      expect((await take(100)).ids).toEqual([...ids(high), ...ids(low).slice(0, 40)]);
+      expect((await take(100)).ids).toEqual([...ids(low).slice(40), ...ids(late)]);
+    });
+
+    it('is over once the code does not say it any more', async () => {
+      await aging(1_000);
+      await t.add(ranked('low', 1));
+      await t.advance(5_000);
+      await t.add(ranked('plain', 0));
+      await set('q', null, 'code');
+      expect((await take(9)).ids).toEqual(['plain', 'low']);
+    });
+  });
+
   describe('groups', () => {
     it('take turns, whatever one of them has waiting', async () => {
       await t.add(...some('big', 50));

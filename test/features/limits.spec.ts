@@ -109,6 +109,26 @@ describe('a rate', () => {
   });
 });
 
+describe('aging', () => {
+  it('lets a job that has waited pass those with a higher priority', async () => {
+    const order: unknown[] = [];
+    const { queue, said } = await bootQueue(redis, {
+      handlers: { job: (job: Job) => void order.push(job.data) },
+      queue: { limits: { aging: { every: '1ms' } } },
+      concurrency: 1,
+    });
+    await queue.pause();
+    await queue.add('job', 'low', { priority: 1 });
+    const added = Date.now();
+    await until(async () => Date.now() > added + 30, { timeout: 5_000, what: () => 'time passes' });
+    await queue.add('job', 'late', { priority: 60_000 });
+    await queue.add('job', 'plain');
+    await queue.resume();
+    await said.take(3, ({ type }) => type === 'completed', PATIENT);
+    expect(order).toEqual(['low', 'plain', 'late']);
+  });
+});
+
 describe('a concurrency', () => {
   it('holds over all processes', async () => {
     let running = 0;
@@ -245,6 +265,11 @@ describe('bad limits', () => {
     );
 
   it.each([
+    [{ limits: { aging: { by: 2 } } }, "registerQueue('work').limits.aging.every must be a duration"],
+    [
+      { limits: { aging: { every: '1m', by: 0 } } },
+      "registerQueue('work').limits.aging.by must be an integer",
+    ],
     [{ limits: { rate: { max: 1 } } }, "registerQueue('work').limits.rate.per must be a duration"],
     [{ limits: { rate: { max: 0, per: '1s' } } }, "registerQueue('work').limits.rate.max must be an integer"],
     [

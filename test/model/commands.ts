@@ -373,6 +373,7 @@ const rate = fc.record({
 });
 const rule = fc.record(
   {
+    aging: fc.constantFrom({ every: 1_000, by: 1 }, { every: 500, by: 3 }),
     rate: fc.oneof(rate, fc.constant(false as const)),
     concurrency: fc.constantFrom(1, 2, 3, false as const),
     maxSize: fc.constantFrom(1, 3),
@@ -386,9 +387,10 @@ const rule = fc.record(
 /** The rules that each field takes; a line in strict order counts by its rule alone. */
 function fitting(
   of: string,
-  { rate: its, concurrency, ...ofGroups }: typeof rule extends fc.Arbitrary<infer T> ? T : never,
+  { rate: its, concurrency, aging, ...ofGroups }: typeof rule extends fc.Arbitrary<infer T> ? T : never,
 ) {
   const both = { ...(its !== undefined && { rate: its }), ...(concurrency !== undefined && { concurrency }) };
+  if (of === 'q' && aging) return { ...both, aging };
   return of.startsWith('g') ? { ...both, ...ofGroups } : both;
 }
 const setLimit = command(

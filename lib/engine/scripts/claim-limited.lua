@@ -37,7 +37,7 @@ if not limited then return { 'plain', now } end
 check_bodies()
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
-local has_lines, has_blocks = string.find(limited, '[gn]') ~= nil, string.find(limited, 'b', 1, true) ~= nil
+local has_lines, has_blocks = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true) ~= nil
 local texts = redis.call('HMGET', key_limits, 'q', 'g')
 local queue, defaults = limits_in(texts[1]), limits_in(texts[2])
 local state_of_queue = redis.call('HGET', key_limitStates, 'q')
@@ -92,7 +92,6 @@ local function sort_arrivals()
   return #stay
 end
 
--- ------------------------------------------------------------------------------------------------------------ choose
 -- Ids in the order in which they start, and the place of each: a key, and the line it counts for.
 local ids, places, lines, line_by = {}, {}, {}, {}
 
@@ -132,20 +131,47 @@ local function put_aside(line)
   redis.call('HDEL', key_limitStates, line.name)
 end
 
+-- The next job of a priority, and its place among those of its line: when its wait began, and so much later as its priority says.
+local function move_on(head)
+  head.at, head.id = head.at + 1, head.ids[head.at + 1]
+  head.place = head.id and waits_since(body_of(head.id) or '') + head.lead or math.huge
+  return head
+end
+
+-- With aging, the next job is the first of all priorities by that place.
+local function take_aged(line, count)
+  if not line.heads then
+    local next_priority = string.gmatch(line.priorities, '%d+')
+    line.heads = {}
+    for i, number in ipairs(line.numbers) do
+      local low, high = range_of(number)
+      local ids_of_priority = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, want)
+      line.heads[i] = move_on({ ids = ids_of_priority, at = 0, lead = tonumber(next_priority() or 0) * queue.aging.every / queue.aging.by })
+    end
+  end
+  for _ = 1, count do
+    local first = line.heads[1]
+    for _, head in ipairs(line.heads) do if head.place < first.place then first = head end end
+    if not first.id then return end
+    choose(first.id, key_grouped, line)
+    move_on(first)
+  end
+end
+
 -- Up to `count` jobs of a line, the first priority first; answers how many.
 local function take_of(line, count)
-  local taken, skip = 0, line.got
-  for _, number in ipairs(line.numbers) do
+  local before, skip = #ids, line.got
+  local is_aged = queue.aging and #line.numbers > 1
+  if is_aged then take_aged(line, count) end
+  for _, number in ipairs(is_aged and {} or line.numbers) do
     local low, high = range_of(number)
     local size = #line.numbers > 1 and redis.call('ZCOUNT', key_grouped, low, high) or math.huge
-    if skip < size and taken < count then
-      for _, id in ipairs(redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', skip, count - taken)) do
-        choose(id, key_grouped, line)
-        taken = taken + 1
-      end
-    end
+    local left = skip < size and count - #ids + before or 0
+    local some = left > 0 and redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', skip, left) or {}
+    for _, id in ipairs(some) do choose(id, key_grouped, line) end
     skip = math.max(0, skip - size)
   end
+  local taken = #ids - before
   line.got, line.room, line.turn = line.got + taken, line.room - taken, line.turn + taken * line.step
   return taken
 end
@@ -213,20 +239,16 @@ if suspect then
 end
 local most = math.min(want - #ids, tokens - #ids)
 if has_lines then
-  if own > 0 and most > 0 then
-    for _, id in ipairs(redis.call('LRANGE', key_wait, 0, math.min(own, most) - 1)) do choose(id, key_wait) end
-  end
+  local count = math.min(own, most)
+  for _, id in ipairs(count > 0 and redis.call('LRANGE', key_wait, 0, count - 1) or {}) do choose(id, key_wait) end
   choose_of_lines(math.min(want - #ids, tokens - #ids, free))
 elseif math.min(most, free) > 0 then
   most = math.min(most, free)
   for _, id in ipairs(redis.call('LRANGE', key_wait, 0, most - 1)) do choose(id, key_wait) end
   most = most - #ids
-  if most > 0 then
-    for _, id in ipairs(redis.call('ZRANGE', key_prioritized, 0, most - 1)) do choose(id, key_prioritized) end
-  end
+  for _, id in ipairs(most > 0 and redis.call('ZRANGE', key_prioritized, 0, most - 1) or {}) do choose(id, key_prioritized) end
 end
 
--- ------------------------------------------------------------------------------------------------------------- move
 local bodies, is_cut, used = {}, false, 0
 if #ids > 0 then
   bodies = bodies_and_name(ids, arg_maxBytes)

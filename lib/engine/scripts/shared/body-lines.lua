@@ -12,6 +12,12 @@ local function priority_of(body)
   return type(priority) == 'number' and priority_in(priority) or 0
 end
 
+-- When a job could first have run, 0 of what is no body.
+local function waits_since(body)
+  local due = string.find(body, '"d":', 1, true) and options_of(body).d
+  return tonumber(due) or tonumber(string.match(body, '^[^\n]+\n([0-9a-z]+)\n') or '0', 36) or 0
+end
+
 -- The line of options, nil of what is no body.
 local function options_line_of(body)
   return string.match(body, '^[^\n]+\n[^\n]+\n([^\n]*)\n')

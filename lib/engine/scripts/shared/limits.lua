@@ -65,7 +65,8 @@ local function keeps_slot(rule)
   return rule.onDead == 'block' and 0.5 or 0.25
 end
 
--- What a claim must look for, letters in one field of `meta`: `r` a rate, `b` a block, `n` limits by name, `g` groups, `o` limits of one group.
+-- What a claim must look for, letters in one field of `meta`: `r` a rate, `b` a block, `n` limits by name, `g` groups, `o` limits of one group,
+-- `a` aging.
 -- Any of them sends claims to `claim-limited`.
 local function flag_limits(flags)
   local before = redis.call('HGET', key_meta, 'limited') or ''
