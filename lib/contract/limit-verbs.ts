@@ -25,7 +25,7 @@ export interface LimitState {
 /** Corrects what a limit has counted, or holds starts back. */
 export interface LimitCharge {
   readonly field: LimitField;
-  /** Nothing starts for so long. */
+  /** Nothing starts for so long; below 0: a hold ends. */
   readonly holdMs: number;
   /** What to add to the count of its rate; may be negative. */
   readonly count: number;

@@ -86,7 +86,8 @@ export class LimitBook {
     if (parts.code || parts.live) {
       this.rules.set(field, parts);
       this.flag(rule ? flagsOf(field, rule) : '');
-    } else this.rules.delete(field);
+    } else if (field.startsWith('n:') && this.lines.has(field)) this.rules.set(field, {});
+    else this.rules.delete(field);
     if (before === JSON.stringify(rule ?? {})) return;
     if (rule && mostRunning(rule) < Infinity) {
       for (const worker of queue.leased())
@@ -126,9 +127,13 @@ export class LimitBook {
         blocked = Math.max(blocked, now + holdMs);
         this.flag(field.startsWith('n:') ? 'bn' : field.startsWith('g:') ? 'bg' : 'b');
         if (field.startsWith('n:') && !this.rules.has(field)) this.rules.set(field, {});
-      }
+      } else if (holdMs < 0) blocked = 0;
       if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count);
-      if (holdMs > 0 || rule.rate) this.uses.set(field, { blocked, rate });
+      if (!(holdMs > 0 || (holdMs === 0 ? rule.rate : this.uses.has(field)))) continue;
+      this.uses.set(field, { blocked, rate });
+      const line = /^[gn]:/.test(field) ? this.lineNamed(field) : null;
+      if (line && holdMs < 0) this.wake(line, true);
+      if (holdMs < 0) this.queue.ring();
     }
   }
 
@@ -273,10 +278,15 @@ export class LimitBook {
     rule: (field: LimitField, base?: LimitRule) => this.rule(field, base),
     ruleOf: (name: string) => this.ruleOf(name),
     use: (field: LimitField) => this.use(field),
-    setUse: (field: LimitField, use: LimitUse | null) =>
-      void (use ? this.uses.set(field, use) : this.uses.delete(field)),
+    setUse: (field: LimitField, use: LimitUse) => void this.uses.set(field, use),
     slots: this.slots,
     lines: this.lines,
+    /** It says nothing any more, and its line is empty. */
+    dropLine: (name: string) => {
+      this.lines.delete(name);
+      this.uses.delete(name);
+      if (Object.keys(this.rules.get(name) ?? { code: 1 }).length === 0) this.rules.delete(name);
+    },
     lineNamed: (name: string) => this.lineNamed(name),
     lineNameOf: (job: MemoryJob) => this.lineNameOf(job),
     runningOf: (line: MemoryLine) => this.runningOf(line),
@@ -284,7 +294,7 @@ export class LimitBook {
     advanceTurn: (turn: number) => void (this.turn = Math.max(this.turn, turn)),
     turnOff: () => {
       const kept = this.rules.size + this.lines.size + this.slots.size + this.grouped.size;
-      const isEmpty = kept + this.queue.delayed.size === 0;
+      const isEmpty = kept + (this.flags.includes('g') ? this.queue.delayed.size : 0) === 0;
       if (!isEmpty) return;
       this.uses.clear();
       this.flags = '';

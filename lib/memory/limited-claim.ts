@@ -308,7 +308,6 @@ export class LimitedClaim {
     if (running > 0 || sizeOf(line) > 0) return;
     const overAt = useOverAt(of.rule, this.in.use(line.name), this.now);
     if (overAt > this.now) return rest(overAt);
-    this.in.lines.delete(line.name);
-    this.in.setUse(line.name, null);
+    this.in.dropLine(line.name);
   }
 }

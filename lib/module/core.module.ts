@@ -49,10 +49,12 @@ import {
   resolveModuleOptions,
   type QueueModuleOptions,
   type ResolvedModuleOptions,
+  type ResolvedQueueOptions,
 } from '../options/module-options.js';
 import type { EnhancerKind } from '../options/worker-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
+import { LimitsDeclarer } from './limits-declarer.js';
 import { InMemoryQueues, logAddresses, logLinks } from './notices.js';
 import { Observers } from './observers.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
@@ -200,6 +202,7 @@ export class QueueCoreModule
     @Inject(QUEUE_ENGINE) private readonly engine: QueueEngine,
     private readonly registry: QueueRegistry,
     private readonly dispatchers: DispatcherRegistry,
+    private readonly limits: LimitsDeclarer,
     private readonly core: QueueCore,
     private readonly observers: Observers,
     private readonly explorer: ProcessorExplorer,
@@ -225,6 +228,15 @@ export class QueueCoreModule
     if (!this.substitute && this.settings.value.log.start) this.logAddresses();
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     await this.core.runtime.open();
+    if (!this.substitute) await this.limits.startProducers(this.queuesWithoutWorkers());
+  }
+
+  private queuesWithoutWorkers(): ResolvedQueueOptions[] {
+    const { role } = this.settings.value;
+    const plans = role === 'producer' ? [] : (this.core.runtime.prepared?.plans ?? []);
+    const worked = new Set(plans.flatMap(({ queues }) => queues.map(({ queue }) => queue)));
+    const others = this.registry.names().filter((name) => this.registry.has(name) && !worked.has(name));
+    return others.map((name) => this.registry.optionsOf(name));
   }
 
   private logAddresses(): void {
@@ -260,6 +272,7 @@ export class QueueCoreModule
     await this.observers.finish();
     await this.core.runtime.close();
     this.observers.close();
+    this.limits.stop();
     this.stopLogging();
   }
 

@@ -7,7 +7,8 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /**
  * Writes the limits that the code of this process says, before its workers claim: where the code says none any more, they go. What was
- * set while the queue runs stays. If Redis is away, it is tried again in the background.
+ * set while the queue runs stays. A process that only adds jobs to a queue writes those that no worker has written, and takes none back. If
+ * Redis is away, it is tried again in the background.
  */
 export class LimitsDeclarer {
   private readonly logger = new Log('QueueModule');
@@ -18,7 +19,13 @@ export class LimitsDeclarer {
 
   /** Resolves once each of these queues was tried. Never rejects. */
   async start(queues: readonly ResolvedQueueOptions[]): Promise<void> {
-    await Promise.all(queues.map((queue) => this.declare(queue, 1)));
+    await Promise.all(queues.map((queue) => this.declare(queue, true, 1)));
+  }
+
+  /** The same for queues that this process adds jobs to and has no workers for. */
+  async startProducers(queues: readonly ResolvedQueueOptions[]): Promise<void> {
+    const limited = queues.filter(({ limits }) => limits && limits.rules.size > 0);
+    await Promise.all(limited.map((queue) => this.declare(queue, false, 1)));
   }
 
   stop(): void {
@@ -26,9 +33,9 @@ export class LimitsDeclarer {
     for (const timer of this.timers) clearTimeout(timer);
   }
 
-  private async declare(queue: ResolvedQueueOptions, tries: number): Promise<void> {
+  private async declare(queue: ResolvedQueueOptions, works: boolean, tries: number): Promise<void> {
     try {
-      await this.write(queue);
+      await this.write(queue, works);
     } catch (error) {
       if (this.stopped) return;
       if (!isPassing(error)) {
@@ -39,7 +46,7 @@ export class LimitsDeclarer {
       const timer = setTimeout(
         () => {
           this.timers.delete(timer);
-          void this.declare(queue, tries + 1);
+          void this.declare(queue, works, tries + 1);
         },
         repeatDelay(error, tries),
       );
@@ -47,15 +54,17 @@ export class LimitsDeclarer {
     }
   }
 
-  private async write({ name, limits }: ResolvedQueueOptions): Promise<void> {
+  private async write({ name, limits }: ResolvedQueueOptions, works: boolean): Promise<void> {
     const rules = limits?.rules ?? new Map();
     const there = await this.engine.limits.list(name);
     for (const { field, code } of there) {
-      if (code !== null && !rules.has(field)) await this.engine.limits.set(name, field, 'code', null);
+      if (works && code !== null && !rules.has(field))
+        await this.engine.limits.set(name, field, 'code', null);
     }
     for (const [field, rule] of rules) {
       const known = there.find((one) => one.field === field)?.code ?? null;
-      if (!isDeepStrictEqual(known, rule)) await this.engine.limits.set(name, field, 'code', rule);
+      if (works ? !isDeepStrictEqual(known, rule) : known === null)
+        await this.engine.limits.set(name, field, 'code', rule);
     }
   }
 }

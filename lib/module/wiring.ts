@@ -136,6 +136,7 @@ function createWorkerServices(
   settings: ResolvedModuleOptions,
   dispatchers: DispatcherRegistry,
   observers: Observers,
+  limits: LimitsDeclarer,
 ): WorkerServices {
   const { lease, owner, role } = settings;
   const { leaseMs } = lease;
@@ -150,7 +151,6 @@ function createWorkerServices(
   const registrar = new Registrar(engine, leases, role, leaseMs);
   const scheduler = new Scheduler(engine);
   const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
-  const limits = new LimitsDeclarer(engine);
   dispatchers.start();
   const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
@@ -192,7 +192,7 @@ function createWorkerServices(
     },
     report: (state) => registrar.say(state),
     stop: async () => {
-      for (const its of [recoverer, limits, scheduler, registrar]) its.stop();
+      for (const its of [recoverer, scheduler, registrar]) its.stop();
       await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
       await Promise.all([registrar.leave(), observers.finish()]);
     },
@@ -218,6 +218,11 @@ export const wiredProviders: Provider[] = [
     inject: [QUEUE_ENGINE, SETTINGS],
     useFactory: (engine: QueueEngine, settings: ResolvedModuleOptions) => new Observers(engine, settings),
   },
+  {
+    provide: LimitsDeclarer,
+    inject: [QUEUE_ENGINE],
+    useFactory: (engine: QueueEngine) => new LimitsDeclarer(engine),
+  },
   { provide: QueueEvents, inject: [QUEUE_ENGINE, QueueRegistry], useFactory: createEvents },
   { provide: Listeners, inject: [QueueEvents], useFactory: (events: QueueEvents) => new Listeners(events) },
   {
@@ -239,7 +244,7 @@ export const wiredProviders: Provider[] = [
   },
   {
     provide: WORKER_SERVICES,
-    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry, Observers],
+    inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry, Observers, LimitsDeclarer],
     useFactory:
       (...parts: Parameters<typeof createWorkerServices>) =>
       () =>

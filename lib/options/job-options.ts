@@ -145,6 +145,11 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
   /** When the `add` of this job resolves. @default that of the queue */
   readonly durability?: DurabilityOption;
+  /**
+   * Ends the wait for room in a queue whose `maxWaiting` has `onFull: 'wait'`: `add` rejects with the reason of the signal, and nothing was
+   * added. Without such a wait it changes nothing. @default none
+   */
+  readonly signal?: AbortSignal;
 }
 
 /** `JobOptions` after checking: milliseconds and plain values, only what was given. */
@@ -160,6 +165,7 @@ export interface CheckedJobOptions {
   debounce?: CheckedKey;
   throttle?: CheckedKey;
   headers?: JobHeaders;
+  signal?: AbortSignal;
   attempts?: number;
   backoff?: StoredBackoff | BackoffName;
   timeoutMs?: number;
@@ -282,6 +288,7 @@ const JOB_FIELDS = {
   headers: field('headers', rule(checkHeaders)),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
+  signal: field('signal', rule(checkSignal)),
 } as const;
 
 /** The names of the options of `add`. */
@@ -333,6 +340,12 @@ function refuseTogether(
   const other = others.find((name) => (name === 'priority' ? options.priority : options[name] !== undefined));
   if (other !== undefined)
     throw new InvalidOptionError(`${path}.${option}`, `left out if ${other} is given`, options[option]);
+}
+
+export function checkSignal(value: unknown, path: string): AbortSignal {
+  const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>;
+  if (typeof aborted === 'boolean' && typeof addEventListener === 'function') return value as AbortSignal;
+  throw new InvalidOptionError(path, 'an AbortSignal', value);
 }
 
 /** A delay in ms. A negative number is a time that has passed: no delay. */

@@ -74,6 +74,7 @@ export type ScheduledJobOptions = Omit<
   | 'unique'
   | 'debounce'
   | 'throttle'
+  | 'signal'
 >;
 
 /** The job that a schedule adds. */

@@ -2,7 +2,7 @@ import { within } from '../contract/retry.js';
 import { InvalidOptionError, RedisUnavailableError, type Applied } from '../errors.js';
 import { MAX_TIMER_MS, parseDuration } from '../job/duration.js';
 import { boolean, copyFields, refuse } from '../options/check.js';
-import { JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
+import { checkSignal, JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
 import type { DetailedWaitOptions, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
@@ -21,7 +21,7 @@ export interface EndWait {
 export type PrepareWait = (queue: string, id: string) => EndWait;
 
 const DEFAULT_WAIT = '30s';
-const NAMES = [...JOB_OPTION_NAMES, 'waitTimeout', 'signal', 'detail'];
+const NAMES = [...JOB_OPTION_NAMES, 'waitTimeout', 'detail'];
 /** Minimum retention of an awaited job, in case its event is lost. */
 const WAITED_RETENTION = 60_000;
 const PATH = 'addAndWait().options';
@@ -43,22 +43,17 @@ export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: 
         rest[option],
       );
   const waitMs = parseDuration(waitTimeout, `${PATH}.waitTimeout`);
-  if (signal !== undefined && !isSignal(signal))
-    throw new InvalidOptionError(`${PATH}.signal`, 'an AbortSignal', signal);
+  if (signal !== undefined) checkSignal(signal, `${PATH}.signal`);
   const isDetailed = boolean(detail, `${PATH}.detail`, refuse)!;
   const retention = readRetention(rest.retention ?? 0, `${PATH}.retention`, refuse)!;
   const { retentionMs = 0, cancelledRetentionMs: cancelled } = retention;
   const completed = Math.max(retentionMs, policyMs, WAITED_RETENTION);
   const job: JobOptions = {
     ...rest,
+    ...(signal && { signal }),
     retention: { completed, ...(cancelled !== undefined && { cancelled }) },
   };
   return { waitMs, signal, isDetailed, job };
-}
-
-function isSignal(value: unknown): value is AbortSignal {
-  const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>;
-  return typeof aborted === 'boolean' && typeof addEventListener === 'function';
 }
 
 /** Adds the job and waits for its end, until the time is over or the signal aborts. The job itself goes on. */

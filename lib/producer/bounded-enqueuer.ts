@@ -1,5 +1,4 @@
 import type { QueueEngine } from '../contract/engine.js';
-import { pause } from '../contract/retry.js';
 import { QueueFullError } from '../errors.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ResolvedMaxWaiting } from '../options/max-waiting.js';
@@ -38,7 +37,7 @@ class BoundedEnqueuer extends Enqueuer {
 
   override add(job: MadeJob): Promise<AddResult> {
     return this.within(
-      1,
+      [job],
       () => super.add(job),
       () => dropped(this.queue, job),
     );
@@ -46,12 +45,13 @@ class BoundedEnqueuer extends Enqueuer {
 
   override addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Other>> {
     const none = () => new Map(jobs.map((job) => [job.id, { dropped: true } as const]));
-    return this.within(jobs.length, () => super.addAll(jobs), none);
+    return this.within(jobs, () => super.addAll(jobs), none);
   }
 
   /** @param none the result if the jobs are dropped. */
-  private async within<T>(jobs: number, add: () => Promise<T>, none: () => T): Promise<T> {
+  private async within<T>(jobs: readonly MadeJob[], add: () => Promise<T>, none: () => T): Promise<T> {
     const { limit, onFull, timeoutMs } = this.bound;
+    const signals = jobs.flatMap(({ signal }) => signal ?? []);
     const until = performance.now() + timeoutMs;
     for (let tries = 0; ; tries++) {
       try {
@@ -62,10 +62,25 @@ class BoundedEnqueuer extends Enqueuer {
         if (onFull === 'dropNew') return none();
         const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
         // More than the queue ever takes need not wait.
-        if (onFull !== 'wait' || jobs > limit || performance.now() + ms > until) throw error;
+        if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;
         // oxlint-disable-next-line no-await-in-loop
-        await pause(ms);
+        await pauseUnless(signals, ms);
       }
     }
   }
+}
+
+/** Rejects with the reason of a signal that aborts meanwhile, or has. */
+async function pauseUnless(signals: readonly AbortSignal[], ms: number): Promise<void> {
+  for (const signal of signals) signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const end = (settle: () => void) => {
+      clearTimeout(timer);
+      for (const [signal, tell] of told) signal.removeEventListener('abort', tell);
+      settle();
+    };
+    const timer = setTimeout(() => end(resolve), ms);
+    const told = signals.map((signal) => [signal, () => end(() => reject(signal.reason as Error))] as const);
+    for (const [signal, tell] of told) signal.addEventListener('abort', tell);
+  });
 }

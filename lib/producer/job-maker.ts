@@ -31,6 +31,8 @@ export interface MadeJob extends EnqueueJob {
   readonly hasOwnId: boolean;
   /** Whether its `add` rejects if another job holds its key. */
   readonly isExclusive?: boolean;
+  /** Ends the wait for room. */
+  readonly signal?: AbortSignal;
   /** Null: that the primary has it. */
   readonly replication: Replication | null;
   /** The options as the caller passed them, for observers. */
@@ -75,7 +77,8 @@ export function makeJob(
   const { durability: replication } = queue;
   if (checked === NO_OPTIONS)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };
-  const { id, delayMs, dueAt, priority, group, lifo, durability, idHeldBy = queue.policy.idHeldBy } = checked;
+  const { id, delayMs, dueAt, priority, group, lifo, durability, signal } = checked;
+  const { idHeldBy = queue.policy.idHeldBy } = checked;
   return {
     id: id ?? generateId(createdAt),
     name,
@@ -91,6 +94,7 @@ export function makeJob(
     ...(priority !== undefined && { priority }),
     ...(group !== undefined && { group }),
     ...(lifo && { lifo }),
+    ...(signal && { signal }),
     ...(id !== undefined && idHeldBy.length > 0 && { idHeldBy }),
   };
 }
@@ -102,7 +106,7 @@ function withLimits(
   data: unknown,
   path: Path,
 ): CheckedJobOptions {
-  const { cost, lifo } = options;
+  const { cost, lifo, debounce } = options;
   const place = () => `${pathText(path)}.options`;
   if (cost !== undefined && maxCost !== null && cost > maxCost)
     throw new InvalidOptionError(
@@ -115,6 +119,12 @@ function withLimits(
       `${place()}.lifo`,
       "left out in a queue whose groups have order 'strict'",
       lifo,
+    );
+  if (debounce && isStrict)
+    throw new InvalidOptionError(
+      `${place()}.debounce`,
+      "left out in a queue whose groups have order 'strict': a job that is delayed again has no place in that order",
+      debounce,
     );
   if (options.group !== undefined || groupBy === null) return options;
   return { ...options, group: groupOf(data, groupBy, `${pathText(path)}.data`) };

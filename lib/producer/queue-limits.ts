@@ -131,6 +131,18 @@ export class QueueLimits {
     ]);
   }
 
+  /**
+   * Ends a hold, whoever began it: jobs start at once, as far as the limits allow.
+   *
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async release(target: { readonly name?: string } = {}): Promise<void> {
+    const { name } = readTarget(target, 'limits.release()', refuse)!;
+    const of = name === undefined ? 'q' : `n:${name}`;
+    await this.engine.limits.charge(this.queue, [{ field: of, holdMs: -1, count: 0 }]);
+  }
+
   private async change(of: LimitField, given: LimitRule): Promise<void> {
     await changeLimit(this.engine, this.queue, of, given);
   }
@@ -215,6 +227,15 @@ export class QueueGroup {
    */
   async resume(): Promise<void> {
     await this.set({ paused: false });
+  }
+
+  /**
+   * Ends a hold that a handler began by `RateLimited` with the scope `'group'`.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async release(): Promise<void> {
+    await this.engine.limits.charge(this.queue, [{ field: this.field, holdMs: -1, count: 0 }]);
   }
 }
 

@@ -62,6 +62,7 @@ const REFUSED = {
   unique: 'left out: each occurrence has an id of its own',
   debounce: 'left out: the schedule decides when',
   throttle: 'left out: the schedule decides when',
+  signal: 'left out: a schedule waits for no room',
   lifo: 'left out: jobs of schedules go to the end of the line, or by their priority',
 } as const;
 

@@ -89,6 +89,47 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(1)).ids).toEqual(['a']);
     });
 
+    it.each(['n:mail', 'g:a', 'q'])('leaves nothing of a hold of %s once that is over', async (field) => {
+      const hold = () => t.engine.limits.charge(QUEUE, [{ field, holdMs: 500, count: 0 }]);
+      await hold();
+      const own = field.startsWith('g:') ? grouped('a.0') : named('mail.1');
+      await t.add(own, named('page.1'));
+      await t.advance(500);
+      expect((await take(9)).ids.toSorted()).toEqual([own.id, 'page.1'].toSorted());
+      await t.settle(completed(own.id), completed('page.1'));
+      await hold();
+      await t.advance(500);
+      await take(1);
+      await take(1);
+      expect(await t.engine.limits.list(QUEUE)).toMatchObject([{ field: 'q', rule: {} }]);
+      expect(await t.exchanged({ want: 1 })).not.toHaveProperty('isLimited');
+    });
+
+    it('ends a hold before its time, and what has left no hold is not changed', async () => {
+      await t.add(named('mail.1'), named('page.1'));
+      for (const field of ['n:mail', 'q', 'g:a'])
+        await t.engine.limits.charge(QUEUE, [{ field, holdMs: -1, count: 0 }]);
+      expect(await t.engine.limits.list(QUEUE)).toMatchObject([{ field: 'q', rule: {} }]);
+      for (const field of ['n:mail', 'q'])
+        await t.engine.limits.charge(QUEUE, [{ field, holdMs: 60_000, count: 0 }]);
+      expect((await take(9)).ids).toEqual([]);
+      await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: -1, count: 0 }]);
+      expect((await take(9)).ids).toEqual(['page.1']);
+      await t.engine.limits.charge(QUEUE, [{ field: 'n:mail', holdMs: -1, count: 0 }]);
+      expect((await take(9)).ids).toEqual(['mail.1']);
+    });
+
+    it('of a name whose rule has gone holds its line together until that is empty', async () => {
+      await set('n:mail', slow(1));
+      await t.add(named('mail.1'), named('mail.2'));
+      expect((await take(9)).ids).toEqual(['mail.1']);
+      await set('n:mail', null);
+      await t.add(named('mail.3'));
+      expect((await take(9)).ids).toEqual(['mail.2', 'mail.3']);
+      await take(9);
+      expect(await t.engine.limits.list(QUEUE)).toHaveLength(1);
+    });
+
     it('of one name does not hold up the others', async () => {
       await set('n:mail', slow(1));
       await t.add(named('mail.1'), named('mail.2'), named('page.1'), named('mail.3'), named('page.2'));

@@ -240,6 +240,24 @@ describe('a queue that takes only so many waiting jobs', () => {
     await expect(short.addBulk([1, 2].map((data) => ({ name: 'job', data })))).rejects.toThrow('1 jobs wait');
   });
 
+  it('ends the wait for room where its signal says so', async () => {
+    const { queue } = await boot({ limit: 1, onFull: 'wait', timeout: '1h' });
+    await queue.pause();
+    await queue.add('job', 1, { signal: new AbortController().signal });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const one = queue.add('job', 2, { signal });
+    const all = queue.addBulk([{ name: 'job', data: 3, options: { signal } }]);
+    setTimeout(() => controller.abort(new Error('the request is over')), 60);
+    await expect(one).rejects.toThrow('the request is over');
+    await expect(all).rejects.toThrow('the request is over');
+    await expect(queue.add('job', 4, { signal })).rejects.toThrow('the request is over');
+    await expect(queue.add('job', 5, { signal: 1 as never })).rejects.toThrow(
+      'add().options.signal must be an AbortSignal',
+    );
+    expect(await queue.counts()).toMatchObject({ waiting: 1 });
+  });
+
   it('drops the new ones, or the oldest', async () => {
     const other = await bootQueue(redis, {
       queue: { maxWaiting: { limit: 2, onFull: 'dropOldest' } },

@@ -90,8 +90,9 @@ const CALLS: Readonly<Record<string, Calls>> = {
     set: [[{ concurrency: 1 }, { name: 'a' }]],
     clear: [[{ name: 'a' }]],
     hold: [[1, { name: 'a' }]],
+    release: [[{ name: 'a' }]],
   },
-  QueueGroup: { state: [[]], set: [[{ weight: 2 }]], clear: [[]], pause: [[]], resume: [[]] },
+  QueueGroup: { release: [[]], state: [[]], set: [[{ weight: 2 }]], clear: [[]], pause: [[]], resume: [[]] },
   QueueEvents: {
     of: [['work', {}]],
     all: [[]],

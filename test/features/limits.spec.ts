@@ -76,6 +76,51 @@ describe('a rate', () => {
     expect(await second.queue.limits.list()).toMatchObject([{ of: 'queue', rate: null }]);
   });
 
+  it('is written by a process that only adds jobs where no worker has said anything', async () => {
+    const groups = { maxSize: 1, concurrency: 2 };
+    const { queue, close } = await bootQueue(redis, {
+      queue: { groups },
+      root: { role: 'producer' },
+      watch: false,
+    });
+    await queue.add('job', null, { group: 'a' });
+    await expect(queue.add('job', null, { group: 'a' })).rejects.toThrow(GroupFullError);
+    await close();
+    const worker = await bootQueue(redis, {
+      queue: { groups: { concurrency: 3 } },
+      handlers: { job: () => undefined },
+      watch: false,
+    });
+    await bootQueue(redis, {
+      queue: { groups, limits: { concurrency: 9 } },
+      root: { role: 'producer' },
+      watch: false,
+    });
+    expect(await worker.queue.limits.list()).toMatchObject([
+      { of: 'queue', concurrency: 9 },
+      { of: 'groups', maxSize: null, concurrency: 3 },
+    ]);
+  });
+
+  it('of a hold ends before its time where a person says so', async () => {
+    const { queue, said } = await bootQueue(redis, {
+      handlers: { job: () => undefined, page: () => undefined },
+    });
+    await queue.limits.hold('1h');
+    await queue.limits.hold('1h', { name: 'page' });
+    const group = queue.group('a');
+    await queue.addBulk([
+      { name: 'job', data: 1 },
+      { name: 'page', data: 1 },
+    ]);
+    expect(await queue.limits.list()).toMatchObject([{ of: 'queue' }, { of: 'name', name: 'page' }]);
+    await queue.limits.release();
+    await group.release();
+    expect(await said.first(({ type }) => type === 'completed', PATIENT)).toMatchObject({ name: 'job' });
+    await queue.limits.release({ name: 'page' });
+    await said.take(2, ({ type }) => type === 'completed', PATIENT);
+  });
+
   it('is corrected by what a job has really cost', async () => {
     const { queue, said } = await bootQueue(redis, {
       handlers: { job: (job: Job) => job.charge(70) },
@@ -309,6 +354,8 @@ describe('bad limits', () => {
       () => queue.limits.set({ concurrency: -1 }),
       () => queue.limits.set({ rate: { max: 1, per: 'soon' as never } }),
       () => queue.limits.hold('0ms'),
+      () => queue.limits.release({ group: 'a' } as never),
+      () => queue.add('job', null, { debounce: { key: 'a', delay: 1 } }),
       async () => queue.group('\u0000'),
       () => queue.group('a').set({ weight: 0 }),
       () => queue.groups({ cursor: 'x' }),

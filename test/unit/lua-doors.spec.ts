@@ -24,7 +24,6 @@ const DOORS: Readonly<
     keys: ['grouped', 'lines', 'lineStates', 'resting', 'meta lines', 'meta turn'],
     others: {
       'shared/line': 'a job that leaves, wherever it waits',
-      'set-limits': 'a line whose rule has changed',
       'wake-lines': 'lines whose rule has changed',
       repair: 'jobs in several places',
     },

@@ -1,20 +1,28 @@
---@needs types, clock, limits, rates
--- Holds starts back for a while, or corrects what was counted for a rate: for each field of `limitStates` the ms and the count.
-check_types(key_meta, key_limits, key_limitStates)
+--@needs types, clock, lines, limits, rates, bell
+-- Holds starts back for a while, ends a hold (ms below 0), or corrects what was counted for a rate: for each field of `limitStates` the ms
+-- and the count. A name or group gets a line, with which its state goes once it says nothing any more.
+check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
 local now = clock()
 local texts = redis.call('HMGET', key_limits, 'g')
 for i = changes_first, changes_last, 3 do
   local field, hold_ms, count = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local kind = string.sub(field, 1, 2)
-  local text = redis.call('HGET', key_limits, field)
+  local text, state = redis.call('HGET', key_limits, field), redis.call('HGET', key_limitStates, field)
   local rule = limits_in(text, kind == 'g:' and limits_in(texts[1]) or nil)
-  local blocked, rate = limit_state(redis.call('HGET', key_limitStates, field))
+  local blocked, rate = limit_state(state)
   if hold_ms > 0 then
     blocked = math.max(blocked, now + hold_ms)
     flag_limits(kind == 'n:' and 'bn' or kind == 'g:' and 'bg' or 'b')
     if kind == 'n:' and not text then redis.call('HSET', key_limits, field, '{}') end
+  elseif hold_ms < 0 then
+    blocked = 0
   end
   if rule.rate and count ~= 0 then rate = rate_charged(rule.rate, rate, now, count) end
-  if hold_ms > 0 or rule.rate then redis.call('HSET', key_limitStates, field, state_text(blocked, rate)) end
+  if hold_ms > 0 or hold_ms == 0 and rule.rate or hold_ms < 0 and state then
+    redis.call('HSET', key_limitStates, field, state_text(blocked, rate))
+    local number = (kind == 'n:' or kind == 'g:') and numbers_of({ field })[field]
+    if number and hold_ms < 0 then look_at_line(number) end
+    if hold_ms < 0 then ring() end
+  end
 end
 return 1

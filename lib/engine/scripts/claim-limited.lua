@@ -129,6 +129,8 @@ local function put_aside(line)
   if over_at > now then return rest_until(over_at, line.text) end
   drop_line(line, line.number)
   redis.call('HDEL', key_limitStates, line.name)
+  -- What a hold, or a rule that went, has left.
+  if redis.call('HGET', key_limits, line.name) == '{}' then redis.call('HDEL', key_limits, line.name) end
 end
 
 -- The next job of a priority, and its place among those of its line: when its wait began, and so much later as its priority says.
@@ -354,7 +356,8 @@ elseif #whole < want then
   local opens = tokens < 1 and opens_in or first and tonumber(first) - now
   supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty
   -- Nothing limits this queue any more: from now on its jobs are claimed as those of any other.
-  if #whole == 0 and redis.call('EXISTS', key_limits, key_grouped, key_delayed, key_slots, key_resting, key_lines) == 0 and tokens >= 1 then
+  if #whole == 0 and tokens >= 1 and redis.call('EXISTS', key_limits, key_grouped, string.find(limited, 'g', 1, true) and key_delayed
+    or key_limits, key_slots, key_resting, key_lines) == 0 then
     redis.call('DEL', key_limitStates)
     redis.call('HDEL', key_meta, 'limited')
   end

@@ -1,4 +1,4 @@
---@needs types, bodies, body-lines, names, slots, lines, limits, workers, bell
+--@needs types, bodies, body-lines, names, lines, limits, workers, bell
 -- Changes one part of a rule. Jobs that run already count against a new concurrency, so the caller names the active sets.
 check_bodies()
 check_types(key_meta, key_limits, key_lines, key_lineStates, key_ready, key_resting, key_slots, key_doorbell)
@@ -11,6 +11,9 @@ parts[arg_part] = rule
 if parts.code or parts.live then
   redis.call('HSET', key_limits, arg_field, cjson.encode(parts))
   flag_limits(arg_flags)
+elseif string.sub(arg_field, 1, 2) == 'n:' and redis.call('HEXISTS', key_lines, arg_field) == 1 then
+  -- It goes with its line, which may hold jobs back yet.
+  redis.call('HSET', key_limits, arg_field, '{}')
 else
   redis.call('HDEL', key_limits, arg_field)
 end
@@ -44,9 +47,6 @@ if rule and most_running(rule) < math.huge then
   end
 end
 local number = redis.call('HGET', key_lines, arg_field)
-if number then
-  redis.call('ZREM', key_resting, line_text(number))
-  redis.call('ZADD', key_ready, '0', line_text(number))
-end
+if number then look_at_line(number) end
 ring()
 return 'set'

@@ -172,6 +172,12 @@ local function wake_rested(now, limit)
   end
 end
 
+-- The next claim looks at it.
+local function look_at_line(number)
+  redis.call('ZREM', key_resting, line_text(number))
+  redis.call('ZADD', key_ready, '0', line_text(number))
+end
+
 -- The next turns of lines that were served, of which some may give more.
 local function keep_turns(served, kept)
   local states, ready = {}, {}
