@@ -17,6 +17,7 @@ describe('in memory', () => {
   describe('the handle of a queue', async () => void (await import('../features/queue-handle.spec.js')));
   describe('pausing', async () => void (await import('../features/pausing.spec.js')));
   describe('cleaning', async () => void (await import('../features/cleaning.spec.js')));
+  describe('semantics of peers', async () => void (await import('../features/peer-semantics.spec.js')));
   describe('headers', async () => void (await import('../features/headers.spec.js')));
   describe('handlers', async () => void (await import('../features/handlers.spec.js')));
 });

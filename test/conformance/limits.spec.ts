@@ -386,6 +386,18 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       await t.engine.admin.remove(QUEUE, 'a.0');
       expect((await take(9)).ids).toEqual(['a.1']);
     });
+
+    it('in strict order begin again with the dead job that stopped them', async () => {
+      await set('g', { order: 'strict', onDead: 'block' }, 'code');
+      await t.add(...some('a', 3));
+      await take(9);
+      await t.settle(dead('a.0'));
+      expect(await t.engine.upkeep.retryDead(QUEUE, { ids: ['a.0'] })).toEqual({ retried: ['a.0'] });
+      expect((await take(9)).ids).toEqual(['a.0']);
+      await t.settle(completed('a.0'));
+      expect((await take(9)).ids).toEqual(['a.1']);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
   });
 
   it('answers a repeated claim in the same way, and counts it once', async () => {

@@ -31,6 +31,8 @@ end
 if #retried > 0 then
   leave_dead(retried)
   for _, one in ipairs(arg_data ~= '' and retried or {}) do put_body(one, with_lines(body_of(one), nil, arg_data)) end
+  -- Of dead jobs only those that stop their group have a slot. They keep it: they start before the jobs behind them.
+  traces.has_slots = false
   forget_traces(retried, traces)
   mark_started(retried)
   local plain = {}
