@@ -1,5 +1,5 @@
 import { checkServer, nameOfServer } from '../engine/wire/server-check.js';
-import { GodwitError } from '../errors.js';
+import { GodwitError, RedisRefusedError } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import type { QueueInfo, WorkerInfo } from '../inspect/queue-inspector.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
@@ -47,7 +47,7 @@ export const doctor: Command = {
 };
 
 async function examine(context: Context): Promise<Finding[]> {
-  const { inspector, values } = context;
+  const { inspector } = context;
   let info: string;
   try {
     info = (await inspector.producer.engine.admin.serverInfo('godwit-doctor')) ?? '';
@@ -55,8 +55,20 @@ async function examine(context: Context): Promise<Finding[]> {
     if (!(error instanceof GodwitError)) throw error;
     return [fail('Redis', `${messageOf(error)}; check --url, the user and the network`)];
   }
+  const findings = [...serverFindings(info)];
+  try {
+    findings.push(...(await examineQueues(context)));
+  } catch (error) {
+    if (!(error instanceof RedisRefusedError)) throw error;
+    findings.push(fail('rights', `${messageOf(error)}; godwit acl prints what a user needs`));
+  }
+  return findings;
+}
+
+async function examineQueues(context: Context): Promise<Finding[]> {
+  const { inspector, values } = context;
   const [queues, workers] = await Promise.all([inspector.queues(), inspector.workers()]);
-  const findings = [...serverFindings(info), await roundTrips(context), await clock(context)];
+  const findings = [await roundTrips(context), await clock(context)];
   if (queues.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
   findings.push(...queues.flatMap((queue) => queueFindings(queue, workers)), ...workerFindings(workers));

@@ -3,6 +3,7 @@ import { text as readText } from 'node:stream/consumers';
 import { JobFailedError } from '../errors.js';
 import type { JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
+import type { JobFilter } from '../producer/bulk-acts.js';
 import type { DeadJob, DeadListOptions } from '../producer/dead-jobs.js';
 import type { JobSnapshot } from '../producer/job-snapshot.js';
 import type { Queue } from '../producer/queue.js';
@@ -18,6 +19,8 @@ const AGES = {
   'older-than': { type: 'string', about: 'died longer ago than this, as 2h' },
   'newer-than': { type: 'string', about: 'died within this time' },
 } as const;
+const CLEAN_STATES = ['waiting', 'delayed', 'completed', 'dead', 'cancelled'] as const;
+type CleanState = (typeof CLEAN_STATES)[number];
 /** Dead jobs that are looked at before an act on all that match. */
 const MOST = 10_000;
 
@@ -258,6 +261,38 @@ const dead: Command = {
   },
 };
 
+const clean: Command = {
+  name: 'clean',
+  usage: '<queue> <state>',
+  about: 'removes jobs of a state: waiting, delayed, completed, dead or cancelled',
+  words: [2, 2],
+  options: {
+    ...FILTER,
+    contains: { type: 'string', about: 'with this text in id, name or last error' },
+    reason: { type: 'string', about: 'why they died' },
+    'older-than': { type: 'string', about: 'ended or were added longer ago than this, as 7d' },
+    'newer-than': { type: 'string', about: 'ended or were added within this time' },
+  },
+  async run(context) {
+    const { inspector, words, values, print } = context;
+    const [name, state] = words as [string, CleanState];
+    if (!CLEAN_STATES.includes(state))
+      throw new UsageError(`clean: ${JSON.stringify(state)} is none of ${CLEAN_STATES.join(', ')}`, '');
+    const filter = {
+      state,
+      ...given(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),
+      ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
+    };
+    const [info] = await inspector.queues([name]);
+    const which = Object.entries(filter).map(([key, value]) => `${key} ${value}`);
+    const question = `Remove jobs of queue ${name} (${which.join(', ')}); it has ${info!.counts[state]} ${state} in all?`;
+    if (!(await print.confirm(question))) return FAILED;
+    const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>);
+    print.done(`${count} removed`, { queue: name, ...filter, count });
+    return DONE;
+  },
+};
+
 async function matching(queue: Queue, filter: DeadListOptions, most: number) {
   const found: DeadJob[] = [];
   let cursor: string | null = null;
@@ -315,4 +350,5 @@ export const JOB_COMMANDS: readonly Command[] = [
     { asks: true },
   ),
   dead,
+  clean,
 ];

@@ -5,15 +5,24 @@ import { quoted } from '../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../options/connection.js';
 import { acl } from './acl.js';
 import { completionScript } from './completion.js';
-import { FAILED, NOT_THERE, Printer, type Command } from './context.js';
+import { FAILED, NOT_THERE, Printer, versionOfPackage, type Command } from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
+import { migrate } from './migrate.js';
 import { Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
+import { serve } from './serve.js';
 import { WATCH_COMMANDS } from './watch-commands.js';
 
-const COMMANDS: readonly Command[] = [...QUEUE_COMMANDS, ...JOB_COMMANDS, ...WATCH_COMMANDS, acl];
+const COMMANDS: readonly Command[] = [
+  ...QUEUE_COMMANDS,
+  ...JOB_COMMANDS,
+  ...WATCH_COMMANDS,
+  serve,
+  migrate,
+  acl,
+];
 
 /** Options that every command has that asks Redis. */
 const GLOBAL = {
@@ -218,8 +227,4 @@ async function dispatch(args: string[], output: Output): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   output.onClosed(() => stop.abort());
   return runDispatch(options, output, stop.signal);
-}
-
-function versionOfPackage(): string {
-  return (require('../../package.json') as { version: string }).version;
 }

@@ -50,6 +50,67 @@ const tail: Command = {
   },
 };
 
+const watch: Command = {
+  name: 'watch',
+  usage: '[queue…]',
+  about: 'what changed in the queues, a line for each that changed, until it is stopped',
+  words: [0, 1_000],
+  options: {
+    interval: { type: 'string', about: 'seconds between two looks (default: 5)' },
+    times: { type: 'string', about: 'looks until it ends by itself (default: no end)' },
+  },
+  async run(context) {
+    const { inspector, words, print, signal } = context;
+    const intervalMs = Math.max(1, numberOf(context, 'interval', 5)) * 1_000;
+    const times = numberOf(context, 'times', Infinity);
+    const before = new Map<string, Watched>();
+    for (let look = 1; !signal.aborted; look++) {
+      // oxlint-disable-next-line no-await-in-loop -- one look after another
+      for (const now of await watched(inspector, words)) {
+        const last = before.get(now.queue);
+        before.set(now.queue, now);
+        if (last === undefined || WATCHED.some((key) => now[key] !== last[key]))
+          showWatched(now, last, print);
+      }
+      if (look >= times) return DONE;
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await pauseOf(intervalMs, signal);
+    }
+    return STOPPED;
+  },
+};
+
+const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] as const;
+
+type Watched = { readonly queue: string; readonly at: Date } & Record<(typeof WATCHED)[number], number>;
+
+/** The states of queues, and what they completed and what failed today and yesterday. */
+async function watched(inspector: Context['inspector'], names: readonly string[]): Promise<Watched[]> {
+  const queues = await inspector.queues(names.length > 0 ? names : undefined);
+  return Promise.all(
+    queues.map(async ({ name, counts: { waiting, active, delayed, dead } }) => {
+      const { total } = await inspector.queue(name).stats({ days: 2 });
+      const { processed: completed, failed } = total;
+      const at = new Date(inspector.producer.engine.now());
+      return { queue: name, at, waiting, active, delayed, dead, completed, failed };
+    }),
+  );
+}
+
+function showWatched(now: Watched, last: Watched | undefined, print: Context['print']): void {
+  const changeOf = (key: (typeof WATCHED)[number]) => now[key] - (last ?? now)[key];
+  if (print.isJson) {
+    const changes = Object.fromEntries(WATCHED.map((key) => [key, changeOf(key)]));
+    return print.jsonLine({ ...now, changes: last === undefined ? null : changes });
+  }
+  const parts = WATCHED.map((key) => {
+    const change = changeOf(key);
+    const text = `${key} ${now[key]}${change === 0 ? '' : ` (${change > 0 ? '+' : ''}${change})`}`;
+    return key === 'dead' && change > 0 ? print.paint('red', text) : text;
+  });
+  print.line(`${now.at.toISOString().slice(11, 19)}  ${now.queue}  ${parts.join('  ')}`);
+}
+
 const SHOWN = new Set(['at', 'queue', 'type', 'eventId']);
 const COLORS = { dead: 'red', retrying: 'yellow', stalled: 'red', completed: 'green' } as const;
 
@@ -116,7 +177,9 @@ const exporter: Command = {
         scaleRoute(inspector, undefined),
       ],
     });
-    print.line(`http://${host}:${await server.listen()}/metrics`);
+    const url = `http://${host}:${await server.listen()}/metrics`;
+    if (print.isJson) print.jsonLine({ url });
+    else print.line(url);
     await stopped(signal);
     await server.close();
     return DONE;
@@ -180,4 +243,4 @@ function pauseOf(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-export const WATCH_COMMANDS: readonly Command[] = [tail, top, health, doctor, exporter];
+export const WATCH_COMMANDS: readonly Command[] = [tail, watch, top, health, doctor, exporter];

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HttpException } from '@nestjs/common';
 import { GodwitError } from '../errors.js';
 
 /** Requests and responses as Node has them, behind those of Express and Fastify. */
@@ -58,11 +57,16 @@ const STATUS_OF: Readonly<Record<string, number>> = {
 export function faultOf(error: unknown): HttpFault | undefined {
   if (error instanceof HttpFault) return error;
   // `authorize` may throw an exception of Nest.
-  if (error instanceof HttpException) return new HttpFault(error.getStatus(), 'REFUSED', error.message);
+  if (isHttpException(error)) return new HttpFault(error.getStatus(), 'REFUSED', error.message);
   const status = error instanceof GodwitError ? STATUS_OF[error.code] : undefined;
   return status === undefined
     ? undefined
     : new HttpFault(status, (error as GodwitError).code, (error as Error).message);
+}
+
+/** Whether it is an `HttpException` of Nest, which `godwit serve` does not load. */
+export function isHttpException(error: unknown): error is Error & { getStatus(): number } {
+  return error instanceof Error && typeof (error as { getStatus?: unknown }).getStatus === 'function';
 }
 
 /** The segments of a path, each decoded once. */

@@ -1,4 +1,3 @@
-import { HttpException } from '@nestjs/common';
 import { Log } from '../contract/log.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { quoted } from '../job/text.js';
@@ -8,6 +7,7 @@ import {
   checkOrigin,
   faultOf,
   HttpFault,
+  isHttpException,
   queryOf,
   segmentsOf,
   send,
@@ -215,7 +215,7 @@ export class DashboardServer {
     try {
       return (await this.decide(request, action, place)).isAllowed;
     } catch (error) {
-      if (error instanceof HttpException) return false;
+      if (isHttpException(error)) return false;
       throw error;
     }
   }

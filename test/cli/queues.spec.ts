@@ -175,6 +175,26 @@ describe('acts on jobs', () => {
     expect((await queue.counts()).waiting).toBe(0);
   });
 
+  it('cleans jobs of a state by name and age, after a question', async () => {
+    const { queue } = await producing();
+    for (const name of ['x', 'x', 'y']) await queue.add(name, null);
+    expect(await run('clean', 'work', 'waiting', '--name', 'x')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(
+        /Remove jobs of queue work \(state waiting, name x\); it has 3 waiting in all\?/,
+      ),
+    });
+    expect(await json('clean', 'work', 'waiting', '--older-than', '1h', '--yes')).toMatchObject({ count: 0 });
+    expect((await run('clean', 'work', 'waiting', '--name', 'x', '--yes')).out).toBe('2 removed\n');
+    expect((await queue.counts()).waiting).toBe(1);
+    expect(await run('clean', 'work', 'active', '--yes')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/"active" is none of waiting, delayed/),
+    });
+    expect((await run('clean', 'none', 'dead', '--yes')).code).toBe(3);
+    expect((await run('clean', 'work', 'dead', '--reason', 'tired', '--yes')).code).toBe(2);
+  });
+
   it('shows dead jobs by reason and name, and retries or removes all that match', async () => {
     const { queue } = await withDeaths(3);
     const { out } = await run('dead', 'work');
@@ -283,6 +303,26 @@ describe('commands without an end', () => {
     expect(page).not.toContain('godwit_exchange');
     expect(await (await fetch(`${url}/scale/work?concurrency=1`)).json()).toMatchObject({ wanted: 1 });
     expect((await command.end('SIGTERM')).code).toBe(0);
+  });
+
+  it('watch prints what changed, and nothing for a queue where nothing did', async () => {
+    const { queue, queueOf } = await producing({ queues: [{ name: 'still' }] });
+    await queueOf('still').add('x', null);
+    await queue.add('x', null);
+    const command = start('watch', '--interval', '1');
+    await command.said(/work +waiting 1 /);
+    await queue.addBulk([
+      { name: 'x', data: null },
+      { name: 'x', data: null },
+    ]);
+    await command.said(/work +waiting 3 \(\+2\) +active 0 /);
+    expect(command.out.match(/ still /g)).toHaveLength(1);
+    expect((await command.end('SIGINT')).code).toBe(130);
+    const { code, out } = await run('watch', 'work', '--json', '--times', '1');
+    expect([code, JSON.parse(out)]).toEqual([
+      0,
+      expect.objectContaining({ queue: 'work', waiting: 3, changes: null }),
+    ]);
   });
 
   it('top needs a terminal', async () => {

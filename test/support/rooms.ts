@@ -58,8 +58,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'probes/scale.ts',
       'prometheus/queue-metrics.ts',
       'dispatcher/dispatch-loop.ts',
+      'dashboard/server.ts',
+      'dashboard/page.ts',
+      'dashboard/redaction.ts',
+      'dashboard/options.ts',
     ],
-    packages: ['node:*'],
+    packages: ['node:*', 'ioredis'],
   },
   decorators: {
     lib: [...STAGE, 'producer', 'worker', 'events'],

@@ -1,0 +1,187 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import { runCleanup } from '../support/cleanup.js';
+import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/wait.js';
+import { godwit } from './support.js';
+
+const server = useServer();
+const redis = useRedis({ server, rights: 'all', refusals: true, leaves: ['workers', 'active', 'processes'] });
+
+interface Finding {
+  readonly level: 'ok' | 'warn' | 'fail';
+  readonly what: string;
+  readonly text: string;
+}
+
+afterEach(async () => {
+  await runCleanup();
+  await redis.admin.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '0');
+  await redis.admin.flushall();
+});
+
+async function doctor(url = redis.url): Promise<{ code: unknown; findings: Finding[] }> {
+  const command = godwit(['doctor', '--deep', '--json', '-u', url, '--prefix', redis.prefix]);
+  const code = await command.ended();
+  expect(command.err).toBe('');
+  return { code, findings: JSON.parse(command.out) as Finding[] };
+}
+
+const key = (suffix: string) => `{${redis.prefix}:work}:${suffix}`;
+
+interface Planted {
+  readonly fault: string;
+  /** Returns the URL to ask with, if it is another. */
+  readonly plant: (app: QueueApp) => Promise<string | void>;
+  readonly level: 'warn' | 'fail';
+  readonly what: RegExp;
+  readonly text: RegExp;
+  readonly works?: boolean;
+}
+
+const PLANTED: readonly Planted[] = [
+  {
+    fault: 'a policy that evicts keys',
+    plant: async () => void (await redis.admin.config('SET', 'maxmemory-policy', 'allkeys-lru')),
+    level: 'fail',
+    what: /^evicts-keys$/,
+    text: /set it to noeviction/,
+  },
+  {
+    fault: 'a memory that is nearly full',
+    plant: async () => {
+      const used = Number(/^used_memory:(\d+)/m.exec(await redis.admin.info('memory'))![1]);
+      await redis.admin.config('SET', 'maxmemory', String(Math.round(used * 1.1)));
+    },
+    level: 'fail',
+    what: /^memory$/,
+    text: /^\d\d % of maxmemory is used/,
+  },
+  {
+    fault: 'a user without rights',
+    plant: async () => {
+      await redis.admin.call(
+        'ACL',
+        'SETUSER',
+        'poor',
+        'reset',
+        'on',
+        '>x',
+        '~*',
+        '+info',
+        '+client',
+        '+hello',
+      );
+      return redis.url.replace('redis://', 'redis://poor:x@').replace(/:x@.*@/, ':x@');
+    },
+    level: 'fail',
+    what: /^(Redis|rights)$/,
+    text: /NOPERM|no permissions|refused/,
+  },
+  {
+    fault: 'a queue that nobody works on',
+    plant: async ({ queue }) => void (await queue.add('x', null)),
+    level: 'fail',
+    what: /^queue work$/,
+    text: /^1 jobs wait and no process works on it: start a worker$/,
+  },
+  {
+    fault: 'a queue that is paused',
+    plant: async ({ queue }) => void (await queue.pause()),
+    level: 'warn',
+    what: /^queue work$/,
+    text: /^is paused; godwit resume work$/,
+  },
+  {
+    fault: 'dead jobs',
+    works: true,
+    plant: async ({ queue }) => {
+      await queue.add('bad', null);
+      await until(async () => (await queue.counts()).dead === 1, PATIENT);
+    },
+    level: 'warn',
+    what: /^queue work$/,
+    text: /^1 dead jobs; godwit dead work$/,
+  },
+  {
+    fault: 'a worker that went silent',
+    plant: async () => void (await redis.admin.zadd(key('workers'), 1, 'gone')),
+    level: 'fail',
+    what: /^queue work$/,
+    text: /^1 workers went silent/,
+  },
+  {
+    fault: 'a schedule that is late',
+    plant: async ({ queue }) => {
+      await queue.schedules.upsert('late', { every: '1h' }, { name: 'x' });
+      await redis.admin.zadd(key('upcoming'), 1, 'late');
+    },
+    level: 'fail',
+    what: /^queue work$/,
+    text: /^1 schedules are late \(late\): start a worker$/,
+  },
+  {
+    fault: 'a job without a body',
+    plant: async () => void (await redis.admin.lpush(key('wait'), 'ghost')),
+    level: 'fail',
+    what: /^audit work$/,
+    text: /^1 damages, such as: .*ghost.*; godwit repair work$/,
+  },
+  {
+    fault: 'processes of different versions',
+    works: true,
+    plant: async () => {
+      const info = `{${redis.prefix}}:processes:info`;
+      const [[id, record] = []] = await until(async () => {
+        const found = Object.entries(await redis.admin.hgetall(info));
+        return found.length > 0 ? found : undefined;
+      }, PATIENT);
+      const ends = await redis.admin.zscore(`{${redis.prefix}}:processes`, id!);
+      const other = record!.replaceAll(id!, 'other').replace(/"0\.1\.0"/, '"0.0.9"');
+      await redis.admin.hset(info, 'other', other);
+      await redis.admin.zadd(`{${redis.prefix}}:processes`, Number(ends) + 60_000, 'other');
+    },
+    level: 'warn',
+    what: /^workers$/,
+    text: /different versions: .*0\.0\.9.*finish the rollout$/,
+  },
+];
+
+describe('doctor finds what is planted', () => {
+  it.each(PLANTED)('$fault', async ({ plant, level, what, text, works = false }) => {
+    const app = await bootQueue(redis, {
+      watch: false,
+      ...(works && {
+        handlers: {
+          bad: () => {
+            throw new UnrecoverableError('no');
+          },
+        },
+      }),
+    });
+    const isFault = (one: Finding) => one.level === level && what.test(one.what) && text.test(one.text);
+    // A queue is known from its first job on.
+    await app.queue.add('later', null, { delay: '1h' });
+    const before = await doctor();
+    expect(before.findings.filter(isFault)).toEqual([]);
+    const url = await plant(app);
+    const after = await doctor(url ?? redis.url);
+    expect(after.findings.filter(isFault), JSON.stringify(after.findings)).toHaveLength(1);
+    const hasFailed = after.findings.some((one) => one.level === 'fail');
+    expect([level, after.code]).toEqual([level, hasFailed ? 4 : 0]);
+  });
+
+  it('a prefix that nobody uses', async () => {
+    const { code, findings } = await doctor();
+    expect(code).toBe(0);
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        what: 'queues',
+        text: expect.stringMatching(/check --prefix/),
+      }),
+    );
+  });
+});

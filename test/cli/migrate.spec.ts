@@ -1,0 +1,172 @@
+import { FlowProducer, Queue, Worker } from 'bullmq';
+import { afterEach, describe, expect, it } from 'vitest';
+import { atEnd, runCleanup } from '../support/cleanup.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+import { until } from '../support/wait.js';
+import { godwit } from './support.js';
+
+/** BullMQ has keys of its own kinds. */
+const server = useServer();
+const redis = useRedis({ server, rights: 'all' });
+
+afterEach(async () => {
+  await runCleanup();
+  await redis.admin.flushall();
+});
+
+async function run(...args: string[]) {
+  const command = godwit(['migrate', 'bullmq', '-u', redis.url, '--prefix', redis.prefix, ...args]);
+  const code = await command.ended();
+  return { code, out: command.out, err: command.err };
+}
+
+/** The report, and the exit code. */
+async function report(...args: string[]) {
+  const { code, out, err } = await run('--json', ...args);
+  expect(err).toBe('');
+  return { code, ...(JSON.parse(out) as { applied: boolean; queues: any[] }) };
+}
+
+const connection = () => ({ host: '127.0.0.1', port: Number(new URL(redis.url).port) });
+
+function bullQueue(name = 'work'): Queue {
+  const queue = new Queue(name, { connection: connection() });
+  atEnd(() => queue.close());
+  return queue;
+}
+
+/** Fails one job in BullMQ. */
+async function failOne(queue: Queue): Promise<void> {
+  const worker = new Worker(
+    queue.name,
+    async (job) => {
+      if (job.name === 'bad') throw new Error('no mailer');
+    },
+    { connection: connection() },
+  );
+  await queue.add('bad', { to: 'ada' });
+  await until(async () => (await queue.getFailedCount()) === 1, PATIENT);
+  await worker.close();
+}
+
+describe('a queue of a real BullMQ', () => {
+  it('moves jobs in their order and with their options, and schedules; nothing without --apply', async () => {
+    const app = await bootQueue(redis, { watch: false });
+    await app.queue.pause();
+    const bull = bullQueue();
+    await failOne(bull);
+    await bull.pause();
+    await bull.add('first', { n: 1 });
+    await bull.add('second', { n: 2 }, { attempts: 5, backoff: { type: 'exponential', delay: 2_000 } });
+    await bull.add('low', null, { priority: 9 });
+    await bull.add('high', null, { priority: 2, removeOnComplete: { age: 60 } });
+    await bull.add('later', [1], { delay: 3_600_000, jobId: 'mine' });
+    await bull.add('odd', null, { backoff: { type: 'own' }, attempts: 2 });
+    await bull.upsertJobScheduler(
+      'daily',
+      { pattern: '0 7 * * *', tz: 'Europe/Berlin' },
+      { name: 'report', data: { a: 1 }, opts: { attempts: 4 } },
+    );
+    await bull.upsertJobScheduler(
+      'poll',
+      { every: 7_200_000, limit: 10, startDate: Date.now() + 900_000 },
+      { name: 'poll' },
+    );
+    const due = (await bull.getJob('mine'))!.timestamp + 3_600_000;
+
+    const plan = await report();
+    expect(plan).toMatchObject({
+      code: 1,
+      applied: false,
+      queues: [
+        { queue: 'work', schedules: 2, left: [{ what: '1 failed jobs' }], lost: { 'backoff "own"': 1 } },
+      ],
+    });
+    expect((await app.queue.counts()).waiting).toBe(0);
+    expect(await redis.admin.exists('bull:work:moved-to-godwit')).toBe(0);
+
+    const done = await report('--apply', '--yes', '--failed');
+    expect(done).toMatchObject({ code: 0, applied: true });
+    expect(done.queues[0].jobs).toMatchObject({ prioritized: 2, delayed: 1, failed: 1 });
+    const { jobs } = await app.queue.jobs({ state: 'waiting', data: true });
+    const names = jobs.map(({ name }) => name);
+    expect(names.filter((name) => ['first', 'second', 'high', 'low'].includes(name))).toEqual([
+      'first',
+      'second',
+      'high',
+      'low',
+    ]);
+    const byName = (name: string) => jobs.find((job) => job.name === name)!;
+    expect(byName('second')).toMatchObject({ data: { n: 2 }, attempts: 5 });
+    expect(byName('bad')).toMatchObject({ data: { to: 'ada' }, attempts: 1 });
+    const later = await app.queue.get('mine');
+    expect(later).toMatchObject({ name: 'later', data: [1], state: 'delayed' });
+    expect(Math.abs(later!.dueAt!.getTime() - due)).toBeLessThan(2_000);
+    const schedules = await app.queue.schedules.list();
+    expect(schedules.map(({ id }) => id).toSorted()).toEqual(['daily', 'poll']);
+    const daily = schedules.find(({ id }) => id === 'daily')!;
+    expect(daily).toMatchObject({ rule: { cron: '0 7 * * *', tz: 'Europe/Berlin' } });
+    const bulls = await bull.getJobSchedulers();
+    for (const { id, nextAt } of schedules)
+      expect([id, nextAt!.getTime()]).toEqual([id, bulls.find(({ key }) => key === id)!.next]);
+  });
+
+  it('adds no job twice, also when it has ended here, and goes on with new ones', async () => {
+    const app = await bootQueue(redis, { watch: false, handlers: { x: () => null } });
+    const bull = bullQueue();
+    await bull.pause();
+    await bull.addBulk(Array.from({ length: 250 }, (_, i) => ({ name: 'x', data: i })));
+    await bull.upsertJobScheduler(
+      'hourly',
+      { every: 3_600_000, startDate: Date.now() + 60_000 },
+      { name: 'x' },
+    );
+    expect((await report('work', '--apply', '--yes')).queues[0].jobs.wait).toBe(250);
+    await until(async () => (await app.queue.stats({ days: 2 })).total.processed === 250, PATIENT);
+    await app.queue.schedules.pause('hourly');
+    await bull.add('x', 'new');
+    const { queues } = await report('work', '--apply', '--yes');
+    expect(queues[0]).toMatchObject({ jobs: { wait: 1 }, alreadyHere: 0, schedules: 0, schedulesHere: 1 });
+    await until(async () => (await app.queue.stats({ days: 2 })).total.processed === 251, PATIENT);
+    expect((await app.queue.schedules.get('hourly'))!.paused).toBe(true);
+  });
+
+  it('tells what it cannot move, and why', async () => {
+    const app = await bootQueue(redis, { watch: false });
+    const bull = bullQueue();
+    const flow = new FlowProducer({ connection: connection() });
+    atEnd(() => flow.close());
+    await bull.pause();
+    await flow.add({ name: 'parent', queueName: 'work', children: [{ name: 'child', queueName: 'work' }] });
+    await bull.add('big', 'x'.repeat(1_100_000));
+    await bull.upsertJobScheduler('fast', { every: 200 }, { name: 'x' });
+    const { code, out } = await run('--apply', '--yes');
+    expect(code).toBe(1);
+    expect(out).toMatch(/^work: left +1 parents of flows: .*no flows$/m);
+    expect(out).toMatch(/^work: left +job .*: it is the child of a flow; Godwit has no flows$/m);
+    expect(out).toMatch(/^work: left +job \d+: .*bytes/m);
+    expect(out).toMatch(/^work: left +schedule fast: .*every/m);
+    // An occurrence that was due waits as a job like any other.
+    expect((await app.queue.jobs({ state: 'waiting' })).jobs).toMatchObject([{ name: 'x' }]);
+  });
+
+  it('refuses a queue whose workers could run the same jobs, and wrong calls', async () => {
+    const bull = bullQueue();
+    await bull.add('x', null);
+    expect(await run('--apply', '--yes')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/pause work in BullMQ first/),
+    });
+    await bull.pause();
+    expect(await run('--apply')).toMatchObject({ code: 2, err: expect.stringMatching(/Add --yes/) });
+    expect(await run('none')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/BullMQ has no queue none; it has work/),
+    });
+    expect(await run('--from', 'redis://127.0.0.1:1')).toMatchObject({ code: 2 });
+    const other = godwit(['migrate', 'sidekiq', '-u', redis.url]);
+    expect([await other.ended(), other.err]).toEqual([2, expect.stringMatching(/"sidekiq" is not bullmq/)]);
+  });
+});
