@@ -7,19 +7,20 @@ import type { HandledJob } from './handler.js';
 import { isObservable } from './observable.js';
 import { isSuspect } from './run.js';
 
-/** Second argument of a method with `@HandleBatch`: what becomes of single jobs. */
+/** Second argument of a method with `@HandleBatch`. It completes or fails single jobs of the batch. */
 export interface JobBatch<Data = unknown> {
-  /** Aborts once every job of the batch should end early. For one job there is its own `job.signal`. */
+  /** Aborts when the signals of all jobs of the batch have aborted. Each job also has its own `job.signal`. */
   readonly signal: AbortSignal;
   /**
-   * Completes one job now, with a result. From then on, a job that gets no outcome has failed. The first outcome of a job counts.
+   * Completes one job now, with a result. Jobs of the batch that get no outcome then fail. Only the first outcome of a job
+   * counts.
    *
    * @throws {InvalidOptionError} if the job is not in this batch
    */
   complete(job: Job<Data>, result?: unknown): void;
   /**
-   * Fails one job now. The error means what it means where a handler throws it: `Snooze`, `UnrecoverableError`, or a failed attempt.
-   * The first outcome of a job counts.
+   * Fails one job now. The error means the same as an error that a handler throws: `Snooze`, `UnrecoverableError`, or a failed
+   * attempt. Only the first outcome of a job counts.
    *
    * @throws {InvalidOptionError} if the job is not in this batch
    */
@@ -29,7 +30,7 @@ export interface JobBatch<Data = unknown> {
 /** Calls a method with `@HandleBatch`. */
 export type BatchMethod = (jobs: Job<any>[], batch: JobBatch<any>) => unknown;
 
-/** A job of a batch, and how its run is told the outcome. */
+/** A job of a batch, with the functions that settle the promise of its run. */
 interface Member {
   readonly job: HandledJob;
   readonly since: number;
@@ -39,14 +40,14 @@ interface Member {
 }
 
 /**
- * Gathers the jobs of one handler, and calls its method with up to `size` of them. Each job is a run of its own: it has come through
- * the guards and interceptors on its own, holds a slot, and gets its own outcome.
+ * Collects the jobs of one handler, and calls its method with up to `size` of them. Each job is still a run of its own: it passes
+ * the guards and interceptors alone, occupies a slot, and gets its own outcome.
  */
 export class BatchGatherer {
   private waiting: Member[] = [];
   private isLooking = false;
   private timer: NodeJS.Timeout | undefined;
-  /** A batch belongs to none of its jobs: it runs in the async context of none of them. */
+  /** The async context of the method. A batch has many jobs, so it does not run in the context of any of them. */
   private readonly scope = new AsyncResource('GodwitBatch');
 
   constructor(
@@ -60,13 +61,13 @@ export class BatchGatherer {
   readonly put = (job: HandledJob): Promise<unknown> =>
     new Promise((resolve, reject) => {
       const member = { job, since: performance.now(), resolve, reject, isDone: false };
-      // A job that may have killed its process takes no other jobs with it.
+      // A suspect runs alone: if it kills the process again, no other job is lost with it.
       if (isSuspect(job)) return this.start([member]);
       this.waiting.push(member);
       this.lookSoon();
     });
 
-  /** Calls the method with the jobs that wait, however few. */
+  /** Calls the method with the jobs that wait, even if they are fewer than `minSize`. */
   flush(): void {
     const { waiting } = this;
     this.waiting = [];
@@ -75,7 +76,7 @@ export class BatchGatherer {
       this.start(waiting.slice(first, first + this.options.size));
   }
 
-  // The jobs of one claim, and those that take the slots of the batch before, start in the same tick.
+  // Looks after this tick: jobs of one claim start in the same tick, and so do jobs that take the slots of the previous batch.
   private lookSoon(): void {
     if (this.isLooking) return;
     this.isLooking = true;
@@ -122,7 +123,7 @@ export class BatchGatherer {
   }
 }
 
-/** A job that was told to end, or has ended, before its batch began, is not in it. */
+/** Whether a job was aborted or has ended before its batch began. Such a job is left out. */
 function hasEnded({ job, reject }: Member): boolean {
   if (job.aborted) reject(job.aborted);
   return job.aborted !== undefined || job.closed === true;
@@ -132,7 +133,7 @@ class Batch implements JobBatch<any> {
   readonly jobs: Job<any>[];
   private readonly byId: ReadonlyMap<string, Member>;
   private controller: AbortController | undefined;
-  /** Whether a job without an outcome has failed. */
+  /** Whether the handler gives outcomes job by job. Then a job without an outcome has failed. */
   private isExplicit = false;
 
   constructor(
@@ -167,7 +168,7 @@ class Batch implements JobBatch<any> {
     done(member, () => member.reject(error));
   }
 
-  /** The method has thrown, or what it returned is no outcome of these jobs. */
+  /** The method threw, or it returned something that cannot be matched to these jobs. */
   threw(error: unknown): void {
     for (const member of this.members) done(member, () => member.reject(error));
   }
@@ -235,7 +236,7 @@ function done(member: Member, tell: () => void): void {
   tell();
 }
 
-/** What a method returned for one job: an error, an entry of `Promise.allSettled`, or the result. */
+/** The outcome that a method returned for one job: an error, an entry of `Promise.allSettled`, or a result. */
 function settle(member: Member, outcome: unknown): void {
   const settled = outcome as PromiseSettledResult<unknown> | null | undefined;
   if (outcome instanceof Error) done(member, () => member.reject(outcome));

@@ -25,18 +25,18 @@ import { Settlements } from './settlements.js';
 import { SlotUser, type Slots } from './slots.js';
 import { UNSTARTED } from './verdict.js';
 
-/** A worker that made no call for this long may have been forgotten; it takes a new name before it claims. */
+/** Redis may have forgotten a worker that made no call for this long. The worker takes a new name before it claims again. */
 const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
-/** Before the next exchange after an answer that could not be processed. */
+/** How long to wait before the next exchange after an answer that this process could not process. */
 const UNEXPECTED_MS = 1000;
-/** A doorbell that may be for a job that this worker must not take is not passed on more often: alone it would ring for itself. */
+/** A ring that may be for a suspect is passed on at most once in this time: a single worker would wake itself forever. */
 const PASS_ON_MS = 250;
 
 const HOST = randomBytes(6).toString('base64url');
 let workers = 0;
 
-/** An answer that brings jobs. */
+/** An answer to a claim. */
 export type Answered = Extract<ExchangeAnswer, { kind: 'exchanged' }> | ClaimAnswer;
 
 export interface ClaimerParts {
@@ -47,34 +47,34 @@ export interface ClaimerParts {
   readonly weight?: number | undefined;
   readonly runner: Runner;
   readonly leases: LeaseKeeper;
-  /** Called with every answer, once its jobs are taken and before they start. */
+  /** Called with every answer, after its jobs are taken and before they start. */
   readonly answered: (answer: Answered, supply: Supply) => void;
-  /** Called with what a look at the queue found while it slept. */
+  /** Called with what a look at the sleeping queue found. */
   readonly looked: (look: QueueLook) => void;
-  /** Called while the queue is empty: it may sleep at the doorbell if it has a free slot. */
+  /** Called while the queue is empty. It may sleep at the doorbell if it has a free slot. */
   readonly rests: (hasFreeSlot: boolean) => void;
   readonly listeners?: Pick<JobListeners, 'confirmed' | 'dropped'> | undefined;
-  /** The doorbell that woke this worker is for another one. */
+  /** Called when this worker cannot use the ring that woke it. Another worker must be woken. */
   readonly passOn: () => void;
 }
 
 /**
  * Claims the jobs of one queue for one worker:
  *
- * 1. `want`: decide how many jobs to claim, by free slots and prefetch;
- * 2. `exchange`: settle the runs that ended in this tick and claim, in one call. One call is on its way at a time, or two if each claims
- *    so much that Redis would wait for this process, or both for the network. A call without an answer is repeated with its number, so
- *    nothing is settled or claimed twice;
- * 3. `take` the answer: the next exchange leaves before its jobs start, so Redis works while handlers run;
+ * 1. `want`: decide how many jobs to claim, from the free slots and the prefetch;
+ * 2. `exchange`: settle the runs that ended in this tick and claim jobs, in one call. A second call may be in flight if Redis
+ *    would otherwise wait for this process. A call without an answer is repeated with its number, so nothing is settled or
+ *    claimed twice;
+ * 3. `take` the answer: the next exchange is sent before its jobs start, so Redis works while handlers run;
  * 4. `startOne`: pass claimed jobs to the runner, one for each free slot; give back jobs that wait for a slot for too long;
- * 5. `ended`: free the slot and queue the settlement for the next exchange;
- * 6. sleep: when the queue is empty the next exchange waits at the doorbell (`leaveAtBell`), or the doorbell calls `wake`.
+ * 5. `ended`: free the slot and queue the outcome for the next exchange;
+ * 6. sleep: when the queue is empty, the next exchange waits at the doorbell (`leaveAtBell`), or the doorbell calls `wake`.
  *
- * The ids of all jobs that this worker holds are in the runner, in `claims`, and in settlements that are not confirmed (`known`).
+ * The worker holds the runs of the runner, `claims`, and the outcomes that are not confirmed. `known` lists their ids.
  */
 export class Claimer extends SlotUser {
   readonly queue: string;
-  /** The name of the worker, new after its lease ended. */
+  /** The name of the worker. It changes when the lease has ended. */
   worker = newWorker();
   open = false;
   private readonly prefetch = new Prefetch();
@@ -85,29 +85,29 @@ export class Claimer extends SlotUser {
     this.prefetch.forget();
     this.giveBack();
   });
-  /** Claimed or running jobs that stalled before: at most one at a time. */
+  /** How many claimed or running jobs of this worker are suspects: at most one. */
   private suspects = 0;
   private readonly first = new Track(false);
   private readonly second = new Track(true);
   private readonly settlements = new Settlements();
   private scheduled = false;
-  /** The call on its way while it waits at the doorbell. */
+  /** The call that waits at the doorbell. */
   private atBell: ExchangeCall | null = null;
-  /** The doorbell that woke this worker, until an exchange uses it. Each rings for one worker, so none may be lost. */
+  /** Whether a ring woke this worker and no exchange has used it yet. A ring wakes one worker only, so none may be lost. */
   private hasBell = false;
   private passedOnAt = -Infinity;
-  /** Exchange again behind the next answer. */
+  /** Exchange again after the next answer. */
   private again = false;
-  /** Exchange even if there is nothing to settle or to claim. */
+  /** Exchange even if there is nothing to settle and nothing to claim. */
   private mustExchange = false;
-  /** An answer is being taken; the next exchange leaves right behind it. */
+  /** Set while an answer is processed. The next exchange is sent right after it. */
   private taking = false;
   private answeredAt = 0;
   private complainedAt = 0;
   private stopped = false;
   private quiet: (() => void)[] = [];
   private readonly logger = new Log('QueueWorker');
-  /** The async context of handlers: never that of a request that resumed this worker, nor of the handler that ended before. */
+  /** The async context of handlers. It is neither that of a request that resumed this worker nor that of an earlier handler. */
   private readonly scope = new AsyncResource('GodwitWorker');
 
   constructor(private readonly parts: ClaimerParts) {
@@ -115,21 +115,21 @@ export class Claimer extends SlotUser {
     this.queue = parts.queue;
   }
 
-  /** From now on it claims. */
+  /** Starts to claim. */
   begin(): void {
     this.open = true;
     this.openChanged();
     this.exchangeSoon();
   }
 
-  /** From now on it claims nothing; jobs that have not started go back. */
+  /** Stops to claim, and gives back the jobs that have not started. */
   end(): void {
     this.open = false;
     this.prefetchTimeout.stop();
     this.giveBack();
   }
 
-  /** Makes no exchange any more; what is not confirmed is left to the lease. */
+  /** Sends no more exchanges. Runs that are not confirmed come back when the lease ends. */
   stop(): void {
     this.stopped = true;
     this.first.stop();
@@ -137,7 +137,7 @@ export class Claimer extends SlotUser {
     this.tellQuiet();
   }
 
-  /** Resolves when everything settled so far is confirmed, or the claimer is stopped. */
+  /** Resolves when Redis has confirmed all outcomes so far, or when the claimer is stopped. */
   idle(): Promise<void> {
     if (this.isQuiet()) return Promise.resolve();
     return new Promise((resolve) => this.quiet.push(resolve));
@@ -145,12 +145,12 @@ export class Claimer extends SlotUser {
 
   // ------------------------------------------------------------------------------------------- what this worker holds
 
-  /** Whether an exchange is on its way. */
+  /** Whether an exchange is in flight. */
   get busy(): boolean {
     return this.first.call !== null || this.second.call !== null;
   }
 
-  /** Whether an exchange on its way was tried before: the worker does not know what that try claimed. */
+  /** Whether an exchange in flight was sent before. The worker does not know what the earlier try claimed. */
   get isRepeating(): boolean {
     return this.first.isRepeating || this.second.isRepeating;
   }
@@ -168,12 +168,12 @@ export class Claimer extends SlotUser {
     return this.prefetch.jobs;
   }
 
-  /** Whether a suspect may be among the next claimed jobs. */
+  /** Whether the next claim may bring a suspect. */
   maySuspect(): boolean {
     return this.suspects === 0;
   }
 
-  /** How many settlements the store has not confirmed. */
+  /** How many outcomes the store has not confirmed. */
   unconfirmed(): number {
     return this.settlements.size + this.onItsWay(this.first).length + this.onItsWay(this.second).length;
   }
@@ -183,13 +183,13 @@ export class Claimer extends SlotUser {
     return this.parts.runner.runs.size + this.claims.size + this.unconfirmed();
   }
 
-  /** Their ids. */
+  /** The ids of all jobs that this worker holds. */
   known(): string[] {
     const settled = [...this.settlements.all(), ...this.onItsWay(this.first), ...this.onItsWay(this.second)];
     return [...this.parts.runner.runs, ...this.claims.all(), ...settled].map(({ id }) => id);
   }
 
-  /** Other workers run these jobs. */
+  /** Drops these jobs, because other workers run them now. */
   lose(ids: ReadonlySet<string>): void {
     for (const job of this.claims.drop(ids)) if (isSuspect(job)) this.suspects -= 1;
     for (const run of this.parts.runner.runs) if (ids.has(run.id)) this.parts.runner.lose(run);
@@ -211,7 +211,7 @@ export class Claimer extends SlotUser {
   }
 
   /**
-   * The lease has ended, and with it this worker holds no job any more.
+   * Drops all jobs: the lease has ended, so this worker no longer holds any.
    *
    * @param unsettled outcomes that were never sent. They must not be sent under the new name, which may hold the same jobs by then.
    */
@@ -230,7 +230,7 @@ export class Claimer extends SlotUser {
     this.exchangeSoon();
   }
 
-  /** Takes a new name, so that no late answer to the old one counts. Answers what was settled and not sent. */
+  /** Takes a new name, so that a late answer to the old one is ignored. Returns the outcomes that were never sent. */
   private renew(): readonly SettledRun[] {
     const unsent = this.settlements.clear();
     this.worker = newWorker();
@@ -242,10 +242,10 @@ export class Claimer extends SlotUser {
 
   // -------------------------------------------------------------------------------------------------------- exchanges
 
-  /** Exchange at the end of this tick, with whatever else ends in it. */
+  /** Exchanges at the end of this tick, together with every run that ends until then. */
   exchangeSoon(): void {
     if (this.atBell) return this.recall();
-    // Behind the next answer, if it is not worth a second call.
+    // If a second call is not worth it, this exchange follows the next answer.
     if (this.busy || this.taking) this.again = true;
     if (this.scheduled || this.stopped || this.taking || !this.freeTrack()) return;
     this.scheduled = true;
@@ -255,13 +255,13 @@ export class Claimer extends SlotUser {
     });
   }
 
-  /** The same even if there is nothing to settle or to claim: for what the answer tells. */
+  /** Exchanges even if there is nothing to settle or to claim, because the answer itself is needed. */
   exchangeAnyway(): void {
     this.mustExchange = true;
     this.exchangeSoon();
   }
 
-  /** How many jobs to claim now, besides those that calls on their way may bring. */
+  /** How many jobs to claim now, without those that calls in flight may bring. */
   want(asked = 0): number {
     return this.open ? Math.max(0, Math.min(this.prefetch.most, this.room() - asked)) : 0;
   }
@@ -297,7 +297,7 @@ export class Claimer extends SlotUser {
       leaseMs: this.parts.leaseMs,
       want,
       maxBytes: this.prefetch.maxBytes,
-      // Of two calls on their way only one may bring a suspect.
+      // If two calls are in flight, only one of them may bring a suspect.
       maySuspect: !pipelined && this.maySuspect(),
       settled,
     };
@@ -325,7 +325,7 @@ export class Claimer extends SlotUser {
     try {
       this.scope.runInAsyncScope(() => this.take(track, call, answer));
     } catch (error) {
-      // Whatever it was, the worker goes on: jobs that it holds and does not know are found by comparing.
+      // The worker goes on after any error. `HeldJobsReconciler` finds jobs that the worker holds without knowing them.
       this.taking = false;
       this.trouble(error as Error);
       setTimeout(() => this.exchangeSoon(), UNEXPECTED_MS);
@@ -339,7 +339,7 @@ export class Claimer extends SlotUser {
     this.complainedAt = 0;
     this.answeredAt = performance.now();
     this.taking = true;
-    // A heartbeat or the other exchange may have found that the lease has ended; an answer to the old name does not count.
+    // A heartbeat or the other exchange may have found that the lease has ended. Then an answer to the old name does not count.
     if (call.worker === this.worker) {
       if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
         track.seq = call.seq;
@@ -355,7 +355,7 @@ export class Claimer extends SlotUser {
     this.again = false;
     if (isWanted) this.exchange();
     this.fill();
-    // Behind the start of jobs, which others may be waiting for.
+    // Sleep only after jobs have started: joining the doorbell may interrupt a blocking call.
     if (this.open && this.prefetch.isDry) this.parts.rests(this.slots.running < this.slots.total);
     this.tellQuiet();
   }
@@ -364,7 +364,7 @@ export class Claimer extends SlotUser {
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     if (asked > 0) this.prefetch.measured(supply, tookMs, answer.kind === 'exchanged' && answer.isLimited);
-    // Before a handler runs: it may block everything but the heartbeat thread.
+    // Tell the heartbeat thread before a handler runs: a handler may block everything but that thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
     const wasWaiting = this.claims.size > 0;
     if (jobs.length > 0) {
@@ -375,10 +375,10 @@ export class Claimer extends SlotUser {
         chars += job.body.length;
         if (isSuspect(job)) this.suspects += 1;
       }
-      // The time of a call that waited at the doorbell tells nothing of the connection.
+      // A call that waited at the doorbell says nothing about the speed of the connection.
       this.prefetch.received(jobs.length, chars, answer.kind === 'exchanged' ? tookMs : null);
     }
-    // Large bodies may have taken long to arrive, and would again.
+    // If large bodies took long to arrive, the next answer would take long too. So its age is not counted.
     const ageMs = this.prefetch.isNarrow ? 0 : answer.kind === 'exchanged' ? tookMs : (answer.ageMs ?? 0);
     this.permit.renew(supply !== 'paused', ageMs, wasWaiting);
     this.claimAnswered(asked, supply);
@@ -387,7 +387,7 @@ export class Claimer extends SlotUser {
     else if (asked > 0 && supply === 'more' && this.want() > 0) this.exchangeSoon();
   }
 
-  /** A repetition may name jobs that are known here, if ids with line breaks were written by hand. */
+  /** Leaves out jobs that this worker already knows: the answer to a repeated call may name them again. */
   private unknownAmong(claimed: readonly ClaimedJob[]): readonly ClaimedJob[] {
     const known = new Set(this.known());
     return claimed.filter(({ id }) => !known.has(id));
@@ -425,20 +425,20 @@ export class Claimer extends SlotUser {
 
   // ---------------------------------------------------------------------------------------------------- sleep and wake
 
-  /** Whether an exchange is on its way, or about to be. */
+  /** Whether an exchange is in flight or about to be sent. */
   get active(): boolean {
     return this.busy || this.scheduled;
   }
 
-  /** Whether there is nothing to do but to claim. The first exchange of a worker is never a repetition, so it never waits. */
+  /** Whether the worker has nothing to do except claim. The first exchange of a worker never waits at the doorbell. */
   get isIdle(): boolean {
     if (this.stopped || this.active || this.first.seq === 0 || this.isStale()) return false;
     return this.holding() === 0 && this.maySuspect() && this.want() > 0;
   }
 
   /**
-   * Leaves the next exchange at the doorbell. Resolves when it was answered; or when the doorbell rang for a call that was recalled:
-   * then somebody must still use the ring (`rung`). Null if it cannot be left.
+   * Sends the next exchange so that it waits at the doorbell. Null if it cannot wait. Resolves when it is answered. If it was
+   * recalled before the doorbell rang for it, `rung` is true, and the caller must pass the ring on.
    */
   leaveAtBell(
     leave: (call: ExchangeCall) => Promise<RungClaim> | null,
@@ -455,7 +455,7 @@ export class Claimer extends SlotUser {
         if (this.atBell !== call) return { rung, refusal };
         if (answer) {
           this.atBell = null;
-          // A ring without a job may tell of a delayed job, or of a job that others claimed: the next exchange tells.
+          // A ring without a job may mean a delayed job, or a job that another worker claimed. The next exchange finds out.
           if (isOfTime || (rung && answer.claimed.length === 0)) this.again = true;
           this.answered(first, call, answer);
         } else this.recall();
@@ -469,8 +469,8 @@ export class Claimer extends SlotUser {
   }
 
   /**
-   * Makes the call that waits at the doorbell now, on the other connection, with as many jobs as are wanted now. It has the same number:
-   * when the doorbell rings, it is a repetition there, and changes nothing.
+   * Sends the call that waits at the doorbell on the other connection now, for as many jobs as are wanted now. It keeps its
+   * number, so the waiting call becomes a repetition that changes nothing.
    */
   recall(): void {
     const call = this.atBell;
@@ -480,7 +480,7 @@ export class Claimer extends SlotUser {
     this.send(this.first, this.first.call, 1);
   }
 
-  /** The doorbell rang. Answers whether this worker will exchange: not if its slots are full. */
+  /** Called when the doorbell rang. Returns false if all slots are taken, so this worker will not exchange. */
   wake(): boolean {
     if (!this.rings()) return false;
     this.hasBell = true;
@@ -489,20 +489,20 @@ export class Claimer extends SlotUser {
     return true;
   }
 
-  /** A look at the queue found this while it slept. */
+  /** Called with what a look found while this worker slept. */
   looked(look: QueueLook): void {
     this.parts.looked(look);
     if (look.work) this.wake();
   }
 
-  /** The claim that was on its way when the doorbell rang has filled the slots. */
+  /** Called when no slot is free: passes on the ring that woke this worker. */
   noSlot(): void {
     if (!this.hasBell) return;
     this.hasBell = false;
     this.parts.passOn();
   }
 
-  /** The script rings for jobs that it finds and does not claim; for suspects only if it may claim one. */
+  /** The next exchange uses the ring: its script rings again for jobs left over, but not for a suspect that it may not claim. */
   private useBell(maySuspect: boolean): void {
     this.hasBell = false;
     const now = performance.now();
@@ -513,12 +513,12 @@ export class Claimer extends SlotUser {
 
   // ---------------------------------------------------------------------------------------------------------- helpers
 
-  /** Settlements of the current name that are on their way. */
+  /** Outcomes in this call, if it was sent under the current name. */
   private onItsWay({ call }: Track): readonly SettledRun[] {
     return call?.worker === this.worker ? call.settled : [];
   }
 
-  /** For one more exchange. The second track is unknown to the store before the worker is known. */
+  /** The track for one more exchange, or null. The store only knows the second track after the first exchange. */
   private freeTrack(): Track | null {
     if (!this.first.call) return this.first;
     return this.second.call || this.first.seq === 0 ? null : this.second;
@@ -538,7 +538,7 @@ export class Claimer extends SlotUser {
   private trouble(error: Error): void {
     this.claimFailed();
     const text = `queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`;
-    // The process logs once that Redis cannot be reached, not once per queue.
+    // The process logs once that Redis is unreachable. Each queue only logs it at debug level.
     if (error instanceof RedisUnavailableError) this.logger.debug(text);
     else this.logger.error(text);
   }
@@ -555,11 +555,11 @@ export class Claimer extends SlotUser {
   }
 }
 
-/** One of the two sequences of exchanges of a worker: one call at a time, with numbers of its own. */
+/** One of the two sequences of exchanges of a worker. Each has its own numbers and one call in flight. */
 class Track {
-  /** The number of the last call that was answered. */
+  /** The number of the last answered call. */
   seq = 0;
-  /** The call on its way. */
+  /** The call in flight. */
   call: ExchangeCall | null = null;
   sentAt = 0;
   private isRepeated = false;
@@ -567,7 +567,7 @@ class Track {
 
   constructor(readonly pipelined: boolean) {}
 
-  /** Whether the call on its way was tried before. */
+  /** Whether the call in flight was sent before. */
   get isRepeating(): boolean {
     return this.call !== null && this.isRepeated;
   }
@@ -588,7 +588,7 @@ class Track {
   }
 }
 
-/** The answer to a call that waited at the doorbell tells by the number of its jobs whether there may be more. */
+/** Whether the queue has more jobs. A call that waited at the doorbell found no more if it brought fewer than asked for. */
 function supplyOf(answer: Answered, asked: number): Supply {
   if (answer.kind === 'exchanged') return answer.supply;
   return answer.claimed.length < asked && !answer.isCut ? 'empty' : 'more';

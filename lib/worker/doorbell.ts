@@ -4,28 +4,28 @@ import { isPassing, pause, repeatDelay, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import type { Claimer } from './claimer.js';
 
-/** How long a call that nothing interrupts is waited for at the end; closing the engine ends it. */
+/** How long `stop` waits for a blocking call that nothing interrupts. Closing the engine ends the call. */
 const FAREWELL_MS = 1000;
-/** Idle for so long, a pool that sleeps since it held jobs begins its sleep anew, with its exchange left at the bell. */
+/** After this idle time a sleeping pool starts its sleep again, so that its next exchange can wait at the doorbell. */
 const REST_MS = 10;
-/** Where the store refuses to wait for bells: the lists themselves are asked so often. */
+/** How long to wait before a look at the queues if the store refuses blocking calls. */
 const UNHEARD_MS = 1000;
-/** Longest sleep: after it the lists themselves are asked, whatever the bells said. */
+/** Longest sleep. After it the process looks at the queues, even if no doorbell rang. */
 export const MAX_BLOCK_MS = 5000;
 
-/** A queue of which a look has nothing to tell. */
+/** What a look answers for a queue with nothing to do. */
 const QUIET = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
 
 /**
- * All idle pools of the process sleep in one blocking call on one connection. A bell wakes one of them; a pool that falls
- * asleep meanwhile interrupts the block to be listened for too.
+ * All idle pools of the process sleep in one blocking call on one connection. A ring wakes one of them. A pool that falls asleep
+ * later interrupts the call, so that the next call waits for its doorbell too.
  */
 export class Doorbell {
   private readonly sleepers = new Map<string, Claimer>();
   private listened: ReadonlySet<string> = new Set();
   private readonly logger = new Log('QueueWorker');
   private restTimer: NodeJS.Timeout | undefined;
-  /** The store could not keep an exchange when it was last asked to. */
+  /** Whether the engine refused to let the last exchange wait at the doorbell. */
   private refused = false;
   private blocking = false;
   private stopped = false;
@@ -45,7 +45,7 @@ export class Doorbell {
       if (!this.listened.has(sleeper.queue)) {
         this.wakeUp();
       } else if (!this.refused && this.sleepsAlone()) {
-        // Not at once: while jobs come one upon another, to begin anew after each of them would cost more than it saves.
+        // Not at once: while jobs arrive in quick succession, starting the sleep again after each one costs more than it saves.
         if (this.restTimer) this.restTimer.refresh();
         else this.restTimer = setTimeout(() => this.rest(), REST_MS).unref();
       }
@@ -59,16 +59,16 @@ export class Doorbell {
     sleeper.recall();
   }
 
-  /** The sleeper was woken and will not ask: another one is to. */
+  /** Passes a ring on: this queue was woken and will not claim, so another worker is woken. */
   passOn(sleeper: Claimer): void {
     this.leave(sleeper);
-    // Where it cannot be rung, whoever sleeps looks at the lists when the connection is back.
+    // If the ring fails, sleeping workers look at their queues when the connection is back.
     this.engine.ring(sleeper.queue).catch(() => undefined);
   }
 
   /**
-   * Ends the loop; resolves when no call of it is on its way, or after a moment: on a connection that is down or silent the
-   * call ends at its deadline, or with the connection.
+   * Ends the loop. Resolves when its blocking call has ended, but waits at most a moment: on a dead connection the call ends only
+   * at its deadline, or when the connection closes.
    */
   async stop(): Promise<void> {
     if (!this.stopped) {
@@ -88,7 +88,7 @@ export class Doorbell {
         await this.round();
         failures = 0;
       } catch (error) {
-        // The link says what happened; here it only means that bells may have been missed.
+        // The connection logs its own failures. Here a failure only means that rings may have been missed.
         this.blocking = false;
         if (this.stopped) return;
         await pause(isPassing(error) ? repeatDelay(error, ++failures) : UNHEARD_MS);
@@ -99,23 +99,26 @@ export class Doorbell {
 
   private async round(): Promise<void> {
     if (this.sleepers.size === 0) return this.someoneJoins();
-    // What a job claimed at the bell did within this tick is known behind it.
+    // Wait one turn: a job claimed at the doorbell may settle within this tick.
     if (this.sleepsAlone()) await nextTurn();
     const alone = this.sleepsAlone();
-    // It falls asleep again behind its exchange, unless it finds something; until then its bell is for others.
+    // This queue is about to exchange. If it finds nothing, it joins again; until then its rings are for other workers.
     if (alone?.active) return this.leave(alone);
     if (this.sleepers.size === 0) return;
     await ((alone && this.sleepAlone(alone)) ?? this.sleep());
   }
 
-  /** Who sleeps with nobody beside it, so that an exchange can wait for its bell alone. Those that share slots ask in turn. */
+  /**
+   * The only sleeping queue, if there is just one. Its exchange can then wait at its doorbell. Queues that share slots claim in
+   * turn, so theirs cannot.
+   */
   private sleepsAlone(): Claimer | undefined {
     if (this.sleepers.size > 1 || !this.engine.claimAtBell) return undefined;
     const [sleeper] = this.sleepers.values();
     return sleeper?.slots.isShared ? undefined : sleeper;
   }
 
-  /** With its exchange left at the bell. It has to join again behind the answer. */
+  /** Sleeps with the next exchange of this queue waiting at its doorbell. After the answer the queue must join again. */
   private sleepAlone(sleeper: Claimer): Promise<void> | null {
     const { queue } = sleeper;
     const left = sleeper.leaveAtBell((call) => {
@@ -135,7 +138,7 @@ export class Doorbell {
     });
   }
 
-  /** The one that sleeps could leave an exchange at the bell by now, and has not. */
+  /** Starts the sleep again if the exchange of the only sleeping queue can now wait at the doorbell. */
   private rest(): void {
     this.restTimer = undefined;
     if (this.blocking && !this.refused && this.sleepsAlone()?.isIdle) this.wakeUp();
@@ -166,7 +169,7 @@ export class Doorbell {
     }
   }
 
-  /** No bell has rung: a sleep that lasted to its end is followed by a look. */
+  /** Looks at the queues if no doorbell rang and the sleep lasted to its end. */
   private async lookSince(began: number): Promise<void> {
     if (this.stopped || performance.now() - began < this.maxBlockMs - 1) return;
     const asked = [...this.sleepers.values()];
@@ -176,8 +179,8 @@ export class Doorbell {
   }
 
   /**
-   * The bell was for one worker; where that is full by now, it goes to the next. A full one is not listened for until it
-   * has found its line empty again, or it would be handed its own bell for as long as anything waits.
+   * Wakes the queue whose doorbell rang. If all its slots are taken, the ring goes to another worker. The full queue then leaves
+   * until it is empty again. If it stayed, it would receive its own ring again and again.
    */
   private async rang(queue: string): Promise<void> {
     const sleeper = this.sleepers.get(queue);

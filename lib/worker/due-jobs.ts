@@ -4,17 +4,20 @@ import { MAX_TIMER_MS } from '../job/duration.js';
 import { RULES } from '../job/rules.js';
 import type { Claimer } from './claimer.js';
 
-/** What a later word may add to an earlier one: it took longer to come, and the earlier one is the better. */
+/**
+ * A later answer keeps the timer if its time differs by less than this: it took longer to arrive, so the earlier answer is more
+ * exact.
+ */
 const SAME_MS = 50;
 
-/** Tells when the next delayed job is due, and never before: who asks too early has to ask again. */
+/** A timer for the next delayed job. It never fires early: a call before the job is due finds nothing. */
 export class DueTimer {
   private at = Infinity;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly due: () => void) {}
 
-  /** As the store has just said: the first is due in so many ms, or there is none. */
+  /** Sets the timer to `inMs` from now. Null: there is no delayed job. */
   set(inMs: number | null): void {
     if (inMs === null) return this.clear();
     const at = performance.now() + inMs;
@@ -35,7 +38,7 @@ export class DueTimer {
   }
 
   private ring(): void {
-    // Node counts from the beginning of the turn in which a timer is set, and so comes too early.
+    // Node counts from the start of the event-loop turn in which a timer is set, so a timer can fire early.
     const leftMs = this.at - performance.now();
     if (leftMs > 0) return this.wait(Math.ceil(leftMs));
     this.clear();
@@ -45,7 +48,7 @@ export class DueTimer {
 
 const PROMOTE_AGAIN_MS = 1000;
 
-/** Sees to it that delayed jobs of one queue get into its line when they are due, whether or not this worker has a slot for them. */
+/** Moves delayed jobs of one queue to the line when they are due, even if this worker has no free slot for them. */
 export class DueJobs {
   private readonly logger = new Log('QueueWorker');
   private readonly timer = new DueTimer(() => {
@@ -59,7 +62,7 @@ export class DueJobs {
     private readonly claimer: Claimer,
   ) {}
 
-  /** As the store has just said: the first is due in so many ms, or there is none. */
+  /** Called with the answer of the store: the first delayed job is due in `inMs`. Null: there is none. */
   plan(inMs: number | null): void {
     if (!this.stopped) this.timer.set(inMs);
   }
@@ -69,12 +72,15 @@ export class DueJobs {
     this.timer.clear();
   }
 
-  /** An exchange moves them too, and takes some. Where there is no slot, the bell wakes another worker for what is moved. */
+  /**
+   * With a free slot, an exchange moves the jobs and claims some. Without one, they are only moved, and the doorbell wakes
+   * another worker.
+   */
   private due(): void {
     if (this.claimer.want() > 0) return this.claimer.exchangeSoon();
     this.engine.promote(this.claimer.queue, RULES.promoteMax).then(
       ({ dueInMs }) => this.plan(dueInMs),
-      // The link tells; whoever is there again first moves what is due.
+      // The connection logs the failure. The first worker that reaches Redis again moves the due jobs.
       () => this.plan(PROMOTE_AGAIN_MS),
     );
   }

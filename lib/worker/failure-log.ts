@@ -2,13 +2,13 @@ import { Log } from '../contract/log.js';
 import type { FailureRecord, Outcome } from '../job/outcome.js';
 import { jobText } from '../job/text.js';
 
-/** Lines of one kind that one queue writes in a second. */
+/** Most lines of one kind per queue and second. */
 const MAX_LINES = 10;
 const WINDOW_MS = 1_000;
-/** Characters of a message. The whole error is kept with the job. */
+/** Longest message in a line, in characters. The job keeps the whole error. */
 const MAX_MESSAGE = 500;
 
-/** What the lines say of a job: never its data. */
+/** The fields of a job that may be logged: never its data. */
 interface FailedJob {
   readonly id: string;
   readonly name: string;
@@ -16,7 +16,7 @@ interface FailedJob {
   readonly attempts: number;
 }
 
-/** Logs failed attempts and dead jobs of one queue; of more than a few in a second only how many there were. */
+/** Logs failed attempts and dead jobs of one queue. If there are many in a second, it logs a few and counts the rest. */
 export class FailureLog {
   private readonly logger = new Log('QueueWorker');
   private readonly failures: Cap | null;
@@ -36,7 +36,7 @@ export class FailureLog {
       : null;
   }
 
-  /** An attempt ended so. */
+  /** Logs an attempt that failed. Other outcomes are not logged. */
   ended(job: FailedJob, outcome: Outcome): void {
     if (outcome.kind !== 'dead' && (outcome.kind !== 'retried' || outcome.failure === null)) return;
     const of = `attempt ${job.attempt} of ${job.attempts}`;
@@ -54,13 +54,13 @@ export class FailureLog {
     }
   }
 
-  /** A job is dead that was not run. */
+  /** Logs a job that is dead without having run. */
   unrunnable(id: string, outcome: Extract<Outcome, { kind: 'dead' }>): void {
     if (this.deaths?.mayLog())
       this.logger.error(`${jobText(this.queue, id)} is dead: ${clipped(outcome.failure.message)}`);
   }
 
-  /** Says how many were left out so far. */
+  /** Logs how many lines were left out so far. */
   flush(): void {
     this.failures?.flush();
     this.deaths?.flush();
@@ -71,7 +71,7 @@ export class FailureLog {
   }
 }
 
-/** Lets some lines of each second through, and says of how many others it was. */
+/** Allows a few lines per second, and reports how many more there were. */
 class Cap {
   private count = 0;
   private timer: NodeJS.Timeout | undefined;
@@ -98,7 +98,7 @@ function textOf({ name, message }: FailureRecord): string {
   return clipped(text === '' ? 'an error without a message' : text);
 }
 
-/** On one line. */
+/** Shortened, and on one line. */
 function clipped(text: string): string {
   const line = text.slice(0, MAX_MESSAGE).replace(/\s*[\r\n]+\s*/g, ' ');
   return text.length <= MAX_MESSAGE ? line : `${line}…`;
@@ -111,7 +111,7 @@ const UNITS = [
   ['s', 1_000],
 ] as const;
 
-/** `250 ms`, `4 s`, `1.5 h`: at most one digit behind the point. */
+/** `250 ms`, `4 s`, `1.5 h`: at most one decimal. */
 export function shortTime(ms: number): string {
   const [unit, length] = UNITS.find((one) => ms >= one[1]) ?? ['ms', 1];
   return `${Math.round((ms / length) * 10) / 10} ${unit}`;

@@ -5,30 +5,30 @@ import type { Job } from '../job/job.js';
 import type { CheckedDefaults } from '../options/job-options.js';
 
 /**
- * How far a call through enhancers has come: `before` the method, `running` while the method is at work on a promise and
- * hears its signal itself, `after` it.
+ * How far a call through enhancers has come. `before`: the method was not called yet. `running`: the method works on a promise
+ * and watches its signal itself. `after`: the method has ended.
  */
 export type CallStage = 'before' | 'running' | 'after';
 
 /** A job as a pool gives it to its handler. */
 export interface HandledJob extends Job<any> {
-  /** Why the run should end early, where it should; unlike `signal` it costs nothing to look at. */
+  /** Why the run should end early, if it should. Unlike `signal`, reading it creates nothing. */
   readonly aborted?: JobAbortedError | undefined;
-  /** Whether the run is over for the pool: what its handler says is not heard any more. */
+  /** Whether the run has ended. Whatever the handler returns afterwards is ignored. */
   readonly closed?: boolean | undefined;
-  /** Undefined where the method itself is what is called. */
+  /** Undefined if the pool calls the method directly, without enhancers. */
   stage?: CallStage | undefined;
-  /** Whether it may wait until others of its batch come: not while the workers stop. */
+  /** Whether the job may wait for others to fill a batch. It may not while the workers stop. */
   readonly mayWait?: boolean | undefined;
-  /** It waits for others of its batch: its `timeout` counts only once it does not any more. */
+  /** Tells the run that the job starts or stops to wait for a batch. The `timeout` counts only after the wait. */
   waits?(isWaiting: boolean): void;
-  /** Called when it is aborted, or its run ends, while it waits. */
+  /** Called when the job is aborted or its run ends while it waits for a batch. */
   onEnd?: (() => void) | undefined;
 }
 
 /**
- * Whether a handler says no more than that it heard its signal, which is no failure of its own: `fetch` rejects with the reason of
- * the signal, Node's own APIs with an AbortError.
+ * Whether an error only means that the handler obeyed its signal. `fetch` rejects with the reason of the signal, Node's own APIs
+ * with an AbortError. Such an error is not a failure of the handler.
  */
 export function obeys({ aborted }: HandledJob, error: unknown): boolean {
   return aborted !== undefined && (error === aborted || read(error, 'name') === 'AbortError');
@@ -37,18 +37,18 @@ export function obeys({ aborted }: HandledJob, error: unknown): boolean {
 /** Runs one job. It may return a value, a promise or an Observable, or throw. */
 export type Handler = (job: HandledJob) => unknown;
 
-/** What a pool calls for a job name. */
+/** What a pool calls for jobs of one name. */
 export interface HandlerEntry {
   readonly run: Handler;
   /** `Class.method`, for messages. */
   readonly label: string;
-  /** With a schema, the data is checked and coerced by it before the call. */
+  /** If it has a schema, the data is checked and converted before the call. */
   readonly definition?: AnyDefinition;
-  /** Between the options of the queue and those of the job. */
+  /** Options of the handler. They override those of the queue; those of the job override them. */
   readonly policy?: CheckedDefaults;
-  /** Starts the jobs that wait for others of their batch; only if the handler takes batches. */
+  /** Starts the jobs that wait for a batch. Only for handlers of batches. */
   readonly flush?: (() => void) | undefined;
 }
 
-/** How a pool finds what to call; the other half, discovery, supplies it. */
+/** Finds the handler of a job name. `lib/handlers` supplies it. */
 export type FindHandler = (jobName: string) => HandlerEntry | undefined;

@@ -4,10 +4,10 @@ import type { QueueEngine } from '../contract/engine.js';
 import type { Claimer } from './claimer.js';
 
 /**
- * What the store counts as held by this worker and what the worker knows may come to differ: by a failover that loses the last
- * writes, by an operator, by a bug. The store's view decides. Jobs the worker does not know go back to the line, since no
- * lease would ever end for them while it lives; jobs it runs and does not hold are lost to it. Nothing but an exchange
- * changes what a worker holds, so right behind one, or while there is none, the two can be compared.
+ * Compares the jobs that this worker holds in the store with the jobs that it knows. They can differ after a failover that lost
+ * the last writes, after manual changes, or after a bug. The store decides. Jobs that the worker does not know go back to the
+ * line: no lease would free them while the worker lives. Jobs that the worker runs but no longer holds are lost to it. Only an
+ * exchange changes what a worker holds, so the two can be compared right after an exchange or while none is in flight.
  */
 export class HeldJobsReconciler {
   private readonly logger = new Log('QueueWorker');
@@ -19,13 +19,16 @@ export class HeldJobsReconciler {
     private readonly claimer: Claimer,
   ) {}
 
-  /** With what the store counted, behind an exchange that was answered or at a beat between two. */
+  /**
+   * Compares the count of the store with ours. Called after an answered exchange, or at a heartbeat while no exchange is in
+   * flight.
+   */
   compare(held: number): void {
     if (held === this.claimer.holding()) {
       if (this.suspected.size > 0) this.suspected = new Set();
     } else if (!this.looking) {
       this.looking = true;
-      // Where it fails the next comparison begins anew.
+      // If it fails, the next comparison starts again.
       void this.look()
         .catch(() => undefined)
         .finally(() => (this.looking = false));
@@ -42,11 +45,11 @@ export class HeldJobsReconciler {
       );
     }
     if (worker !== this.claimer.worker) return;
-    // What it has settled meanwhile it does not run any more.
+    // The ids in `lost` may include jobs that were settled during the call. `lose` ignores those.
     if (lost.length > 0) this.claimer.lose(new Set(lost));
     const known = new Set(this.claimer.known());
     const strays = unknown.filter((id) => !known.has(id));
-    // Found twice with an exchange or a beat in between, it is none that was just claimed, whatever way the two calls went.
+    // A job may have been claimed while `adopt` was in flight. A job that two comparisons in a row do not know is really unknown.
     const found = strays.filter((id) => this.suspected.has(id));
     this.suspected = new Set(strays);
     if (found.length > 0) {

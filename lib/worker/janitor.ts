@@ -2,17 +2,20 @@ import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { isPassing } from '../contract/retry.js';
 
-/** Between two steps in one queue: a heap that has piled up is taken away soon, and work goes before. */
+/** Pause between two steps in one queue, so that a large backlog is trimmed soon but jobs come first. */
 const BREATH_MS = 10;
-/** Of the interval, by chance, so that processes that started together do not ask together. */
+/** Random part of the interval, so that processes that started together do not all ask at once. */
 const JITTER = 0.1;
-/** How long one claim keeps the others away; less than any interval, so that no round is left out. */
+/**
+ * How long one claim of a round keeps other processes away, as part of the interval. Less than an interval, so that no round is
+ * skipped.
+ */
 const CLAIM = 0.8;
 
 /**
- * Takes away what is kept beyond its number or age, also in queues where nothing happens: scripts trim only what they add to.
- * Of the processes that share their queues one claims a round, takes one look at all of them, and trims those that need
- * it in small steps. Several at once would be harmless.
+ * Trims what is kept beyond its number or age, also in idle queues: scripts trim only the lists they add to. One of the processes
+ * that share queues claims a round, looks at all queues once, and trims those that need it in small steps. Several processes at
+ * once would do no harm.
  */
 export class Janitor {
   private readonly logger = new Log('QueueWorker');
@@ -58,12 +61,12 @@ export class Janitor {
       if (queues.length === 0 || !(await this.engine.upkeep.claimUpkeep(queues, claimMs))) return;
       for (const queue of await this.engine.upkeep.overgrown(queues)) await this.trim(queue);
     } catch (error) {
-      // The next round is a while away, which is pause enough.
+      // The next round is far away, so no extra pause is needed.
       this.logger.debug(`looking after the queues failed, trying on: ${(error as Error).message}`);
     }
   }
 
-  /** What is wrong with one queue does not keep it from the others; that Redis is away does. */
+  /** An error in one queue does not stop the others. If Redis is unreachable, the round ends. */
   private async trim(queue: string): Promise<void> {
     try {
       while (!this.stopped && (await this.engine.upkeep.trim(queue)) > 0) await this.breathe();

@@ -10,7 +10,7 @@ import { jobText } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
 import { isObservable } from './observable.js';
 
-/** What a listener can be called for. */
+/** The events that a listener can be called for. */
 export type JobEventType = 'active' | 'completed' | 'failed' | 'dead' | 'stalled';
 
 export const JOB_EVENT_TYPES: readonly JobEventType[] = ['active', 'completed', 'failed', 'dead', 'stalled'];
@@ -21,7 +21,7 @@ export type ListenedJob<Data = unknown> = Pick<
   'id' | 'name' | 'queue' | 'data' | 'headers' | 'attempt' | 'attempts' | 'createdAt'
 >;
 
-/** What a method with `@OnJob` is called with. */
+/** The argument of a method with `@OnJob`. */
 export type JobEvent<Data = any> =
   | {
       /** A handler is about to be called. */
@@ -38,7 +38,7 @@ export type JobEvent<Data = any> =
       readonly result: any;
     }
   | {
-      /** An attempt failed, also the last one. */
+      /** An attempt failed. Also sent for the last one. */
       readonly type: 'failed';
       /** The job. */
       readonly job: ListenedJob<Data>;
@@ -52,17 +52,17 @@ export type JobEvent<Data = any> =
       readonly type: 'dead';
       /** The job. */
       readonly job: ListenedJob<Data>;
-      /** What the handler threw; for a job that was not run, an `Error` that says why. */
+      /** What the handler threw. For a job that was not run, an `Error` that says why. */
       readonly error: any;
       /** Why it is dead. */
       readonly reason: DeadReason;
     }
   | {
-      /** The worker that ran the job went silent, and this process has taken the job back: it runs again, or is dead. */
+      /** The worker that ran the job went silent, and this process has recovered the job. It runs again, or it is dead. */
       readonly type: 'stalled';
       /** The job. */
       readonly job: ListenedJob<Data>;
-      /** How many workers it has lost. */
+      /** How many workers the job has lost. */
       readonly stalls: number;
     };
 
@@ -72,24 +72,24 @@ export type JobEventOf<Type extends JobEventType, Data = any> = Extract<
   { readonly type: Type }
 >;
 
-/** A method with `@OnJob`, and what it is called for. */
+/** A method with `@OnJob`, and the events it is called for. */
 export interface JobListener {
   /** `Class.method`, for messages. */
   readonly label: string;
   readonly types: ReadonlySet<JobEventType>;
-  /** Names or patterns; undefined for all. */
+  /** Job names or patterns. Undefined means all. */
   readonly names: readonly string[] | undefined;
   readonly call: (event: JobEvent) => unknown;
 }
 
 /**
- * Calls the `@OnJob` methods of one queue. `active` is told when the run begins; how a run ended is told once the store has confirmed it,
- * so nothing is told of a job that was lost. Listeners are not waited for, except by `idle`.
+ * Calls the `@OnJob` methods of one queue. `active` is reported when the run begins. The end of a run is reported after the store
+ * has confirmed it, so an outcome that did not count is never reported. Only `idle` waits for listeners.
  */
 export class JobListeners {
   private readonly listeners: JobListener[] = [];
   private readonly logger = new Log('QueueListeners');
-  /** Ends that the store has not confirmed, by the id of the job. */
+  /** Ends of runs that the store has not confirmed, by job id. */
   private readonly unconfirmed = new Map<string, JobEvent[]>();
   private readonly calls = new Set<Promise<unknown>>();
 
@@ -100,7 +100,7 @@ export class JobListeners {
     this.add(listeners);
   }
 
-  /** Whether there is anybody to call: workers ask before they do anything for it. */
+  /** Whether there are no listeners. Workers check it before they prepare a call. */
   get isEmpty(): boolean {
     return this.all.length === 0;
   }
@@ -123,7 +123,7 @@ export class JobListeners {
     if (events.length > 0) this.unconfirmed.set(job.id, events);
   }
 
-  /** The same for a job that could not be run. */
+  /** Records a job that is dead without having run. */
   unrunnable(
     { id, failed }: { readonly id: string; readonly failed: number },
     body: DecodedBody | null,
@@ -134,7 +134,7 @@ export class JobListeners {
     if (failure) this.ended(jobOf(this.queue, id, body, failed, attempts), outcome, errorOf(failure));
   }
 
-  /** The store has answered an exchange that settled these. */
+  /** Called when the store has confirmed the outcomes of an exchange. */
   confirmed(settled: readonly { readonly id: string }[], lost: readonly string[]): void {
     if (this.unconfirmed.size === 0) return;
     for (const { id } of settled) {
@@ -145,12 +145,12 @@ export class JobListeners {
     }
   }
 
-  /** The worker lost its lease, and with it whatever was not confirmed. */
+  /** Called when the worker lost its lease. Outcomes that were not confirmed do not count. */
   dropped(): void {
     this.unconfirmed.clear();
   }
 
-  /** This process has taken these jobs back from a worker that went silent. */
+  /** Called when this process has recovered these jobs from a worker that went silent. */
   recovered(
     ids: readonly string[],
     dead: readonly string[],
@@ -178,13 +178,13 @@ export class JobListeners {
     );
   }
 
-  /** Resolves when no call is under way. */
+  /** Resolves when no listener is running. */
   async idle(): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- a call may begin while others end
     while (this.calls.size > 0) await Promise.all(this.calls);
   }
 
-  /** How many calls have not ended. */
+  /** How many listener calls have not ended. */
   get pending(): number {
     return this.calls.size;
   }

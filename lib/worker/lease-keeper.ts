@@ -9,29 +9,29 @@ interface Holder {
   worker: string;
   holdsAny: boolean;
   readonly lease: LeaseTimes;
-  /** When a timer last renewed its lease. */
+  /** When the timer last renewed the lease. */
   at: number;
   readonly onBeat: (worker: string, answer: BeatAnswer) => void;
 }
 
 /**
- * Keeps the leases of this process: one sign of life per queue and beat, however many jobs run, and none where nothing is
- * held. An exchange is a sign of life too, but only the beat comes when nothing ends. It comes from a thread, so that a
- * handler that blocks the event loop is not taken for dead; where that cannot be, from a timer. What the process says of
- * itself in the registry holds for a lease too, and is renewed with it.
+ * Renews the leases of this process: one call per queue and heartbeat, however many jobs run, and none for a queue without
+ * running jobs. An exchange renews the lease too, but only heartbeats come while no job ends. They come from a thread, so that a
+ * handler that blocks the event loop does not lose its jobs. Without a thread, a timer renews the leases. The record of the
+ * process expires with a lease too, and is renewed together with the others.
  */
 export class LeaseKeeper {
   private readonly holders = new Map<string, Holder>();
   private readonly logger = new Log('QueueWorker');
   private heartbeat: Heartbeat | null = null;
-  /** Whether the log says that a timer renews the leases. */
+  /** Whether the log already says that a timer renews the leases. */
   private fellBack = false;
   private timer: NodeJS.Timeout | null = null;
   private open = false;
   private record: ProcessRecord | null = null;
 
   /**
-   * @param own of the record of the process.
+   * @param own the lease of the record of the process.
    * @param beatMs a quarter of the shortest lease of its queues.
    */
   constructor(
@@ -66,7 +66,7 @@ export class LeaseKeeper {
     if (this.holders.delete(queue)) this.heartbeat?.leave(queue);
   }
 
-  /** From now on the process says this of itself. */
+  /** Stores this record of the process from now on. */
   show(record: ProcessRecord): void {
     this.begin();
     this.record = record;
@@ -88,7 +88,7 @@ export class LeaseKeeper {
     if (this.open) return;
     this.open = true;
     this.fellBack = false;
-    // A thread takes a while to start, and a lease may be shorter: until its beats arrive the timer beats.
+    // A thread takes a while to start, and a lease may be shorter than that. The timer renews leases until the thread is ready.
     this.timer = setInterval(() => this.beatAll(), this.beatMs);
     this.heartbeat = this.engine.openHeartbeat({
       onReady: () => this.stopTimer(),
@@ -124,7 +124,7 @@ export class LeaseKeeper {
       holder.at = now;
       this.engine.beat(queue, worker, lease.leaseMs).then(
         (answer) => this.beaten(queue, worker, answer),
-        // The link tells; the next beat is soon, and the lease is longer than several of them.
+        // The connection logs the failure. The next heartbeat is soon, and a lease is longer than several of them.
         () => undefined,
       );
     }
@@ -144,7 +144,7 @@ export class LeaseKeeper {
 
   private register(): void {
     const { record } = this;
-    // Not there for a while, where this fails: the next beat says it again.
+    // If this fails, the record is missing until the next heartbeat.
     if (record) this.engine.processes.register(record, this.own.leaseMs).catch(() => undefined);
   }
 }

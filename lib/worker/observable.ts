@@ -10,15 +10,15 @@ export interface ObservableLike {
   }): { unsubscribe(): void };
 }
 
-/** Reading a field can throw (a lazy relation, a revoked proxy); such a value is not an Observable. */
+/** Returns false if reading a field throws, as a lazy relation or a revoked proxy may. */
 export function isObservable(value: unknown): value is ObservableLike {
   return typeof read(value, 'subscribe') === 'function' && typeof read(value, 'pipe') === 'function';
 }
 
 /**
- * Each value is progress, the last one is the result. A value is reported as progress once it is known not to be the last, or if the
- * end does not follow at once: so progress of a slow stream is not late, and a single value is only the result. When the run is
- * aborted, it fails with the reason, and the stream is unsubscribed.
+ * Follows an Observable: each value is reported as progress, and the last value is the result. A value is reported when the next
+ * one arrives, or if the end does not follow at once. So progress of a slow stream is not late, and a single value is only the
+ * result. If the run is aborted, it fails with the reason, and the Observable is unsubscribed.
  */
 export function followStream(
   job: HandledJob,
@@ -43,7 +43,7 @@ export function followStream(
         report();
         last = value;
         isPending = value !== undefined;
-        // Most streams end at once; an immediate for nothing would cost more than the rest.
+        // Most streams end right after their last value. A microtask avoids an immediate that would do nothing.
         if (isPending) queueMicrotask(reportLater);
       },
       error: (error) => {
@@ -63,7 +63,8 @@ export function followStream(
   if (isOver || job.closed) return;
   const { signal } = job;
   const end = () => {
-    // Inside interceptors the method works on a promise and sees its signal itself; its end is left to it, as without interceptors.
+    // Inside interceptors, a method that works on a promise watches its signal itself, and ends on its own as it does without
+    // interceptors.
     if (isOver || job.stage === 'running') return;
     isOver = true;
     subscription.unsubscribe();

@@ -1,27 +1,29 @@
 import type { ClaimedJob, Supply } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 
-/** Work that a worker may hold without having started it, in ms of its own speed: so much, and what it does during a round trip. */
+/** How much work a worker may claim ahead, in ms of its own speed. The work of one round trip is added. */
 const AHEAD_MS = 5;
-/** A network slower than this is not made up for. */
+/** Longest round trip that prefetching makes up for. */
 const MAX_ROUND_TRIP_MS = 25;
-/** Jobs per claim: one script must not take long. */
+/** Most jobs per claim, so that the script does not take long. */
 const MAX_CLAIM = 500;
 /**
- * What the bodies of one claim may take. At most what Redis hands out in some 2 ms; at first, and on a slow line, less: other answers
- * wait behind this one, and no job starts before the last one has arrived.
+ * Limits for the bodies of one claim, in bytes. `most` takes Redis about 2 ms. At first and on a slow connection the limit is
+ * lower: other answers wait behind this one, and no job starts before the last byte has arrived.
  */
 const CLAIM_BYTES = { least: 64 * 1024, first: 256 * 1024, most: 1024 * 1024 };
-/** A claim that took no longer may be larger the next time, and one that took longer must be smaller. */
+/** A claim faster than `QUICK_MS` may be larger the next time; one slower than `SLOW_MS` must be smaller. */
 const QUICK_MS = 300;
 const SLOW_MS = 1_000;
 
-/** Share of its time that a process rests where the store, or the way to it, is slower than its handlers. */
+/**
+ * A process whose event loop is idle for at least this part of its time waits for the store or the network, not for its handlers.
+ */
 const AT_REST = 0.05;
 
 /**
- * How many jobs to claim beyond the free slots: so many that fast handlers need not wait for the network, so few that slow
- * jobs are never kept from idle workers. Speed is measured only while there was always more to do.
+ * How many jobs to claim beyond the free slots: enough that fast handlers do not wait for the network, and so few that slow jobs
+ * are not kept from idle workers. The speed of the handlers is measured only while the queue always has more jobs.
  */
 export class Prefetch {
   private perMs = 0;
@@ -30,9 +32,9 @@ export class Prefetch {
   private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
   maxBytes = CLAIM_BYTES.first;
-  /** The last large claim took so long that nothing else should wait behind another one. */
+  /** Whether the last large claim took so long that no second call should wait behind another one. */
   isNarrow = false;
-  /** The last claim has found less than it asked for. */
+  /** Whether the last claim found fewer jobs than it asked for. */
   isDry = false;
   private readonly rest = new Rest();
 
@@ -42,9 +44,9 @@ export class Prefetch {
   }
 
   /**
-   * An exchange was answered. Speed is learnt only from a queue that has more, and forgotten where one is empty: one that is paused or
-   * limited says nothing of it. The shortest round trip of late counts: in the others
-   * the answer may have waited for a handler.
+   * An exchange was answered. The speed is learnt only while the queue has more jobs, and is halved when the queue is empty. A
+   * paused or limited queue does not change it. Of recent round trips the shortest counts: the others may include time in which a
+   * handler blocked the event loop.
    */
   measured(supply: Supply, tookMs: number, isLimited = false): void {
     const now = performance.now();
@@ -54,13 +56,13 @@ export class Prefetch {
     const elapsed = Math.max(now - this.since, 0.05);
     if (supply === 'more') this.perMs = (this.perMs + this.ended / elapsed) / 2;
     else if (supply === 'empty') this.perMs /= 2;
-    // A limit counts starts at the claim: what is claimed ahead would start later than it was counted.
+    // A limit counts a start when the job is claimed. A job claimed ahead would start later than it was counted.
     if (isLimited) this.perMs = 0;
     this.since = now;
     this.ended = 0;
   }
 
-  /** Jobs came, with bodies of this length together; `tookMs`: null where that is not known. */
+  /** Jobs arrived. `chars`: length of all bodies together. `tookMs`: null if not known. */
   received(jobs: number, chars: number, tookMs: number | null): void {
     this.charsPerJob = (this.charsPerJob + chars / jobs) / 2;
     if (tookMs === null) return;
@@ -70,20 +72,20 @@ export class Prefetch {
       this.maxBytes = Math.min(CLAIM_BYTES.most, this.maxBytes * 2);
   }
 
-  /** Jobs one claim may ask for. */
+  /** The most jobs one claim may ask for. */
   get most(): number {
     return Math.max(1, Math.min(MAX_CLAIM, Math.floor(this.maxBytes / Math.max(this.charsPerJob, 1))));
   }
 
   /**
-   * Whether a claim of so many is worth a call of its own beside another one: it is large, more is likely to be there, and this
-   * process waits for the store. Where the store waits for it, a second one would only make others wait longer for their turn.
+   * Whether a claim for `want` jobs is worth a second call in flight: it is large, the queue probably has more jobs, and this
+   * process waits for the store. If the store is the slower part, a second call only makes other workers wait longer.
    */
   isWorthPipelining(want: number): boolean {
     return !this.isDry && want * 2 >= this.most && this.rest.share > AT_REST;
   }
 
-  /** What was fast has become slow. */
+  /** Forgets the measured speed, because jobs that were fast have become slow. */
   forget(): void {
     this.perMs = 0;
   }
@@ -93,11 +95,11 @@ export class Prefetch {
   }
 }
 
-/** How much of its time the event loop of this process has been at rest of late. */
+/** The part of recent time in which the event loop was idle. */
 class Rest {
-  /** What was seen before counts so much less with each look. */
+  /** The weight of earlier measurements after each new one. */
   private static readonly KEPT = 0.75;
-  /** A long rest counts as one of so many ms: it tells nothing of the work behind it. */
+  /** A longer measurement counts as this many ms: a long idle time says nothing about the work after it. */
   private static readonly MOST_MS = 10;
   private idle = 0;
   private active = 0;
@@ -108,7 +110,8 @@ class Rest {
     const { idle, active } = performance.eventLoopUtilization();
     const rested = idle - this.idle;
     const all = rested + active - this.active;
-    // Two answers may come at once, with next to no time between them: by time, what was before counts on.
+    // Two answers may arrive at almost the same time. The weight follows the elapsed time, so the second one does not replace the
+    // first.
     const weight = Math.min(1, Rest.MOST_MS / all);
     this.idleOfLate = this.idleOfLate * Rest.KEPT + rested * weight;
     this.allOfLate = this.allOfLate * Rest.KEPT + all * weight;
@@ -121,7 +124,7 @@ class Rest {
   }
 }
 
-/** Jobs that were claimed and have not started, first in first out; taking one moves nothing. */
+/** Jobs that were claimed and have not started, first in first out. `take` only moves an index. */
 export class Claims {
   private jobs: readonly ClaimedJob[] = [];
   private next = 0;
@@ -137,19 +140,19 @@ export class Claims {
   take(): ClaimedJob {
     const job = this.jobs[this.next]!;
     this.next += 1;
-    // Else the last body of a batch would be kept until the next one.
+    // Release the array, so that the last bodies of a batch can be collected.
     if (this.next === this.jobs.length) this.reset([]);
     return job;
   }
 
-  /** Answers what was there. */
+  /** Removes all jobs and returns them. */
   clear(): readonly ClaimedJob[] {
     const rest = this.all();
     this.reset([]);
     return rest;
   }
 
-  /** Answers those that were there. */
+  /** Removes the jobs with these ids and returns them. */
   drop(ids: { has(id: string): boolean }): readonly ClaimedJob[] {
     const all = this.all();
     const dropped = all.filter(({ id }) => ids.has(id));
@@ -168,25 +171,25 @@ export class Claims {
 }
 
 /**
- * Whether claimed jobs may start. `Queue.pause` waits as long as they may start without asking, so that none does behind it, not even
- * in a process whose event loop was blocked meanwhile.
+ * Whether claimed jobs may start without asking Redis again. The permit is short. `Queue.pause` waits that long, so no job starts
+ * after it, not even in a process whose event loop was blocked.
  */
 export class StartPermit {
   private until = -Infinity;
   private arrivedAt = 0;
-  /** An exchange is to tell whether they may start. */
+  /** Whether an exchange was asked for, to renew the permit. */
   isAsked = false;
 
   get isValid(): boolean {
     return performance.now() <= this.until;
   }
 
-  /** Jobs came, and none was there. */
+  /** Called when jobs arrive and none was waiting. */
   arrive(): void {
     this.arrivedAt = performance.now();
   }
 
-  /** Answers that none may start now, and asks, unless an answer is on its way. */
+  /** Asks for an exchange, unless one was asked for. Returns false: no job may start now. */
   ask(exchange: () => void): false {
     if (!this.isAsked) exchange();
     this.isAsked = true;
@@ -194,8 +197,8 @@ export class StartPermit {
   }
 
   /**
-   * Whether the queue was open was answered, by a call that was made `ms` ago. On a slow line the time counts from the answer to a
-   * second question, so that jobs start there too.
+   * An answer says whether the queue is open. The call was sent `ms` ago, so the permit counts from then. If jobs already waited
+   * when it was sent, the permit counts from now: otherwise no job could ever start on a slow connection.
    */
   renew(isOpen: boolean, ms: number, isWaiting: boolean): void {
     const now = performance.now();
@@ -206,10 +209,10 @@ export class StartPermit {
   }
 }
 
-/** Claimed jobs that have not started within this time go back: a slow one must not keep them from idle workers. */
+/** Claimed jobs go back if none of them has started for this long. A slow job must not keep them from idle workers. */
 const WAIT_MS = 50;
 
-/** Watches over claimed jobs that wait for a slot: where none of them starts for a while, all go back. */
+/** Watches claimed jobs that wait for a slot. If none of them starts for a while, all go back. */
 export class PrefetchTimeout {
   private timer: NodeJS.Timeout | undefined;
   private started = false;
@@ -219,12 +222,12 @@ export class PrefetchTimeout {
     private readonly giveBack: () => void,
   ) {}
 
-  /** Some are there that cannot start yet. */
+  /** Called when claimed jobs wait for a slot. */
   watch(): void {
     this.timer ??= setTimeout(() => this.look(), WAIT_MS);
   }
 
-  /** One of them starts. */
+  /** Called when a claimed job starts. */
   starts(): void {
     this.started = true;
   }

@@ -2,7 +2,7 @@ import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { counted, quoted } from '../job/text.js';
 
-/** Of which process a worker was, where that is known. */
+/** The process of a worker, if it is known. */
 export type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
 
 export interface RecovererLimits {
@@ -10,24 +10,27 @@ export interface RecovererLimits {
   readonly maxStalls: number;
 }
 
-/** What became of the jobs of a silent worker, in numbers. */
+/** What happened to the jobs of a silent worker, as numbers. */
 interface Taken {
-  /** Without those that were cancelled. */
+  /** Without the cancelled jobs. */
   readonly count: number;
   readonly dead: number;
   readonly cancelled: number;
 }
 
 /**
- * Looks after workers that went silent. Every exchange says when the first lease of another worker ends; shortly before that
- * one look is taken, and one more before the next lease ends for as long as others hold jobs. So a dead worker's jobs run
- * again as soon as its lease is over, and nobody looks where nothing is held.
+ * Recovers the jobs of workers that went silent. Every exchange reports when the first lease of another worker ends. Shortly
+ * before that time this process looks once, and it looks again before the next lease ends, for as long as others hold jobs. So
+ * the jobs of a dead worker run again as soon as its lease is over, and a queue without active jobs costs nothing.
  */
 export class Recoverer {
   private readonly timers = new Map<string, { at: number; timer: NodeJS.Timeout }>();
-  /** Of each queue, the worker of this process: while it can look it is not silent. */
+  /** The worker of this process, by queue. It is alive, so it is skipped. */
   private readonly own = new Map<string, string>();
-  /** While a lease is in doubt every exchange reports it as over; looking before the doubt can end is in vain. */
+  /**
+   * The earliest time of the next look, by queue. While a lease is in doubt every exchange reports it as over, but looking before
+   * the doubt can end is useless.
+   */
   private readonly notBefore = new Map<string, number>();
   private readonly logger = new Log('QueueWorker');
   private stopped = false;
@@ -36,7 +39,7 @@ export class Recoverer {
     private readonly engine: QueueEngine,
     private readonly limitsOf: (queue: string) => RecovererLimits,
     private readonly processOf: FindProcess = async () => null,
-    /** Called with the jobs that were taken back, and those of them that are dead. */
+    /** Called with the ids of all recovered jobs, and with those of them that are dead. */
     private readonly taken: (
       queue: string,
       ids: readonly string[],
@@ -44,12 +47,12 @@ export class Recoverer {
     ) => void = () => {},
   ) {}
 
-  /** In this queue the first lease of another worker than ours ends in `leaseInMs`. */
+  /** In this queue the first lease of another worker ends in `leaseInMs`. */
   watch(queue: string, worker: string, leaseInMs: number | null): void {
     this.own.set(queue, worker);
     if (leaseInMs === null) return;
     const inDoubtMs = (this.notBefore.get(queue) ?? 0) - performance.now();
-    // Where it seems to end later than a lease can, the clock of Redis was stepped back, and somebody has to see it.
+    // A lease that seems to end later than any lease can means that the clock of Redis was set back. Look in time to notice it.
     const endsInMs = Math.min(leaseInMs, this.limitsOf(queue).leaseMs);
     this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs(queue), inDoubtMs));
   }
@@ -60,7 +63,7 @@ export class Recoverer {
     this.timers.clear();
   }
 
-  /** Two beats: where all leases end at once, by a step of the clock, one beat of a living worker may just have been missed. */
+  /** Two heartbeats. If a jump of the clock ends all leases at once, a living worker may just have missed one heartbeat. */
   private doubtMs(queue: string): number {
     return this.limitsOf(queue).leaseMs / 2;
   }
@@ -69,7 +72,7 @@ export class Recoverer {
     if (this.stopped) return;
     const at = performance.now() + ms;
     const planned = this.timers.get(queue);
-    // That look plans the next one.
+    // The look that is already planned is earlier, and plans the next one.
     if (planned && planned.at <= at) return;
     if (planned) clearTimeout(planned.timer);
     const timer = setTimeout(() => {
@@ -95,7 +98,7 @@ export class Recoverer {
     if (nextMs < Infinity) this.lookIn(queue, nextMs);
   }
 
-  /** Answers after how many ms to look again. */
+  /** Recovers one worker. Returns after how many ms to look again. */
   private async recover(queue: string, worker: string): Promise<number> {
     const { leaseMs, maxStalls } = this.limitsOf(queue);
     const beatMs = this.doubtMs(queue);
@@ -109,7 +112,7 @@ export class Recoverer {
       const { waiting, suspects, dead, cancelled } = answer;
       this.taken(queue, [...waiting, ...suspects, ...dead], dead);
       const count = waiting.length + suspects.length + dead.length;
-      // Nobody waits for it: other workers may have gone silent too.
+      // Do not wait for the log line: other workers may have gone silent too.
       if (count + cancelled.length > 0)
         void this.tell(queue, worker, { count, dead: dead.length, cancelled: cancelled.length });
       if (!answer.more || this.stopped) return Infinity;

@@ -8,14 +8,14 @@ import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
 import type { WorkerPool } from './worker-pool.js';
 
-/** Jobs that are named for each pool. */
+/** Most running jobs in the record of a pool. */
 const MAX_JOBS = 50;
-/** How long the farewell may take; where it does not arrive, the record ends with its lease. */
+/** How long `leave` may take. If it fails, the record ends with its lease. */
 const FAREWELL_MS = 1000;
-/** The clock of the store is known to within a round trip; a time that was said is not said again for less. */
+/** The clock of the store is known to within a round trip. A start time is not changed for less than this. */
 const CLOCK_ERROR_MS = 1000;
 
-/** The part of a pool that the record of its process shows. Pools with the same slots are one pool to people. */
+/** The part of a pool that the record of its process shows. Pools that share slots are shown as one pool. */
 export type ShownPool = Pick<WorkerPool, 'queue' | 'worker' | 'concurrency' | 'isPaused' | 'slots'> & {
   /** The oldest first. */
   readonly runs: Iterable<ShownRun> & { readonly size: number };
@@ -25,15 +25,15 @@ export type ShownPool = Pick<WorkerPool, 'queue' | 'worker' | 'concurrency' | 'i
 export type ShownRun = Pick<Run, 'queue' | 'id' | 'name' | 'attempt' | 'begunAt'>;
 
 /**
- * Tells operators who this process is and what it does: once a beat, where something has changed. The thread that beats says
- * it and renews it, so that a process does not vanish while a handler blocks its event loop.
+ * Writes the record of this process for operators: who it is and what it does. The record is updated at every heartbeat if it has
+ * changed. The heartbeat thread writes it, so the process does not disappear while a handler blocks the event loop.
  */
 export class Registrar {
   private readonly logger = new Log('QueueWorker');
   private readonly id = randomBytes(9).toString('base64url');
   readonly begunAt = performance.now();
   private readonly groups = new Map<object, ShownPool[]>();
-  /** When a run, or this process, began on the clock of the store, as it was said. */
+  /** When a run or this process began, by the clock of the store, as it was last written. */
   private readonly times = new WeakMap<object, number>();
   private state: ProcessState = 'running';
   private timer: NodeJS.Timeout | undefined;
@@ -51,13 +51,13 @@ export class Registrar {
     else this.groups.set(pool.slots, [pool]);
   }
 
-  /** Forgets the pool of a queue, and those that share its slots. */
+  /** Removes the pool of a queue, and the pools that share its slots. */
   remove(queue: string): void {
     for (const [slots, group] of this.groups)
       if (group.some((pool) => pool.queue === queue)) this.groups.delete(slots);
   }
 
-  /** At once, and from now on whenever something has changed. */
+  /** Writes the record now, and from then on whenever it has changed. */
   say(state: ProcessState): void {
     this.state = state;
     const show = () => void this.logger.guard('telling what this process does', () => this.show());
@@ -65,12 +65,12 @@ export class Registrar {
     show();
   }
 
-  /** Says nothing new any more. */
+  /** Stops updating the record. */
   stop(): void {
     clearInterval(this.timer);
   }
 
-  /** The last word, once nobody renews what was said. Never rejects. */
+  /** Deletes the record, after its renewal has stopped. Never rejects. */
   async leave(): Promise<void> {
     if (this.timer) await within(FAREWELL_MS, this.engine.processes.unregister(this.id));
   }
@@ -128,5 +128,5 @@ function first<T>(all: Iterable<T>, most: number): T[] {
   return some;
 }
 
-/** Of this library. */
+/** The version of this package. */
 export const VERSION = (require('../../package.json') as { version: string }).version;

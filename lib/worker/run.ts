@@ -12,11 +12,11 @@ import { readCost } from '../options/limit-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
 
-/** What a handler reports or changes while it runs: JSON, or a line. */
+/** What a handler reports or changes while it runs, as JSON or as a log line. */
 export interface Note {
   readonly progress?: string;
   readonly log?: string;
-  /** New data of the job, alone in its note. */
+  /** New data of the job. A note with `data` has no other field. */
   readonly data?: string;
 }
 
@@ -28,21 +28,21 @@ export interface NoteWriter extends PayloadRules {
   /** The clock of the store. */
   now(): number;
   note(run: Run, what: Note): Promise<void>;
-  /** Adds to what rates have counted for the run. */
+  /** Adds to the cost that rates have counted for the run. */
   charge(run: Run, more: number): Promise<void>;
-  /** Whether a job may wait until others of its batch come. */
+  /** Whether a job may wait for others to fill a batch. */
   readonly mayWait: boolean;
-  /** Starts the timer of `timeout` and `deadline`; of `deadline` alone while the job waits for others of its batch. */
+  /** Starts the timers of `timeout` and `deadline`. While the job waits for a batch, only `deadline` counts. */
   limit(run: Run, isWaiting: boolean): void;
 }
 
 const MAX_LOG_LINE = 2000;
 const LINE_ENDS = /\s*[\n\r\u0085\u2028\u2029]\s*/g;
-/** Control characters could forge lines of the log or of the terminal that shows it. */
+/** Control characters could forge lines of the log, or control the terminal that shows it. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-/** Plain JavaScript may log anything, and that must not fail the job. */
+/** JavaScript callers may log any value, and that must not fail the job. */
 function textOf(line: unknown): string {
   try {
     return String(line);
@@ -51,7 +51,7 @@ function textOf(line: unknown): string {
   }
 }
 
-/** One run of one job: what the handler gets, and what is settled when it ends. */
+/** One run of one job: the job that the handler receives, and the outcome when it ends. */
 export class Run implements HandledJob, Linked<Run> {
   readonly id: string;
   readonly name: string;
@@ -59,21 +59,21 @@ export class Run implements HandledJob, Linked<Run> {
   readonly stalls: number;
   readonly attempt: number;
   readonly attempts: number;
-  /** Whether no run of it has begun before, as far as is known. */
+  /** Whether this is the first run of the job, as far as is known. */
   readonly isFirst: boolean;
-  /** Replaced by the output of the schema. */
+  /** The validated data, if there is a schema. */
   data: unknown;
   outcome: Outcome | undefined;
   durationUs = 0;
   /** By `performance.now()`. */
   begunAt = performance.now();
   timer: NodeJS.Timeout | undefined;
-  /** Set once the run has its outcome, or has lost its job: from then on the handler is ignored. */
+  /** Set once the run has an outcome or has lost its job. From then on the handler is ignored. */
   closed = false;
   private controller: AbortController | undefined;
-  /** Why its signal is aborted, if it is. */
+  /** Why the signal was aborted, if it was. */
   aborted: JobAbortedError | undefined;
-  /** What rates have counted for it. */
+  /** The cost that rates have counted for the run. */
   private costCounted: number;
   stage: CallStage | undefined;
   onEnd: (() => void) | undefined;
@@ -122,7 +122,7 @@ export class Run implements HandledJob, Linked<Run> {
     return this.runnableAt - this.body.createdAt;
   }
 
-  /** The digest of its key, which its end frees. */
+  /** The digest of the unique key, which becomes free when the job ends. */
   get digest(): string | undefined {
     return this.body.options.digest;
   }
@@ -132,12 +132,12 @@ export class Run implements HandledJob, Linked<Run> {
     return this.body.options.deadline;
   }
 
-  /** When it could first have run. */
+  /** The time from which the job could run. */
   get runnableAt(): number {
     return this.body.options.runnableAt ?? this.body.createdAt;
   }
 
-  /** Of the first run only: a later one has waited for other reasons. */
+  /** Only for the first run: later runs waited for other reasons. */
   get firstRunnableAt(): number | undefined {
     return this.isFirst ? this.runnableAt : undefined;
   }
@@ -175,7 +175,7 @@ export class Run implements HandledJob, Linked<Run> {
     this.notes.limit(this, isWaiting);
   }
 
-  /** Created at the first access: most handlers never use it. */
+  /** The signal is created at the first access, because most handlers never use it. */
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
@@ -193,7 +193,7 @@ export class Run implements HandledJob, Linked<Run> {
     this.onEnd?.();
   }
 
-  /** It cannot time out any more. */
+  /** From now on the run cannot time out. */
   stopTimer(): void {
     if (this.timer) clearTimeout(this.timer);
   }
@@ -230,14 +230,14 @@ export class Run implements HandledJob, Linked<Run> {
       return what.log === '' ? Promise.resolve() : this.notes.note(this, what);
     } catch (error) {
       const refused = Promise.reject(error as Error);
-      // Whoever awaits it gets the error; if nobody does, a wrong value must not end the process.
+      // A caller that awaits the promise gets the error. If nobody awaits it, a wrong value must not end the process.
       refused.catch(() => undefined);
       return refused;
     }
   }
 }
 
-/** A job that stalled so often is claimed one at a time. */
+/** Whether the job stalled so often that a worker may hold only one such job. */
 export function isSuspect(job: { readonly stalls: number }): boolean {
   return job.stalls >= RULES.suspectAfter;
 }

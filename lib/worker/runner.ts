@@ -21,7 +21,7 @@ import { Run, type Note, type NoteWriter } from './run.js';
 import { heldBack, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
 const COMPLETED = { kind: 'completed' } as const;
-/** Names without a handler that were logged; of more names each job is logged. */
+/** Most job names without a handler that are remembered as logged. Jobs of further names are logged each time. */
 const MAX_MISSING = 1_000;
 
 /** A run that is over, or a job that cannot run. */
@@ -38,11 +38,11 @@ export interface RunnerParts {
   readonly find: FindHandler;
   /** The store's clock. */
   readonly now: () => number;
-  /** For how long no live process has handled jobs of this name. */
+  /** For how long no live process has had a handler for this job name. */
   readonly unhandledMs: (name: string) => Promise<number>;
-  /** Stores progress or a log line of a running job. Answers whether the worker still holds the job. */
+  /** Stores progress or a log line of a running job. Resolves to whether the worker still holds the job. */
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
-  /** Tells limits what runs have cost, or that nothing may start for a while. */
+  /** Tells limits the cost of runs, or that nothing may start for a while. */
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
@@ -57,13 +57,13 @@ export interface RunnerParts {
  * 2. `limit`: start the timer of its `timeout` or `deadline`;
  * 3. `validate`: check the data against the schema of its definition;
  * 4. `call` the handler, and wait for the promise or the Observable that it returns;
- * 5. `returned` or `failed`: the verdict on what the handler returned or threw;
- * 6. `end`: close the run and hand it on to be settled, exactly once.
+ * 5. `returned` or `failed`: decide the outcome from what the handler returned or threw;
+ * 6. `end`: close the run and pass it on to be settled, exactly once.
  *
- * What a handler says after its run was closed (it exceeded its time, or lost its job) is logged and ignored.
+ * If a handler returns or throws after its run was closed (it exceeded its time, or lost its job), that is logged and ignored.
  */
 export class Runner implements NoteWriter {
-  /** The runs that have begun and not ended, in the order in which they began. */
+  /** The runs that have not ended, in the order in which they began. */
   readonly runs = new LinkedSet<Run>();
   readonly queue: string;
   readonly maxPayloadBytes: number;
@@ -105,17 +105,17 @@ export class Runner implements NoteWriter {
     return !this.isDraining;
   }
 
-  /** Starts the jobs that wait for others of their batch. */
+  /** Starts the jobs that wait for a batch. */
   flush(): void {
     for (const run of this.runs) run.handler.flush?.();
   }
 
-  /** Resolves at the next end of a run. */
+  /** Resolves when the next run ends. */
   nextEnd(): Promise<void> {
     return new Promise((resolve) => (this.onEnd = resolve));
   }
 
-  /** No further run begins. */
+  /** Called when no further run will begin. */
   drained(): void {
     this.failureLog.flush();
   }
@@ -140,7 +140,7 @@ export class Runner implements NoteWriter {
     try {
       isHeld = await this.parts.note({ id, name, attempt, ...what });
     } catch (error) {
-      // Progress is for people; if it cannot be written, the job must not fail.
+      // Progress is only for display. A failure to write it must not fail the job.
       this.logger.debug(`${jobText(this.queue, id)}: progress or log not written: ${messageOf(error)}`);
     }
     if (!isHeld && !run.closed) this.lose(run);
@@ -151,7 +151,7 @@ export class Runner implements NoteWriter {
     await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more })));
   }
 
-  /** Unlike progress, this is part of the job: the handler hears of it if it failed. */
+  /** Stores new data of the job. Unlike progress it is part of the job, so the handler gets an error if it cannot be stored. */
   private async update(run: Run, data: string): Promise<void> {
     const { id, name, attempt } = run;
     const isHeld = !run.closed && (await this.parts.note({ id, name, attempt, data }));
@@ -205,7 +205,7 @@ export class Runner implements NoteWriter {
     if (timeoutMs === Infinity && deadline === undefined) return;
     const leftMs = deadline === undefined ? Infinity : deadline - this.parts.now();
     const isDeadline = leftMs < timeoutMs;
-    // A deadline may be farther away than any timer, or any run, lasts.
+    // Node has no timer that long. No run lasts until such a deadline.
     if (isDeadline && leftMs > MAX_TIMER_MS) return;
     const timedOut = () => {
       if (run.closed) return;
@@ -236,14 +236,14 @@ export class Runner implements NoteWriter {
 
   private call(run: Run): void {
     if (run.closed) return;
-    // It was aborted while its data was checked.
+    // The run was aborted while its data was checked.
     if (run.aborted) return this.failed(run, run.aborted);
     let returned: unknown;
     let promise: Promise<unknown> | undefined;
     this.heard?.began(run);
     try {
       returned = run.handler.run(run);
-      // A foreign thenable may call back twice, or with another thenable; a promise of our own makes one end of it.
+      // A foreign thenable may call back twice, or return another thenable. `Promise.resolve` makes sure that the run ends once.
       if (isThenable(returned)) promise = Promise.resolve(returned);
     } catch (error) {
       return this.failed(run, error);
@@ -287,13 +287,16 @@ export class Runner implements NoteWriter {
     run.stopTimer();
     void verdict.then((outcome) => {
       if (run.closed) return;
-      // It may have lost its job meanwhile, or been cancelled.
+      // While the backoff function worked, the run may have lost its job or been cancelled.
       const last = run.aborted?.reason === 'cancelled' ? RELEASED : withinLimits(run, outcome, now());
       this.end(run, last, error);
     });
   }
 
-  /** Nothing starts for a while, and only then does the job go back: so it is not claimed at once. */
+  /**
+   * First tells the limits that nothing may start for a while, and then gives the job back. Otherwise it would be claimed again
+   * at once.
+   */
   private async holdBack(run: Run, held: LimitCharge, error: unknown): Promise<void> {
     run.stopTimer();
     try {
@@ -323,7 +326,7 @@ export class Runner implements NoteWriter {
 
   // ------------------------------------------------------------------------------------------------------- helpers
 
-  /** The policy of jobs without options that this handler runs. */
+  /** The policy of this handler for jobs without options. */
   private defaultsOf(handler: HandlerEntry): JobPolicy {
     let policy = this.policies.get(handler);
     if (policy === undefined) {
@@ -334,7 +337,7 @@ export class Runner implements NoteWriter {
     return policy;
   }
 
-  /** The listeners, if there are any. */
+  /** The listeners. Undefined if there are none. */
   private get heard(): JobListeners | undefined {
     const { listeners } = this.parts;
     return listeners?.isEmpty ? undefined : listeners;
@@ -351,7 +354,7 @@ export class Runner implements NoteWriter {
 
   private complain(id: string, name: string, outcome: Outcome, why: string): void {
     if (outcome.kind === 'dead') return;
-    // Once per name: such jobs come back, and there may be many.
+    // Log each name once: such jobs come back, and there may be many.
     if (this.missing.has(name)) return;
     if (this.missing.size < MAX_MISSING) this.missing.add(name);
     this.logger.warn(
@@ -359,7 +362,10 @@ export class Runner implements NoteWriter {
     );
   }
 
-  /** The work is done, and doing it again because its result cannot be kept would be worse than not keeping it. */
+  /**
+   * A result that cannot be stored does not fail the job: its work is done, and doing it twice would be worse than losing the
+   * result.
+   */
   private encode(run: Run, value: unknown): KeptResult {
     try {
       return { result: encodeResult(value, this) };
@@ -384,12 +390,12 @@ export class Runner implements NoteWriter {
   }
 }
 
-/** It has not started before, as far as is known, and nobody has retried it: only such a job expires. */
+/** Whether the job has not started before, as far as is known, and was not retried. Only such a job expires. */
 function isNew({ failed, stalls, started }: ClaimedJob): boolean {
   return failed === 0 && stalls === 0 && !started;
 }
 
-/** For a job whose time was over before its method was called. */
+/** Text for a job that timed out before its method was called. */
 function notCalled({ stage, handler: { label } }: Run): string {
   if (stage !== 'before') return '';
   return `; ${label} was not called by then: the guards and interceptors before it had not let the job through`;

@@ -1,15 +1,19 @@
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import type { JobListeners } from './job-listeners.js';
 
-/** Most settlements of one exchange, so that its script never takes long: an end other than plain completion counts double. */
+/**
+ * Most settlements of one exchange, so that its script does not take long. Every outcome except plain completion counts double.
+ */
 const MAX_COST = 500;
-/** Most characters of results in one exchange, so that each is confirmed soon on a slow connection; a single result has no limit. */
+/**
+ * Most characters of results in one exchange, so that each is confirmed soon on a slow connection. A single result may be longer.
+ */
 const MAX_RESULTS = 256 * 1024;
 
-/** Outcomes that no exchange has carried yet, in the order in which the runs ended. */
+/** Outcomes that were not sent yet, in the order in which the runs ended. */
 export class Settlements {
   private runs: SettledRun[] = [];
-  /** Of their results. */
+  /** Characters of all results. */
   private chars = 0;
 
   get size(): number {
@@ -20,13 +24,13 @@ export class Settlements {
     return this.runs;
   }
 
-  /** Only this is kept of a run until the store has confirmed it: not the data of its job. */
+  /** Keeps only these fields of a run until the store has confirmed its outcome. The data of the job is not kept. */
   add({ id, name, attempt, durationUs, stalls }: Omit<SettledRun, 'outcome'>, outcome: Outcome): void {
     this.runs.push({ id, name, attempt, durationUs, outcome, stalls });
     this.chars += charsOf(outcome);
   }
 
-  /** As many as one exchange may carry. */
+  /** Removes as many outcomes as one exchange may carry, and returns them. */
   take(): readonly SettledRun[] {
     const { runs } = this;
     const isMany = this.chars > MAX_RESULTS || runs.length > MAX_COST / 2;
@@ -45,7 +49,7 @@ export class Settlements {
   }
 }
 
-/** How many of these runs, from the first, one exchange may settle. */
+/** How many of these runs, counted from the first, one exchange may settle. */
 function countWithin(runs: readonly SettledRun[]): number {
   let cost = 0;
   let chars = 0;
@@ -64,11 +68,11 @@ function charsOf(outcome: Outcome): number {
 type Confirmed = Pick<JobListeners, 'confirmed' | 'dropped'>;
 
 /**
- * Frees the keys of `unique` and `debounce` whose jobs have ended, once the store has confirmed the end. Where this process dies before, upkeep
- * frees them.
+ * Frees the keys of `unique` and `debounce` whose jobs have ended, once the store has confirmed the end. If the process dies
+ * before that, upkeep frees them.
  */
 export class EndedKeys implements Confirmed {
-  /** Of runs whose end is not confirmed, by the id of the job. */
+  /** The digests of runs whose end is not confirmed, by job id. */
   private readonly digests = new Map<string, string>();
   private readonly calls = new Set<Promise<void>>();
 
@@ -97,7 +101,7 @@ export class EndedKeys implements Confirmed {
     this.digests.clear();
   }
 
-  /** Resolves when no call is under way. */
+  /** Resolves when no call is in flight. */
   async idle(): Promise<void> {
     await Promise.all(this.calls);
   }

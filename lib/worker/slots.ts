@@ -2,28 +2,30 @@ import { Log } from '../contract/log.js';
 import type { Supply } from '../contract/engine.js';
 
 /**
- * How long a queue counts as empty after a claim found it so, if nobody waits for its doorbell because all slots are taken. Only while
- * jobs are prefetched: then the prefetched jobs cover this time.
+ * How long a queue counts as empty after a claim found nothing, if all slots are taken so that nobody waits for its doorbell.
+ * This applies only while jobs are prefetched: then the prefetched jobs cover this time.
  */
 const EMPTY_MS = 5;
-/** A claim at this age renews the knowledge before it expires, so that nobody has to wait for it. */
+/**
+ * After this time a new claim finds out whether the queue is still empty, before the knowledge expires. So no slot waits for it.
+ */
 const REFRESH_MS = EMPTY_MS / 2;
-/** After a deal that failed. */
+/** How long to wait after a distribution of slots that failed. */
 const DEAL_AGAIN_MS = 1_000;
 
-/** A queue that runs its jobs on slots, alone or with others: what is known of it to decide whose turn it is. */
+/** A queue that runs its jobs on slots, alone or together with other queues. Its fields decide whose turn it is. */
 export abstract class SlotUser {
-  /** Jobs that a claim on its way may bring. */
+  /** How many jobs a claim in flight may bring. */
   asked = 0;
   private emptyInRound = -1;
   private emptyAt = 0;
-  /** A doorbell rang while a claim was on its way. */
+  /** Whether the doorbell rang while a claim was in flight. */
   private rang = false;
   private isUnreachable = false;
 
   constructor(
     readonly slots: Slots,
-    /** Its share of them, relative to the weights of the others; in a strict order it means nothing. */
+    /** Its share of the slots, relative to the weights of the other queues. Ignored in a strict order. */
     readonly weight = 1,
   ) {
     slots.users.push(this);
@@ -31,47 +33,47 @@ export abstract class SlotUser {
 
   /** Whether it may claim: neither paused nor stopping. */
   abstract readonly open: boolean;
-  /** Jobs claimed and not started. */
+  /** How many of its jobs are claimed and have not started. */
   abstract readonly held: number;
-  /** Jobs it may claim beyond the free slots. */
+  /** How many jobs it may claim beyond the free slots. */
   abstract readonly ahead: number;
-  /** Its turn has come: claim, with the next exchange. */
+  /** Claims with the next exchange, because it is the turn of this queue. */
   abstract exchangeSoon(): void;
-  /** Starts one of the jobs it holds; false if it must ask first whether it may. */
+  /** Starts one of the claimed jobs. Returns false if the store must first be asked whether it may start. */
   abstract startOne(): boolean;
-  /** All slots are taken: the doorbell that woke it is for another worker. */
+  /** Called when all slots are taken. The ring that woke this queue is passed on to another worker. */
   abstract noSlot(): void;
-  /** More was claimed than there are slots for: it goes back. */
+  /** Gives back claimed jobs that have no slot. */
   abstract giveBack(): void;
 
-  /** Known to have nothing to claim. */
+  /** Whether the queue is known to have nothing to claim. */
   get isEmpty(): boolean {
     if (this.isUnreachable) return true;
     if (this.emptyInRound < 0) return false;
     return this.emptyInRound === this.slots.round || (this.slots.isPrefetching && this.age < EMPTY_MS);
   }
 
-  /** It was empty a while ago: it may claim like a queue that has jobs, and nobody waits for it. */
+  /** Whether the queue was empty a while ago. It may claim like a queue that has jobs, but no other queue waits for it. */
   get isMaybeEmpty(): boolean {
     return this.emptyInRound >= 0 && !this.isEmpty;
   }
 
-  /** Busy, with jobs so fast that they are prefetched. */
+  /** Whether the queue is busy with jobs so fast that they are prefetched. */
   get isPrefetching(): boolean {
     return this.emptyInRound < 0 && this.ahead > 0;
   }
 
-  /** Empty only because it was so a moment ago, and that moment is nearly over. */
+  /** Whether the queue counts as empty only because of an earlier claim, and that knowledge is about to expire. */
   get emptyIsExpiring(): boolean {
     return this.emptyInRound >= 0 && this.emptyInRound !== this.slots.round && this.age >= REFRESH_MS;
   }
 
-  /** Whether it will get a turn without a doorbell: then no slot has to be given up. */
+  /** Whether this queue will get a turn without a doorbell. Then its ring need not be passed on. */
   get getsTurn(): boolean {
     return this.slots.isShared && this.open && this.slots.hasRoom(this);
   }
 
-  /** How many jobs it may claim now. */
+  /** How many jobs the queue may claim now. */
   room(): number {
     const { slots } = this;
     return slots.isShared ? slots.shareOf(this) : slots.total - slots.running + this.ahead - this.held;
@@ -82,12 +84,12 @@ export abstract class SlotUser {
     this.rang = false;
   }
 
-  /** @param asked 0: it was not to claim anything. */
+  /** @param asked 0 if the call did not claim. */
   claimAnswered(asked: number, supply: Supply): void {
     this.asked = 0;
     this.isUnreachable = false;
     if (asked > 0) {
-      // A doorbell that rang meanwhile may tell of something newer than the answer.
+      // The doorbell may have rung for a job that is newer than the answer.
       if (supply === 'more' || this.rang) this.mayHaveJobs();
       else {
         this.emptyInRound = this.slots.round;
@@ -97,14 +99,14 @@ export abstract class SlotUser {
     this.slots.changed();
   }
 
-  /** Its store cannot be reached: nobody waits for it. */
+  /** Called when a claim fails. While its store is unreachable, no other queue waits for this one. */
   claimFailed(): void {
     this.asked = 0;
     this.isUnreachable = true;
     this.slots.changed();
   }
 
-  /** Its doorbell rang. Answers whether there is a slot for a job, now or once it is its turn. */
+  /** The doorbell of this queue rang. Returns whether a job would find a slot, now or when it is the turn of this queue. */
   rings(): boolean {
     this.rang = this.asked > 0;
     this.mayHaveJobs();
@@ -112,7 +114,7 @@ export abstract class SlotUser {
     return this.open && this.slots.hasRoom(this);
   }
 
-  /** It was opened or closed. */
+  /** Called when the queue is opened or closed. */
   openChanged(): void {
     this.mayHaveJobs();
     this.slots.changed();
@@ -130,17 +132,17 @@ export abstract class SlotUser {
 }
 
 /**
- * The slots of one pool: how many handlers run at once, for one queue or for several that take turns. With one queue there is nothing to
- * decide, and nothing of it is computed.
+ * The slots of one pool: how many handlers run at once, for one queue or for several that take turns. With one queue nothing has
+ * to be decided, so no turns are computed.
  */
 export class Slots {
   running = 0;
   /**
-   * Rises when a slot of a full pool is freed. A full pool does not wait for doorbells, so a queue that was empty may not be so any
-   * more.
+   * Increases when a slot of a full pool is freed. A full pool does not wait for doorbells, so a queue that was empty then may
+   * have jobs now.
    */
   round = 0;
-  /** Each adds itself. */
+  /** The queues. Each adds itself. */
   readonly users: SlotUser[] = [];
   private readonly logger = new Log('QueueWorker');
   private filling = false;
@@ -167,7 +169,10 @@ export class Slots {
     return this.isShared ? this.turns.hasRoom(this, this.users, user) : user.room() > 0;
   }
 
-  /** From now on so many run at once. Those that run beyond it end; jobs that have not started go back, and are claimed anew as there is room. */
+  /**
+   * Changes how many jobs run at once. Running jobs beyond the new number finish. Jobs that have not started go back, and are
+   * claimed again when there is a slot.
+   */
   resize(total: number): void {
     const isLess = total < this.total;
     this.total = total;
@@ -180,7 +185,7 @@ export class Slots {
     this.fill();
   }
 
-  /** A job ended, and its slot is free. */
+  /** Called when a job ended and its slot is free. */
   free(): void {
     if (this.isShared) {
       if (this.running >= this.total) this.round += 1;
@@ -191,7 +196,7 @@ export class Slots {
 
   /** Starts claimed jobs on the free slots. */
   fill(): void {
-    // A handler that ends at once fills its slot again while this loop is about to.
+    // A handler that ends at once would call `fill` again inside this loop.
     if (this.filling) return;
     this.filling = true;
     try {
@@ -208,20 +213,20 @@ export class Slots {
     if (this.isShared) this.turns.joined(this.users.indexOf(user));
   }
 
-  /** It may be the turn of another queue now. */
+  /** Called when it may be the turn of another queue. */
   changed(): void {
     if (!this.isShared || this.dealing) return;
     this.dealing = true;
     setImmediate(() => {
       this.dealing = false;
       if (this.logger.guard('dealing slots to queues', () => this.deal())) return;
-      // Queues that were left out get their turn then.
+      // Queues that this distribution did not reach get their turn in the next one.
       setTimeout(() => this.changed(), DEAL_AGAIN_MS).unref();
     });
   }
 
   private deal(): void {
-    // Earlier queues have either claimed what they have, or a claim of theirs is on its way.
+    // First start what is claimed: earlier queues have claimed all they have, or a claim of theirs is in flight.
     this.fill();
     const isFull = this.running >= this.total && !this.isPrefetching;
     for (const user of this.users) if (isFull && user.held > 0) user.giveBack();
@@ -234,26 +239,26 @@ export class Slots {
   }
 }
 
-/** The order of the queues that share slots: which of them may claim, and whose claimed job starts next. */
+/** Decides which of the queues that share slots may claim, and whose claimed job starts next. */
 export interface Turns {
   /**
-   * How many jobs each queue may claim now, by its place.
+   * How many jobs each queue may claim now, by its index.
    *
-   * @param asker makes a call anyway, with its settlements, from which it may learn that it is not empty any more.
+   * @param asker makes a call in any case, to settle runs. The answer may tell it that it is no longer empty.
    */
   shares(slots: Slots, users: readonly SlotUser[], asker?: SlotUser): number[];
-  /** Whether a job of this queue would find a slot if the claims on their way bring nothing. */
+  /** Whether a job of this queue would find a slot if the claims in flight bring nothing. */
   hasRoom(slots: Slots, users: readonly SlotUser[], user: SlotUser): boolean;
-  /** The place of the queue whose claimed job starts next, or -1; the job counts as started. */
+  /** The index of the queue whose claimed job starts next, or -1. The job counts as started. */
   next(users: readonly SlotUser[]): number;
-  /** A queue that was empty may have jobs again. */
+  /** Called when a queue that was empty may have jobs again. */
   joined(place: number): void;
 }
 
 /**
- * The first queue that has jobs takes all slots; jobs of later queues that were claimed and have not started give way. Queues that may
- * be empty claim at the same time, not one after another: before a job starts it is known what all of them have, and jobs
- * claimed in excess go back.
+ * Strict order: the first queue that has jobs takes all slots. Claimed jobs of later queues that have not started give way.
+ * Queues that may be empty all claim at the same time. Jobs start only when it is known what all of them have, and jobs claimed
+ * in excess go back.
  */
 export class StrictTurns implements Turns {
   shares(slots: Slots, users: readonly SlotUser[], asker?: SlotUser): number[] {
@@ -286,8 +291,8 @@ export class StrictTurns implements Turns {
 }
 
 /**
- * Stride scheduling: every start moves a queue forward by the inverse of its weight, and the queue that is furthest behind is next. A
- * queue that was empty begins where the others are, so that it neither catches up nor waits.
+ * Stride scheduling: every start moves a queue forward by the inverse of its weight, and the queue furthest behind is next. A
+ * queue that was empty starts level with the others: it does not make up for the time in which it was empty.
  */
 export class WeightedTurns implements Turns {
   private readonly passed: number[] = [];
@@ -298,7 +303,7 @@ export class WeightedTurns implements Turns {
     const free = slots.total - slots.running - held;
     const has = ({ open, isEmpty, isMaybeEmpty }: SlotUser) => open && !isEmpty && !isMaybeEmpty;
     const mayAsk = (user: SlotUser) => user.open && (!user.isEmpty || user === asker);
-    // Nobody waits for queues that may be empty: what they would take is given to the others too.
+    // Queues that may be empty do not reserve slots: their part is offered to the other queues too.
     const sure = this.deal(free - sum(users.filter(has), 'asked'), users, has);
     const perhaps = this.deal(free - sum(users, 'asked'), users, mayAsk);
     const weights = sum(users, 'weight');
@@ -307,7 +312,7 @@ export class WeightedTurns implements Turns {
       const own = user.held + user.asked;
       let share = has(user) ? sure[i]! : perhaps[i]!;
       if (share + own === 0) {
-        // While others hold claimed jobs, slots are freed fast, and some of them will go to this queue.
+        // While others hold claimed jobs, slots are freed quickly, and some of them will go to this queue.
         if (held > 0) share = Math.max(1, Math.floor((slots.total * user.weight) / weights));
         else if (user.isMaybeEmpty && free > 0) share = 1;
       }
@@ -337,10 +342,10 @@ export class WeightedTurns implements Turns {
     this.passed[place] = Math.max(this.passed[place] ?? 0, this.front);
   }
 
-  /** Distributes free slots, one by user, each to the queue that is furthest behind. */
+  /** Distributes free slots one by one, each to the queue that is furthest behind. */
   private deal(free: number, users: readonly SlotUser[], may: (user: SlotUser) => boolean): number[] {
     const shares = users.map(() => 0);
-    // Jobs that are claimed, or may be by a call on its way, count as started.
+    // Jobs that are claimed, or that a call in flight may bring, count as started.
     const tags = users.map((user, i) => this.tagOf(user, i) + (user.held + user.asked) / user.weight);
     for (let left = free; left > 0; left--) {
       const place = least(tags, (i) => may(users[i]!));
@@ -363,7 +368,7 @@ function sum(users: readonly SlotUser[], field: 'held' | 'asked' | 'weight'): nu
   return total;
 }
 
-/** The place of the least value among those for which `may` holds; the first of several. */
+/** The index of the smallest value for which `may` holds. If several are equal, the first. */
 function least(values: readonly number[], may: (place: number) => boolean): number {
   let found = -1;
   for (let i = 0; i < values.length; i++) {

@@ -14,22 +14,25 @@ import type { Run } from './run.js';
 
 const MAX_MESSAGE = 4096;
 const MAX_STACK = 16_384;
-/** How long an asynchronous backoff function may take. */
+/** Longest time for an asynchronous backoff function. */
 const MAX_BACKOFF_MS = 10_000;
 
-/** Errors of the author that no other attempt can mend. By code, so that a second copy of the library is understood too. */
+/**
+ * Codes of errors that another attempt cannot fix. They are compared by code, so errors of a second copy of the library count
+ * too.
+ */
 const UNRECOVERABLE = 'GODWIT_UNRECOVERABLE';
 const FINAL = new Set([UNRECOVERABLE, 'GODWIT_SCHEMA_VIOLATION']);
-/** How many causes of an error are looked at. */
+/** How many causes of an error are checked. */
 const MAX_CAUSES = 10;
 
-/** Back to the head of the line without a counted attempt; a cancelled job ends instead. */
+/** The job goes back to the head of the line, and the attempt is not counted. A cancelled job ends instead. */
 export const RELEASED = { kind: 'released', started: true } as const satisfies Outcome;
 
-/** The same for a job whose handler was not called: it may still expire. */
+/** Like `RELEASED`, for a job whose handler was not called. Such a job may still expire. */
 export const UNSTARTED = { kind: 'released' } as const satisfies Outcome;
 
-/** What a handler holds back by its error, from now on; undefined if it does not. A cancelled job just ends. */
+/** If the error is a rate limit, what it holds back and for how long. A cancelled job just ends. */
 export function heldBack({ aborted, name, group }: Run, thrown: unknown): LimitCharge | undefined {
   if (read(thrown, 'code') !== 'GODWIT_RATE_LIMITED' || aborted?.reason === 'cancelled') return undefined;
   const holdMs = readDuration(read(thrown, 'delayMs'));
@@ -39,15 +42,15 @@ export function heldBack({ aborted, name, group }: Run, thrown: unknown): LimitC
   return { field, holdMs: Math.max(holdMs, MIN_SNOOZE_MS), count: 0 };
 }
 
-/** Told where the author's backoff function fails: the job goes on without it, but a person should know. */
+/** Called if a backoff function throws. The job continues with a default delay, and the error is logged. */
 export type OnBadBackoff = (error: unknown, delayMs: number) => void;
 
 /**
- * What a thrown value means for the job: later, again, dead, or as if nothing had been. A promise only if the author's backoff
- * function returns one. Never throws or rejects, whatever was thrown.
+ * What a thrown value means for the job: snoozed, retried, dead, or released. Returns a promise only if the backoff function
+ * returns one. Never throws or rejects, whatever was thrown.
  */
 export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome | Promise<Outcome> {
-  // Whatever it says: the store ends a job that was cancelled, and nobody else knows that for sure.
+  // The thrown value does not matter: only the store knows for sure that the job was cancelled, and ends it.
   if (run.aborted?.reason === 'cancelled') return RELEASED;
   const code = read(thrown, 'code');
   const snoozeMs = code === 'GODWIT_SNOOZE' ? readDuration(read(thrown, 'delayMs')) : undefined;
@@ -58,7 +61,7 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   const failure = failureOf(run, thrown);
   if (run.aborted?.reason === 'deadline') return dead('expired', failure);
   if (isFinal(thrown)) return dead('unrecoverable', failure);
-  // Told to stop at once, it did: that the application ends is no fault of the job.
+  // The handler was told to stop and stopped. A shutdown is not a failure of the job.
   if (run.aborted?.reason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
   const retried = (delayMs: number | null): Outcome => {
@@ -70,7 +73,8 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
 }
 
 /**
- * The outcome, or that the job is dead: its next attempt would come at or after its deadline, or later than its `retryFor` allows.
+ * Makes the job dead if its next attempt would come at or after its deadline, or later than its `retryFor` allows. Otherwise
+ * returns the outcome unchanged.
  *
  * @param now by the clock of the store.
  */
@@ -90,7 +94,7 @@ export function withinLimits(
   return isLate ? dead('retries-exhausted', failure!) : outcome;
 }
 
-/** For a job that cannot run at all: no handler was called, so no attempt is counted. */
+/** The outcome of a job that cannot run. No handler was called, so no attempt is counted. */
 export function unrunnable(reason: DeadReason, message: string, attempt: number): Outcome {
   return {
     kind: 'dead',
@@ -104,7 +108,7 @@ function dead(reason: DeadReason, failure: FailureRecord): Extract<Outcome, { ki
   return { kind: 'dead', reason, failure: { ...failure, reason }, counted: true };
 }
 
-/** Whether a handler says by its error, or by a `cause` of it, that no other attempt can help. Causes may be circular. */
+/** Whether the error, or one of its causes, says that another attempt cannot help. Causes may be circular. */
 function isFinal(thrown: unknown): boolean {
   const code = read(thrown, 'code');
   if (typeof code === 'string' && FINAL.has(code)) return true;
@@ -116,7 +120,7 @@ function isFinal(thrown: unknown): boolean {
   return false;
 }
 
-/** The backoff may be a function of the author; if it throws or answers nonsense, the job must not pay for it. */
+/** The delay before the next attempt. A backoff function may throw or return nonsense; then a default delay is used. */
 function delayOf(
   run: Run,
   thrown: unknown,
@@ -150,7 +154,7 @@ async function inTime<T>(delayMs: Promise<T>): Promise<T> {
   }
 }
 
-/** Anything can be thrown; what a person reads later is its name, its message and where it came from. */
+/** The name, message and stack of what was thrown. Anything can be thrown, not only errors. */
 function failureOf({ attempt }: Run, thrown: unknown): FailureRecord {
   const message = read(thrown, 'message');
   if (typeof message !== 'string' && !types.isNativeError(thrown)) {
@@ -171,12 +175,12 @@ function text(value: unknown, otherwise: string): string {
 
 const MIN_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 30_000;
-/** Only so new an answer may bury a job: a process that handles it may have come since. */
+/** How recent the answer must be before a job is made dead. A process with a handler may have started since an older one. */
 const FRESH_MS = 5_000;
-/** Job names that are remembered; of more the one that was met first is forgotten. */
+/** Most job names that are remembered. Beyond it, the oldest name is forgotten. */
 const MAX_NAMES = 1_000;
 
-/** What the store said of a job name that this process does not handle. */
+/** What the store answered about a job name without a handler in this process. */
 interface UnknownName {
   unhandledMs: number;
   at: number;
@@ -184,9 +188,10 @@ interface UnknownName {
 }
 
 /**
- * What becomes of a job whose name has no handler in this process. In a rolling deploy another process has one, so by default the job
- * waits for it: it is given back after a second, later more rarely, until a process with a handler claims it. It is dead only once no
- * live process has handled its name for the whole time; the store knows that, so restarts do not begin it anew.
+ * Decides what happens to a job whose name has no handler in this process. In a rolling deploy another process has one, so by
+ * default the job waits: it is delayed for a second at first and for longer later, until a process with a handler claims it. It
+ * is dead only if no live process has handled its name for `unknownJobTimeout`. The store counts that time, so a restart does not
+ * reset it.
  */
 export class UnknownJobs {
   private readonly names = new Map<string, UnknownName>();
@@ -194,7 +199,7 @@ export class UnknownJobs {
   constructor(
     private readonly rule: UnknownJobRule,
     private readonly timeoutMs: number,
-    /** For how long no live process has handled this name. */
+    /** For how long no live process has had a handler for this job name. */
     private readonly unhandledMs: (name: string) => Promise<number>,
   ) {}
 
@@ -210,7 +215,7 @@ export class UnknownJobs {
     const age = performance.now() - known.at;
     if (isLate && age < FRESH_MS) return unrunnable('no-handler', why, job.failed);
     if (age > Math.min(FRESH_MS, this.timeoutMs / 4)) this.ask(body.name, known);
-    // Spread, so that the same process does not meet the same jobs each time.
+    // The delays are random, so that the same process does not claim the same jobs each time.
     const fullMs = isLate ? MIN_DELAY_MS : Math.min(Math.max(unhandledMs / 4, MIN_DELAY_MS), MAX_DELAY_MS);
     const delayMs = fullMs * (0.5 + Math.random() / 2);
     const priority = body.options.priority ?? 0;
@@ -233,7 +238,7 @@ export class UnknownJobs {
           known.unhandledMs = ms;
           known.at = performance.now();
         },
-        // The job waits, and the next claim of such a job asks again.
+        // The job waits anyway, and the next claim of such a job asks again.
         () => undefined,
       )
       .finally(() => (known.isAsked = false));
@@ -249,7 +254,7 @@ export class UnknownJobs {
         counted: true,
         failure: { ...failure, reason: 'no-handler' },
       };
-    // A function of the author tells from errors of handlers.
+    // A backoff function decides by the error of a handler, and there is none here.
     const delayMs =
       typeof backoff === 'function'
         ? MIN_DELAY_MS * 2 ** Math.min(job.failed, 12)

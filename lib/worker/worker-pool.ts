@@ -19,23 +19,26 @@ import { Runner } from './runner.js';
 import { EndedKeys } from './settlements.js';
 import type { Slots } from './slots.js';
 
-/** How long the farewell of a drain may take, within the time of the stop; after that the lease tells the others. */
+/**
+ * How long a drain waits for the last confirmations, within the shutdown time. After that, other workers run the rest when the
+ * lease ends.
+ */
 const FAREWELL_MS = 3000;
-/** After so long a pool says which names it handles, and again where that failed. */
+/** When a pool first reports which names it handles, and when it tries again after a failure. */
 const SAY_HANDLES_MS = 1000;
-/** Limits that hold no job back for so long have ended to do so. */
+/** After this time without a held-back job, limits no longer hold jobs back. */
 const HELD_BACK_MS = 60_000;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
 export interface WorkerPoolParts {
   readonly engine: QueueEngine;
   readonly queue: ResolvedQueueOptions;
-  /** Its own, or those it shares with other queues. */
+  /** The slots of this queue, or those it shares with other queues. */
   readonly slots: Slots;
-  /** Its share of them. @default 1 */
+  /** Its share of the slots. @default 1 */
   readonly weight?: number;
   readonly find: FindHandler;
-  /** The names it finds handlers for; `''` stands for all others. */
+  /** The job names with a handler. `''` stands for all others. */
   readonly names: () => readonly string[];
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners;
@@ -43,7 +46,7 @@ export interface WorkerPoolParts {
   readonly observe?: ((queue: string, name: string, run: ObservedRun) => void) | undefined;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
-  /** Called with what an answer tells of others: leases that end, and schedules that are due. */
+  /** Called when an answer reports leases of other workers that end, or schedules that are due. */
   readonly heard: (
     queue: string,
     worker: string,
@@ -54,22 +57,22 @@ export interface WorkerPoolParts {
 /** How a drain ended. */
 export interface DrainReport {
   readonly finished: number;
-  /** Given back unfinished after the deadline, by id. */
+  /** Ids of jobs that were given back unfinished after the deadline. */
   readonly released: readonly string[];
 }
 
-/** A pool as the runtime uses it. */
+/** The part of a pool that the runtime uses. */
 export type Pool = Pick<
   WorkerPool,
   'queue' | 'shutdown' | 'concurrency' | 'runs' | 'start' | 'pause' | 'resume' | 'drain'
 >;
 
 /**
- * The workers of one queue in this process. It connects the two halves of the work and what they share with other queues:
+ * The workers of one queue in this process. It connects the claimer, the runner, and what they share with other queues:
  *
  * 1. the claimer takes jobs from the store and settles them; the runner runs them;
  * 2. an empty queue sleeps at the doorbell of the process;
- * 3. what answers and heartbeats tell besides jobs: due times, jobs held by mistake, pauses, cancelled jobs, a lost lease;
+ * 3. other news in answers and heartbeats: due times, jobs held by mistake, pauses, cancelled jobs, a lost lease;
  * 4. start, pause, resume and drain.
  */
 export class WorkerPool {
@@ -78,7 +81,7 @@ export class WorkerPool {
   readonly claimer: Claimer;
   private readonly runner: Runner;
   private readonly logger = new Log('QueueWorker');
-  /** Job names that are known to have a handler. */
+  /** Job names that are known to have a handler in code. */
   private readonly declared = new Set<string>();
   private readonly keys: EndedKeys;
   private readonly heldJobs: HeldJobsReconciler;
@@ -86,7 +89,7 @@ export class WorkerPool {
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
   private drained: Promise<DrainReport> | undefined;
   private handlesTimer: NodeJS.Timeout | undefined;
-  /** When limits held jobs back last. */
+  /** When limits last held jobs back. */
   private heldBackAt = -Infinity;
 
   constructor(private readonly parts: WorkerPoolParts) {
@@ -152,7 +155,7 @@ export class WorkerPool {
     return this.state === 'paused' || this.state === 'new';
   }
 
-  /** Begins to claim. Safe twice. */
+  /** Starts to claim. A second call does nothing. */
   start(): void {
     if (this.state !== 'new') return;
     this.state = 'running';
@@ -163,7 +166,7 @@ export class WorkerPool {
       this.sayHandlesIn(Math.min(SAY_HANDLES_MS, this.handledForMs / 8));
   }
 
-  /** `''` if no handler names it: such names may be many. */
+  /** The name, or `''` if no handler in code has it: there may be many such names. */
   private declaredName(name: string): string {
     if (this.declared.has(name)) return name;
     const isDeclared = this.parts.names().includes(name);
@@ -171,7 +174,7 @@ export class WorkerPool {
     return isDeclared ? name : '';
   }
 
-  /** How long it is enough to have said once which names are handled here. */
+  /** How long a report of the handled names stays valid. */
   private get handledForMs(): number {
     return Math.max(this.parts.queue.unknownJobTimeoutMs, 1_000);
   }
@@ -180,7 +183,10 @@ export class WorkerPool {
     this.handlesTimer = setTimeout(() => void this.sayHandles(), Math.min(ms, MAX_TIMER_MS)).unref();
   }
 
-  /** So that processes without a handler bury no job of these names. It is rare, and processes that end soon never do it. */
+  /**
+   * Reports the handled names, so that processes without a handler do not make these jobs dead. Reports are rare, and a process
+   * that ends soon sends none.
+   */
   private async sayHandles(): Promise<void> {
     const { engine, names } = this.parts;
     let nextMs = this.handledForMs / 8;
@@ -193,7 +199,7 @@ export class WorkerPool {
     if (this.state !== 'stopping') this.sayHandlesIn(nextMs);
   }
 
-  /** Where this fails, upkeep does it. */
+  /** If this fails, upkeep frees the keys. */
   private async freeKeys(digests: readonly string[]): Promise<void> {
     try {
       await this.parts.engine.upkeep.freeKeys(this.queue, digests);
@@ -202,7 +208,7 @@ export class WorkerPool {
     }
   }
 
-  /** Claims nothing more; running jobs go on. */
+  /** Stops claiming. Running jobs continue. */
   pause(): void {
     if (this.state === 'running') this.stopClaiming('paused');
   }
@@ -214,8 +220,9 @@ export class WorkerPool {
   }
 
   /**
-   * Stops claiming, gives back jobs that have not started, lets runs finish for the time of `shutdown`, then aborts their signals, waits
-   * for its grace, and gives the rest back without a counted attempt. Never rejects; a second call returns the same promise.
+   * Stops claiming, gives back jobs that have not started, and waits for running jobs for the time of `shutdown`. Then it aborts
+   * their signals, waits for the grace time, and gives the rest back without a counted attempt. Never rejects. A second call
+   * returns the same promise.
    */
   drain(): Promise<DrainReport> {
     this.drained ??= this.end(this.shutdown).finally(() => this.parts.leases.remove(this.queue));
@@ -237,7 +244,7 @@ export class WorkerPool {
     await this.finished(graceMs);
     for (const run of this.runs) runner.giveUp(run);
     runner.drained();
-    // Also those that failed because they were told to stop.
+    // This includes runs that failed because they were told to stop.
     const released = late
       .filter((run) => run.outcome?.kind === 'released' && run.aborted?.reason !== 'cancelled')
       .map((run) => run.id);
@@ -264,7 +271,7 @@ export class WorkerPool {
     return { finished: before - released.length, released };
   }
 
-  /** Waits for calls of `@OnJob` methods. */
+  /** Waits for running `@OnJob` methods. */
   private async heard(end: number): Promise<void> {
     const { listeners } = this.parts;
     if (!listeners || listeners.pending === 0) return;
@@ -286,26 +293,29 @@ export class WorkerPool {
 
   private stopClaiming(state: 'paused' | 'stopping'): void {
     this.state = state;
-    // First of all, so that the doorbell recalls a call that claims nothing.
+    // End the claimer first: then the doorbell recalls its waiting call as one that claims nothing.
     this.claimer.end();
     this.parts.doorbell.leave(this.claimer);
   }
 
-  // ---------------------------------------------------------------------------- what answers and heartbeats tell besides jobs
+  // ------------------------------------------------------------------------ other news in answers and heartbeats
 
   private answered(answer: Answered, supply: Supply): void {
     if (answer.held !== null && !this.claimer.isRepeating) this.heldJobs.compare(answer.held);
     if (answer.kind !== 'exchanged') return;
     for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
     this.parts.heard(this.queue, this.worker, answer);
-    // Without a doorbell: a delayed job becomes due, or a limit lets more jobs start.
+    // No doorbell rings when a delayed job becomes due or a limit allows more starts, so a timer is set.
     const limitedForMs = typeof supply === 'string' ? Infinity : supply.limitedForMs;
     const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
     this.tellHeldBack(limitedForMs);
   }
 
-  /** A queue at its rate is held back again and again: of that one line tells, and one when it has not been so for a while. */
+  /**
+   * A queue at its rate limit is held back again and again. One line is logged when that begins, and one when it has ended for a
+   * while.
+   */
   private tellHeldBack(limitedForMs: number): void {
     const now = performance.now();
     const since = now - this.heldBackAt;
@@ -330,7 +340,8 @@ export class WorkerPool {
     const { claimer } = this;
     if (worker !== claimer.worker) return;
     if (answer.kind === 'unknown-worker') {
-      // The beat may be older than the first exchange, and have waited while the event loop was blocked: an exchange knows.
+      // A heartbeat may be older than the first exchange, and arrive late because the event loop was blocked. An exchange finds
+      // out.
       if (claimer.answers > 0) claimer.exchangeAnyway();
       return;
     }
@@ -338,7 +349,10 @@ export class WorkerPool {
     if (!claimer.busy && answer.exchanges === claimer.answers) this.heldJobs.compare(answer.held);
   }
 
-  /** Running handlers are told and decide; jobs that have not started do not start. The store ends what is given back. */
+  /**
+   * Aborts the signals of running jobs, and gives back claimed jobs that have not started. The store ends jobs that are given
+   * back.
+   */
   private cancel(reasons: ReadonlyMap<string, string>): void {
     for (const run of this.runs) {
       const reason = reasons.get(run.id);
