@@ -18,6 +18,7 @@ import type {
 } from '@bull-board/api/dist/types.js';
 import { InvalidOptionError, WrongStateError } from '../errors.js';
 import { parseDuration } from '../job/duration.js';
+import { scheduleOf } from '../job/job-id.js';
 import type { JobState } from '../job/job-state.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { ScheduleRule } from '../options/schedule-options.js';
@@ -265,18 +266,28 @@ class Adapter extends BaseAdapter {
 /** A job as the board shows and changes it. */
 class BoardJob implements QueueJob {
   readonly id: string;
-  readonly opts: { readonly delay?: number; readonly attempts: number; readonly priority?: number };
-  /** The schedule that added it. */
+  readonly opts: {
+    readonly delay?: number;
+    readonly attempts: number;
+    readonly priority?: number;
+    readonly group?: { readonly id: string };
+  };
+  /** The schedule that made it for one of its times. */
   readonly repeatJobKey?: string;
 
   constructor(
     private readonly queue: Queue,
     private readonly job: JobSnapshot,
   ) {
-    const { id, attempts, delay, priority } = job;
+    const { id, attempts, delay, priority, group } = job;
     this.id = id;
-    this.opts = { attempts, ...(delay > 0 && { delay }), ...(priority > 0 && { priority }) };
-    const schedule = /^(.+)@\d+$/s.exec(id)?.[1];
+    this.opts = {
+      attempts,
+      ...(delay > 0 && { delay }),
+      ...(priority > 0 && { priority }),
+      ...(group !== null && { group: { id: group } }),
+    };
+    const schedule = scheduleOf(id);
     if (schedule !== undefined) this.repeatJobKey = schedule;
   }
 

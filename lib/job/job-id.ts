@@ -73,6 +73,12 @@ export function scheduledJobId(scheduleId: string, at: number): string {
 
 const SCHEDULED = /@[+-]?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
+/** The schedule that made the job with this id, undefined for other jobs. */
+export function scheduleOf(jobId: string): string | undefined {
+  const at = jobId.search(SCHEDULED);
+  return at > 0 ? jobId.slice(0, at) : undefined;
+}
+
 /**
  * Ids of the jobs of schedules are not for others: a job that is there under such an id takes the place of the occurrence.
  *

@@ -58,7 +58,10 @@ export interface DeadJob<Data = unknown, Name extends string = string> {
   readonly diedAt: Date;
   /** How many attempts it had. */
   readonly attempt: number;
-  /** Maximum number of attempts. */
+  /**
+   * Maximum number of attempts: the option of the job, or the default of its queue. The policy of a handler (`@Handle`) is not stored, and
+   * is not seen here; the worker applies it, and its handlers have it in `job.attempts`.
+   */
   readonly attempts: number;
 }
 

@@ -22,7 +22,10 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly data: Data | undefined;
   /** How many attempts have begun: the failed ones, and the one that runs or completed. */
   readonly attempt: number;
-  /** Maximum number of attempts. */
+  /**
+   * Maximum number of attempts: the option of the job, or the default of its queue. The policy of a handler (`@Handle`) is not stored, and
+   * is not seen here; the worker applies it, and its handlers have it in `job.attempts`.
+   */
   readonly attempts: number;
   /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
   readonly priority: number;

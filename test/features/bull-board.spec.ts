@@ -277,6 +277,22 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
     expect(await queue.schedules.list()).toEqual([]);
   });
 
+  it('shows the schedule and the group of a job', async () => {
+    const { queue, api } = await boot(platform, {
+      externalJobUrl: ({ id, repeatJobKey = 'none' }) => ({ href: `/${repeatJobKey}`, displayText: `${id}` }),
+    });
+    await queue.pause();
+    await queue.schedules.upsert('a@b', { every: '1h', immediately: true }, { name: 'done' });
+    await until(async () => (await queue.counts()).waiting === 1, PATIENT);
+    await queue.add('done', null, { id: 'mail@2026', group: 'tenant 7' });
+    const { body } = await api('GET', '/queues?activeQueue=work&status=waiting&page=1');
+    const jobs = body.queues[0].jobs as { externalUrl: { href: string }; groupId?: string }[];
+    expect(jobs.map(({ externalUrl, groupId }) => [externalUrl.href, groupId])).toEqual([
+      ['/a@b', undefined],
+      ['/none', 'tenant 7'],
+    ]);
+  });
+
   it('changes nothing in read-only mode', async () => {
     const { queue, api } = await boot(platform, { readOnlyMode: true });
     await queue.pause();

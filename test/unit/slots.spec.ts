@@ -97,6 +97,19 @@ describe('slots of one queue', () => {
     queue.answer();
     expect([slots.running, queue.held, queue.room()]).toEqual([3, 5, 0]);
   });
+
+  it('give back what was claimed ahead in the call that makes them fewer, while all jobs run', () => {
+    const { slots, queues } = poolOf(3, new StrictTurns(), [1]);
+    const [queue] = queues as [ModelQueue];
+    queue.ahead = 5;
+    queue.waiting = 100;
+    queue.exchangeSoon();
+    queue.answer();
+    slots.resize(2);
+    expect([slots.running, queue.held, queue.waiting]).toEqual([3, 0, 97]);
+    slots.resize(4);
+    expect(queue.waiting).toBe(97);
+  });
 });
 
 describe('slots of several queues', () => {
