@@ -10,22 +10,27 @@ import { audit, type RawFacts } from './scripts/audit.js';
 import { auditPage } from './scripts/audit-page.js';
 import { repair } from './scripts/repair.js';
 
-/** Up to so many bodies and places, so about half as many jobs, are looked at in one script; of more, pages are read. */
+/**
+ * One script checks the whole queue if it has at most this many bodies and places (about half as many jobs). A larger queue is
+ * read in pages.
+ */
 const AT_ONCE = 20_000;
 const PAGE = 1_000;
-/** Ids that one script checks or repairs. */
+/** Most ids that one script checks or repairs. */
 const BATCH = 200;
-/** Searching a line costs its length: so many entries may one script pass, some 10 ms. */
+/**
+ * Finding an id in a line takes time in proportion to its length. One script may pass this many entries, which takes about 10 ms.
+ */
 const PASSED = 1_000_000;
-/** A completed job whose place was lost is kept so long: nobody knows any more how long it was to be. */
+/** How long a completed job is kept if its place was lost. Its own retention is not known any more. */
 const KEEP_MS = 86_400_000;
 
 export interface AuditorSettings extends Pick<EngineSettings, 'limitsOf'> {
-  /** Takes the jobs of a worker whose lease is over. */
+  /** Recovers the jobs of a worker whose lease is over. */
   readonly recover: (queue: string, worker: string) => Promise<RecoverAnswer>;
 }
 
-/** Finds and repairs what can only be there if keys were lost or others have written to them. */
+/** Finds and repairs damage that only arises if keys were lost or another program has written to them. */
 export class Auditor {
   constructor(
     private readonly store: RedisStore,
@@ -36,7 +41,7 @@ export class Auditor {
     const found = await this.look(queue, 'all');
     if (found !== 'large') return found.facts.report(found.violations);
     const facts = await this.readPages(queue);
-    // Jobs move while pages are read. What looks wrong is looked at again, all places of an id at once.
+    // Jobs move while the pages are read. So every id that looks wrong is checked again, all its places in one script.
     const suspected = subjects(facts.violations(0, Infinity)).ids;
     const confirmed: Violation[] = [];
     let workers: readonly Violation[] = [];
@@ -55,7 +60,7 @@ export class Auditor {
     const repairs: Repair[] = [];
     if (violations.length === 0) return { repairs, checked };
     const { ids } = subjects(violations);
-    // The newest first: each batch goes to the head of the line, so that the oldest end up before them.
+    // Repair the newest jobs first: each batch goes to the head of the line, so the oldest end up first.
     const batches = await this.batches(queue, ids.toSorted().toReversed());
     for (const batch of batches) repairs.push(...(await this.mend(queue, batch.toReversed())));
     return { repairs, checked };
@@ -156,13 +161,13 @@ export class Auditor {
     }));
   }
 
-  /** Asks with everyone who may hold jobs, again where one came in between. */
+  /** Calls a script with all workers that may hold jobs, and repeats the call if a new worker appeared in between. */
   private async withHolders<T>(
     queue: string,
     ask: (workers: readonly string[], keys: QueueKeys, more: readonly string[]) => Promise<T | 'again'>,
   ): Promise<T> {
     const keys = this.store.keysOf(queue);
-    // Those under a lease come and go; those without one stay until they are mended.
+    // Workers with a lease come and go. Sets of workers without a lease stay until they are repaired.
     const held = await this.store.holders(queue);
     return this.store.withWorkers(queue, ({ names: leased }) => {
       const workers = [...new Set([...leased, ...held])];
@@ -178,7 +183,7 @@ export class Auditor {
     const { wait } = this.store.keysOf(queue).fixed;
     const length = (await this.store.command('audit', 'llen', [wait])) as number;
     const size = Math.max(1, Math.min(BATCH, Math.floor(PASSED / (length + 1))));
-    // One at least: it looks at the workers too.
+    // At least one batch, even without ids: the script also checks the workers.
     const batches: string[][] = [ids.slice(0, size)];
     for (let at = size; at < ids.length; at += size) batches.push(ids.slice(at, at + size));
     return batches;
@@ -203,7 +208,7 @@ function readFacts(raw: RawFacts, workers: readonly string[]): AuditFacts {
   return facts;
 }
 
-/** As `lease_of` in `shared/hold.lua`. */
+/** The same as `lease_of` in `shared/hold.lua`. */
 function leaseOf(text: string): number | null {
   const ms = count(text);
   return ms >= 100 && ms <= 3_600_000 ? ms : null;

@@ -9,27 +9,27 @@ import type { RedisStore } from './redis-store.js';
 import type { Value } from './script.js';
 import { BLOCK_MARGIN_MS, CLEANUP_MS, within } from '../contract/retry.js';
 
-/** Entries of one stream per read, at first and at most; an entry holds the events of one script call. */
+/** Entries per stream and read, at first and at most. An entry holds the events of one script call. */
 const ENTRIES = { first: 20, most: 100 };
-/** What one read may bring, going by the last one. */
+/** How many characters one read may bring. The number of entries is estimated from the previous read. */
 const READ_CHARS = 1024 * 1024;
-/** The own stream goes by itself when nobody ends a read by it any more. */
+/** The private stream expires this long after the last interrupt. */
 const OWN_MS = 10_000;
 
-/** Reads the event streams of all subscribed queues, over connections that exist only while somebody subscribes. */
+/** Reads the event streams of all subscribed queues. Its connections exist only while somebody subscribes. */
 export class EventStreams {
   private links: QueueLinks | null = null;
   private each: ReadPerQueue | null = null;
   private entries = ENTRIES.first;
-  /** A stream that only this process writes to: an entry in it ends a read. */
+  /** A stream that only this process writes to. An entry in it ends a read early. */
   private readonly own: string;
   private interrupts = 0;
   /**
-   * Of each queue the last entry whose id is not `<number>-0`, and the number it was read as: somebody wrote it by hand. Behind the
-   * number it would be read again and again.
+   * By queue: the last entry whose id is not `<number>-0`, because it was written by hand, and the number it was read as. A read
+   * after that number would return the entry again and again.
    */
   private readonly oddIds = new Map<string, { readonly number: number; readonly id: string }>();
-  /** The own stream is deleted, or was given up; nobody waits for it before the end of all connections. */
+  /** The deletion of the private stream. Only `end` waits for it. */
   private tidied: Promise<void> = Promise.resolve();
 
   constructor(
@@ -48,12 +48,12 @@ export class EventStreams {
       await links.of('').send('openEvents', 'ping', [], this.store.callMs);
       return;
     }
-    // There is no connection before a queue is read.
+    // Each queue gets its connection when it is first read.
     this.each = new ReadPerQueue((queue, from, blockMs) => this.xread(new Map([[queue, from]]), blockMs));
     await this.store.command('openEvents', 'ping', []);
   }
 
-  /** For good. */
+  /** Closes for good. */
   async end(): Promise<void> {
     await Promise.all([this.close(), this.tidied]);
   }
@@ -81,9 +81,9 @@ export class EventStreams {
   interrupt(): void {
     if (this.each) return this.each.interrupt();
     const { commands, callMs } = this.store;
-    // Each read begins behind the interrupts before it, so one that arrives first ends it all the same.
+    // A read starts after the interrupts before it. So an interrupt that reaches Redis first still ends the read.
     const id = `${++this.interrupts}-0`;
-    // Both may fail if Redis is away; then the read has ended too.
+    // Both calls may fail if Redis is unreachable. Then the read has ended too.
     commands
       .write('interruptEvents', 'xadd', [this.own, 'MAXLEN', 1, id, 'up', ''], callMs)
       .catch(() => undefined);
@@ -97,7 +97,7 @@ export class EventStreams {
     const keys = queues.map((queue) => this.store.keysOf(queue).fixed.events);
     const own = this.each ? [] : [this.own];
     const args: Value[] = ['COUNT', this.entries, 'BLOCK', Math.max(1, blockMs), 'STREAMS', ...keys, ...own];
-    // Entry ids are `<number of the last event>-0`: everything after `n` lies above `n-0`.
+    // The id of an entry is `<number of its last event>-0`, so all later entries are above `n-0`.
     for (const queue of queues) {
       const number = after.get(queue)!;
       const odd = this.oddIds.get(queue);
@@ -109,7 +109,7 @@ export class EventStreams {
     try {
       reply = await link.send('readEvents', 'xread', args, blockMs + BLOCK_MARGIN_MS);
     } catch (error) {
-      // What could not be delivered is not asked for again at once.
+      // The reply may have been too large. The next read asks for one entry.
       this.entries = 1;
       throw error;
     }

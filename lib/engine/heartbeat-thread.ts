@@ -9,8 +9,8 @@ import { isBeatDue } from '../contract/engine.js';
 import { isForgotten, LAST_WORDS_MS, within } from '../contract/retry.js';
 
 /*
- * The thread that beats. It has its own event loop and its own connection, so it goes on while a handler blocks the other
- * one; but only for `maxBlockMs`, so that a loop that never ends is recovered all the same.
+ * The heartbeat thread renews leases. It has its own event loop and its own connection, so it goes on while a handler blocks the
+ * main event loop. After `maxBlockMs` it stops, so that the jobs of a handler in an endless loop are recovered.
  */
 const MIN_CALL_MS = 100;
 const start = workerData as HeartbeatStart;
@@ -18,18 +18,18 @@ const port = parentPort!;
 const shared = new Int32Array(start.shared);
 type Follow = Extract<ToThread, { kind: 'follow' }>;
 const followed = new Map<number, Follow>();
-/** When the lease of a slot was last renewed. */
+/** When each lease was last renewed, by slot. */
 const beatenAt = new Map<number, number>();
 /**
- * A beat without an answer for two beats is lost with its socket, so that a new one still comes within the lease; sooner, and a
- * line that is only slow would be cut for ever.
+ * How long a heartbeat may wait for its answer. After two intervals its connection is closed, so that a new one still renews the
+ * lease in time. A shorter limit would close slow connections again and again.
  */
 const callMs = Math.max(MIN_CALL_MS, Math.min(start.callMs * 2, start.beatMs * 2));
 const connections = new Connections(start.connection, start.prefix, 'heartbeat', callMs / 10);
 connections.onLink(({ state, error }) => {
   say({ kind: 'link', state, ...(error && { message: error.message }) });
   if (state !== 'up' || error) return;
-  // The beats of the connection before may not have arrived.
+  // Heartbeats on the previous connection may not have arrived.
   renewal.forget();
   beatenAt.clear();
   beatAll();
@@ -37,7 +37,7 @@ connections.onLink(({ state, error }) => {
 const link = connections.commands();
 const renewal = new ProcessRenewal(start.prefix, start.leaseMs, run);
 
-/** The event loop moves its number several times in this time, where it turns. */
+/** Within this time a running event loop changes its number several times. */
 const stillMs = Math.max(start.beatMs * 0.9, 500);
 let lastTick = -1;
 let movedAt = performance.now();
@@ -56,7 +56,7 @@ port.on('message', (message: ToThread) => {
       return;
     case 'show':
       renewal.show(message.process, message.info);
-      // Again for what was said while one was on its way.
+      // The second renewal writes a record that was shown while the first was in flight.
       void renewal.renew().then(() => renewal.renew());
       return;
     case 'close':
@@ -72,7 +72,8 @@ function beatAll(): void {
     movedAt = now;
   }
   const blockedMs = now - movedAt;
-  // While the loop stands still nobody can say what has come: a job may have been given to a worker that was idle.
+  // While the event loop is blocked, nobody knows which answers have arrived: an idle worker may have received a job. So its
+  // lease is renewed too.
   const isStill = blockedMs > stillMs;
   let isAlive = blockedMs <= start.maxBlockMs;
   for (const [slot, follow] of followed) {
@@ -95,7 +96,7 @@ async function beatOnce({ queue, worker, lease, keys }: Follow): Promise<void> {
     const raw = await run(beat, args);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });
   } catch {
-    // The link has told; the next beat comes soon.
+    // The connection logs the failure. The next heartbeat comes soon.
   }
 }
 
@@ -110,7 +111,7 @@ async function run(script: Pick<AnyScript, 'name' | 'text'>, args: Value[]): Pro
 
 async function close(): Promise<void> {
   clearInterval(timer);
-  // A renewal that is on its way and comes late would undo the farewell.
+  // A renewal that arrives after `unregister` would write the record again.
   if (link.isUp) await within(LAST_WORDS_MS, renewal.end());
   await connections.close();
   port.close();

@@ -8,7 +8,7 @@ import type { QueueKeys } from './keys.js';
 import { encodeProcess } from './codec/process-codec.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
-/** What the thread is started with; everything in it can be cloned. */
+/** What the thread is started with. All of it can be cloned. */
 export interface HeartbeatStart {
   readonly connection: Exclude<RedisConnection, (...args: never[]) => unknown>;
   readonly prefix: string;
@@ -16,7 +16,10 @@ export interface HeartbeatStart {
   readonly beatMs: number;
   readonly maxBlockMs: number;
   readonly callMs: number;
-  /** Int32: at 0 a number that rises while the event loop turns, then for each slot whether its worker holds jobs. */
+  /**
+   * Int32 values. At 0: a number that increases while the event loop runs. After it, for each slot: whether its worker holds
+   * jobs.
+   */
   readonly shared: SharedArrayBuffer;
 }
 
@@ -40,7 +43,7 @@ export type FromThread =
 const MAX_SLOTS = 4096;
 const TICK_MS = 250;
 
-/** Starts the thread; null where the connection cannot be carried over. */
+/** Starts the thread. Null if the connection settings cannot be passed to a thread. */
 export function openHeartbeatThread(
   plan: HeartbeatPlan,
   settings: EngineSettings,

@@ -3,32 +3,32 @@ import { letterOf, LETTERS, type Letter } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
 
 /**
- * The format of what these keys hold, as `meta` has it. A version reads all numbers up to its own and refuses higher ones, so
- * it becomes higher only with a change that the version before it cannot work with, and cannot read since an earlier version.
+ * The format of the stored data, as written to `meta`. A version reads all formats up to its own and refuses higher ones. So it
+ * increases only with a change that older versions cannot work with.
  */
 export const QUEUE_FORMAT = 1;
 
-/** What `TYPE` answers of a key that is there. */
+/** The answer of `TYPE` for a key that exists. */
 export type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
 
 /**
- * Every key of a queue, by name, with its type and the reason it exists. All of them share one hash tag, so that a
- * script may touch any of them on Redis Cluster. No other file builds a key.
+ * Every key of a queue: its name, its type, and what it holds. All of them share one hash tag, so that a script may use any of
+ * them on Redis Cluster. No other file builds a key.
  */
 const KEYS_OF_QUEUE = {
-  /** id -> body: the job as written; a run does not rewrite it. Of all jobs whose ids have no letter. */
+  /** id -> body: the job as written. Only of jobs whose ids have no letter. */
   jobs: { type: 'hash', suffix: 'jobs' },
-  /** Ids that may be claimed now, first in first out. */
+  /** Ids that can be claimed now, first in first out. */
   wait: { type: 'list', suffix: 'wait' },
-  /** Ids that have stalled twice or more: a worker holds at most one of them at a time. */
+  /** Ids that have stalled twice or more. A worker holds at most one of them at a time. */
   suspects: { type: 'list', suffix: 'suspects' },
   /** id -> rank: waiting jobs with a priority, first in first out inside one priority. */
   prioritized: { type: 'zset', suffix: 'prioritized' },
   /** id -> due ms: first runs and retries that wait for a time. */
   delayed: { type: 'zset', suffix: 'delayed' },
-  /** id -> priority, of delayed jobs that have one: the body is opaque when they are promoted. */
+  /** id -> priority, of delayed jobs that have one. Scripts do not read it from the body. */
   priorities: { type: 'hash', suffix: 'priorities' },
-  /** worker -> lease end ms: who holds jobs. */
+  /** worker -> end of its lease in ms. */
   workers: { type: 'zset', suffix: 'workers' },
   /** id -> failed attempts; absent means 0. */
   attempts: { type: 'hash', suffix: 'attempts' },
@@ -36,74 +36,79 @@ const KEYS_OF_QUEUE = {
   stalls: { type: 'hash', suffix: 'stalls' },
   /** id -> when and why the last attempt failed. */
   failures: { type: 'hash', suffix: 'failures' },
-  /** id -> died-at ms: gave up, kept for a person. */
+  /** id -> time of death in ms: jobs that will not run again unless they are retried. */
   dead: { type: 'zset', suffix: 'dead' },
-  /** id -> kept-until ms: only jobs with a retention. Of cancelled ones `RULES.cancelledFrom` more. */
+  /** id -> kept until (ms): completed jobs with a retention. For cancelled jobs `RULES.cancelledFrom` is added. */
   completed: { type: 'zset', suffix: 'completed' },
-  /** id -> how it ended and what the handler returned, of the same jobs. */
+  /** id -> how the job ended, and what its handler returned. For the same jobs. */
   results: { type: 'hash', suffix: 'results' },
-  /** id -> JSON: what a run says of its progress. */
+  /** id -> JSON: the progress that a run reported. */
   progress: { type: 'hash', suffix: 'progress' },
-  /** id -> bytes of all large values up to it, in the order in which they were written; of jobs that are gone too. */
+  /** id -> bytes of all large progress values up to this one, in the order they were written. Includes jobs that are gone. */
   largeProgress: { type: 'zset', suffix: 'largeProgress' },
-  /** job name -> ms when a process last said that it handles it, or when that was first asked. */
+  /** job name -> ms when a process last reported that it handles the name, or when a process first asked. */
   handled: { type: 'hash', suffix: 'handled' },
-  /** id -> lines: what a run wrote to its log. */
+  /** id -> log lines of the job. */
   logs: { type: 'hash', suffix: 'logs' },
-  /** digest of a key -> the job that holds it, until when it counts in any case, since when, and the job that waits for its end. */
+  /**
+   * digest of a key -> the job that holds it, until when the key counts in any case, since when, and the job that waits for its
+   * end.
+   */
   unique: { type: 'hash', suffix: 'unique' },
-  /** id -> record of a schedule, JSON as the client wrote it, behind a line that names its owner where it comes from code. */
+  /**
+   * id -> record of a schedule: JSON as the client wrote it. Schedules from code have a line before it that names their owner.
+   */
   schedules: { type: 'hash', suffix: 'schedules' },
   /** id -> ms of the next occurrence: schedules that are neither paused nor ended. */
   upcoming: { type: 'zset', suffix: 'upcoming' },
-  /** id -> what is counted of a schedule: revision, jobs made, last occurrence, mode, last job; a line each. */
+  /** id -> counters of a schedule, one per line: revision, jobs made, last occurrence, mode, last job. */
   firings: { type: 'hash', suffix: 'firings' },
   /** id -> created-at ms: all schedules, in the order they are listed. */
   scheduleOrder: { type: 'zset', suffix: 'scheduleOrder' },
-  /** `process ttl set` -> until ms: which process declares which set of schedules. */
+  /** `process ttl set` -> ms until when it holds: which process declares which set of schedules. */
   declarers: { type: 'zset', suffix: 'declarers' },
-  /** set -> ids, a line each: sets of schedules that processes declare, or did when they were last seen. */
+  /** set -> ids, one per line: the sets of schedules that processes declare, or declared when they were last seen. */
   declaredSets: { type: 'hash', suffix: 'declaredSets' },
-  /** id -> reason, of active jobs that were cancelled: whatever their worker says of them but `completed`, they end. */
+  /** id -> reason, of active jobs that were cancelled. Unless such a job completes, it ends as cancelled. */
   toCancel: { type: 'hash', suffix: 'toCancel' },
-  /** id -> when and why, for a minute: jobs that ended as cancelled, for those who missed the event. */
+  /** id -> when and why: jobs that ended as cancelled, for a minute, for callers that missed the event. */
   cancelled: { type: 'hash', suffix: 'cancelled' },
   /** One entry per script call that changed something; ids are event numbers. */
   events: { type: 'stream', suffix: 'events' },
   /** Number of an event with a large value -> bytes of all such events up to it. */
   large: { type: 'zset', suffix: 'large' },
-  /** Number of the format, since when it is paused, number of the last event, sequence of the priorities. */
+  /** Number of the format, since when the queue is paused, number of the last event, sequence of the priorities. */
   meta: { type: 'hash', suffix: 'meta' },
-  /** `q` the queue, `g` all groups, `g:<group>`, `n:<name>` -> JSON: rules of limits, from code and set while it runs. */
+  /** `q` the queue, `g` all groups, `g:<group>`, `n:<name>` -> JSON: rules of limits from code, and rules set at run time. */
   limits: { type: 'hash', suffix: 'limits' },
-  /** The same -> until when nobody may start, and how much of the rate is used. */
+  /** The same fields -> until when nothing may start, and how much of the rate is used. */
   limitStates: { type: 'hash', suffix: 'limitStates' },
-  /** id -> number of its line and a rank: waiting jobs of groups, and all others of a queue with lines. */
+  /** id -> number of its line and a rank: waiting jobs of groups, and all other waiting jobs of a queue with lines. */
   grouped: { type: 'zset', suffix: 'grouped' },
   /** `g:<group>`, `n:<name>` or empty -> number of the line. */
   lines: { type: 'hash', suffix: 'lines' },
   /** number of a line -> its turn, priorities and name. */
   lineStates: { type: 'hash', suffix: 'lineStates' },
-  /** number -> turn: lines that may give a job; 0 for those that must be looked at first. */
+  /** number of a line -> turn: lines that may give a job. 0: the line must be looked at first. */
   ready: { type: 'zset', suffix: 'ready' },
-  /** number -> ms: lines that may give a job again then. */
+  /** number of a line -> ms: when the line may give a job again. */
   resting: { type: 'zset', suffix: 'resting' },
-  /** id -> number of its line: jobs that count against a concurrency. */
+  /** id -> number of its line: jobs that count against a concurrency limit. */
   slots: { type: 'zset', suffix: 'slots' },
   /**
-   * One member while there may be work, and one more for a new first time, of a job or of a schedule: popping one wakes
+   * Has a member while there may be work, and another one for a new earliest time of a job or a schedule. Popping a member wakes
    * exactly one blocked worker.
    */
   doorbell: { type: 'zset', suffix: 'doorbell' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
 /**
- * HASH id -> body, of jobs whose ids have this letter. One hash for all would be larger than any cache where a million jobs wait,
- * and each look into it a fetch from memory; of these, what comes and goes at a time is in one or two.
+ * HASH id -> body, of jobs whose ids have this letter. With a million waiting jobs, a single hash would be larger than any
+ * processor cache, and each access would go to memory. Jobs that come and go at the same time are in one or two of these.
  */
 export type LetteredJobs = `jobs${Letter}`;
 
-/** In the order of the letters: scripts that may meet any job name all of them, and find theirs by that order. */
+/** In the order of the letters. Scripts that may meet any job declare all of them, and find the right one by its position. */
 export const LETTERED_JOBS: readonly LetteredJobs[] = LETTERS.map((letter) => `jobs${letter}` as const);
 
 export function isLetteredJobs(name: string): name is LetteredJobs {
@@ -112,13 +117,13 @@ export function isLetteredJobs(name: string): name is LetteredJobs {
 
 export type QueueKeyName = keyof typeof KEYS_OF_QUEUE | LetteredJobs;
 
-/** All of them, for scripts that look at a queue as a whole. */
+/** All keys, for scripts that look at a whole queue. */
 export const QUEUE_KEYS = [
   ...(Object.keys(KEYS_OF_QUEUE) as (keyof typeof KEYS_OF_QUEUE)[]),
   ...LETTERED_JOBS,
 ];
 
-/** What a job may leave beside its body: the keys of scripts that use the fragment `traces`. */
+/** Where a job may leave data besides its body: the keys of scripts that use the fragment `traces`. */
 export const TRACE_KEYS = [
   'attempts',
   'stalls',
@@ -131,7 +136,7 @@ export const TRACE_KEYS = [
   'ready',
 ] as const satisfies readonly QueueKeyName[];
 
-/** What one job has apart from its body: the keys of scripts that use the fragment `stored`. */
+/** Where one job has data besides its body: the keys of scripts that use the fragment `stored`. */
 export const STORED_KEYS = [
   'attempts',
   'stalls',
@@ -141,7 +146,7 @@ export const STORED_KEYS = [
   'logs',
 ] as const satisfies readonly QueueKeyName[];
 
-/** Keys that are made from more than the queue: a worker, a lane of a producer, the ids of jobs, a day. */
+/** Keys whose names also contain a worker, a lane of a producer, the letter of a job id, or a day. */
 const DYNAMIC_KEYS = {
   active: 'set',
   worker: 'hash',
@@ -154,13 +159,13 @@ const DYNAMIC_KEYS = {
 
 export type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
 
-/** Keys that belong to no queue, but to all processes of a prefix; they share a hash tag of their own. */
+/** Keys of all processes of a prefix, not of a queue. They have a hash tag of their own. */
 const KEYS_OF_PROCESSES = {
-  /** process -> ms until when its record holds: the worker processes. */
+  /** process -> ms until when its record is valid: the worker processes. */
   processes: { type: 'zset', suffix: 'processes' },
-  /** process -> JSON: what it says of itself, for operators. */
+  /** process -> JSON: its record, for operators. */
   processInfo: { type: 'hash', suffix: 'processes:info' },
-  /** queue -> ms when a process last said that it adds jobs to it or works on it. */
+  /** queue -> ms when a process last reported that it adds jobs to it or works on it. */
   queues: { type: 'zset', suffix: 'queues' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
@@ -169,8 +174,8 @@ export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
 /**
- * Keys that are no queue's: users name them in full, and fill and empty them with commands of their own. `delayedTasks`: task ->
- * due. `readyTasks`: tasks.
+ * Keys outside of queues: users name them in full and use them with commands of their own. `delayedTasks`: task -> due time.
+ * `readyTasks`: tasks.
  */
 const TASK_KEYS = { delayedTasks: 'zset', readyTasks: 'list' } as const satisfies Readonly<
   Record<string, KeyType>
@@ -178,7 +183,7 @@ const TASK_KEYS = { delayedTasks: 'zset', readyTasks: 'list' } as const satisfie
 
 export type TaskKeyName = keyof typeof TASK_KEYS;
 
-/** Which type of value a key holds, if it is there. */
+/** The type of the value of a key. */
 export function typeOfKey(name: KeyName | TaskKeyName): KeyType {
   if (isLetteredJobs(name)) return 'hash';
   if (name in DYNAMIC_KEYS) return DYNAMIC_KEYS[name as DynamicKeyName];
@@ -199,7 +204,7 @@ export class QueueKeys {
 
   constructor(prefix: string, queue: QueueRef) {
     this.tag = `{${prefix}:${queue}}:`;
-    // Not name by name: V8 makes a dictionary of an object that grows so, and copying that into a call takes ten times as long.
+    // An object that grows name by name becomes a dictionary in V8, and copying it into a call takes ten times as long.
     this.fixed = Object.fromEntries([
       ...Object.entries(KEYS_OF_QUEUE).map(([name, { suffix }]) => [name, this.tag + suffix]),
       ...LETTERS.map((letter) => [`jobs${letter}`, `${this.tag}jobs:${letter}`]),
@@ -209,14 +214,14 @@ export class QueueKeys {
     );
   }
 
-  /** SET of ids this worker holds. Membership is the lease on the job. */
+  /** SET of the ids that this worker holds. Membership is the lease on the job. */
   active(worker: string): string {
     return `${this.tag}active:${worker}`;
   }
 
   /**
-   * All that a call of a worker may name on such a day. Not made for each call: V8 makes a class of its own of each copy that
-   * gets more names, which takes 4 µs and 2 KB that live until a full collection.
+   * All keys that a call of this worker may name on this day. The object is kept between calls: V8 makes a new hidden class for
+   * each copy that gets more names, which takes 4 µs and 2 KB until a full collection.
    */
   ofWorker(worker: string, day: string): KeysOfWorker {
     if (this.last?.worker !== worker || this.last.day !== day) {
@@ -226,17 +231,17 @@ export class QueueKeys {
     return this.last.keys;
   }
 
-  /** Pattern of the active sets of all workers, for SCAN; neither prefixes nor queue names hold what is special there. */
+  /** SCAN pattern for the active sets of all workers. Prefixes and queue names contain no special characters of patterns. */
   get everyActive(): string {
     return this.active('*');
   }
 
-  /** The worker of an active set. */
+  /** The worker that an active set belongs to. */
   workerOf(active: string): string {
     return active.slice(this.active('').length);
   }
 
-  /** HASH with TTL: number of the last exchange and what it gave, for repetitions. */
+  /** HASH with TTL: number of the last exchange and its answer, for repetitions. */
   worker(worker: string): string {
     return `${this.tag}worker:${worker}`;
   }
@@ -246,25 +251,25 @@ export class QueueKeys {
     return `${this.tag}lane:${lane}`;
   }
 
-  /** HASH id -> body: of `jobs` and those with a letter, the one that keeps the body of this job. */
+  /** HASH id -> body: the hash that keeps the body of this job, `jobs` or one with a letter. */
   bodies(id: string): string {
     return this.byLetter.get(letterOf(id))!;
   }
 
-  /** STRING, within a transaction: what it stored and must not have. */
+  /** STRING, within a transaction: what the transaction stored and may have to take back. */
   get undo(): string {
     return `${this.tag}undo`;
   }
 
   /**
-   * HASH, kept 90 days: what became of jobs on one day (UTC, `yyyy-mm-dd`): `processed:<name>`, `failed:<name>` and `dead:<name>` for
-   * each job name, `cancelled` of all, and how many `names` that are.
+   * HASH, kept 90 days: counters of one day (UTC, `yyyy-mm-dd`): `processed:<name>`, `failed:<name>` and `dead:<name>` for each
+   * job name, `cancelled` for all jobs, and `names`, the number of names.
    */
   stats(day: string): string {
     return `${this.tag}stats:${day}`;
   }
 
-  /** All there can be, with that of tomorrow: another process may be there already. */
+  /** All `stats` keys that can exist. That of tomorrow is included: the clock of another process may be ahead. */
   everyStats(now: number): string[] {
     return this.statsUntil(now + DAY_MS, RULES.statsDays + 2).map(({ key }) => key);
   }
@@ -277,13 +282,13 @@ export class QueueKeys {
     return `${this.tag}minutes:${new Date(hour).toISOString().slice(0, 13)}`;
   }
 
-  /** All there can be, with that of the next hour. */
+  /** All `minutes` keys that can exist, including that of the next hour. */
   everyMinutes(now: number): string[] {
     const hours = RULES.historyHours + 3;
     return Array.from({ length: hours }, (_, ago) => this.minutes(now + (1 - ago) * 3_600_000));
   }
 
-  /** Those of the day of this moment and of the days before, the newest first, `days` in all. */
+  /** The `stats` keys of this day and the days before, newest first, `days` in all. */
   statsUntil(now: number, days: number): { readonly date: string; readonly key: string }[] {
     return Array.from({ length: days }, (_, ago) => {
       const date = new Date(now - ago * DAY_MS).toISOString().slice(0, 10);
@@ -291,7 +296,7 @@ export class QueueKeys {
     });
   }
 
-  /** STRING with TTL, of the queue without a name: who looks after a group of queues has it for a while. */
+  /** STRING with TTL, under the queue without a name: held by the process that trims a group of queues. */
   janitor(group: string): string {
     return `${this.tag}janitor:${group}`;
   }
@@ -304,12 +309,12 @@ export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, str
   return keys;
 }
 
-/** ZSET popped only by one process: ends its own block early. */
+/** ZSET that only this process pops: it ends its own blocking call early. */
 export function privateBell(prefix: string, processId: string): string {
   return `{${prefix}}:bell:${processId}`;
 }
 
-/** Whether a key is one of those of a prefix, so that nobody takes it for a key of his own. */
+/** Whether a key belongs to this prefix. Users cannot use such a key for their own data. */
 export function isKeyOf(prefix: string, key: string): boolean {
   return key.startsWith(`{${prefix}:`) || key.startsWith(`{${prefix}}:`);
 }

@@ -2,20 +2,20 @@ import { processKeys } from './keys.js';
 import type { Value } from './script.js';
 import { register } from './scripts/register.js';
 
-/** Who is gone is remembered for so long, for whoever asks whose jobs were lost. */
+/** A process that has ended is remembered this long, so that a log line can name the process of a lost worker. */
 const REMEMBER_MS = 600_000;
-/** Longer than the longest lease, so that the keys of a system that is alive never end, and those of a dead one do. */
+/** Expiry of the keys: longer than the longest lease, so they never expire while processes run. */
 const KEEP_MS = 4 * 3_600_000;
 
-/** What `EVALSHA` takes for one registration; without `info` it is as it was. */
+/** The arguments of `EVALSHA` for one registration. An empty `info` leaves the record as it is. */
 export function encodeRegistration(prefix: string, process: string, info: string, leaseMs: number): Value[] {
   const args = { process, info, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
   return register.encode(processKeys(prefix), args, {});
 }
 
 /**
- * Keeps this process registered: in full when it has something new to say, and now and then; else it only says that it lives,
- * which costs next to nothing. Renewed each half lease, it bears that one renewal is lost.
+ * Keeps this process registered. The full record is written when it has changed, and from time to time. Otherwise only its expiry
+ * is renewed, which costs next to nothing. It is renewed every half lease, so one renewal may be lost.
  */
 export class ProcessRenewal {
   private process = '';
@@ -32,26 +32,26 @@ export class ProcessRenewal {
     private readonly run: (script: typeof register, args: Value[]) => Promise<unknown>,
   ) {}
 
-  /** From now on it says this. */
+  /** Sets the record to write. */
   show(process: string, info: string): void {
     this.process = process;
     this.info = info;
   }
 
-  /** To be called a few times in each lease; does nothing where that is not needed yet. Never rejects. */
+  /** Called a few times in each lease. Does nothing if no renewal is due. Never rejects. */
   async renew(): Promise<void> {
     if (this.ended) return;
     this.running ??= this.renewOnce().finally(() => (this.running = null));
     await this.running;
   }
 
-  /** Nothing is renewed any more; resolves when nothing of it is on its way. */
+  /** Stops the renewal. Resolves when no call is in flight. */
   async end(): Promise<void> {
     this.ended = true;
     await this.running;
   }
 
-  /** There is a new connection, perhaps to another server: what was said on the one before may be lost. */
+  /** Called for a new connection. It may lead to another server, which may not have the record. */
   forget(): void {
     this.written = '';
   }
@@ -60,7 +60,7 @@ export class ProcessRenewal {
     const now = performance.now();
     const { info, written } = this;
     const isNew = info !== written || now - this.writtenAt > KEEP_MS / 4;
-    // Beats come a little early or late.
+    // Heartbeats come a little early or late.
     if (info === '' || (!isNew && now - this.renewedAt < this.leaseMs * 0.45)) return;
     try {
       const args = encodeRegistration(this.prefix, this.process, isNew ? info : '', this.leaseMs);
@@ -74,7 +74,7 @@ export class ProcessRenewal {
         await this.renewOnce();
       }
     } catch {
-      // The link has told; the next beat comes soon.
+      // The connection logs the failure. The next heartbeat comes soon.
     }
   }
 }

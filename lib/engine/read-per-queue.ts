@@ -8,8 +8,8 @@ interface Read {
 }
 
 /**
- * On Redis Cluster the streams of different queues cannot be read in one call, so each queue is read by a call of its own. Those
- * that still wait when another has brought something are left waiting, for the next time their queue is read from the same
+ * Reads each queue with a call of its own: on Redis Cluster one call cannot read the streams of different queues. `read` returns
+ * when the first call brings events. The other calls keep waiting, and are used when their queue is next read from the same
  * position.
  */
 export class ReadPerQueue {
@@ -24,12 +24,12 @@ export class ReadPerQueue {
     ) => Promise<readonly QueueEventBatch[]>,
   ) {}
 
-  /** Ends a running `read` with what there is. */
+  /** Ends a running `read` with the events that have arrived. */
   interrupt(): void {
     this.end();
   }
 
-  /** Answers with what comes first. */
+  /** Resolves with the events that arrive first. */
   async read(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
     const begun: Read[] = [];
     for (const [queue, from] of after) {
@@ -38,7 +38,7 @@ export class ReadPerQueue {
     }
     let timer: NodeJS.Timeout | undefined;
     let isLate = false;
-    // What was begun now ends by itself; where all were waiting already, nothing else ends this.
+    // Calls begun now end after `blockMs` on their own. If all calls were waiting before, only this timer ends `read`.
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(() => {
         isLate = begun.length === 0;
@@ -63,7 +63,7 @@ export class ReadPerQueue {
     }
   }
 
-  /** What has ended with news; what waited before and has ended without waits again. */
+  /** The events of all calls that ended. A call from an earlier `read` that ended without events is repeated. */
   private collect(
     after: ReadonlyMap<string, number>,
     blockMs: number,

@@ -14,9 +14,9 @@ import { enqueueEnd } from './scripts/enqueue-end.js';
 import { END, enqueuePlain } from './scripts/enqueue-plain.js';
 import { msUntil } from '../contract/retry.js';
 
-/** Of a job, on average, up to which bodies travel as one text: a text takes Redis and its client less time than a list. */
+/** Bodies of several jobs travel as one text up to this average length. For Redis and the client a text is faster than a list. */
 const MAX_JOINED_CHARS = 2048;
-/** From so many jobs, or characters of their bodies, on they go past Lua. */
+/** From this many jobs or characters on, jobs are added by a transaction, without Lua. */
 const MUCH_JOBS = 250;
 const MUCH_CHARS = 64 * 1024;
 
@@ -24,7 +24,7 @@ type Transaction = [name: string, args: Value[]][];
 
 const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
-/** What is the same for all adds to a queue. */
+/** The arguments that all adds to a queue share. */
 interface QueueArgs {
   readonly keys: QueueKeys;
   readonly maxEvents: number;
@@ -32,7 +32,7 @@ interface QueueArgs {
   readonly fixed: FixedArgs;
 }
 
-/** A call under way, with the moment at which its time is over. */
+/** A call in flight, and the time at which it ends. */
 interface Add {
   readonly queue: string;
   readonly call: EnqueueCall;
@@ -40,8 +40,8 @@ interface Add {
 }
 
 /**
- * The ways to add. Each stores all jobs of a call or none; a call takes the first way that is for its jobs, and the full script if that way
- * stored none. A way that gains less than 15 % for the jobs it is for is removed.
+ * The ways to add. Each stores all jobs of a call or none. A call takes the first way that fits its jobs, and the full script if that
+ * way stored none. A way that gains less than 15 % for its jobs is removed.
  *
  * | Way | For | Gain against the next one |
  * |---|---|---|
@@ -49,7 +49,8 @@ interface Add {
  * | `byPlainScript` | one plain job; or several with generated ids and bodies of at most 2 KB on average | with 50 small jobs a call 46 % more jobs/s, CPU of Redis per job 4.0 -> 3.0 us |
  * | `byFullScript` | any jobs, and calls that wait for replicas | |
  *
- * A plain job has no priority, no group and no time. Null: the way is not for these jobs, or not possible now, and nothing was sent.
+ * A plain job has no priority, no group and no time. A way returns null if it does not fit these jobs or is not possible now. Then nothing was
+ * sent.
  */
 export class RedisAdds {
   private readonly queues = new Map<string, QueueArgs>();
@@ -68,7 +69,7 @@ export class RedisAdds {
       this.store.makeKnown([queue], now);
     }
     const add = { queue, call, deadline: now + call.withinMs };
-    // A call that waits for replicas counts them on a connection of its own.
+    // A call that waits for replicas uses a connection of its own.
     if (call.replication || call.maxWaiting) return this.byFullScript(add);
     const { jobs } = call;
     const isOneSmall = jobs.length === 1 && jobs[0]!.body.length < MUCH_CHARS;
@@ -78,12 +79,12 @@ export class RedisAdds {
   };
 
   /**
-   * Past Lua, which would read each body twice. Scripts are sent in full: one that the server has forgotten could not be sent again
-   * in the middle of a transaction.
+   * Adds jobs without Lua, which would read each body twice. The scripts around it are sent in full: inside a transaction a
+   * forgotten script could not be sent again.
    */
   private byTransaction(add: Add): Promise<boolean> | null {
     const { queue, call } = add;
-    // What an earlier try may have done is known only once the bodies are written.
+    // Only after the bodies are written does a script know whether an earlier try had stored them.
     if (call.isRepeated || !isMuch(call.jobs) || !call.jobs.every(isMadeHere)) return null;
     const commands = () => this.transactionOf(queue, call);
     const made = this.store.commands.transact('add', commands, ...this.timeOf(add));
@@ -97,7 +98,7 @@ export class RedisAdds {
     const rememberMs = ttlOf(call);
     const { keys, maxEvents } = this.queues.get(queue) ?? this.argsOf(queue);
     const { ids, lines, fields, names } = much;
-    // Not a copy of all of them, which takes V8 as long as encoding a hundred jobs.
+    // Names only the needed keys. Copying all keys takes V8 as long as encoding a hundred jobs.
     const { meta, wait, events, doorbell } = keys.fixed;
     const bodies = keys.bodies(ids[0]!);
     const named = { meta, wait, events, doorbell, bodies, lane: keys.lane(lane), undo: keys.undo };
@@ -126,7 +127,7 @@ export class RedisAdds {
     const plain = encodePlain(call.jobs);
     if (!plain) return null;
     const { keys, maxEvents, fixed } = this.queues.get(queue) ?? this.argsOf(queue);
-    // In the order of the descriptor. No time of 0, which would say that nobody will repeat the call.
+    // In the order of the descriptor. A time of 0 would mean that nobody repeats the call.
     const args: Arg[] = [
       fixed,
       keys.lane(call.lane),
@@ -199,12 +200,12 @@ export class RedisAdds {
   }
 }
 
-/** Redis takes no time of 0, which says that nobody will repeat the call. */
+/** At least 1: a time of 0 would mean that nobody repeats the call. */
 function ttlOf({ rememberMs }: EnqueueCall): number {
   return Math.max(rememberMs, 1);
 }
 
-/** @throws the error of what should have stored them, and did not though it was to. */
+/** @throws the error of a command of the transaction that should have stored the jobs. */
 function areStored([begun, ...written]: unknown[]): boolean {
   if (begun !== 1) return false;
   const failed = written.find((answer) => answer instanceof Error);
@@ -212,16 +213,16 @@ function areStored([begun, ...written]: unknown[]): boolean {
   return true;
 }
 
-/** What is refused within a transaction has not been made, and a script is told why in plainer words. */
+/** Redis has not run a transaction that it refused. The full script then reports the reason more clearly. */
 function leftToOthers(error: unknown): false {
   if (error instanceof RedisRefusedError) return false;
   throw error;
 }
 
 /**
- * The lists of one enqueue call: jobs by where they go, and the events they make.
+ * The lists of one enqueue call: jobs by the list they go to, and their events.
  *
- * @param now for the event of a job with a due time, which tells how long that is.
+ * @param now to compute the delay in the event of a job with a due time.
  */
 function encodeJobs(
   jobs: readonly EnqueueJob[],
@@ -267,7 +268,7 @@ function encodeJobs(
   return lists;
 }
 
-/** Id and body of one job, or those of several with `END` behind each; names a line each, or one that all have. */
+/** Ids and bodies of one job, or of several with `END` after each. Names: one per line, or a single one that all jobs share. */
 interface PlainJobs {
   readonly ids: string;
   readonly bodies: string;
@@ -275,9 +276,9 @@ interface PlainJobs {
 }
 
 /**
- * Jobs without an order or a time of their own; null where one has. Null too where one of several may be there already: they
- * would be sent a second time, and what is added behind them would come before. Where their bodies are kept in more than one
- * hash; and where they are large: Redis would copy them once more to take them apart.
+ * Encodes plain jobs as texts. Null if a job has an order or a time of its own. Also null if one of several jobs may exist
+ * already, because all would be sent a second time and later jobs would overtake them. Also null if more than one hash keeps
+ * their bodies, or if the bodies are large, because Redis would copy them once more.
  */
 function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
   if (jobs.length === 1) {
@@ -301,7 +302,7 @@ function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
   return { ids: joined + END, bodies: bodies.join(END) + END, names: fold(names) as string };
 }
 
-/** Whether what Lua would do with each body takes longer than a transaction without it, which has four more commands. */
+/** Whether Lua would take longer for these bodies than a transaction, which needs four more commands. */
 function isMuch(jobs: readonly EnqueueJob[]): boolean {
   if (jobs.length >= MUCH_JOBS) return true;
   let chars = 0;
@@ -309,14 +310,14 @@ function isMuch(jobs: readonly EnqueueJob[]): boolean {
   return chars >= MUCH_CHARS;
 }
 
-/** Whether it goes to the end of the line under an id that no job has. */
+/** Whether the job goes to the end of the line and has a generated id, which no other job has. */
 function isMadeHere(job: EnqueueJob): boolean {
   return !job.hasOwnId && isPlain(job);
 }
 
 /**
- * Whether one hash keeps the bodies of all these jobs, whose ids were made here. They are looked at in one text, with a character
- * between two: an id is still in pieces, and V8 would put each together for itself.
+ * Whether one hash keeps the bodies of all these jobs, whose ids were generated here. The last letters are compared in one joined
+ * text: each id is still a rope of pieces, and V8 would have to flatten every one.
  */
 function haveOneLetter(ids: readonly string[], joined: string): boolean {
   const first = ids[0]!;
@@ -330,7 +331,7 @@ function haveOneLetter(ids: readonly string[], joined: string): boolean {
   return true;
 }
 
-/** Ids, also a line each, the same each with its body, and names as of `PlainJobs`. */
+/** Ids as a list and as lines, ids each with its body, and names as in `PlainJobs`. */
 interface MuchJobs {
   readonly ids: readonly string[];
   readonly lines: string;
@@ -338,7 +339,7 @@ interface MuchJobs {
   readonly names: string;
 }
 
-/** Null where more than one hash keeps their bodies. */
+/** Null if more than one hash keeps the bodies. */
 function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
   const ids: string[] = [];
   const fields: string[] = [];
@@ -352,7 +353,7 @@ function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
   return haveOneLetter(ids, lines) ? { ids, lines, fields, names: fold(names) as string } : null;
 }
 
-/** Whether it has neither an order nor a time of its own. */
+/** Whether the job has neither an order nor a time of its own. */
 function isPlain(job: EnqueueJob): boolean {
   return !job.priority && job.group === undefined && !isLater(job) && !job.lifo && !job.unique;
 }

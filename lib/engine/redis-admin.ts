@@ -43,10 +43,10 @@ import { remove } from './scripts/remove.js';
 import { stats } from './scripts/stats.js';
 import { update } from './scripts/update.js';
 
-/** How far into a line one looks for a job that has not failed before. */
+/** How many entries of a line are checked for a job that has not failed before. */
 const LOOK = 100;
 
-/** The acts of people on Redis: one script each, but for the walks through a large queue. */
+/** The management verbs on Redis. Each is one script, except for walks through a large queue. */
 export class RedisAdmin implements AdminVerbs {
   constructor(
     private readonly store: RedisStore,
@@ -131,7 +131,7 @@ export class RedisAdmin implements AdminVerbs {
     return at === null || reason === null ? null : { reason, agoMs: this.store.now() - at };
   }
 
-  /** A day at a time: all of them in one script would hold Redis for long where a queue has many names. */
+  /** Reads one day per script: with many job names, all days in one script would block Redis for long. */
   async stats(queue: string, days: number): Promise<QueueStats> {
     const keys = this.store.keysOf(queue).statsUntil(this.store.now(), days);
     const read = keys.map(async ({ date, key }) => {
@@ -146,7 +146,7 @@ export class RedisAdmin implements AdminVerbs {
     );
   }
 
-  /** New data of a job that this worker runs. Answers whether it still holds the job. */
+  /** Stores new data of a job that this worker runs. Resolves to whether the worker still holds the job. */
   async updateHeld(queue: string, worker: string, { id, data }: UpdateCall): Promise<boolean> {
     const keys = this.store.keysOf(queue);
     const args = { ...this.updateArgs(queue, { id, data: data! }, ''), worker };
@@ -242,7 +242,7 @@ export class RedisAdmin implements AdminVerbs {
         { ...keys.fixed, active: keys.active(isActive ? line : '') },
         {
           ...walkArgs({ after, limit, until: 0 }, match),
-          // All that is known of a job takes several reads.
+          // Reading a whole job takes several reads, so one call returns at most 50.
           limit: Math.min(limit, 50),
           examine: 100,
           kind: isActive ? 'active' : line,
@@ -262,7 +262,10 @@ export class RedisAdmin implements AdminVerbs {
     return backward ? answer : ask(BEGINNING);
   }
 
-  /** Where a page begins behind so many jobs of these lines: a place, and how many more a sorted line passes over; null behind the end. */
+  /**
+   * Where a page begins after `offset` jobs of these lines: a place, and how many more jobs a sorted line skips. Null if there
+   * are not that many.
+   */
   private async startBehind(keys: QueueKeys, lines: readonly string[], call: JobsCall, offset: number) {
     const { state, backward = false } = call;
     let rest = offset;
@@ -314,7 +317,7 @@ function keyOf(keys: QueueKeys, state: JobState, line: string): string {
   return state === 'active' ? keys.active(line) : keys.fixed[line as 'wait'];
 }
 
-/** How far around a place the script searches. */
+/** How far around a place the script searches for the jobs. */
 const AROUND = 2_000;
 
 /** The other places to search if the jobs are not near this one. */

@@ -43,14 +43,10 @@ import { recover } from './scripts/recover.js';
 import { release } from './scripts/release.js';
 
 const RECOVER_LIMIT = 500;
-/**
- * A worker's record outlives its lease: until then a late packet of it is recognised. Redis counts it by its wall clock, and a
- * step of that by a minute or two must not make everybody unknown who lives.
- */
 
 /**
- * The engine on Redis: one script per verb, one connection for commands, one that blocks, one for events while read; on Redis
- * Cluster one for commands to each master, and the other two for each queue.
+ * The engine on Redis: one script per verb. It has one connection for commands, one that blocks, and one for events while they
+ * are read. On Redis Cluster it has one for commands per master, and the other two for each queue.
  */
 export class RedisEngine implements QueueEngine {
   readonly admin: RedisAdmin;

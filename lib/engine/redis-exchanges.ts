@@ -11,13 +11,13 @@ import { exchange } from './scripts/exchange.js';
 import { encodeSettled } from './codec/settlement-codec.js';
 import { isForgotten } from '../contract/retry.js';
 
-/** More bytes than there are. */
+/** More than any claim can have, in bytes. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** What workers say and ask: at once, or left at the bell. */
+/** The calls of workers: sent at once, or waiting at the doorbell. */
 export class RedisExchanges {
   private claimIsKnown = false;
-  /** Queues that had limits or groups when they answered last. */
+  /** Queues that had limits or groups in their last answer. */
   private readonly limited = new Set<string>();
 
   constructor(
@@ -55,8 +55,8 @@ export class RedisExchanges {
       lists,
     );
     const exchanged = this.store.call(exchange, args, this.settings.callMs);
-    // What limits and groups let start is claimed by a script of its own, which leaves right behind the exchange where it is known that there
-    // are any. Both have the same number, so that both can be repeated, whichever was lost.
+    // A script of its own claims jobs under limits and groups. If the queue is known to have limits, it is sent right after the
+    // exchange. Both have the same number, so each can be repeated if its answer is lost.
     const early = want > 0 && this.limited.has(queue) ? this.claimLimited(queue, call) : null;
     early?.catch(() => undefined);
     const answer = await exchanged;
@@ -69,13 +69,13 @@ export class RedisExchanges {
     const limited = early ?? (answer.isLimited && want > 0 ? this.claimLimited(queue, call) : null);
     if (!limited) return answer;
     let claimed = await limited;
-    // It has come before its exchange, which had to be sent again: the worker was not known yet.
+    // The claim reached Redis before its exchange, which had to be sent again, so the worker was not known yet.
     if (early && claimed.kind === 'unknown-worker') claimed = await this.claimLimited(queue, call);
     const isNothing = claimed.kind === 'claimed' && claimed.claimed.length === 0 && !answer.isLimited;
     if (claimed.kind === 'plain' || isNothing) return answer;
     if (claimed.kind !== 'claimed') return { kind: claimed.kind };
     const { supply, isCut, held } = claimed;
-    // A repetition of an exchange from before the limits names what it gave itself.
+    // If the limits are newer than the first try of this exchange, the exchange itself may have claimed jobs too.
     return { ...answer, claimed: [...answer.claimed, ...claimed.claimed], supply, isCut, held };
   };
 
@@ -105,7 +105,7 @@ export class RedisExchanges {
 
   claimAtBell(queue: string, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null {
     const args = this.claimOf(queue, call);
-    // Sent in full where the server may not know it: nobody could say it again the moment the bell rings.
+    // Sent in full if the server may not know the script: when the doorbell rings, it could not be sent again.
     const made: [string, Arg[]] = this.claimIsKnown ? ['evalsha', args] : ['eval', inFull(claim.text, args)];
     const waiting = this.bells.awaitAndCall(queue, made, maxMs);
     return waiting && this.rungClaim(waiting, args);
@@ -136,13 +136,13 @@ export class RedisExchanges {
     this.claimIsKnown = !(reply instanceof Error);
     if (reply instanceof Error) {
       if (!isForgotten(reply)) throw reply;
-      // It was restarted, or told to forget its scripts.
+      // The server was restarted, or its scripts were flushed.
       answer = await this.store.call(claim, args, this.settings.callMs);
     } else {
       answer = claim.reply(reply as Parameters<typeof claim.reply>[0]);
     }
     if (answer) {
-      // It may have waited in the socket while the event loop was blocked.
+      // The answer may have waited in the socket while the event loop was blocked.
       answer = { ...answer, ageMs: Math.max(0, this.store.now() - answer.now) };
       this.store.setClock(answer.now);
     }

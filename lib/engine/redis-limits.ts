@@ -23,7 +23,7 @@ export class RedisLimits implements LimitVerbs {
     if (field === 'g') await this.wakeLines(queue);
   }
 
-  /** Has every line looked at, in small steps. */
+  /** Marks all lines to be looked at again, in small steps. */
   async wakeLines(queue: string): Promise<void> {
     const { fixed } = this.store.keysOf(queue);
     for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false)
@@ -80,7 +80,7 @@ function stateOf({
   };
 }
 
-/** Lua writes an empty table as an object or a list. */
+/** Lua encodes an empty table as an object or as a list. */
 function ruleOf(json: string): LimitRule {
   const rule = JSON.parse(json) as LimitRule | readonly unknown[];
   return Array.isArray(rule) ? {} : (rule as LimitRule);

@@ -8,9 +8,9 @@ import { isQueueName } from '../job/job-id.js';
 import { register } from './scripts/register.js';
 import { unregister } from './scripts/unregister.js';
 
-/** Of the largest records half a megabyte: read in a few ms. */
+/** Half a megabyte if the records are of the largest size. Redis reads it in a few ms. */
 const PAGE = 10;
-/** Where others fill the key, the listing ends. */
+/** The listing ends here if other programs fill the key. */
 const MAX_ENTRIES = 10_000;
 
 /** The worker processes of a prefix on Redis. */
@@ -61,13 +61,13 @@ export class RedisProcesses implements ProcessVerbs {
   }
 
   async queues(): Promise<readonly string[]> {
-    // Others may write there too.
+    // Other programs may write to this key too.
     return (await this.store.knownQueues()).filter(isQueueName);
   }
 
   private async entries(): Promise<ProcessEntry[]> {
     const keys = processKeys(this.prefix);
-    // A page may repeat what another had.
+    // SCAN may return an entry twice.
     const found = new Map<string, ProcessEntry>();
     let cursor = '0';
     do {

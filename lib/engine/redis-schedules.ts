@@ -29,7 +29,7 @@ import { declare } from './scripts/declare.js';
 import { renew } from './scripts/renew.js';
 import { withdraw } from './scripts/withdraw.js';
 
-/** Schedules that one call looks at. */
+/** Most schedules that one call looks at. */
 const DUE_LIMIT = 100;
 
 /** Schedules on Redis: one script each. */
@@ -37,7 +37,7 @@ export class RedisSchedules implements ScheduleVerbs {
   constructor(
     private readonly store: RedisStore,
     private readonly settings: EngineSettings,
-    /** Those of the queues that have a schedule with a next time. */
+    /** Those of the given queues that have a schedule with a next occurrence. */
     readonly scheduled: (queues: readonly string[]) => Promise<readonly string[]>,
   ) {}
 
@@ -133,7 +133,7 @@ export class RedisDeclarations implements DeclarationVerbs {
   }
 }
 
-/** As the scripts take it apart: no word in it holds a blank. */
+/** The text that the scripts split. None of its words contains a space. */
 function textOf({ process, owner, set, ttlMs }: Declaration): string {
   return `${process} ${ttlMs} ${owner}:${set}`;
 }

@@ -6,38 +6,38 @@ import type { Link } from './wire/link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
 import { isForgotten, isPassing } from '../contract/retry.js';
 
-/** After so long a queue that is in use is written again: another process may have obliterated it. */
+/** A queue in use is written to the registry again after this time: another process may have obliterated it. */
 const KNOWN_MS = 3_600_000;
 
-/** Keys that one step of a walk through all of them looks at. */
+/** Keys per step of a scan. */
 const SCAN_STEP = 1000;
 
-/** What is needed of a script once its arguments are encoded. */
+/** The parts of a script that are needed once its arguments are encoded. */
 type Encoded<Reply> = Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'text' | 'reply'>;
 
-/** As `leased_workers` of the scripts has it. */
+/** The same rule as `leased_workers` in the scripts. */
 const WORKER_NAME = /^[!-~]+$/;
 
 /** The workers of a queue that have a lease. */
 export interface LeasedWorkers {
   readonly names: readonly string[];
-  /** The argument `workers` of scripts: the names, a line each. */
+  /** The argument `workers` of scripts: the names, one per line. */
   readonly workers: string;
-  /** The keys of their active sets, which such scripts are given too. */
+  /** The keys of the active sets of these workers. The scripts get them too. */
   readonly active: readonly string[];
 }
 
-/** Running scripts and single commands against one Redis, and the clock that Redis keeps. */
+/** Runs scripts and single commands on one Redis, and keeps the time of its clock. */
 export class RedisStore {
   private link: CommandLink | undefined;
   private closed = false;
   private readonly keys = new Map<string, QueueKeys>();
-  /** Scripts that have been sent in full since the last connection was made. */
+  /** Scripts that were sent in full on this connection. */
   private readonly sent = new Set<Encoded<unknown>>();
-  /** What the store's clock showed when that of this process was 0. */
+  /** The time of the store's clock when `performance.now()` was 0. */
   private clockStart = performance.timeOrigin;
   private day = { until: 0, text: '' };
-  /** Queues that are in the registry of the prefix, and when to write them again. */
+  /** Queues in the registry of the prefix, and when to write them again. */
   private readonly known = new Map<string, number>();
   /** Queues whose format was checked on this connection. */
   private readonly checked = new Set<string>();
@@ -46,14 +46,14 @@ export class RedisStore {
     private readonly prefix: string,
     /** How long a connection may be silent while a call waits for its answer. */
     readonly callMs: number,
-    /** Told what each server says of itself before it is used; what it throws refuses the server. */
+    /** Called with the `INFO` of each server before it is used. If it throws, the server is refused. */
     private readonly onInfo: (info: string) => void,
     private readonly makeLink: (greet: (link: Link) => Promise<void>) => CommandLink,
-    /** Those whose format is checked on every new connection. */
+    /** The queues whose format is checked on every new connection. */
     private readonly queues: () => readonly string[] = () => [],
   ) {}
 
-  /** Made at the first use: what a factory makes may connect at once. */
+  /** Created at the first use, because a client from a factory may connect at once. */
   get commands(): CommandLink {
     if (!this.link) {
       if (this.closed) throw new NotRunningError('connect');
@@ -62,12 +62,12 @@ export class RedisStore {
     return this.link;
   }
 
-  /** Whether it is there already. */
+  /** Connects. Resolves to false if Redis cannot be reached yet. */
   async open(): Promise<boolean> {
     try {
       await this.command('open', 'ping', []);
     } catch (error) {
-      // A server whose disk is full, or that loads its data, is as one that is not there yet.
+      // A server with a full disk, or one that is loading its data, counts as not reachable yet.
       if (isPassing(error)) return false;
       throw error;
     }
@@ -79,7 +79,7 @@ export class RedisStore {
     await this.link?.close();
   }
 
-  /** One attempt. A script is sent in full where the server may not know it, and once more where it has forgotten it. */
+  /** Makes one attempt. A script is sent in full if the server may not know it, and once more if the server has forgotten it. */
   run<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply>(
     script: Script<K, A, L, Reply>,
     keys: KeyValues<K>,
@@ -90,11 +90,12 @@ export class RedisStore {
     return this.call(script, script.encode(keys, args, lists, more), this.callMs);
   }
 
-  /** The same with what `EVALSHA` takes encoded already. */
+  /** Like `run`, with the arguments already encoded for `EVALSHA`. */
   call<Reply>(script: Encoded<Reply>, args: Arg[], silentMs: number, until = Infinity): Promise<Reply> {
     const { link } = this;
     if (!link) return this.callFirst(script, args, silentMs, until);
-    // One that a new server had to ask for would be overtaken by calls behind it: what was added first would come last.
+    // A new server would have to ask for the script. Later calls would then overtake this one, and jobs would be stored in the
+    // wrong order.
     if (!this.sent.has(script)) return this.callInFull(link, script, args, silentMs, until);
     return link.send(script.name, 'evalsha', args, silentMs, until).then(script.reply, (error: unknown) => {
       if (!isForgotten(error)) throw error;
@@ -113,7 +114,7 @@ export class RedisStore {
     return link.send(script.name, 'eval', inFull(script.text, args), silentMs, until).then(script.reply);
   }
 
-  /** Async, as there may be no connection any more, and `call` does not throw. */
+  /** Async, because creating the connection may throw, and `call` must not. */
   private async callFirst<Reply>(
     script: Encoded<Reply>,
     args: Arg[],
@@ -124,12 +125,15 @@ export class RedisStore {
     return this.call(script, args, silentMs, until);
   }
 
-  /** @param near a key on whose server to run a command that names none. */
+  /** @param near a key, to choose the server for a command without keys. */
   async command(verb: string, name: string, args: Value[], near?: string): Promise<any> {
     return this.commands.send(verb, name, args, this.callMs, Infinity, near);
   }
 
-  /** Active sets must be declared, so the workers are asked first; a script that sees others says so. */
+  /**
+   * Reads the workers and calls `ask` with them, because scripts must declare their active sets. A script that finds other
+   * workers answers `again`.
+   */
   async withWorkers<T>(
     queue: string,
     ask: (leased: LeasedWorkers, keys: QueueKeys) => Promise<T | 'again'>,
@@ -144,7 +148,7 @@ export class RedisStore {
     }
   }
 
-  /** Workers that hold jobs, found by going through all keys in small steps: without a lease they are written nowhere else. */
+  /** Workers with an active set, found by scanning all keys in small steps: a worker without a lease is listed nowhere else. */
   async holders(queue: string): Promise<string[]> {
     const keys = this.keysOf(queue);
     const found = new Set<string>();
@@ -158,14 +162,14 @@ export class RedisStore {
     return [...found];
   }
 
-  /** Whether this connection has written the queue into the registry of the prefix within the hour. */
+  /** Whether this connection has written the queue to the registry of the prefix within the hour. */
   isKnown(queue: string, now: number): boolean {
     return (this.known.get(queue) ?? 0) > now;
   }
 
   /**
-   * Writes the queues into the registry of the prefix. Nothing waits for it, and nothing depends on it: if Redis refuses, they are
-   * missing from a list.
+   * Writes the queues to the registry of the prefix. Nothing waits for it: if Redis refuses, the queues are only missing from a
+   * list.
    */
   makeKnown(queues: readonly string[], now: number): void {
     if (queues.length === 0) return;
@@ -188,7 +192,7 @@ export class RedisStore {
     return [...found];
   }
 
-  /** Removes it from the registry of the prefix. A refusal is ignored, as at `makeKnown`. */
+  /** Removes the queue from the registry of the prefix. A refusal is ignored, as in `makeKnown`. */
   async forgetQueue(queue: string): Promise<void> {
     this.known.delete(queue);
     try {
@@ -208,7 +212,7 @@ export class RedisStore {
     return keys;
   }
 
-  /** The keys of a queue with those of a worker and of today: the same object from call to call. */
+  /** The keys of a queue, with those of a worker and of today. Returns the same object for every call. */
   keysOfWorker(queue: string, worker: string): KeysOfWorker {
     return this.keysOf(queue).ofWorker(worker, this.today());
   }
@@ -221,7 +225,7 @@ export class RedisStore {
     this.clockStart = serverNow - performance.now();
   }
 
-  /** The day of the server's clock, for the counters. */
+  /** The current day by the server's clock, for the counters. */
   today(): string {
     const now = this.now();
     if (now >= this.day.until) {

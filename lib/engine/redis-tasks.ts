@@ -10,13 +10,13 @@ import { checkServer } from './wire/server-check.js';
 
 const PER_SECOND = { s: 1, ms: 1000 } as const;
 
-/** What must lie at each key, as a phrase that follows "and". */
+/** What each key must hold, as a phrase after "and". */
 const MUST_BE = {
   delayedTasks: 'delayed tasks wait in a sorted set (ZADD)',
   readyTasks: 'ready tasks wait in a list (BLPOP)',
 } as const;
 
-/** Queues of other programs on Redis. */
+/** The verbs for queues of other programs, on Redis. */
 export class RedisTasks implements TaskVerbs {
   constructor(private readonly store: RedisStore) {}
 
@@ -41,7 +41,7 @@ export class RedisTasks implements TaskVerbs {
   }
 }
 
-/** What Redis says of two keys in words that tell what to do about these. */
+/** Explains a refusal of Redis and what to do about it. */
 function inWords(error: unknown, { delayedKey, readyKey }: DispatchCall): unknown {
   if (!(error instanceof RedisRefusedError && error.reply === 'CROSSSLOT')) return error;
   const why =
@@ -54,14 +54,14 @@ function refusal(reply: string, why: string, cause?: unknown): RedisRefusedError
   return new RedisRefusedError('dispatch', reply, why, { cause }, 'no', '');
 }
 
-/** As a sentence may hold it: a key may be any bytes. */
+/** The key as text for a message. A key may contain any bytes. */
 function name(key: string): string {
   return show(key).replace(/ \(string\)$/, '');
 }
 
-/** The verbs for queues of other programs alone, over one connection: for a program that has no queue itself. */
+/** Only the verbs for queues of other programs, over one connection: for a program without a queue of its own. */
 export interface OpenTasks extends TaskVerbs {
-  /** Told of every change between `up` and `down`; returns the function that stops the telling. */
+  /** Calls the listener at every change between `up` and `down`. Returns a function that removes the listener. */
   onLink(listener: (event: LinkEvent) => void): () => void;
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ import { trim } from './scripts/trim.js';
 import type { CleanCall, DeadChoice, RetryChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
 import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
-/** Queues that one look takes in, so that it never holds Redis for long. */
+/** Most queues that one script looks at, so that it does not block Redis for long. */
 const LOOK_AT = 200;
 /** Users may generate job names. The times of more names are not stored, so jobs with other names wait. */
 const MAX_NAMES = 10_000;
@@ -29,14 +29,14 @@ export class RedisUpkeep implements UpkeepVerbs {
   /** Deaths in each queue since its dead jobs were last measured. */
   private readonly deaths = new Map<string, number>();
   private readonly measuring = new Set<string>();
-  /** Queues with keys of jobs, when last looked at. */
+  /** Queues that had unique keys when they were last looked at. */
   private readonly keyed = new Set<string>();
 
   constructor(
     private readonly prefix: string,
     private readonly store: RedisStore,
     private readonly settings: EngineSettings,
-    /** Whether each queue must be asked by itself: on Redis Cluster. */
+    /** Whether each queue needs a call of its own, as on Redis Cluster. */
     private readonly perQueue: () => boolean,
   ) {}
 
@@ -63,7 +63,7 @@ export class RedisUpkeep implements UpkeepVerbs {
       const isLine = kind === 'wait' || kind === 'suspects';
       const found = await walkOn(limit - removed.length, async (step) => {
         const answer = await this.remove(queue, kind, walkArgs(step, { olderThanMs }), []);
-        // What was found at the head of a line is gone, so the next call looks at what is there now.
+        // The jobs found at the head of the line were removed, so the next call starts at the head again.
         return isLine && answer.ids.length > 0 ? { ...answer, next: BEGINNING } : answer;
       });
       removed.push(...found);
@@ -73,7 +73,7 @@ export class RedisUpkeep implements UpkeepVerbs {
 
   async handles(queue: string, names: readonly string[], keepMs: number): Promise<void> {
     const { handled } = this.store.keysOf(queue).fixed;
-    // The key exists only once a process has asked.
+    // The key exists only after a process has asked for an unknown name.
     if ((await this.store.command('handles', 'exists', [handled])) === 0) return;
     const now = Math.floor(this.store.now());
     await Promise.all([
@@ -97,7 +97,7 @@ export class RedisUpkeep implements UpkeepVerbs {
       ]);
     if (own === null) return 0;
     let last = Math.max(count(own), count(any));
-    // Only where some process handles names by pattern.
+    // Patterns are checked only if a process handles names by pattern.
     if (patterns !== null) {
       const all = (await this.store.command('unhandledMs', 'hgetall', [handled])) as Record<string, string>;
       for (const [known, at] of Object.entries(all))
@@ -160,7 +160,7 @@ export class RedisUpkeep implements UpkeepVerbs {
     return (await this.store.run(freeKeys, fixed, { cursor: '' }, { digests })).changed;
   }
 
-  /** Jobs have died. If they may be too many bytes, the excess is removed soon and not only in the next upkeep. */
+  /** Called when jobs have died. If their bytes may exceed the limit, the excess is removed soon, before the next upkeep. */
   died(queue: string, deaths: number): void {
     const all = (this.deaths.get(queue) ?? 0) + deaths;
     this.deaths.set(queue, all);
@@ -206,7 +206,7 @@ export class RedisUpkeep implements UpkeepVerbs {
 
 type Call = (args: ReturnType<typeof walkArgs>, ids: readonly string[]) => Promise<Walked>;
 
-/** Those named in one call, or the ones asked for in as many as it takes. */
+/** The ids of jobs that were chosen: named ids in one call, all others in as many calls as needed. */
 async function choose(which: DeadChoice, call: Call): Promise<readonly string[]> {
   if ('ids' in which) {
     const { ids } = which;

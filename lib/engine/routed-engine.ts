@@ -50,8 +50,8 @@ for (const verb of BY_QUEUE) {
 }
 
 /**
- * Several engines as one, for an application whose queues are in several stores. A call about one queue goes to the engine of
- * that queue, a call about several queues to each of their engines.
+ * Several engines as one, for an application whose queues are in several stores. A call about one queue goes to its engine. A
+ * call about several queues goes to each of their engines.
  */
 export class RoutedEngine extends QueueForwarder implements QueueEngine {
   readonly admin: AdminVerbs;
@@ -71,7 +71,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
       scheduled: (queues) => routes.concat(queues, (engine, some) => engine.schedules.scheduled(some)),
     });
     this.upkeep = byQueue((queue) => of(queue).upkeep, {
-      // Two processes that each have a part of the claim both look after all; doing so twice is harmless.
+      // Two processes may each get a part of the claim. Then both trim all queues, which is harmless.
       claimUpkeep: async (queues, forMs) =>
         (
           await routes.concat(queues, async (engine, some) => [await engine.upkeep.claimUpkeep(some, forMs)])
@@ -83,7 +83,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     this.bells = new RoutedBells(routes);
   }
 
-  /** Tasks of other programs are in the store of `forRoot` without a key, or in the only one. */
+  /** The verbs for queues of other programs use the store of `forRoot` without a key, or the only store. */
   get tasks(): TaskVerbs {
     return this.routes.first().tasks;
   }
@@ -109,12 +109,12 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     return this.routes.first().now();
   }
 
-  /** One for each store; none where one of them can have none. */
+  /** Opens a heartbeat for each store. Null if one of the stores has none. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null {
     let all: Heartbeat[] = [];
     const close = async () => void (await Promise.all(all.map((heartbeat) => heartbeat.close())));
     const onFailure = (error: Error) => {
-      // From now on a timer beats for all.
+      // From now on a timer renews all leases.
       void close();
       plan.onFailure(error);
     };
@@ -150,7 +150,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     this.bells.interrupt();
   }
 
-  /** Of a store that cannot be asked nothing is learnt; the workers of the others are not kept waiting. */
+  /** If a store fails, its queues are reported as having work. Workers of other stores do not wait for it. */
   look(sleepers: readonly { queue: string; worker: string }[]): Promise<readonly QueueLook[]> {
     const workers = new Map(sleepers.map((sleeper) => [sleeper.queue, sleeper]));
     return this.routes.concat([...workers.keys()], (engine, queues) =>
@@ -166,7 +166,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     );
   }
 
-  /** Where several stores are read at once, the slowest is waited for: readers read one store each. */
+  /** If several stores are read at once, the slowest decides. So event readers read one store each. */
   readEvents(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
     return this.routes.concat([...after.keys()], (engine, queues) =>
       engine.readEvents(new Map(queues.map((queue) => [queue, after.get(queue)!])), blockMs),
@@ -186,7 +186,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
   }
 }
 
-/** A group of verbs whose first argument is the queue; those that take several queues stand in `others`. */
+/** Verbs whose first argument is the queue. `others` has the verbs that take several queues. */
 function byQueue<Verbs extends object>(of: (queue: string) => Verbs, others: Partial<Verbs> = {}): Verbs {
   return new Proxy(others as Verbs, {
     get: (target, verb) =>
@@ -198,7 +198,7 @@ function byQueue<Verbs extends object>(of: (queue: string) => Verbs, others: Par
   });
 }
 
-/** A process says what it does in each store that it works with. */
+/** A process writes its record to every store that it uses. */
 function processesOf(routes: Routes): ProcessVerbs {
   return {
     get server() {
@@ -224,7 +224,7 @@ function processesOf(routes: Routes): ProcessVerbs {
         await engine.processes.worksOn(some);
         return [];
       })),
-    // A name that is not registered here stands for the queue in the store of `forRoot` without a key.
+    // If a name is not registered here, the queue of that name is in the store of `forRoot` without a key.
     queues: async () => {
       const lists = await routes.each(async (engine) => {
         const names = await engine.processes.queues();

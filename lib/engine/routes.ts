@@ -1,12 +1,12 @@
 import type { QueueEngine } from '../contract/engine.js';
 
-/** Which engine is that of a queue. An engine is made when it is first asked for. */
+/** Finds the engine of a queue. An engine is created when it is first needed. */
 export class Routes {
   private readonly engines = new Map<string, QueueEngine>();
 
   /**
-   * @param keys Those of all configurations that are in use; `''` is the one without a key.
-   * @param keyOf That of the configuration of a queue.
+   * @param keys The keys of all configurations in use. `''` is the one without a key.
+   * @param keyOf The key of the configuration of a queue.
    */
   constructor(
     private readonly keys: () => readonly string[],
@@ -24,7 +24,7 @@ export class Routes {
     return this.byKey(this.keyOf(queue));
   }
 
-  /** One that is in use, else the one without a key. */
+  /** The engine of the first configuration in use, or of the one without a key. */
   first(): QueueEngine {
     return this.byKey(this.keys()[0] ?? '');
   }
@@ -33,7 +33,7 @@ export class Routes {
     return this.keys().map((key) => this.byKey(key));
   }
 
-  /** Asks all of them at once; rejects with the first that does, once all have ended. */
+  /** Asks all engines at once. Rejects with the first error, after all have ended. */
   async each<T>(ask: (engine: QueueEngine) => Promise<T>): Promise<T[]> {
     const answers = await Promise.allSettled(this.all().map(ask));
     return answers.map((answer) => {
@@ -47,7 +47,7 @@ export class Routes {
     return () => stops.forEach((stop) => stop());
   }
 
-  /** The queues of each configuration. */
+  /** Groups the queues by their configuration. */
   group(queues: readonly string[]): [key: string, queues: string[]][] {
     const groups = new Map<string, string[]>();
     for (const queue of queues) {
@@ -57,7 +57,7 @@ export class Routes {
     return [...groups];
   }
 
-  /** Asks each engine about its queues, and answers what all of them say. */
+  /** Asks each engine about its queues, and joins the answers. */
   async concat<T>(
     queues: readonly string[],
     ask: (engine: QueueEngine, queues: readonly string[]) => Promise<readonly T[]>,

@@ -5,36 +5,37 @@ import { FILES, TEXTS } from './scripts/generated.js';
 export type ScriptKeyName = KeyName | TaskKeyName;
 
 /**
- * One Lua script, described once. From the descriptor come the prologue with its locals, the number and order of keys
- * and arguments, their types here, and the reading of the answer; `KEYS[3]` is written nowhere by hand.
+ * The descriptor of one Lua script. From it come the prologue with its locals, the order of keys and arguments, their types in
+ * TypeScript, and the reading of the reply. So `KEYS[3]` is written nowhere by hand.
  *
- * The body reads `key_<name>` for each key, `arg_<name>` for each argument (a number for `int`, else a string), and for
- * each list `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). Where the keys have
- * `LETTERED_JOBS`, `KEYS[at_letter + string.byte(letter)]` is that of a letter.
+ * The body reads `key_<name>` for each key and `arg_<name>` for each argument (a number for `int`, else a string). For each list
+ * it reads `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). If the keys include
+ * `LETTERED_JOBS`, `KEYS[at_letter + string.byte(letter)]` is the key of a letter.
  */
 export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
   /**
-   * `allow`: may run at maxmemory, since it frees or moves. `refuse`: fails there before it starts. `read`: writes nothing.
+   * What the script may do when Redis has reached `maxmemory`. `allow`: it runs, because it frees memory or moves jobs. `refuse`:
+   * it fails before it starts. `read`: it writes nothing.
    */
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];
   readonly args: A;
-  /** Values of varying number; they follow the arguments in this order. */
+  /** Lists of values. They follow the arguments in this order. */
   readonly lists?: readonly L[];
-  /** Whether further keys, one per worker, follow the named ones (`more_first`, `more_last` in KEYS). */
+  /** Whether more keys follow the named ones, one per worker (`more_first` to `more_last` in KEYS). */
   readonly moreKeys?: boolean;
   /**
-   * Keys that come once for each of several queues, behind the named ones: `for i = queue_first, queue_last, queue_step` goes
-   * through the queues, and `KEYS[i + at_<name>]` is such a key of that queue.
+   * Keys that are given once for each of several queues, after the named ones: `for i = queue_first, queue_last, queue_step`
+   * visits the queues, and `KEYS[i + at_<name>]` is a key of that queue.
    */
   readonly keysOfQueues?: readonly KeyName[];
   readonly reply: (raw: any) => Reply;
 }
 
 /**
- * `digits`: a number that stays text, as it mostly goes on to Redis: from a script it takes numbers as text, and writes them with
- * `%.17g`, which costs as much as a command.
+ * `digits`: a number that stays text in Lua, because it is passed on to Redis. Redis takes numbers from a script as text, and
+ * formatting one with `%.17g` costs as much as a command.
  */
 export type ArgTypes = Readonly<Record<string, 'int' | 'digits' | 'text'>>;
 export type ArgValues<A extends ArgTypes> = {
@@ -52,28 +53,28 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   readonly text: string;
   readonly sha: string;
   readonly reply: (raw: any) => Reply;
-  /** All that `EVALSHA` takes: the script, number of keys, keys, arguments, lists. */
+  /** All arguments of `EVALSHA`: the script, the number of keys, keys, arguments, lists. */
   encode(keys: KeyValues<K>, args: ArgValues<A>, lists: ListValues<L>, more?: readonly string[]): Value[];
-  /** The script and the first of its keys, for calls that all begin so: made once for an object of keys, which is kept. */
+  /** The arguments that many calls start with: the script and its first keys. They are encoded once per object of keys. */
   fix(keys: Partial<KeyValues<K>>): FixedArgs;
-  /** Those, and what follows them: the other keys in their order, arguments, lists. It is what `encode` answers too. */
+  /** The fixed arguments, then the other keys in order, arguments and lists. Gives the same as `encode`. */
   encodeBehind(fixed: FixedArgs, keys: readonly string[], args: ArgValues<A>, lists: ListValues<L>): Arg[];
 }
 
 export type AnyScript = Script<any, any, any, unknown>;
 
-/** What the linker needs to know of a script. */
+/** The parts of a script that the linker needs. */
 export type SomeShape = ScriptShape<ScriptKeyName, ArgTypes, string, unknown>;
 
 const registry = new Map<string, AnyScript>();
 const shapes: SomeShape[] = [];
 
-/** Every script there is, for preloading, for the tests and for the minimal ACL user. */
+/** All scripts: for preloading, for tests, and for the minimal ACL user. */
 export function allScripts(): readonly AnyScript[] {
   return [...registry.values()];
 }
 
-/** Their descriptors, for the linker. */
+/** The descriptors of all scripts, for the linker. */
 export function allShapes(): readonly SomeShape[] {
   return shapes;
 }
@@ -132,10 +133,10 @@ export function defineScript<
   return script;
 }
 
-/** How Redis says where a script failed: `… script: <sha>, on @user_script:12.` */
+/** How Redis reports where a script failed: `… script: <sha>, on @user_script:12.` */
 const PLACE = / script: ([0-9a-f]{40}), on @user_script:(\d+)\.?$/;
 
-/** The message of Redis with the file and line of ours in the place of the line that Redis tells. */
+/** The message of Redis, with our file and line instead of the line that Redis reports. */
 export function withSource(message: string): string {
   const [place, sha, line] = PLACE.exec(message) ?? [];
   const script = place && [...registry.values()].find((one) => one.sha === sha);
@@ -148,7 +149,7 @@ export function withSource(message: string): string {
   );
 }
 
-/** Where a line of a script's text was written: `shared/line.lua:12`. Lines count from 1. */
+/** The file and line where a line of a linked script was written: `shared/line.lua:12`. Lines count from 1. */
 export function sourceOf(name: string, line: number): string {
   let left = line;
   for (const piece of TEXTS[name]!.sources.split(' ')) {

@@ -1,16 +1,16 @@
 import type { DeadMatch, Place } from '../contract/upkeep-verbs.js';
 
-/** What the scripts take that walk through jobs, in the words of `shared/walk.lua` and `shared/dead.lua`. */
+/** Arguments of scripts that walk through jobs, as used by `shared/walk.lua` and `shared/dead.lua`. */
 export const DEAD_WALK = {
-  /** Behind which place: a score and an id, both empty at the beginning. */
+  /** The place after which the walk goes on: a score and an id. Both are empty at the beginning. */
   afterAt: 'text',
   afterId: 'text',
-  /** Jobs to find at most, to look at at most, and bytes to read of them, all but the last of which fit. */
+  /** The most jobs to find, the most to look at, and about how many bytes to read of them. The last job may exceed the bytes. */
   limit: 'int',
   examine: 'int',
   bytes: 'int',
   name: 'text',
-  /** The end of the record of a dead job. */
+  /** The end of the record of a dead job, which contains the reason. */
   reason: 'text',
   olderThan: 'int',
   /** -1: any age. */
@@ -19,12 +19,12 @@ export const DEAD_WALK = {
   until: 'int',
 } as const;
 
-/** Bounds of one call, so that it never holds Redis for long: moving a job costs several times what a look at it does. */
+/** Limits of one call, so that it does not block Redis for long. Moving a job costs several times as much as looking at it. */
 const EXAMINE = 200;
 const MOVE = 100;
 const BYTES = 1_048_576;
 
-/** Behind nothing. */
+/** The place before the first job. */
 export const BEGINNING: Place = { at: '', id: '' };
 
 /** Where the jobs of a state are, in the order in which they are cleaned. */
@@ -39,7 +39,7 @@ export const LINES = {
 export interface WalkStep {
   readonly after: Place | null;
   readonly limit: number;
-  /** Redis' clock when the walk began; 0 at its beginning. */
+  /** The time of the first call by Redis' clock. 0 in the first call. */
   readonly until: number;
 }
 
@@ -52,7 +52,7 @@ export function walkArgs(step: WalkStep, match: DeadMatch) {
     examine: EXAMINE,
     bytes: BYTES,
     name: match.name ?? '',
-    // Every record ends so: see `deadRecord`.
+    // Every record of a dead job ends with its reason: see `deadRecord`.
     reason: match.reason === undefined ? '' : `"reason":"${match.reason}"}`,
     olderThan: match.olderThanMs ?? 0,
     newerThan: match.newerThanMs ?? -1,
@@ -60,7 +60,7 @@ export function walkArgs(step: WalkStep, match: DeadMatch) {
   };
 }
 
-/** What one call of such a script answered. */
+/** The answer of one call of such a script. */
 export interface Walked {
   readonly now: number;
   readonly next: Place | null;
@@ -68,8 +68,8 @@ export interface Walked {
 }
 
 /**
- * Calls a script until `limit` jobs are found or it has come to the end. What dies again meanwhile, after it was given another
- * life by this very walk, is not met twice.
+ * Calls a script until `limit` jobs are found or the end is reached. A job that this walk retried, and that died again meanwhile,
+ * is not visited twice.
  */
 export async function walkOn(limit: number, call: (step: WalkStep) => Promise<Walked>): Promise<string[]> {
   const ids: string[] = [];

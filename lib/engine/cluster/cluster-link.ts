@@ -6,15 +6,15 @@ import type { Arg } from '../wire/fixed-args.js';
 import { pause, retryDelay } from '../../contract/retry.js';
 import { nameOf, readRedirection, slotOf, SlotMap, type Address, type SlotRange } from './slot-map.js';
 
-/** How long one node may take to tell the slots. */
+/** How long one node may take to report the slots. */
 const ASK_MS = 1000;
-/** Longest pause between two looks at the slots while a master cannot be reached: a failover takes seconds. */
+/** Longest pause between two reads of the slots while a master is unreachable. A failover takes seconds. */
 const LOOK_MS = 250;
-/** A call is not made again with less time than this. */
+/** A call is not repeated if less time than this is left. */
 const LEAST_MS = 250;
-/** A call that is sent on more often than this is in a circle, or the slots move faster than we can follow. */
+/** A call that is redirected more often than this runs in a circle, or the slots move faster than we can follow. */
 const MAX_REDIRECTS = 5;
-/** Answers of a node that cannot serve a slot for the moment. */
+/** Replies of a node that cannot serve a slot at the moment. */
 const PASSING = new Set(['TRYAGAIN', 'CLUSTERDOWN', 'MASTERDOWN']);
 
 interface Node {
@@ -23,9 +23,9 @@ interface Node {
 }
 
 /**
- * The commands of one process to a Redis Cluster: a link to every master, so that all that a link promises holds for each of
- * them, and each call to the master of its key. Who owns which slot is looked up when a master cannot be reached,
- * and learnt from `MOVED`; a call that was sent on has not been run where it was before.
+ * Sends the commands of one process to a Redis Cluster: each call to the master of its key, over one `Link` per master with all
+ * its guarantees. The slots are read again when a master is unreachable, and updated by `MOVED`. A redirected call was not run by
+ * the first node.
  */
 export class ClusterLink {
   private slots = new SlotMap();
@@ -57,7 +57,7 @@ export class ClusterLink {
     void this.look();
   }
 
-  /** As `Link.send`. A call without a key goes to any master, once all of them can be reached, or the time is over. */
+  /** Like `Link.send`. A call without a key goes to any master, once all masters are reachable or the time is over. */
   async send(
     verb: string,
     name: string,
@@ -75,7 +75,7 @@ export class ClusterLink {
         if (!node.link.isUp) await node.link.whenUp(verb, deadline);
         return await node.link.write(verb, name, args, silentMs, until);
       } catch (error) {
-        // The node is no master any more, and the call was not sent to it.
+        // The node is no longer a master, and the call was not sent.
         if (error instanceof NotRunningError && !this.closed) continue;
         if (!(error instanceof RedisRefusedError)) throw error;
         const next = this.redirected(node, error);
@@ -95,7 +95,7 @@ export class ClusterLink {
     return this.send(verb, name, args, silentMs, until);
   }
 
-  /** A slot may be on its way to another node. */
+  /** Not possible: a slot may be moving to another node. */
   transact(): null {
     return null;
   }
@@ -112,20 +112,20 @@ export class ClusterLink {
 
   // --------------------------------------------------------------------------------------------- for links of queues
 
-  /** The master of a slot, or any node, which will say where to go. */
+  /** The master of a slot. If it is not known, any node: that node redirects the call. */
   addressOf(slot: number): Address {
     const nodes = this.slots.nodes();
     return this.slots.owner(slot) ?? anyOf(nodes.length > 0 ? nodes : this.plan.seeds);
   }
 
-  /** A node refused something: what it says of the slots is believed at once. */
+  /** Called when a node refused a call. A `MOVED` in its reply is applied at once. */
   learn(message: string, asked: Address): void {
     const redirection = readRedirection(message, asked);
     if (redirection?.kind === 'MOVED') this.move(redirection.slot, this.plan.reach(redirection.to));
     this.lookSoon();
   }
 
-  /** Looks at the slots in a moment, unless that is under way. */
+  /** Reads the slots soon, unless that is already planned. */
   lookSoon(): void {
     if (this.closed || this.looking || this.timer || !this.opened) return;
     this.timer = setTimeout(() => void this.look(), Math.min(retryDelay(this.looks), LOOK_MS)).unref();
@@ -149,7 +149,7 @@ export class ClusterLink {
   private anyMaster(isLate: boolean): Address | undefined {
     const masters = this.slots.masters();
     const up = this.reachable();
-    // One that cannot be reached says why.
+    // An unreachable master is returned too, because its connection reports the reason.
     if (isLate) return up[0] ?? masters[0];
     const refusing = masters.find((master) => this.nodes.get(nameOf(master))?.link.isRefused);
     return refusing ?? (up.length === masters.length ? up[0] : undefined);
@@ -159,7 +159,7 @@ export class ClusterLink {
     return this.slots.masters().filter((master) => this.nodes.get(nameOf(master))?.link.isUp);
   }
 
-  /** The node to which an `ASK` is sent on; null where the slots have changed, or nothing was said of them. */
+  /** The node that an `ASK` names. Null for other replies; then the call is sent again if the slot has moved. */
   private redirected({ address }: Node, error: RedisRefusedError): Node | null {
     const redirection = readRedirection((error.cause as Error).message, address);
     if (!redirection) return null;
@@ -217,14 +217,14 @@ export class ClusterLink {
     if (this.looks > 0) this.lookSoon();
   }
 
-  /** One master that can be reached is asked first, then all that are known at once. */
+  /** Asks one reachable master first, then all known nodes at once. */
   private async ask(): Promise<SlotMap> {
     const up = this.reachable();
     if (up.length > 0) {
       try {
         return await this.askOver(this.nodeAt(anyOf(up)));
       } catch {
-        // Others may know more.
+        // Other nodes may answer.
       }
     }
     const others = [...this.slots.nodes(), ...this.plan.seeds];
@@ -236,7 +236,7 @@ export class ClusterLink {
     }
   }
 
-  /** Over a connection of its own: the node may be a replica, or one that has left. */
+  /** Asks over a new connection: the node may be a replica, or may have left the cluster. */
   private async askOnce(address: Address): Promise<SlotMap> {
     const make = () => this.plan.makeNode(address, this.role, true);
     const link = new Link(this.role, make, () => undefined);

@@ -6,19 +6,19 @@ export interface Address {
   readonly port: number;
 }
 
-/** A line of `CLUSTER SLOTS`: first and last slot, the master, its replicas. */
+/** A row of `CLUSTER SLOTS`: first and last slot, the master, its replicas. */
 export type SlotRange = [number, number, ...[string | null, number, ...unknown[]][]];
 
-/** Which master owns which slot, as far as it is known. */
+/** The known master of each slot. */
 export class SlotMap {
   private readonly owners: (Address | undefined)[] = [];
   private readonly known = new Map<string, Address>();
 
-  /** @param asked who answered: a node that does not know its own name leaves it out. */
+  /** @param asked the node that answered. A node that does not know its own name leaves it out. */
   constructor(ranges: readonly SlotRange[] = [], asked?: Address, reach = (address: Address) => address) {
     for (const [first, last, ...nodes] of ranges) {
       const [master] = nodes.map(([host, port]) => {
-        // A name that was left out is the one it was asked by, which needs no mapping.
+        // A missing name means the address that was asked, which is not mapped.
         const address = host ? reach({ host, port }) : { host: asked!.host, port };
         return this.intern(address);
       });
@@ -47,7 +47,7 @@ export class SlotMap {
     return [...this.known.values()];
   }
 
-  /** One object per address, so that they can be compared. */
+  /** Returns one object per address, so that addresses can be compared with `===`. */
   private intern(address: Address): Address {
     const name = nameOf(address);
     const known = this.known.get(name) ?? address;
@@ -60,12 +60,12 @@ export function nameOf({ host, port }: Address): string {
   return `${host}:${port}`;
 }
 
-/** The slot of the first key of a command; null for one without keys. */
+/** The slot of the first key of a command. Null if the command has no keys. */
 export function slotOf(name: string, args: readonly Arg[]): number | null {
   return new Command(name, flat(args) as string[]).getSlot();
 }
 
-/** `MOVED 3999 10.0.0.1:6381`, `ASK 3999 10.0.0.1:6381`: where the node that was asked sends us. */
+/** `MOVED 3999 10.0.0.1:6381`, `ASK 3999 10.0.0.1:6381`: where the node redirects the call to. */
 export function readRedirection(
   text: string,
   asked: Address,

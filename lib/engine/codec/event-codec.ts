@@ -3,14 +3,14 @@ import { EVENT_TYPES, type EventType, type QueueEventBatch, type RawEvent } from
 import type { Value } from '../script.js';
 
 /**
- * How the events of one script call stand in one stream entry: columns, not rows. A field named by the type holds the ids,
- * one per line, and opens a group; `<type>.<column>` holds one value per line, or a single one that stands for all.
- * `lost` and `skip` name ids whose move did not happen: settled without the lease, in the groups before it, or added although
- * there already.
+ * Writes the events of one script call as columns of one stream entry. A field named after an event type holds the ids, one per
+ * line, and begins a group. `<type>.<column>` holds one value per line, or a single value for all. `lost` and `skip` name ids
+ * whose move did not happen: jobs settled without the lease in the groups before `lost`, and jobs that were added although they
+ * existed.
  */
 export class EventColumns {
   private readonly ids: string[] = [];
-  /** A few: looking through them takes less than a map of them. */
+  /** There are only a few columns, so a list is faster than a map. */
   private readonly columns: [name: string, values: Value[]][] = [];
 
   constructor(private readonly type: EventType) {}
@@ -34,13 +34,13 @@ export class EventColumns {
     return this;
   }
 
-  /** Appends the fields of this group to a list of fields and values; without ids where the script puts them in. */
+  /** Appends the fields of this group to a list. Without `withIds` the script fills in the ids. */
   writeTo(fields: Value[], withIds = true): void {
     if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids : [''], this.columns);
   }
 }
 
-/** Appends the fields of a group whose columns are there already. */
+/** Appends the fields of a group with these columns. */
 export function writeGroup(
   fields: Value[],
   type: EventType,
@@ -52,7 +52,7 @@ export function writeGroup(
   for (const [column, values] of columns) fields.push(`${type}.${column}`, fold(values));
 }
 
-/** One value where all are the same, a line for each otherwise. */
+/** A single value if all are equal, else one per line. */
 export function fold(values: readonly Value[]): Value {
   const first = values[0]!;
   for (let i = 1; i < values.length; i++) if (values[i] !== first) return values.join('\n');
@@ -62,23 +62,23 @@ export function fold(values: readonly Value[]): Value {
 const TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
 
 interface Group {
-  /** One that a newer version has written may have a type that this one does not know. */
+  /** A newer version may have written a type that this version does not know. */
   readonly type: string;
   readonly ids: readonly string[];
   readonly columns: Map<string, readonly string[]>;
 }
 
 /**
- * Reads one stream entry back. A newer version may have written it: columns that are not known are left alone, and so are groups
- * of an unknown type, whose events have their numbers all the same. Of an entry that was written
- * by hand there are no events; its readers are told that some are missing.
+ * Reads one stream entry. A newer version may have written it, so unknown columns and groups of unknown types are skipped. Events
+ * of skipped groups still count in the numbering. An entry written by hand gives no events, and readers see that some are
+ * missing.
  */
 export function readEntry(queue: string, entryId: string, fields: readonly string[]): QueueEventBatch {
   const last = Number(entryId.slice(0, entryId.indexOf('-')));
   let at = 0;
   let count = 0;
   let lost: ReadonlySet<string> = new Set();
-  /** The same exchange may go on with a job that was lost: these groups are what was settled. */
+  /** The number of groups before `lost`. In later groups of the same exchange a lost job may appear again. */
   let settledGroups = 0;
   let skip: ReadonlySet<string> = new Set();
   const groups: Group[] = [];
@@ -101,7 +101,7 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
   }
   const events: RawEvent[] = [];
   const written = groups.reduce((sum, { ids }) => sum + ids.length, 0);
-  // An id with a line break reads like two.
+  // There are more ids than events, so an id contains a line break.
   if (written > count) return { queue, first: last - count + 1, last, at, events };
   let number = last - count;
   for (const [place, group] of groups.entries()) {
@@ -118,7 +118,7 @@ export function readEntry(queue: string, entryId: string, fields: readonly strin
 
 type ValueOf = string | readonly string[];
 
-/** Reads the events of a group: what all have in common is read once. */
+/** Returns a function that reads single events of a group. Values that all events share are read once. */
 function readerOf({ type, ids, columns }: Group): (number: number, i: number) => RawEvent {
   const column = (name: string): ValueOf => {
     const values = columns.get(name);
@@ -144,7 +144,7 @@ function readerOf({ type, ids, columns }: Group): (number: number, i: number) =>
   });
 }
 
-/** 0 where it is no count. */
+/** 0 if the text is not a count. */
 function countIn(text: string): number {
   const count = Number(text);
   return Number.isSafeInteger(count) && count >= 0 ? count : 0;

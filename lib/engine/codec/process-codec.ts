@@ -1,9 +1,9 @@
 import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../../contract/process-verbs.js';
 
-/** Bytes that the record of one process may take, so that whoever asks can read those of all. */
+/** Most bytes of the record of one process, so that the records of all processes can be read. */
 export const MAX_RECORD_BYTES = 65_536;
 
-/** The record as it is stored: jobs are left out, and then pools, where there is no room for all of them. */
+/** Encodes the record. If it is too large, jobs are left out first, then pools. */
 export function encodeProcess(record: ProcessRecord): string {
   for (let jobs = Infinity; jobs >= 1; jobs = Math.floor(Math.min(jobs, longest(record)) / 2)) {
     const text = withJobs(record, jobs);
@@ -30,7 +30,10 @@ function fits(text: string): boolean {
   return Buffer.byteLength(text) <= MAX_RECORD_BYTES;
 }
 
-/** Reads a record back; null where it is none. A newer version may have written it: what is not known of it is left alone, or shown as it is. */
+/**
+ * Reads a record. Null if it is not one. A newer version may have written it: unknown fields are ignored, and unknown values are
+ * shown as they are.
+ */
 export function decodeProcess(text: string): ProcessRecord | null {
   try {
     return readProcess(JSON.parse(text));
@@ -39,7 +42,7 @@ export function decodeProcess(text: string): ProcessRecord | null {
   }
 }
 
-/** @throws where something is not what it must be. */
+/** @throws {TypeError} if a field has the wrong type */
 function readProcess(value: unknown): ProcessRecord {
   const { id, host, pid, versions, startedAt, role, state, pools, morePools } = fieldsOf(value);
   const { godwit, node, server } = fieldsOf(versions);
@@ -83,7 +86,7 @@ function text(value: unknown): string {
   return value;
 }
 
-/** Also of ms since 1970: dates must be able to hold it. */
+/** A whole number from 0. Times must also be small enough for a date. */
 function count(value: unknown): number {
   if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 8.64e15)
     throw new TypeError('no count');

@@ -6,42 +6,43 @@ import type { Place } from '../../contract/upkeep-verbs.js';
 import type { Walked } from '../walks.js';
 import type { StoredSchedule } from '../../contract/schedule-verbs.js';
 
-/** How the answers of scripts are read; every script says times as ms, and -1 for "none". */
+/** Helpers to read the replies of scripts. In replies times are in ms, and -1 means "none". */
 
 export function ms(value: number): number | null {
   return value < 0 ? null : value;
 }
 
-/** A whole number from 0 on; 0 where there is none, or somebody wrote over it. */
+/** A whole number from 0. Missing and unreadable numbers count as 0. */
 export function count(text: string | null | undefined): number {
   const number = Number(text ?? 0);
   return Number.isSafeInteger(number) && number >= 0 ? number : 0;
 }
 
-/** Ids hold no line breaks, so a list of them is one string. */
+/** Ids contain no line breaks, so a list of ids is sent as one string. */
 export function lines(text: string): string[] {
   return text === '' ? [] : text.split('\n');
 }
 
 /**
- * Stands between bodies that come in one string, which a client reads faster than a list of them. Bodies hold no control
- * character but line breaks; should anybody write others into the store, still no one knows this one. Short, so that it is found fast.
+ * Separates bodies that are sent as one string, because a client reads that faster than a list. Bodies contain no control
+ * characters except line breaks. The random part protects against bodies that other programs wrote. It is short, so that it is
+ * found fast.
  */
 export const SEPARATOR = `\u0000${randomBytes(3).toString('base64url')}`;
 
-/** Bodies in one string, or each by itself where they are large. */
+/** Bodies as one string, or as a list if they are large. */
 export function bodiesOf(bodies: string | string[]): string[] {
   return typeof bodies === 'string' ? bodies.split(SEPARATOR) : bodies;
 }
 
-/** Ids, bodies, failed attempts, stalls; the last two may be empty where nothing has failed or stalled. */
+/** Ids, bodies, failed attempts, stalls. The last two may be empty if no job has failed or stalled. */
 type RawClaims = [string[], string[], (string | null)[], (string | null)[]];
 
 const BAD = { unreadable: true } as const;
 
 /**
- * The claimed jobs; none of them where ids and bodies do not pair, since somebody wrote an id with a line break into a line. The
- * worker then finds that it holds more than it knows, and compares (`adopt`).
+ * The claimed jobs. None if the numbers of ids and bodies differ, because somebody wrote an id with a line break. The worker then
+ * holds jobs that it does not know, and finds them (`adopt`).
  */
 export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
   if (ids.length === 0 || ids.length !== bodies.length) return [];
@@ -53,7 +54,7 @@ export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
       failed: count(failed[i]),
       stalls: count(stalls[i]),
     };
-    // Both are rare, and all others keep one shape.
+    // These two cases are rare. All other jobs keep the same object shape.
     if (failed[i] && job.failed === 0) claimed.push({ ...job, started: true, ...(failed[i] !== '0' && BAD) });
     else claimed.push(stalls[i] && job.stalls === 0 && stalls[i] !== '0' ? { ...job, ...BAD } : job);
   }
@@ -106,7 +107,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
   };
 }
 
-/** The clock, the place to go on behind (score and id, empty at the end), ids. */
+/** Time of the store, the place after which to continue (score and id, empty at the end), ids. */
 export type RawWalked = [number, string, string, string[]];
 
 export function walked([now, at, id, ids]: RawWalked): Walked {
@@ -117,7 +118,7 @@ export function placeOf(at: string, id: string): Place | null {
   return id === '' ? null : { at, id };
 }
 
-/** A record behind the ms at which the store wrote it. */
+/** A record, and the ms before it at which the store wrote it. */
 export function stamped(text: string): [number | null, string | null] {
   const stop = text.indexOf('\n');
   const at = Number(text.slice(0, stop));
@@ -133,7 +134,7 @@ function numberIn(value: unknown): number | null {
   return typeof value === 'number' ? value : null;
 }
 
-/** Null where it is no JSON text. */
+/** Null if the text is not JSON. */
 function parse(text: string | null): unknown {
   try {
     return text === null ? null : JSON.parse(text);

@@ -5,7 +5,7 @@ import type { Value } from '../script.js';
 
 export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said', Value[]>;
 
-/** The lists of one exchange: runs by outcome, how many there are of each name, and the events they make. */
+/** The lists of one exchange: runs by outcome, the counts per job name, and the events. */
 export function encodeSettled(
   runs: readonly SettledRun[],
   withEvents: boolean,
@@ -58,10 +58,10 @@ function endRecord(run: SettledRun, { result, resultFault }: KeptResult): string
   return JSON.stringify({ attempt, us, stalls: run.stalls || undefined, result, resultFault });
 }
 
-/** The events of settlements, in the order in which they are told. */
+/** The types of the events of settlements, in the order in which they are written. */
 const SAID = ['completed', 'retrying', 'delayed', 'dead', 'released'] as const;
 
-/** Only those there are: mostly all runs have completed. */
+/** Groups are created when needed: usually all runs have completed. */
 type Groups = { [Type in (typeof SAID)[number]]?: EventColumns };
 
 function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void {
@@ -88,7 +88,7 @@ function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void
         into(groups, 'released', run);
     }
   }
-  // The script has the ids of completed runs already.
+  // The script already has the ids of the completed runs.
   for (const type of SAID) groups[type]?.writeTo(said, type !== 'completed' || kept.length > 0);
 }
 
@@ -97,7 +97,7 @@ function into(groups: Groups, type: keyof Groups, run: SettledRun): EventColumns
   return group.add(run.id).with('name', run.name).with('attempt', run.attempt);
 }
 
-/** Events carry what went wrong, not where: the stack is with the job. */
+/** Events contain the message, not the stack. The job keeps the stack. */
 function brief(failure: FailureRecord | null): string {
   return failure
     ? JSON.stringify({ name: failure.name, message: failure.message.slice(0, 500), attempt: failure.attempt })
@@ -105,13 +105,13 @@ function brief(failure: FailureRecord | null): string {
 }
 
 /**
- * How many of a batch completed, failed and died, by job name: counted here, so that it costs the store the same for one run
- * and for five hundred. The store counts again where it did not accept all of them; `nameIndexes` tells it then whose runs they are.
+ * How many runs of a batch completed, failed and died, by job name. Counted here, so that a batch of five hundred costs the store
+ * no more than one run. If the store does not accept all runs, it counts again, and needs `nameIndexes`.
  */
 interface NameCounts {
   /** Name, completed, failed attempts, dead. */
   readonly names: Value[];
-  /** The number of its name, from 0, for each run in the order of the lists of an exchange; empty where there is but one name. */
+  /** For each run, in the order of the lists of an exchange, the index of its name. Empty if there is only one name. */
   readonly nameIndexes: string;
 }
 
@@ -140,7 +140,7 @@ function countNames(runs: readonly SettledRun[]): NameCounts {
   return { names, nameIndexes: rows.size > 1 ? indexesOf(runs, rows) : '' };
 }
 
-/** The order of the lists; the released come last and are not counted. */
+/** The order of the lists. Released runs come last and are not counted. */
 const LISTS: readonly ((run: SettledRun) => boolean)[] = [
   ({ outcome }) => outcome.kind === 'completed' && !outcome.keep,
   ({ outcome }) => outcome.kind === 'completed' && outcome.keep !== undefined,

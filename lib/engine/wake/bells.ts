@@ -6,7 +6,7 @@ import type { RedisStore } from '../redis-store.js';
 import type { Arg } from '../wire/fixed-args.js';
 import { BLOCK_MARGIN_MS, CLEANUP_MS, within, pause, repeatDelay } from '../../contract/retry.js';
 
-/** How the bells of several queues are listened for at once. */
+/** Waits for the doorbells of several queues at once. */
 export interface Listening {
   await(queues: readonly string[], maxMs: number): Promise<string | null>;
   awaitAndCall?(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null;
@@ -15,8 +15,8 @@ export interface Listening {
 }
 
 /**
- * Waking. A bell is a hint, never the truth: whoever wakes asks the lists themselves, and so does whoever has not been woken
- * for a while (`IdlePoller`).
+ * Doorbells. A ring is only a hint: a woken worker checks the queue itself. Workers that were not woken for a while check too
+ * (`IdlePoller`).
  */
 export class Bells {
   private chosen: Listening | undefined;
@@ -31,7 +31,7 @@ export class Bells {
     return this.listening().await(queues, maxMs);
   }
 
-  /** As `await`, with a script call that is made the moment the wait is over. Null where that cannot be done now. */
+  /** Like `await`, followed by a script call that Redis runs as soon as the wait ends. Null if that is not possible now. */
   awaitAndCall(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null {
     return this.listening().awaitAndCall?.(queue, call, maxMs) ?? null;
   }
@@ -44,21 +44,21 @@ export class Bells {
     await this.store.command('ring', 'zadd', [this.store.keysOf(queue).fixed.doorbell, 0, 'work']);
   }
 
-  /** Whether the keys of several queues cannot be asked about in one call. */
+  /** Whether each queue needs a call of its own, as on Redis Cluster. */
   get perQueue(): boolean {
     return this.links.perQueue;
   }
 
-  /** Those of the queues of which one of these keys exists. */
+  /** The queues for which one of these keys exists. */
   async anyOf(queues: readonly string[], names: readonly QueueKeyName[]): Promise<readonly string[]> {
     if (queues.length === 0) return [];
     const keys = queues.map((queue) => names.map((name) => this.store.keysOf(queue).fixed[name]));
     if (!this.links.perQueue) {
-      // One command tells that everything is quiet, however many queues there are.
+      // If nothing exists, one command finds that out for any number of queues.
       if ((await this.exists(keys.flat())) === 0) return [];
       if (queues.length === 1) return queues;
     }
-    // Of a queue whose master cannot be asked nothing is known, so it is looked at; the others are not kept waiting.
+    // A queue whose master does not answer counts as found, so it is checked. The other queues do not wait for it.
     const found = await Promise.all(
       keys.map((group) => (this.links.perQueue ? this.exists(group).catch(() => 1) : this.exists(group))),
     );
@@ -88,9 +88,9 @@ interface Listener {
 }
 
 /**
- * On Redis Cluster the bells of different queues cannot be waited for in one call, so each listened queue has a blocking call
- * of its own. It outlives the listener that began it and serves the next; a bell it brings when nobody listens for that
- * queue any more is rung again at once, for others.
+ * On Redis Cluster one call cannot wait for the doorbells of different queues, so each queue has a blocking call of its own. The
+ * call continues after its listener has ended, and serves the next one. If a doorbell rings and nobody listens for its queue any
+ * more, it is rung again for another process.
  */
 class BellPerQueue {
   private readonly calls = new Set<string>();
@@ -137,10 +137,10 @@ class BellPerQueue {
     if (heard === 'nothing') {
       if (listener) void this.call(queue, maxMs);
     } else if (listener) {
-      // Where nothing can be heard, the lists themselves have to be asked.
+      // If the doorbell cannot be heard, the listener must check the queue itself.
       listener.done(queue);
     } else if (heard === 'bell') {
-      // Where it cannot be rung, whoever listens next looks at the lists after a while.
+      // If this fails, the next listener checks the queue after a while.
       await this.ring(queue).catch(() => undefined);
     }
   }
@@ -163,20 +163,20 @@ class BellPerQueue {
   }
 }
 
-/** A private bell that nobody hears any more goes by itself. */
+/** Expiry of the private doorbell after its last use. */
 const PRIVATE_BELL_MS = 10_000;
 
-/** How a wait with a script call behind it ended. */
+/** The result of a wait that is followed by a script call. */
 export interface RungCall {
-  /** What the bell told; null where it did not ring, or nobody knows. */
+  /** The member popped from the doorbell. Null if it did not ring or if the answer was lost. */
   readonly member: string | null;
-  /** How the server refused to wait. */
+  /** The error, if the server refused to wait. */
   readonly refusal?: Error;
-  /** What the script answered, or how it failed. */
+  /** The reply of the script, or its error. */
   readonly reply: unknown;
 }
 
-/** One blocking call on one connection for all idle queues of the process, and for a private bell that ends it. */
+/** One blocking call for the doorbells of all idle queues of the process, and for a private doorbell that interrupts it. */
 export class SharedBell {
   private readonly own: string;
 
@@ -199,8 +199,8 @@ export class SharedBell {
   }
 
   /**
-   * The same for one queue, with a script call behind it on the same connection: Redis makes it the moment the wait is over. Null
-   * while there is no connection.
+   * Like `await`, for one queue, followed by a script call on the same connection. Redis runs the script as soon as the wait
+   * ends. Null while there is no connection.
    */
   awaitAndCall(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null {
     const link = this.links.of(queue);
@@ -208,7 +208,7 @@ export class SharedBell {
     const { doorbell } = this.store.keysOf(queue).fixed;
     const silentMs = maxMs + BLOCK_MARGIN_MS;
     const bells = [doorbell, this.own, Math.max(0.001, maxMs / 1000)];
-    // Where it cannot be waited for, the call has been made all the same, and its answer counts.
+    // If the wait is refused, the script still runs, and its answer counts.
     const rung = link.write('awaitBell', 'bzpopmin', bells, silentMs).then(
       (answer: [string, string, string] | null) => ({ member: answer?.[0] === doorbell ? answer[1] : null }),
       (error: unknown) => ({ member: null, ...(error instanceof RedisRefusedError && { refusal: error }) }),
@@ -219,7 +219,7 @@ export class SharedBell {
 
   interrupt(): void {
     const { commands, callMs } = this.store;
-    // Both may fail where Redis is away; then the block has ended too.
+    // Both calls may fail if Redis is unreachable. Then the blocking call has ended too.
     commands.write('interruptBell', 'zadd', [this.own, 0, 'up'], callMs).catch(() => undefined);
     commands.write('interruptBell', 'pexpire', [this.own, PRIVATE_BELL_MS], callMs).catch(() => undefined);
   }

@@ -2,9 +2,9 @@ import type { QueueLook } from '../../contract/engine.js';
 import type { RedisStore } from '../redis-store.js';
 import { look } from '../scripts/look.js';
 
-/** Queues that one call looks at, so that no call holds Redis for long. */
+/** Most queues that one call looks at, so that it does not block Redis for long. */
 const AT_ONCE = 200;
-/** Of them, those where something may be found; a queue that was used once keeps its `meta`. */
+/** Keys that exist only if there may be something to do. `meta` is not one of them: it stays after the first use. */
 const SIGNS = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'] as const;
 
 interface Asleep {
@@ -13,11 +13,11 @@ interface Asleep {
 }
 
 /**
- * Looking at what there is, for those whom no bell has woken for a while. However many queues there are, one command tells
- * that all of them are quiet; where one of them is not, one script tells what there is, and whoever sleeps need not ask.
+ * Looks at the queues of workers that no doorbell has woken for a while. If all queues are quiet, one command finds that out.
+ * Otherwise one script reports what there is, so sleeping workers need no call of their own.
  */
 export class IdlePoller {
-  /** Queues in which something was found the last time: it is mostly there still. */
+  /** Queues in which the last look found something. Usually there still is. */
   private known: ReadonlySet<string> = new Set();
 
   constructor(
@@ -44,7 +44,10 @@ export class IdlePoller {
     return looks;
   }
 
-  /** Of a queue whose master cannot be asked nothing is known, so it is looked at; the others are not kept waiting. */
+  /**
+   * A queue whose master does not answer is reported as having work, so its worker checks it. The other queues do not wait for
+   * it.
+   */
   private lookAtOne(one: Asleep): Promise<readonly QueueLook[]> {
     const unknown = { queue: one.queue, work: true, dueInMs: null, leaseInMs: null, scheduleInMs: null };
     return this.ask([one]).catch(() => [unknown]);

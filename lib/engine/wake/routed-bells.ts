@@ -7,12 +7,12 @@ interface Listener {
 }
 
 /**
- * Listens for the bells of several stores at once: a blocking call in each. A call outlives the listener that a bell of another
- * store has woken, and serves the next, so that a store that is away keeps nobody waiting.
+ * Waits for the doorbells of several stores at once, with a blocking call to each. If one store rings, the other calls go on and
+ * serve the next listener. So a store that does not answer delays nobody.
  */
 export class RoutedBells {
   private listener: Listener | null = null;
-  /** The queues each running call listens for. */
+  /** The queues of each call in flight. */
   private readonly calls = new Map<string, string>();
   private readonly failures = new Map<string, number>();
 
@@ -42,7 +42,7 @@ export class RoutedBells {
   private listen(key: string, queues: readonly string[], maxMs: number): void {
     const running = this.calls.get(key);
     if (running === undefined) void this.call(key, queues, maxMs);
-    // It ends without a bell, and whoever listens then begins it again, with the queues of then.
+    // The call ends without a ring. Then it is started again with the new queues.
     else if (running !== queues.join()) this.routes.byKey(key).interruptBell();
   }
 
@@ -53,13 +53,13 @@ export class RoutedBells {
     const { listener } = this;
     const wanted = queues.find((queue) => listener?.queues.has(queue));
     if (bell !== null && listener?.queues.has(bell)) listener.done(bell);
-    // Where it cannot be rung, whoever listens next looks at the lists after a while.
+    // If this fails, the next listener checks the queue after a while.
     else if (bell !== null)
       await this.routes
         .of(bell)
         .ring(bell)
         .catch(() => undefined);
-    // Where nothing can be heard, the lists themselves have to be asked.
+    // If the doorbell cannot be heard, the listener must check the queue itself.
     else if (deaf && wanted !== undefined) listener!.done(wanted);
     else if (listener) {
       const mine = this.routes.group([...listener.queues]).find(([other]) => other === key);

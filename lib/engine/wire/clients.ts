@@ -10,8 +10,8 @@ interface Connecting {
 }
 
 /**
- * Finds the primary. ioredis does not listen to the errors of its connections to sentinels, so it writes them to standard error. One
- * sentinel that is down is not an error; the client itself reports when it can reach none.
+ * Finds the primary. ioredis does not handle the errors of its connections to sentinels, so Node prints them. One sentinel that
+ * is down is not an error: the client itself reports if it can reach none.
  */
 class Sentinels extends SentinelConnector {
   constructor(...args: ConstructorParameters<typeof SentinelConnector>) {
@@ -27,8 +27,8 @@ const SENTINELS = Sentinels as unknown as NonNullable<RedisOptions['Connector']>
 export type ClientRole = LinkEvent['role'];
 
 /**
- * What makes ioredis safe for us, whoever configured it: it neither queues nor resends on its own, since a script whose
- * reply was lost would run twice; resending is done by number, in the rooms above.
+ * Options that override those of the user. With them ioredis neither queues nor resends commands, because a script whose reply
+ * was lost would run twice. The callers repeat calls by number instead.
  */
 const OURS = {
   lazyConnect: true,
@@ -44,30 +44,30 @@ const DEFAULTS = {
   maxLoadingRetryTime: 500,
   keepAlive: 10_000,
   failoverDetector: true,
-  // A connection that is given up is made anew; a silent server would hold that up.
+  // A connection that has failed is replaced. A silent server must not delay that.
   disconnectTimeout: 20,
-  // Else a sentinel that has gone silent is waited for without end.
+  // Without it ioredis waits forever for a silent sentinel.
   sentinelCommandTimeout: 1000,
 } as const satisfies RedisOptions;
 
-/** While there is no primary nobody tells when there is one, so sentinels are asked again soon. */
+/** No event says when there is a primary again, so the sentinels are asked often. */
 const askOften = (tries: number) => Math.min(retryDelay(tries), 200);
 
 const PATH = 'forRoot().connection';
 
-/** How the nodes of a cluster are found and connected to. */
+/** How to find the nodes of a cluster and connect to them. */
 export interface ClusterPlan {
   readonly seeds: readonly Address[];
-  /** Where a node is reached that calls itself so. */
+  /** The address at which to connect to the node with this announced address. */
   reach(address: Address): Address;
-  /** A client of this node alone. One that must not come back there ends with its first socket. */
+  /** Creates a client for this node only. Without `comesBack` it ends when its first socket closes. */
   makeNode(address: Address, role: ClientRole, comesBack: boolean): Redis;
 }
 
-/** Makes the clients of one process from the `connection` option. */
+/** Creates the clients of one process from the `connection` option. */
 export class Clients {
   private plan: ClusterPlan | null | undefined;
-  /** What a factory made to show whether it makes clients of a cluster; the first to be used. */
+  /** The client that a factory returned to show whether it creates cluster clients. It is the first to be used. */
   private sample: Redis | null = null;
 
   constructor(
@@ -75,7 +75,7 @@ export class Clients {
     private readonly prefix: string,
   ) {}
 
-  /** Null where there is one server at a time. */
+  /** Null if the connection is not to a cluster. */
   get cluster(): ClusterPlan | null {
     if (this.plan === undefined) this.plan = this.findPlan();
     return this.plan;
@@ -92,7 +92,7 @@ export class Clients {
     return url === undefined ? new Redis(merged) : new Redis(url, merged);
   }
 
-  /** Ends what a factory made and nobody used. */
+  /** Closes a client that a factory returned and nobody used. */
   close(): void {
     this.sample?.disconnect();
     this.sample = null;
@@ -106,11 +106,11 @@ export class Clients {
     const { connection } = this;
     if (typeof connection === 'function') {
       const client = ask(connection, 'command');
-      // Nobody else hears what a client that connects at once has to say until then.
+      // A client that connects at once may emit errors before anybody else listens.
       client.on('error', () => undefined);
       if (!client.isCluster) {
         this.sample = client as Redis;
-        // One that returns the same client again is refused now, and not when a second connection is needed.
+        // A factory that returns the same client again is refused now, and not only when a second connection is needed.
         const second = ask(connection, 'blocking');
         second.on('error', () => undefined);
         second.disconnect();
@@ -132,7 +132,7 @@ export class Clients {
     redisOptions: RedisOptions | undefined,
     natMap: ClusterOptions['natMap'] | ClusterConnection['natMap'],
   ): ClusterPlan {
-    // ioredis reads what it takes itself: a URL, a port, or options.
+    // ioredis parses the forms it accepts: a URL, a port, or options.
     const read = nodes.map((node) => new Redis({ ...optionsOf(node), lazyConnect: true }).options);
     const shared: RedisOptions = {};
     for (const { username, password, tls } of read) {
@@ -179,7 +179,7 @@ export class Clients {
 
 type Factory = Extract<RedisConnection, (...args: never[]) => unknown>;
 
-/** Clients that a function has returned: each may be used for one connection only. */
+/** Clients that a factory has returned. Each may be used for one connection only. */
 const taken = new WeakSet<object>();
 
 function ask(factory: Factory, role: ClientRole): Redis | Cluster {
@@ -209,15 +209,15 @@ function optionsOf(node: unknown): RedisOptions {
   return typeof node === 'string' ? new Redis(node, { lazyConnect: true }).options : (node as RedisOptions);
 }
 
-/** What an engine needs to know of the module's and the queues' options. */
+/** The options of the module and its queues that an engine needs. */
 export interface EngineSettings {
   readonly connection: RedisConnection | undefined;
   readonly prefix: string;
   /** How long a connection may be silent while a call waits for its answer. */
   readonly callMs: number;
   readonly limitsOf: (queue: string) => QueueLimits;
-  /** The most replicas that a queue wants its adds confirmed by. @default 0 */
+  /** The largest number of replicas that must confirm the adds of a queue. @default 0 */
   readonly replicasAsked?: () => number;
-  /** Those whose format is checked on every new connection. @default none */
+  /** The queues whose format is checked on every new connection. @default none */
   readonly queues?: () => readonly string[];
 }

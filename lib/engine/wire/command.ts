@@ -3,43 +3,42 @@ import { Command } from 'ioredis';
 import { argText, bytesOf, FixedArgs, flat, headOf, type Arg, type Value } from './fixed-args.js';
 import type { Linked } from '../../contract/linked-set.js';
 
-/** Characters from which an argument is written by itself. */
+/** An argument of this length or more is written to the socket separately. */
 const LARGE = 16 * 1024;
-/** Characters up to which Node sends a text from its stack; with more a buffer is less work. */
+/** Up to this length Node sends a text from the stack. For a longer one a buffer is faster. */
 const SHORT = 4 * 1024;
 
-/** What a command without arguments has in the place of a list. ioredis makes lists flat, and this one is. */
+/** The argument list of a command without arguments. ioredis calls `flat` on it, and it is flat already. */
 const NONE: Arg[] = Object.assign([], { flat: () => NONE });
-/** As ioredis asks for it: one object for all commands. */
+/** The options that ioredis expects. All commands share the object. */
 const OPTIONS = { replyEncoding: 'utf8' } as const;
 
-/** Whoever has sent commands, and must know which of them are on their way. */
+/** The sender of commands. It keeps track of those in flight. */
 export interface Sender {
-  /** Just before its promise ends. */
+  /** Called just before the promise of the command settles. */
   ended(command: FlatCommand): void;
-  /** What the caller is told in the place of an error of ioredis. */
+  /** Turns an error of ioredis into the error that the caller gets. */
   explain(verb: string, error: Error): Error;
 }
 
-/** What ioredis has set where the connection asks for it. */
+/** Timers that ioredis sets if the connection has such timeouts. */
 interface Timers {
   readonly _commandTimeoutTimer?: NodeJS.Timeout;
   readonly _blockingTimeoutTimer?: NodeJS.Timeout;
 }
 
 /**
- * A command of few or of thousands of arguments. Its own encoding takes a quarter of the time of the one that ioredis has: the
- * arguments are not copied and not measured one by one, and those that are the same at every call not even written.
+ * A command of a few or of thousands of arguments. Encoding it takes a quarter of the time that ioredis takes: the arguments are
+ * neither copied nor measured one by one, and those that are the same in every call are encoded only once.
  *
- * Its promise is its own too, and the one the caller gets: what ioredis makes for each command, two functions kept as properties and a
- * promise behind a promise, is left out. V8 puts such functions among the old objects at once, and all stays that can be reached from
- * there until a full collection.
+ * The caller gets the promise of this object. ioredis would create two functions and a second promise per command. V8 puts such
+ * functions into the old generation at once, and everything they reference lives until a full collection.
  */
 export class FlatCommand extends Command implements Linked<FlatCommand> {
   before: FlatCommand | undefined;
   after: FlatCommand | undefined;
   isIn = false;
-  /** Bytes it was sent in, nearly; 0 until then. */
+  /** About how many bytes the command takes. 0 until it is sent. */
   size = 0;
   readonly sentAt = performance.now();
   private given: readonly Arg[];
@@ -50,11 +49,11 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
   constructor(
     name: string,
     args: readonly Arg[],
-    /** What it is for, as errors say it. */
+    /** The name of the call in errors. */
     readonly verb = name,
-    /** How long its connection may be silent before it fails; for the sender. */
+    /** How long the connection may be silent before the command fails. The sender watches this. */
     readonly silentMs = Infinity,
-    /** When its caller is told that there is no answer yet, silent or not, on the clock of `performance.now()`. */
+    /** When the caller gets an error if there is no answer yet, by `performance.now()`. */
     public until = Infinity,
     private sender: Sender | null = null,
   ) {
@@ -66,11 +65,11 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     });
   }
 
-  // Parts of ioredis that are properties there, of which TypeScript lets no accessor take the place.
+  // These are properties in ioredis. TypeScript does not allow accessors for them, so they are defined here.
   static {
     Object.defineProperties(this.prototype, {
       initPromise: { value: () => undefined },
-      // For whoever stands between, and may change what is there: made when it is looked at.
+      // Tools that wrap ioredis may read and change `args`. The list is built when they do.
       args: {
         get(this: FlatCommand) {
           this.given = flat(this.given);
@@ -80,7 +79,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
           this.given = args;
         },
       },
-      // Who looks on at commands puts a function of his own there, and calls ours without its object.
+      // Tools that watch commands replace these functions, and call ours without `this`.
       resolve: {
         get(this: FlatCommand) {
           return (raw: Buffer) => this.take(raw);
@@ -96,7 +95,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     });
   }
 
-  /** Its answer: what comes behind the first end is not heard. */
+  /** Resolves the promise. Later answers are ignored. */
   give(reply: unknown): void {
     if (this.end()) this.fulfil(reply);
   }
@@ -105,13 +104,15 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     if (this.end()) this.refuse(error);
   }
 
-  /** Its caller waits no longer. It stays with the sender, which goes on looking whether its connection is silent. */
+  /**
+   * Rejects the promise of the caller. The command stays with the sender, which still watches whether its connection is silent.
+   */
   expire(error: Error): void {
     this.until = Infinity;
     this.refuse(error);
   }
 
-  /** Somebody else answers in its place: what becomes of it is told to nobody but those who hold its promise. */
+  /** Removes the command from its sender, because another command answers the caller. */
   leaveSender(): void {
     this.sender?.ended(this);
     this.sender = null;
@@ -147,13 +148,13 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     if (this.hasLarge()) return this.writeTo(socket);
     const text = this.encode(lengthOf);
     this.size = text.length;
-    // Nearly always all is ASCII: then the lengths are those of the texts, and each character is its byte.
+    // The text is nearly always ASCII. Then string lengths are byte lengths, and each character is one byte.
     if (Buffer.byteLength(text) === text.length)
       return text.length < SHORT ? text : Buffer.from(text, 'latin1');
     return this.encode(bytesOf);
   }
 
-  /** Writes large arguments by themselves: in one text with all others they would be copied twice more, into memory that is new each time. */
+  /** Writes large arguments separately. In one text they would be copied twice more, into newly allocated memory. */
   private writeTo(socket: Pick<Writable, 'cork' | 'uncork' | 'write'>): string {
     const { given } = this;
     let text = this.start();
@@ -190,7 +191,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     return `${text}\r\n`;
   }
 
-  /** The name, and what is written already. */
+  /** The name of the command and the fixed arguments, encoded. */
   private start(): string {
     const { given, name } = this;
     const fixed = given[0];
@@ -199,7 +200,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     return `*${count}\r\n$${name.length}\r\n${name}${isFixed ? fixed.text : ''}`;
   }
 
-  /** The place of the first argument that is still to be written. */
+  /** The index of the first argument that is not encoded yet. */
   private get first(): 0 | 1 {
     return this.given[0] instanceof FixedArgs ? 1 : 0;
   }
@@ -213,7 +214,7 @@ function lengthOf(text: string): number {
   return text.length;
 }
 
-/** A property of its own in the place of the accessor. */
+/** Defines an own property that replaces the accessor. */
 function put(name: string) {
   return function (this: FlatCommand, value: unknown): void {
     Object.defineProperty(this, name, { value, writable: true, configurable: true });

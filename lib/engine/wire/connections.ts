@@ -7,12 +7,12 @@ import { Link } from './link.js';
 import { QueueLinks } from './queue-links.js';
 import type { Arg } from './fixed-args.js';
 
-/** What commands are sent over: one connection, or on Redis Cluster one to each master. */
+/** Carries commands: one connection, or on Redis Cluster one per master. */
 export interface CommandLink {
-  /** Whether what is sent now goes out at once. */
+  /** Whether a command can be sent at once. */
   readonly isUp: boolean;
   open(): void;
-  /** As `Link.send`. `near`: a key on whose server to run a command that names none. */
+  /** Like `Link.send`. `near`: a key, to choose the server for a command without keys. */
   send(
     verb: string,
     name: string,
@@ -22,7 +22,10 @@ export interface CommandLink {
     near?: string,
   ): Promise<any>;
   write(verb: string, name: string, args: Arg[], silentMs: number, until?: number): Promise<any>;
-  /** All or none; null where that cannot be, or not yet, or there are no commands for it: then nothing is sent. */
+  /**
+   * Runs the commands as one transaction. Null if that is not possible, not possible yet, or if there are no commands. Then
+   * nothing is sent.
+   */
   transact(
     verb: string,
     commands: () => readonly (readonly [name: string, args: Arg[]])[] | null,
@@ -32,7 +35,7 @@ export interface CommandLink {
   close(): Promise<void>;
 }
 
-/** Every connection of one process or thread, whatever the `connection` option says. */
+/** All connections of one process or thread, for any form of the `connection` option. */
 export class Connections {
   private readonly clients: Clients;
   private readonly listeners = new Set<(event: LinkEvent) => void>();
@@ -41,7 +44,7 @@ export class Connections {
   constructor(
     connection: RedisConnection,
     prefix: string,
-    /** Of the connection that carries commands. */
+    /** The role of the connection that carries commands. */
     private readonly role: ClientRole,
     /** How often a connection that carries commands looks for calls past their deadline. */
     private readonly watchMs?: number,
@@ -58,18 +61,18 @@ export class Connections {
     return () => this.listeners.delete(listener);
   }
 
-  /** Of a connection, also of one that another thread has. */
+  /** Passes on an event of a connection, also of one in the heartbeat thread. */
   readonly tell = (event: LinkEvent): void => {
     for (const listener of this.listeners) listener(event);
   };
 
-  /** The same at every call. */
+  /** Returns the same object for every call. */
   commands(greet?: (link: Link) => Promise<void>): CommandLink {
     this.link ??= this.makeCommands(greet);
     return this.link;
   }
 
-  /** The connections of a role for what must not stand in the way of commands, such as calls that block. */
+  /** The connections of a role for calls that must not delay commands, such as blocking calls. */
   forQueues(role: ClientRole, keyOf: (queue: string) => string): QueueLinks {
     return new QueueLinks(
       () => this.isCluster,
@@ -93,7 +96,10 @@ export class Connections {
     return new Link(role, () => this.clients.make(role), this.tell);
   }
 
-  /** A connection to whoever owns the slot of the key. It never comes back to the same node by itself: the next one asks anew. */
+  /**
+   * A connection to the master that owns the slot of the key. It does not reconnect to the same node: each new connection asks
+   * for the owner again.
+   */
   private toOwner(role: ClientRole, key: string): Link {
     const plan = this.clients.cluster!;
     const cluster = this.commands() as ClusterLink;

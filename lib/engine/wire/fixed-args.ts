@@ -1,10 +1,10 @@
-/** What is sent: texts, and numbers that become texts. */
+/** An argument of a command. Numbers are sent as text. */
 export type Value = string | number;
 
-/** Between two arguments stands the length of the second: most are short, so these texts are made once. */
+/** The length of each argument is sent before it. Most are short, so these texts are prepared. */
 const HEADS = Array.from({ length: 1024 }, (_, length) => headOf(length));
 
-/** The first arguments of calls that differ in what follows: written once, and from then on one piece of text. */
+/** The first arguments of calls that differ only in later ones. They are encoded once, as one text. */
 export class FixedArgs {
   readonly text: string;
 
@@ -13,22 +13,22 @@ export class FixedArgs {
   }
 }
 
-/** One argument, or several; those may only be the first. */
+/** One argument, or fixed arguments, which may only come first. */
 export type Arg = Value | FixedArgs;
 
-/** All of them one by one: the same list where they are so already. */
+/** All arguments as one list. Returns the given list if it has no fixed arguments. */
 export function flat(args: readonly Arg[]): readonly Value[] {
   const first = args[0];
   if (!(first instanceof FixedArgs)) return args as Value[];
   return [...first.values, ...(args.slice(1) as Value[])];
 }
 
-/** What `EVALSHA` was given, for `EVAL`. */
+/** Turns the arguments of `EVALSHA` into those of `EVAL`. */
 export function inFull(text: string, args: readonly Arg[]): Value[] {
   return flat(args).with(0, text);
 }
 
-/** One argument as it is sent; `measure`: how long it is. */
+/** One argument as it is sent. `measure` gives its length in bytes. */
 export function argText(arg: string, measure: (text: string) => number): string {
   const length = measure(arg);
   return (length < HEADS.length ? HEADS[length]! : headOf(length)) + arg;
@@ -38,7 +38,7 @@ export function bytesOf(text: string): number {
   return Buffer.byteLength(text);
 }
 
-/** What stands before an argument of so many bytes. */
+/** The text before an argument of this length. */
 export function headOf(length: number): string {
   return `\r\n$${length}\r\n`;
 }

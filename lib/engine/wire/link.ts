@@ -15,23 +15,23 @@ import { retryDelay } from '../../contract/retry.js';
 import { withSource } from '../script.js';
 import { Traffic } from './traffic.js';
 
-/** How often a link looks for calls past their time; a promise is never older than that plus this. */
+/** How often a connection checks for calls past their deadline. A promise settles at most this much later. */
 const WATCH_MS = 100;
-/** How long a new connection may say nothing while it is set up: `connectTimeout` ends with the TCP handshake. */
+/** How long a new connection may be silent while it is set up. `connectTimeout` only covers the TCP handshake. */
 const SETUP_MS = 3000;
-/** A look that comes so much later than it should found the event loop blocked. */
+/** A check that is this late means that the event loop was blocked. */
 const BLOCKED_MS = 200;
-/** With these words a server refuses the caller and not the call: the connection option must be mended, or the server. */
+/** With these replies a server refuses the user, not the call. The connection option or the server must be changed. */
 const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
-/** How long the trial of a transaction may take. */
+/** How long the trial transaction may take. */
 const TRY_MS = 3000;
-/** How long the end of a client is waited for. */
+/** How long `close` waits for the client to end. */
 const CLOSE_MS = 2000;
 
 /**
- * One connection of ours. It closes the gaps that ioredis leaves: a socket on which no byte moves for as long as a call allows is
- * destroyed, so that it reconnects, and no caller waits beyond the time it asked for; nothing is ever resent behind the
- * caller's back, a client that has given up is replaced, and every failure says whether the call may have reached Redis.
+ * One connection to Redis. It adds what ioredis lacks. A socket that is silent for as long as a call allows is destroyed, so that
+ * it reconnects. No caller waits beyond its deadline. Nothing is resent without the caller knowing. A client that has given up is
+ * replaced. Every failure says whether the call may have reached Redis.
  */
 export class Link implements Sender {
   private client: Redis | null = null;
@@ -42,24 +42,24 @@ export class Link implements Sender {
   private closed = false;
   private lastError: Error | undefined;
   private up = false;
-  /** Set while the server is one we must not work with. */
+  /** Set while the server must not be used. */
   private refusal: GodwitError | null = null;
-  /** Set while the server lacks the database that the connection names: ioredis would go on in another one. */
+  /** Set while the server does not have the database of the connection option. ioredis would continue in another database. */
   private noDatabase: RedisRefusedError | null = null;
-  /** Whether this connection takes transactions; null: not tried yet. */
+  /** Whether this connection allows transactions. Null: not tried yet. */
   private canTransact: boolean | null = null;
   private failedGreetings = 0;
   private lookedAt = performance.now();
-  /** What a connection that is being set up had said when it was last looked at, and since when it says no more. */
+  /** While a connection is set up: how many bytes had arrived at the last check, and since when no more have come. */
   private setup: { readonly bytes: number; readonly since: number } | null = null;
 
   constructor(
     private readonly role: LinkEvent['role'],
     private readonly make: () => Redis,
     private readonly tell: (event: LinkEvent) => void,
-    /** Runs on every new connection before it is called up; what it throws is an error of the connection. */
+    /** Runs on every new connection before it counts as up. If it throws, that is an error of the connection. */
     private readonly greet?: (link: Link) => Promise<void>,
-    /** Told the first word and the text of every refusal. */
+    /** Called with the first word and the text of every refusal. */
     private readonly refused?: (reply: string, message: string) => void,
     private readonly watchMs = WATCH_MS,
   ) {}
@@ -68,7 +68,7 @@ export class Link implements Sender {
     return this.up;
   }
 
-  /** Whether the server is one that must not be worked with. */
+  /** Whether the server must not be used. */
   get isRefused(): boolean {
     return this.refusal !== null;
   }
@@ -77,7 +77,7 @@ export class Link implements Sender {
     if (this.client || this.closed) return;
     const client = this.make();
     this.client = client;
-    // The socket keeps the process alive as long as somebody waits for it.
+    // The socket keeps the process alive while a call waits, so this timer need not.
     this.watch ??= setInterval(() => this.look(), this.watchMs).unref();
     client.on('connect', () => (this.noDatabase = null));
     client.on('error', (error: Error) => {
@@ -92,8 +92,8 @@ export class Link implements Sender {
   }
 
   /**
-   * Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`: where there is no connection for `silentMs`,
-   * where no byte moves on it for so long, and in any case at `until` (by `performance.now()`).
+   * Sends one command. Rejects with `RedisUnavailableError` or `RedisRefusedError`: if there is no connection for `silentMs`, if
+   * no byte moves on it for that long, and in any case at `until` (by `performance.now()`).
    */
   send(verb: string, name: string, args: Arg[], silentMs: number, until = Infinity): Promise<any> {
     if (this.up) return this.write(verb, name, args, silentMs, until);
@@ -101,7 +101,7 @@ export class Link implements Sender {
     return this.whenUp(verb, deadline).then(() => this.write(verb, name, args, silentMs, until));
   }
 
-  /** As `send`, to a node of a cluster that is about to own the slot: it serves such calls one at a time. */
+  /** Like `send`, to a cluster node that is about to own the slot. Such a node serves the call only right after `ASKING`. */
   async sendAsking(
     verb: string,
     name: string,
@@ -110,7 +110,7 @@ export class Link implements Sender {
     until = Infinity,
   ): Promise<any> {
     if (!this.up) await this.whenUp(verb, Math.min(performance.now() + silentMs, until));
-    // The two leave in one go, so nothing comes between them.
+    // Both are written at once, so no other command comes between them.
     const [, reply] = await Promise.all([
       this.write(verb, 'asking', [], silentMs, until),
       this.write(verb, name, args, silentMs, until),
@@ -118,7 +118,7 @@ export class Link implements Sender {
     return reply;
   }
 
-  /** As `send`, on whatever state the connection is in. */
+  /** Like `send`, without waiting for the connection to be up. */
   write(verb: string, name: string, args: Arg[], silentMs: number, until = Infinity): Promise<any> {
     const client = this.client;
     if (!client) return Promise.reject(new NotRunningError(verb));
@@ -134,7 +134,7 @@ export class Link implements Sender {
     return command.promise;
   }
 
-  /** Whoever stands before the client may answer in its place: his answer counts, and is waited for as long. */
+  /** A tool that wraps ioredis may answer instead of it. Then its answer counts, with the same deadlines. */
   private answeredBy(told: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
     sent.leaveSender();
     const command = new FlatCommand(sent.name, [], sent.verb, sent.silentMs, sent.until, this);
@@ -146,16 +146,15 @@ export class Link implements Sender {
     return command.promise;
   }
 
-  /** Told by each command. */
+  /** Called by each command when it ends. */
   ended(command: FlatCommand): void {
     this.pending.delete(command);
     this.traffic.ended(command.size, command.sentAt);
   }
 
   /**
-   * Sends commands that are made all or none, with nothing between them, and answers what each of them said. Null where the
-   * connection is down, or has not shown yet that it may do so: then nothing is asked for, and nothing sent. Null too where there are
-   * no commands for it.
+   * Sends commands as one transaction, and resolves to the reply of each. Null if the connection is down, if it is not known yet
+   * to allow transactions, or if there are no commands. Then nothing is sent.
    */
   transact(
     verb: string,
@@ -170,12 +169,12 @@ export class Link implements Sender {
     if (!made) return null;
     const queued = [this.write(verb, 'multi', [], silentMs, until)];
     for (const [name, args] of made) queued.push(this.write(verb, name, args, silentMs, until));
-    // The answer to the last one tells what became of all.
+    // The reply to EXEC reports all failures.
     for (const one of queued) one.catch(() => undefined);
     return this.write(verb, 'exec', [], silentMs, until);
   }
 
-  /** Where the user of the connection may not say MULTI, what follows it would be made one by one: so an empty one goes first. */
+  /** Tries an empty transaction first: if the user may not run MULTI, the commands after it would run one by one. */
   private tryTransaction(): void {
     this.canTransact = false;
     const { client } = this;
@@ -188,7 +187,7 @@ export class Link implements Sender {
     );
   }
 
-  /** Destroys the socket, so that whatever waits on it ends now and a new one is made. */
+  /** Destroys the socket. All calls in flight fail now, and a new connection is made. */
   drop(why: string): void {
     const { client } = this;
     if (client?.status === 'ready') client.stream?.destroy(new Error(why));
@@ -210,7 +209,7 @@ export class Link implements Sender {
     if (client) await end(client);
   }
 
-  /** A function of the application may make the client: if it throws now, that is the error of the connection. */
+  /** The client may come from a factory of the application. If the factory throws here, that is an error of the connection. */
   private openLater(): void {
     setTimeout(() => {
       try {
@@ -250,7 +249,7 @@ export class Link implements Sender {
     this.wake();
   }
 
-  /** Whatever kept the greeting from ending, only a new connection can try again; not at once, since this one is well. */
+  /** Reconnects after a pause, because only a new connection can try the greeting again. */
   private greetLater(client: Redis): void {
     const { stream } = client;
     setTimeout(() => {
@@ -265,7 +264,7 @@ export class Link implements Sender {
     this.tell({ role: this.role, state: 'down', error: this.lastError });
   }
 
-  /** A client in its terminal state never comes back by itself. */
+  /** Replaces a client that has ended, because it never reconnects. */
   private replace(client: Redis): void {
     if (this.closed || client !== this.client) return;
     this.down(client);
@@ -279,7 +278,7 @@ export class Link implements Sender {
     if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
   }
 
-  /** Resolves once calls can be written; rejects at the deadline, or where waiting is of no use. */
+  /** Resolves when calls can be written. Rejects at the deadline, or if waiting is useless. */
   whenUp(verb: string, deadline: number): Promise<void> {
     if (this.up) return Promise.resolve();
     if (this.closed) return Promise.reject(new NotRunningError(verb));
@@ -311,7 +310,10 @@ export class Link implements Sender {
     for (const waiter of this.waiters) waiter();
   }
 
-  /** After a handler that blocked the event loop timers come first: answers may lie unread in the socket. So it looks once more. */
+  /**
+   * Checks deadlines. After the event loop was blocked, timers run before sockets are read, and answers may be unread. So that
+   * check is skipped.
+   */
   private look(): void {
     const now = performance.now();
     const wasBlocked = now - this.lookedAt > this.watchMs * 2 + BLOCKED_MS;
@@ -357,17 +359,17 @@ export class Link implements Sender {
     }
   }
 
-  /** What a caller is told in the place of what ioredis says. */
+  /** The error that a caller gets for an error of ioredis. */
   explain(verb: string, error: Error): GodwitError {
     if (error instanceof GodwitError) return error;
     withoutCommand(error);
     const message = error.message ?? String(error);
     if (error.name === 'ReplyError') {
       const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
-      // A primary that became a replica keeps its sockets; only a new connection finds the new primary.
+      // A primary that became a replica keeps its sockets. Only a new connection finds the new primary.
       if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
       this.refused?.(word, message);
-      // Types are checked before a script writes, so only what a script may not run can fail behind a write of it.
+      // Scripts check types before they write. So after a write only a command that the script may not run can fail.
       const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('script: ');
       return new RedisRefusedError(
         verb,
@@ -398,22 +400,22 @@ function noDatabase(error: Error): RedisRefusedError {
 }
 
 /**
- * ioredis reads its socket through `prependListener`, which streams take no notice of: each answer is then queued, announced as
- * `readable`, and handed over a tick later. They notice who listens by `on`, and as long as any listener is left.
+ * ioredis adds its socket listener with `prependListener`, which does not start the flowing mode. Then each answer is queued and
+ * delivered a tick later. Adding and removing a listener with `on` starts it.
  */
 function readDirectly({ stream }: Redis): void {
   const unused = () => undefined;
   stream?.on('data', unused).off('data', unused);
 }
 
-/** ioredis notes the command that failed, with all its arguments: the data of jobs, or the password of AUTH. */
+/** Removes the failed command from the error. It contains all arguments: the data of jobs, or the password of AUTH. */
 function withoutCommand(error: Error & { command?: unknown }): void {
   if (error.command !== undefined) delete error.command;
 }
 
 function end(client: Redis): Promise<void> {
   return new Promise((resolve) => {
-    // ioredis says no 'end' for a client that has no socket at the moment.
+    // ioredis emits no 'end' for a client without a socket.
     const isConnected = !['wait', 'close', 'reconnecting', 'end'].includes(client.status);
     const late = setTimeout(resolve, CLOSE_MS);
     const ended = () => {
@@ -423,7 +425,7 @@ function end(client: Redis): Promise<void> {
     client.once('end', ended);
     client.disconnect();
     if (!isConnected) return ended();
-    // Else a silent socket would be given two seconds to end by itself; whoever wanted an answer has been told.
+    // ioredis would give a silent socket two seconds. All callers have been answered, so it is destroyed now.
     client.stream?.destroy();
   });
 }

@@ -1,12 +1,12 @@
 import { NotRunningError } from '../../errors.js';
 import type { Link } from './link.js';
 
-/** A connection of a queue that has not been used for so long is closed. */
+/** A queue's connection is closed after this time without use. */
 const IDLE_MS = 60_000;
 
 /**
- * The connections of one role, by queue: all queues share one, or on Redis Cluster each queue has one to the master that
- * owns its slot. They are made at the first use.
+ * The connections of one role, by queue. All queues share one. On Redis Cluster each queue has one to the master that owns its
+ * slot. A connection is made when it is first used.
  */
 export class QueueLinks {
   private readonly links = new Map<string | null, { readonly link: Link; usedAt: number }>();
@@ -15,7 +15,7 @@ export class QueueLinks {
 
   constructor(
     private readonly isCluster: () => boolean,
-    /** `null`: for all queues. */
+    /** `null`: one connection for all queues. */
     private readonly make: (queue: string | null) => Link,
   ) {}
 
@@ -24,7 +24,7 @@ export class QueueLinks {
     return this.isCluster();
   }
 
-  /** The connection that calls of this queue go over. */
+  /** The connection for calls of this queue. */
   of(queue: string): Link {
     if (this.closed) throw new NotRunningError('connect');
     const name = this.perQueue ? queue : null;
@@ -36,7 +36,7 @@ export class QueueLinks {
     return used.link;
   }
 
-  /** For good. */
+  /** Closes for good. */
   async close(): Promise<void> {
     this.closed = true;
     const links = [...this.links.values()];

@@ -5,12 +5,12 @@ import { inFull, type Arg } from './fixed-args.js';
 import { isForgotten } from '../../contract/retry.js';
 import type { QueueLinks } from './queue-links.js';
 
-/** What `WAIT` may take beyond its time before its connection counts as silent. */
+/** How much longer than its timeout a `WAIT` may take before its connection counts as silent. */
 const MARGIN_MS = 1000;
-/** Redis looks ten times a second for clients that have waited long enough; the answer must still arrive in time. */
+/** Redis ends the wait of a client up to 100 ms late. The answer must still arrive before the deadline. */
 const LATE_MS = 200;
 
-/** A script with all that `EVALSHA` takes, to be run and replicated. */
+/** A script call whose writes are to be replicated, with the arguments of `EVALSHA`. */
 export interface ReplicatedCall {
   readonly verb: string;
   readonly text: string;
@@ -19,7 +19,7 @@ export interface ReplicatedCall {
   readonly withinMs: number;
 }
 
-/** What the script answered, and how many replicas confirmed to have what it wrote. */
+/** The reply of the script, and how many replicas confirmed its writes. */
 export interface Replicated {
   readonly raw: any;
   readonly replicas: number;
@@ -28,18 +28,18 @@ export interface Replicated {
 interface Pending {
   readonly call: ReplicatedCall;
   readonly deadline: number;
-  /** Its time may end before its round begins. */
+  /** Rejects the call if its time ends before its round begins. */
   readonly timer: NodeJS.Timeout;
   readonly resolve: (replicated: Replicated) => void;
   readonly reject: (error: unknown) => void;
-  /** The server has forgotten the script: it is sent in full. */
+  /** Whether to send the script in full, because the server has forgotten it. */
   whole: boolean;
 }
 
 /**
- * Scripts whose writes must have reached replicas. `WAIT` speaks of what its own connection has written before it, and
- * blocks that connection: so these calls have a connection of their own, where they go in rounds. A round is all that
- * wait, written back to back in one go, and one `WAIT` behind them; the next begins when it is answered.
+ * Runs scripts whose writes must reach replicas. `WAIT` covers the earlier writes of its own connection, and blocks that
+ * connection. So these calls have a connection of their own and go in rounds. A round is all waiting calls, written together,
+ * followed by one `WAIT`. The next round begins when the `WAIT` is answered.
  */
 export class Replicator {
   private pending: Pending[] = [];
@@ -50,7 +50,7 @@ export class Replicator {
     private readonly callMs: number,
   ) {}
 
-  /** One attempt: rejects as `Link.send` does. */
+  /** Makes one attempt, and rejects as `Link.send` does. */
   async run(call: ReplicatedCall): Promise<Replicated> {
     const deadline = performance.now() + call.withinMs;
     await this.link.whenUp(call.verb, deadline);
@@ -74,7 +74,7 @@ export class Replicator {
   private next(): void {
     if (this.busy || this.pending.length === 0) return;
     this.busy = true;
-    // Behind the promise jobs already queued: other queues add in the same tick.
+    // Wait until other queues that add in the same tick have added.
     queueMicrotask(() => {
       void this.send(this.take()).then(() => {
         this.busy = false;
@@ -83,7 +83,7 @@ export class Replicator {
     });
   }
 
-  /** The oldest call, and all that ask for the same. */
+  /** The oldest call, and all calls with the same settings. */
   private take(): readonly Pending[] {
     const { replication } = this.pending[0]!.call;
     const round = this.pending.filter(({ call }) => isSame(call.replication, replication));
@@ -106,12 +106,12 @@ export class Replicator {
       if (whole) return this.link.write(verb, 'eval', inFull(text, args), this.callMs, deadline);
       return this.link.write(verb, 'evalsha', args, this.callMs, deadline);
     });
-    // In the same go as the scripts: a connection made in between would have written nothing to wait for.
+    // Written together with the scripts: after a reconnect, `WAIT` would have no writes to wait for.
     const count = [replication.replicas, waitMs];
     const confirmed: Promise<number> = this.link.write(verb, 'wait', count, waitMs + MARGIN_MS, deadline);
     await Promise.all([
       ...round.map((pending, i) => this.settle(pending, answers[i]!, confirmed)),
-      // The connection is blocked until then, also where every script has failed.
+      // The connection is blocked until `WAIT` is answered, even if every script has failed.
       confirmed.catch(() => undefined),
     ]);
   }
@@ -126,7 +126,7 @@ export class Replicator {
       raw = await answer;
     } catch (error) {
       if (isForgotten(error) && !pending.whole) {
-        // What this round waits for holds nothing of it, so it goes into the next.
+        // The script did not run, so this round does not cover it. It goes into the next one.
         pending.whole = true;
         this.pending.unshift(pending);
       } else {
@@ -141,19 +141,19 @@ export class Replicator {
     }
   }
 
-  /** The script has run, whatever became of the `WAIT` behind it. */
+  /** The error if `WAIT` failed. The script has run in any case. */
   private unconfirmed(verb: string, error: unknown): unknown {
     if (!(error instanceof RedisRefusedError)) return error;
     const { message } = error.cause as Error;
     if (error.reply === 'NOPERM')
       return new RedisRefusedError(verb, error.reply, message, { cause: error }, 'unknown');
-    // A server that became a replica in between cannot wait for others; only a new connection finds the primary.
+    // The server became a replica meanwhile, and replicas cannot `WAIT`. Only a new connection finds the primary.
     this.link.drop(message);
     return new RedisUnavailableError(verb, 'unknown', message, { cause: error });
   }
 }
 
-/** A replicator for each connection that carries replicated adds. */
+/** A replicator for each connection that carries such calls. */
 export class Replicators {
   private readonly made = new WeakMap<Link, Replicator>();
 

@@ -2,10 +2,10 @@ import { UnsupportedRedisError } from '../../errors.js';
 import type { ServerWarning } from '../../contract/engine.js';
 
 /**
- * What the reply of `INFO` must say before a job is trusted to the server: a version that runs scripts at maxmemory, or it
- * is refused; and a warning for everything under which jobs may be lost, or adds must fail.
+ * Checks the reply of `INFO` before the server is used. Refuses a version that cannot run scripts at `maxmemory`. Returns warnings
+ * for settings with which jobs can be lost or adds fail.
  *
- * @param asked the most replicas that a queue wants each add confirmed by.
+ * @param asked the largest number of replicas that must confirm the adds of a queue.
  */
 export function checkServer(info: string, asked: number): ServerWarning[] {
   const field = fieldsOf(info);
@@ -16,13 +16,13 @@ export function checkServer(info: string, asked: number): ServerWarning[] {
   return [...memoryWarnings(field), ...diskWarnings(field), ...replicationWarnings(field, info, asked)];
 }
 
-/** As `Redis 7.0.15`; null where it does not say. */
+/** The name of the server, as in `Redis 7.0.15`. Null if `INFO` does not say. */
 export function nameOfServer(info: string): string | null {
   const { isValkey, version } = versionOf(fieldsOf(info));
   return version === '' ? null : `${isValkey ? 'Valkey' : 'Redis'} ${version}`;
 }
 
-/** Tells of each warning once, whichever server gives cause for it. */
+/** Reports each warning once, even if several servers cause it. */
 export class ServerWarnings {
   private readonly told = new Set<ServerWarning['code']>();
   private readonly listeners = new Set<(warning: ServerWarning) => void>();
@@ -79,7 +79,7 @@ function replicationWarnings(field: Field, info: string, asked: number): ServerW
       'connection';
     return [{ code: 'read-only-replica', message }];
   }
-  // One that is still loading its first copy confirms nothing yet.
+  // A replica that still loads its first copy confirms nothing.
   const online = info.match(/^slave\d+:.*\bstate=online\b/gm)?.length ?? 0;
   if (online >= asked) return [];
   const message =

@@ -1,22 +1,22 @@
 import type { Redis } from 'ioredis';
 
-/** Bytes per ms that every line is trusted to carry: 0.5 Mbit/s. */
+/** The least speed that is expected of a connection, in bytes per ms: 0.5 Mbit/s. */
 const LEAST_PER_MS = 64;
-/** A line may become so many times slower than it was. */
+/** A connection may become this many times slower than it was measured. */
 const SLOWER = 4;
-/** The measured speed grows by no more than this at a time: a burst tells little of what a line carries. */
+/** The measured speed grows at most by this factor at a time, because a short burst says little about the connection. */
 const GROWTH = 1.5;
-/** Bytes of one command from which its answer tells the speed of the line. */
+/** A command needs this many bytes before its answer tells the speed of the connection. */
 const MEASURED = 16 * 1024;
 
-/** As Node has it on every socket; the bytes that the kernel has not taken yet. */
+/** Internal field of Node's sockets: bytes that the kernel has not taken yet. */
 interface Handle {
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 }
 
-/** What moves on one connection. A line is silent when no byte moves, however long a transfer takes. */
+/** Watches the bytes on one connection. A connection is silent while no byte moves. A transfer that takes long is not silent. */
 export class Traffic {
-  /** When a byte was last seen to move, on the clock of `performance.now()`. */
+  /** When a byte was last seen to move, by `performance.now()`. */
   movedAt = 0;
   /** Bytes of commands that have no answer yet. */
   private unanswered = 0;
@@ -25,7 +25,7 @@ export class Traffic {
   private written = 0;
   private queued = 0;
 
-  /** Nothing is known of a new connection. */
+  /** Resets the measurements for a new connection. */
   begin(): void {
     this.perMs = LEAST_PER_MS;
     this.movedAt = performance.now();
@@ -35,7 +35,7 @@ export class Traffic {
     this.unanswered += bytes;
   }
 
-  /** A command of so many bytes, sent then, is over. */
+  /** Called when a command of this size ended. */
   ended(bytes: number, sentAt: number): void {
     this.unanswered -= bytes;
     if (bytes < MEASURED) return;
@@ -52,7 +52,9 @@ export class Traffic {
     this.queued = queued;
   }
 
-  /** Ms for which a line with nothing wrong may look silent: nobody is told of what the kernel has taken and not delivered yet. */
+  /**
+   * How many ms a healthy connection may look silent: nobody can see the bytes that the kernel has taken and not delivered yet.
+   */
   get unseenMs(): number {
     return (Math.max(0, this.unanswered - this.written) / this.perMs) * SLOWER;
   }
