@@ -1,28 +1,28 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { QueueEvent } from './queue-event.js';
 
-/** A queue has nothing to do any more: see `QueueEvents.drained`. */
+/** The queue has no more work: see `QueueEvents.drained`. */
 export interface DrainedEvent {
   /** What happened. */
   readonly type: 'drained';
   /** Name of the queue. */
   readonly queue: string;
-  /** When it was found, by the clock of Redis. */
+  /** When the queue was found drained, by the clock of Redis. */
   readonly at: Date;
 }
 
-/** The part of the engine that tells whether a queue is drained. */
+/** The part of the engine that is needed to find out whether a queue is drained. */
 export type DrainedEngine = Pick<QueueEngine, 'admin' | 'now'>;
 
 /** The events after which a queue may be drained. */
 export const MAY_DRAIN = ['completed', 'dead', 'cancelled', 'removed'] as const;
 
-/** Between two looks at a queue whose jobs end all the time. */
+/** Time between two looks at a queue whose jobs keep ending. */
 const LOOK_MS = 250;
-/** Before the next look after one that failed. */
+/** Time until the next look after a look that failed. */
 const RETRY_MS = 1_000;
 
-/** Whether nothing of the queue waits, runs or is due. */
+/** Whether no job of the queue waits, runs or is due. */
 async function isDrained(engine: DrainedEngine, queue: string): Promise<boolean> {
   const { waiting, active, delayed } = await engine.admin.counts(queue);
   if (waiting > 0 || active > 0) return false;
@@ -33,11 +33,11 @@ async function isDrained(engine: DrainedEngine, queue: string): Promise<boolean>
 }
 
 /**
- * Looks whether a queue is drained when a job has ended: no script writes an event for it, so a queue that nobody watches pays nothing. Looks are
- * a quarter of a second apart.
+ * Checks whether a queue is drained when one of its jobs has ended. No script writes an event for this, so a queue that nobody
+ * watches pays nothing. Looks are at least a quarter of a second apart.
  */
 export class DrainedWatch {
-  /** A job has run and ended since the queue was last drained. */
+  /** Whether a job has run and ended since the queue was last drained. */
   private hasWorked = false;
   private isLooking = false;
   private timer: NodeJS.Timeout | undefined;
@@ -52,7 +52,7 @@ export class DrainedWatch {
   ) {}
 
   hear({ type, at }: Pick<QueueEvent, 'type' | 'at'>): void {
-    // It had ended when the queue was found drained.
+    // The job had ended before the queue was found drained.
     if (at.getTime() <= this.drainedAt) return;
     if (type === 'completed' || type === 'dead') this.hasWorked = true;
     if (this.hasWorked && !this.isLooking) this.lookIn(LOOK_MS - (performance.now() - this.lookedAt));
@@ -70,14 +70,14 @@ export class DrainedWatch {
   private async look(): Promise<void> {
     this.timer = undefined;
     this.isLooking = true;
-    // An event that comes during the look is heard again by the next one.
+    // A job that ends during this look causes another look.
     this.hasWorked = false;
     const at = Math.floor(this.engine.now());
     let found: boolean | null = null;
     try {
       found = await isDrained(this.engine, this.queue);
     } catch {
-      // The connection logs that Redis is away.
+      // The connection logs that Redis is unreachable.
     }
     this.isLooking = false;
     this.lookedAt = performance.now();

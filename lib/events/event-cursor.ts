@@ -11,25 +11,25 @@ export interface Listener {
   readonly jobId?: string;
   /** Only events with these types. */
   readonly types?: ReadonlySet<EventType>;
-  /** Number of the last event that it must not get: delivered already, or older than its subscription. */
+  /** The number of the last event that this listener must not get, because it was delivered or is older than the subscription. */
   from: number;
   next(event: QueueEvent): void;
 }
 
 /**
- * One queue of the reader: how far it has been read, and its listeners. Most listeners are up to date and get each batch as it
- * arrives. Listeners with a `since` start behind and get older events, which are read for them alone, until they have caught up.
- * One loop does both kinds of reads, so no event is skipped and none is delivered twice.
+ * How far one queue has been read, and its listeners. Most listeners are up to date and get each batch as it arrives. A listener
+ * with an older `since` gets older events first, which are read for it alone, until it has caught up. One loop does both kinds of
+ * reads, so no event is skipped and none is delivered twice.
  */
 export class EventCursor {
-  /** Number of the last event delivered to the listeners that are up to date; undefined until the store has answered. */
+  /** Number of the last event delivered to listeners that are up to date. Undefined until the store has answered. */
   position: number | undefined;
   /** Settles when `cursor` is known; rejects if all listeners have left before. */
   readonly ready: Promise<void>;
   private settleReady!: { resolve: () => void; reject: (error: unknown) => void };
 
   private readonly everyJob = new Set<Listener>();
-  /** By job id, so that a thousand listeners to one job each do not cost a thousand comparisons per event. */
+  /** By job id, so that a thousand listeners for one job each do not cost a thousand comparisons per event. */
   private readonly oneJob = new Map<string, Set<Listener>>();
   private readonly behind = new Set<Listener>();
 
@@ -53,7 +53,7 @@ export class EventCursor {
     else this.join(listener, since ?? this.position ?? 0);
   }
 
-  /** False if it was not a listener. */
+  /** Returns false if it was not a listener. */
   remove(listener: Listener): boolean {
     const found = this.behind.delete(listener) || this.everyJob.delete(listener);
     if (found || listener.jobId === undefined) return found;
@@ -63,7 +63,7 @@ export class EventCursor {
     return true;
   }
 
-  /** The first answer of the store: every later event will be delivered. */
+  /** Called with the first answer of the store. Every later event will be delivered. */
   begin(last: number): void {
     this.position = last;
     for (const listener of this.behind) {
@@ -73,12 +73,17 @@ export class EventCursor {
     this.settleReady.resolve();
   }
 
-  /** The listener's `since` is from before the store started over, so every stored event is new to it. */
+  /**
+   * Called if the listener's `since` is from before the store started its numbers again. Then every stored event is new to it.
+   */
   restartFor(listener: Listener): void {
     if (this.remove(listener)) this.add(listener, 0);
   }
 
-  /** The store has started over with its numbers: all its events are delivered, but none older than the last delivered one. */
+  /**
+   * Called when the store has started its numbers again. All its events are delivered, except those older than the last delivered
+   * one.
+   */
   restart(): void {
     this.position = 0;
     this.skipBefore = this.lastAt;
@@ -111,12 +116,12 @@ export class EventCursor {
   }
 
   /**
-   * Delivers batches that were read from `start` on to the listeners that are behind; no batches mean that the store has nothing older.
-   * Returns the same as `tellNew`.
+   * Delivers batches that were read from `start` on to the listeners that are behind. No batches mean that the store has nothing
+   * older. Returns how many events can no longer be read.
    */
   deliverOlder(start: number, batches: readonly QueueEventBatch[]): number {
     if (this.position === undefined) return 0;
-    // A listener that came during the read may need still older events.
+    // A listener that was added during the read may need even older events.
     const listeners = [...this.behind].filter((listener) => listener.from >= start);
     let position = start;
     let missed = 0;
@@ -138,7 +143,7 @@ export class EventCursor {
     return missed;
   }
 
-  /** There are no listeners any more: rejects whatever waits for `ready`. */
+  /** Called when there are no listeners left: rejects `ready`. */
   abandon(): void {
     this.settleReady.reject(new Error(`queue '${this.queue}' has no listeners any more`));
   }
@@ -171,7 +176,9 @@ export class EventCursor {
   }
 }
 
-/** Decoded for the first listener that wants it, since most events have none; null for a type that this version does not know. */
+/**
+ * The event, decoded when the first listener wants it, since most events have none. Null: this version does not know its type.
+ */
 type Made = QueueEvent | null | undefined;
 
 function deliverTo(listener: Listener, batch: QueueEventBatch, raw: RawEvent, made: Made): Made {
@@ -186,8 +193,8 @@ function wants({ jobId, types }: Listener, raw: RawEvent): boolean {
 }
 
 /**
- * How many events between a number and a batch are gone. Numbers inside a batch may have gaps, so only its first one counts. Number 0
- * means the first stored event: nothing before it was promised, so nothing is missed.
+ * How many events between a number and a batch are gone. Numbers inside a batch may have gaps, so only its first number counts.
+ * Number 0 means that the listener starts at the first stored event, so it misses nothing.
  */
 function missedBetween(cursor: number, batch: QueueEventBatch): number {
   return cursor === 0 ? 0 : Math.max(0, batch.first - cursor - 1);

@@ -20,11 +20,11 @@ export interface ListenOptions {
   readonly since?: number;
 }
 
-/** How long a read waits for events; a queue that joins meanwhile ends it. */
+/** How long a read waits for events. A queue that is added meanwhile interrupts it. */
 const BLOCK_MS = 1_000;
-/** For a read that should not block. Not 0, which means "without a limit" to Redis. */
+/** For a read that should not block. Redis takes 0 as "no limit". */
 const GLANCE_MS = 1;
-/** How often one queue is checked for whether the store has started over with its numbers, which no read shows. */
+/** How often one queue is checked for numbers that started again. A read does not show that. */
 const COMPARE_MS = 5_000;
 const BACKOFF_MS = { first: 100, most: 1_000, jitter: 0.3 };
 
@@ -38,11 +38,11 @@ export class StoreEventReader {
   readonly status = new StatusReporter();
 
   private readonly cursors = new Map<string, EventCursor>();
-  /** A queue can be read now, or there are no listeners any more. */
+  /** Fires when a queue can be read now, or there are no listeners left. */
   private readonly changed = new Signal();
-  /** A connection came up, or the reader stops: ends the wait between attempts. */
+  /** Fires when a connection came up or the reader stops, to end the pause between attempts. */
   private readonly retryNow = new Signal();
-  /** A round of the loop is over. */
+  /** Fires after each round of the loop. */
   private readonly stepped = new Signal();
   private running = false;
   private stopped = false;
@@ -50,7 +50,7 @@ export class StoreEventReader {
   private isWaiting = false;
   private opened = false;
   private closing: Promise<void> | null = null;
-  /** Whether the store may have started over with its numbers: then they are compared before the next read. */
+  /** Whether the store may have started its numbers again. Then they are compared before the next read. */
   private mayHaveRestarted = false;
   private comparedAt = 0;
   private compareNext = 0;
@@ -72,14 +72,14 @@ export class StoreEventReader {
     return () => this.leave(cursor, listener);
   }
 
-  /** Settles when no later event of the queue will be missed; undefined if it has no listeners. */
+  /** Settles when no later event of the queue will be missed. Undefined if it has no listeners. */
   ready(queue: string): Promise<void> | undefined {
     return this.cursors.get(queue)?.ready;
   }
 
   /**
-   * Resolves when all events so far have been delivered to the listeners of the queue; at once if it has none. Rejects if the store does
-   * not answer.
+   * Resolves when all events so far have been delivered to the listeners of the queue, or at once if it has none. Rejects if the
+   * store does not answer.
    */
   async caughtUp(queue: string): Promise<void> {
     const cursor = this.cursors.get(queue);
@@ -93,7 +93,7 @@ export class StoreEventReader {
     return [...this.cursors.keys()];
   }
 
-  /** Removes all listeners and closes the connection, for good. Never rejects; may be called twice. */
+  /** Removes all listeners and closes the connection for good. Never rejects. May be called twice. */
   async close(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -132,14 +132,17 @@ export class StoreEventReader {
     this.interrupt();
   }
 
-  /** Something else is to be read now. */
+  /** Interrupts the waiting read, because something else must be read now. */
   private interrupt(): void {
     if (!this.isWaiting) return;
     this.isWaiting = false;
     this.engine.interruptEvents();
   }
 
-  /** A `since` beyond the last event read here is either newer, or from before the store started over: only the store knows. */
+  /**
+   * A `since` above the last event read is either newer, or from before the store started its numbers again. Only the store
+   * knows.
+   */
   private async doubtSince(cursor: EventCursor, listener: Listener, since: number): Promise<void> {
     const last = await this.askLast(cursor);
     if (last !== undefined && last < since) cursor.restartFor(listener);
@@ -158,7 +161,7 @@ export class StoreEventReader {
     return undefined;
   }
 
-  /** Runs sessions, each from opening to closing of the connection, while there are listeners. */
+  /** Runs sessions while there are listeners. A session lasts from opening the connection to closing it. */
   private async run(): Promise<void> {
     if (this.running) return;
     this.running = true;
@@ -198,7 +201,7 @@ export class StoreEventReader {
     this.opened = true; // a `close` that came meanwhile may have set it to false
   }
 
-  /** Closes the connection once; also after a failed opening, whose client may still be trying. */
+  /** Closes the connection once. Also after a failed opening, because its client may still be connecting. */
   private shut(): Promise<void> {
     if (this.opened) {
       this.opened = false;
@@ -222,7 +225,7 @@ export class StoreEventReader {
     await this.compare(cursors);
     if (!this.stopped) await this.catchUp(cursors);
     if (this.stopped) return; // a read after the closing would bring the connection back
-    // Includes queues that have joined meanwhile.
+    // This includes queues that were added meanwhile.
     const all = this.begun();
     const hurry =
       !this.status.live || this.mayHaveRestarted || all.some((cursor) => cursor.oldestNeeded() !== undefined);
@@ -263,14 +266,16 @@ export class StoreEventReader {
     }
   }
 
-  /** Whether the store has started over with its numbers: for all queues after a broken connection, else for one in turn. */
+  /**
+   * Checks whether the store has started its numbers again: all queues after a broken connection, otherwise one queue in turn.
+   */
   private async compare(cursors: readonly EventCursor[]): Promise<void> {
     if (this.mayHaveRestarted) {
       this.mayHaveRestarted = false;
       await Promise.all(cursors.map((cursor) => this.compareOne(cursor)));
     } else if (performance.now() - this.comparedAt >= COMPARE_MS) {
       const cursor = cursors[this.compareNext++ % cursors.length]!;
-      // FLUSHALL and failovers most likely affect all queues.
+      // FLUSHALL and failovers usually affect all queues.
       if (await this.compareOne(cursor)) this.mayHaveRestarted = true;
     } else return;
     this.comparedAt = performance.now();
@@ -319,7 +324,7 @@ class Signal {
 /** Chooses the status of several readers that is reported. */
 const WORST_FIRST = ['lost', 'connecting', 'live', 'closed'] as const;
 
-/** One reader per store, so that a store that is away does not hold up the events of the others. */
+/** One reader per store, so that an unreachable store does not delay events of the others. */
 export class EventReaders {
   readonly status$: Observable<EventsStatus>;
   private readonly status = new StatusReporter();
@@ -344,12 +349,12 @@ export class EventReaders {
     return this.scope.runInAsyncScope(() => this.readerOf(queue).listen(queue, options, next));
   }
 
-  /** Settles when no later event of the queue will be missed; undefined if it has no listeners. */
+  /** Settles when no later event of the queue will be missed. Undefined if it has no listeners. */
   ready(queue: string): Promise<void> | undefined {
     return this.stopped ? undefined : this.readers.get(this.sourceOf(queue))?.ready(queue);
   }
 
-  /** Resolves when all events so far have been delivered to the listeners of the queue; at once if it has none. */
+  /** Resolves when all events so far have been delivered to the listeners of the queue, or at once if it has none. */
   async caughtUp(queue: string): Promise<void> {
     if (!this.stopped) await this.readers.get(this.sourceOf(queue))?.caughtUp(queue);
   }
@@ -359,14 +364,14 @@ export class EventReaders {
     return [...this.readers.values()].flatMap((reader) => reader.queues());
   }
 
-  /** Calls `act` when they close (at once if they have), unless the returned function was called before. */
+  /** Calls `act` on `close`, or at once if the readers are closed. The returned function cancels that. */
   onClose(act: () => void): () => void {
     if (this.stopped) act();
     else this.closers.add(act);
     return () => this.closers.delete(act);
   }
 
-  /** Removes all listeners and closes the connections, for good. Never rejects; may be called twice. */
+  /** Removes all listeners and closes the connections for good. Never rejects. May be called twice. */
   async close(): Promise<void> {
     this.stopped = true;
     for (const act of this.closers) act();

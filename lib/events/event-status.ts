@@ -9,15 +9,15 @@ export type EventsStatus =
   | { readonly state: 'connecting' }
   /** Redis has answered the last read. */
   | { readonly state: 'live' }
-  /** Redis does not answer; reading continues where it was when it does. */
+  /** Redis does not answer. When it does, reading continues where it stopped. */
   | {
       readonly state: 'lost';
       /** Error of the last read. */
       readonly error: Error;
     }
   /**
-   * Events of this queue were trimmed before they could be read: reload what you show. `missed` is their number; null if it is
-   * unknown, because the store has started over. `live` follows at once.
+   * Events of this queue were trimmed before they could be read, so reload what you show. `missed` is their number. It is null if
+   * it is unknown, because Redis has lost its data and started the numbers again. `live` follows at once.
    */
   | {
       readonly state: 'gap';
@@ -27,7 +27,7 @@ export type EventsStatus =
       readonly missed: number | null;
     };
 
-/** Holds the status and reports changes; a new subscriber gets the current one first. */
+/** Holds the status and reports changes. A new subscriber gets the current status first. */
 export class StatusReporter {
   private readonly subject = new ReplaySubject<EventsStatus>(1);
   private current: EventsStatus = { state: 'closed' };

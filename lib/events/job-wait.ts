@@ -17,8 +17,8 @@ import { isEnd, type EndEvent, type QueueEvent } from './queue-event.js';
 /** Waits for one job that is about to be added. */
 export interface PreparedWait {
   /**
-   * Resolves when the end of the job can no longer be missed: add it then. Never rejects, and resolves after 2 s in any case,
-   * because the wait does not depend on events alone.
+   * Resolves when the end of the job can no longer be missed. Add the job then. Never rejects, and resolves after 2 s in any
+   * case, because the wait does not depend on events alone.
    */
   readonly ready: Promise<void>;
   /**
@@ -30,7 +30,7 @@ export interface PreparedWait {
    * `NotRunningError` if the application stops.
    */
   outcome(timeoutMs: number, options?: { readonly duplicate?: boolean }): Promise<unknown>;
-  /** Stops listening, where `outcome` will not be called. Safe at any time. */
+  /** Stops listening if `outcome` will not be called. May be called at any time. */
   cancel(): void;
 }
 
@@ -38,11 +38,14 @@ export interface PreparedWait {
 export type WaitVerbs = Pick<AdminVerbs, 'get' | 'cancelled'>;
 
 const READY_MS = 2_000;
-/** The state is polled, because events may be lost: first after `first` ms, then after twice as long each time, up to `most`. */
+/** Events may be lost, so the state is also polled: first after `first` ms, then after twice as long each time, up to `most`. */
 const ASK_MS = { first: 250, most: 5_000, withoutEvents: 500 };
-/** How long the event of a job that is gone may still be on its way. */
+/** How long the event of a job that is gone may still be in flight. */
 const GONE_MS = 1_500;
-/** A job cancelled longer than this before the wait was another one with the same id; the difference covers the error of the clocks. */
+/**
+ * If a job was cancelled more than this before the wait, it was another job with the same id. The margin covers differences
+ * between clocks.
+ */
 const CLOCKS_MS = 1_000;
 
 export const NO_RETENTION =
@@ -60,7 +63,7 @@ export class JobWait implements PreparedWait {
   private finish: ((result: Result) => void) | undefined;
   private over = false;
 
-  /** The awaited job is in the queue; an end seen before that belongs to another job with the same id. */
+  /** Whether the awaited job is in the queue. An end seen before that belongs to another job with the same id. */
   private begun = false;
   private end: EndEvent | undefined;
 
@@ -125,7 +128,7 @@ export class JobWait implements PreparedWait {
     else this.settle({ error: this.failed('removed', event.reason || 'it had not ended') });
   }
 
-  /** After an interruption events may be missing, `added` included, so the state is queried. */
+  /** After an interruption events may be missing, even `added`, so the state is queried. */
   private onStatus(status: EventsStatus): void {
     if (status.state === 'gap') {
       if (status.queue !== this.queue) return;
@@ -144,7 +147,7 @@ export class JobWait implements PreparedWait {
     }, ms);
   }
 
-  /** One query at a time; a reason that comes up meanwhile causes one more, because the answer may be older. */
+  /** Makes one query at a time. A reason that appears during a query causes one more, because the answer may be older. */
   private async ask(): Promise<void> {
     if (!this.finish || this.over) return;
     if (this.asking) {
@@ -169,7 +172,7 @@ export class JobWait implements PreparedWait {
     this.askLater(this.events.reader.closed ? ASK_MS.withoutEvents : delay);
   }
 
-  /** `end`: the event that had been seen when the state was queried. */
+  /** `end`: the event that had arrived when the state was queried. */
   private judge(job: StoredJob | null, cancelled: Cancelled, end: EndEvent | undefined): void {
     if (job?.state === 'completed') {
       this.settle(resultOf(this.queue, job));
@@ -240,7 +243,7 @@ export function deathOf(
   return new JobFailedError(queue, id, reason, message, cause ? { cause } : undefined);
 }
 
-/** How long the subscription to a queue outlives the last wait: often another request waits soon. */
+/** How long the subscription to a queue outlives the last wait. Often another request waits soon. */
 const LINGER_MS = 10_000;
 
 /** The subscription shared by all waits for jobs of one queue. */
@@ -294,7 +297,7 @@ export class JobWaiter {
     };
   }
 
-  /** Listens for an id that no job has, so that no event is delivered. */
+  /** Listens for an id that no job has, so the subscription is open but delivers nothing. */
   private listen(queue: string): () => void {
     return this.events.reader.listen(queue, { jobId: '' }, () => {});
   }

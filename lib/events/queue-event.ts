@@ -4,8 +4,8 @@ import type { DeadReason, FailureRecord } from '../job/outcome.js';
 /** Fields of every event. */
 interface EventBase<Type extends EventType> {
   /**
-   * Id of the event in its queue, an opaque string: its form may change. Pass the last one you saw to `since` to continue after it.
-   * It is not the id of the job (`jobId`), and two queues may use the same ids.
+   * Id of the event in its queue, an opaque string whose form may change. Pass the last one you saw to `since` to continue after
+   * it. It is not the id of the job (`jobId`), and two queues may use the same ids.
    */
   readonly eventId: string;
   /** What happened. */
@@ -24,7 +24,7 @@ interface JobEventBase<Type extends EventType> extends EventBase<Type> {
 }
 
 interface RunEventBase<Type extends EventType> extends JobEventBase<Type> {
-  /** Which attempt it was, from 1; 0 if the job never ran. */
+  /** Number of the attempt, from 1. 0 if the job never ran. */
   readonly attempt: number;
 }
 
@@ -46,7 +46,9 @@ export interface ProgressEvent extends RunEventBase<'progress'> {
   readonly progress: unknown;
 }
 
-/** The handler succeeded. The result is not part of the event; if the job has a `retention`, read it with `Queue.get`. */
+/**
+ * The handler succeeded. The event does not contain the result. If the job has a `retention`, read the result with `Queue.get`.
+ */
 export interface CompletedEvent extends RunEventBase<'completed'> {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
@@ -56,7 +58,7 @@ export interface CompletedEvent extends RunEventBase<'completed'> {
 export interface RetryingEvent extends RunEventBase<'retrying'> {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
-  /** Until the next attempt, in milliseconds. */
+  /** Time until the next attempt, in milliseconds. */
   readonly delayMs: number;
   /** The error; null if its record cannot be read. */
   readonly error: FailureRecord | null;
@@ -64,9 +66,9 @@ export interface RetryingEvent extends RunEventBase<'retrying'> {
 
 /** The job is dead: it will not run again unless you retry it. */
 export interface DeadEvent extends RunEventBase<'dead'> {
-  /** Wall time of the last run in microseconds; 0 if it did not run. */
+  /** Wall time of the last run in microseconds. 0 if the job did not run. */
   readonly durationUs: number;
-  /** Why. */
+  /** The reason. */
   readonly reason: DeadReason;
   /** The last error; null if its record cannot be read. */
   readonly error: FailureRecord | null;
@@ -78,7 +80,7 @@ export interface StalledEvent extends RunEventBase<'stalled'> {}
 /** A stopping worker gave the job back unfinished; the attempt is not counted. */
 export interface ReleasedEvent extends RunEventBase<'released'> {}
 
-/** The job was taken out of the queue before it completed, or a kept one was removed. */
+/** The job was removed before it completed, or a kept job was removed. */
 export interface RemovedEvent extends JobEventBase<'removed'> {
   /**
    * `asked`: by `Queue.remove`; `retention`: beyond the number or age of dead jobs; `replaced`: by the next
@@ -96,7 +98,7 @@ export interface CancelledEvent extends RunEventBase<'cancelled'> {
 /** Data, due time or priority of the job was changed, by `Queue.update` or `job.update`. */
 export interface UpdatedEvent extends JobEventBase<'updated'> {}
 
-/** No job of the queue is claimed from now on. */
+/** The queue was paused: no job is claimed from now on. */
 export interface PausedEvent extends EventBase<'paused'> {
   /** The event is not about a job. */
   readonly jobId?: undefined;
@@ -104,7 +106,7 @@ export interface PausedEvent extends EventBase<'paused'> {
   readonly name?: undefined;
 }
 
-/** Jobs of the queue are claimed again. */
+/** The queue was resumed: jobs are claimed again. */
 export interface ResumedEvent extends EventBase<'resumed'> {
   /** The event is not about a job. */
   readonly jobId?: undefined;
@@ -157,24 +159,24 @@ export function isEnd(event: QueueEvent): event is EndEvent {
   return ENDS.has(event.type);
 }
 
-/** The id of an event as users see it. Nothing but these two functions knows its form. */
+/** The id of an event as users see it. Only this function and `numberOfEvent` know its form. */
 export function toEventId(number: number): string {
   return String(number);
 }
 
-/** What `toEventId` was given; undefined where the text is no such id. `'0'` is the id before all others. */
+/** The number in an event id. Undefined if the text is not an event id. `'0'` is the id before all others. */
 export function numberOfEvent(id: unknown): number | undefined {
   const number = typeof id === 'string' && /^\d{1,16}$/.test(id) ? Number(id) : Number.NaN;
   return Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** One event as users see it. Null for a type that this version does not know, because a newer one may share the queue. */
+/** One event as users see it. Null if this version does not know the type, because a newer version may share the queue. */
 export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: RawEvent): QueueEvent | null {
   const { queue } = batch;
   const { type, id: jobId, name, attempt, durationUs, delayMs, reason, error } = raw;
   const eventId = toEventId(raw.number);
   const at = new Date(batch.at);
-  // Every field is written out: this runs for each event, and spreading shared parts took ten times as long.
+  // Every field is written out, because this runs for each event and spreading shared parts took ten times as long.
   switch (type) {
     case 'added':
     case 'updated':

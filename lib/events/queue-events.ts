@@ -97,9 +97,9 @@ export class QueueEvents {
   }
 
   /**
-   * Emits when work was done and the queue has nothing to do any more: no job waits, runs or is due; jobs that are delayed until later do not
-   * count. Found by looking at the queue when its jobs end, at most four times a second, so it may come a quarter of a second late, and a short
-   * rest between two jobs may not be seen. Nothing is written for it.
+   * Emits when jobs have run and the queue has no more work: no job waits, runs or is due. Jobs delayed until later do not count.
+   * The queue is checked when its jobs end, at most four times a second. So the event may come a quarter of a second late, and a
+   * short pause between two jobs may not be seen. No event is stored in Redis for it.
    *
    * @throws UnknownQueueError
    * @example
@@ -117,7 +117,7 @@ export class QueueEvents {
   }
 
   /**
-   * Resolves when the subscriptions to this queue (without a name: to all queues) will miss no event from then on.
+   * Resolves when the subscriptions to this queue will miss no event from then on. Without a name it waits for all queues.
    *
    * @throws WrongStateError if nobody is subscribed
    * @throws NotRunningError when the application stops
@@ -143,7 +143,7 @@ export class QueueEvents {
     return this.reader.caughtUp(queue);
   }
 
-  /** Completes all observables and closes the connection. Never rejects; may be called twice. */
+  /** Completes all observables and closes the connection. Never rejects. May be called twice. */
   close(): Promise<void> {
     return this.reader.close();
   }

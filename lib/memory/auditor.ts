@@ -6,7 +6,7 @@ import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 
-/** Fields that Redis keeps beside a job, and which jobs have them. */
+/** The fields that Redis keeps besides a job, and which jobs have them. */
 const FIELDS: Readonly<Partial<Record<AuditedKey, (job: MemoryJob) => boolean>>> = {
   attempts: ({ failed, started }) => failed > 0 || started,
   stalls: ({ stalls }) => stalls > 0,
@@ -19,7 +19,7 @@ const FIELDS: Readonly<Partial<Record<AuditedKey, (job: MemoryJob) => boolean>>>
 };
 
 /**
- * Checks the same as on Redis. Nobody else can write here, so the only thing to find is a lease that ends too late because the
+ * Makes the same checks as on Redis. No other program can write here, so it can only find a lease that ends too late because the
  * clock was set back.
  */
 export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
@@ -51,7 +51,7 @@ export interface RepairSettings {
   readonly limits: QueueLimits;
 }
 
-/** Repairs leases: nothing else can be wrong. */
+/** Repairs leases. Nothing else can be wrong. */
 export function repair(queue: MemoryQueue, settings: RepairSettings): RepairReport {
   const { violations, checked } = audit(queue, settings.limits.leaseMs);
   const names = new Set(violations.map(({ worker }) => worker));
@@ -59,7 +59,7 @@ export function repair(queue: MemoryQueue, settings: RepairSettings): RepairRepo
   return { repairs: broken.flatMap((worker) => mend(queue, worker, settings)), checked };
 }
 
-/** A known worker gets a lease of normal length. An unknown worker cannot settle its jobs, so they are taken back. */
+/** Gives a known worker a lease of normal length. An unknown worker cannot settle its jobs, so they are taken back. */
 function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
   const { now } = queue;
   const { leaseMs } = settings.limits;

@@ -42,12 +42,12 @@ export class DeclarationBook {
   renew(declaration: Declaration, now: number): RenewAnswer {
     const own = this.standings.get(keyOf(declaration));
     if (!own) return { kind: 'unknown' };
-    // If this process is late itself, it or its clock may have been suspended: then all get another chance.
+    // If this process is late itself, it or its clock may have been suspended. Then all declarations are renewed.
     const isLate = own.endsAt < now;
     for (const [key, one] of this.standings) {
       if (one === own || one.declaration.owner !== declaration.owner) continue;
       const { ttlMs } = one.declaration;
-      // Later than possible: the clock was set back.
+      // It ends later than it can, so the clock was set back.
       if (one.endsAt > now + ttlMs || (isLate && one.endsAt < now)) one.endsAt = now + ttlMs;
       else if (one.endsAt < now) this.standings.delete(key);
     }
@@ -58,7 +58,7 @@ export class DeclarationBook {
     return { kind: 'renewed', removed, shifted: gone > 0, idle };
   }
 
-  /** The set stays: the next process that declares removes the schedules that it does not declare itself. */
+  /** Ends a declaration. The set stays: the next process that declares removes the schedules that it does not declare itself. */
   withdraw(declaration: Declaration): void {
     this.standings.delete(keyOf(declaration));
   }
@@ -77,7 +77,7 @@ export class DeclarationBook {
     this.sets.delete(setOf(declaration));
   }
 
-  /** Whether a live process of another owner declares it; otherwise it may be taken over. */
+  /** Whether a live process of another owner declares the schedule. Otherwise this owner may take it over. */
   private isTaken(id: string, by: string, now: number): boolean {
     const record = this.schedules.get(id)?.record;
     const owner = record === undefined ? null : ownerOf(record);
@@ -90,8 +90,8 @@ export class DeclarationBook {
   }
 
   /**
-   * Removes schedules of this owner that only sets without a live process name. A schedule with another owner stays: it was replaced
-   * by hand.
+   * Removes schedules of this owner that only sets without a live process name. A schedule with another owner was replaced by
+   * hand, and stays.
    */
   private prune(owner: string): { removed: string[]; gone: number; left: number } {
     const living = new Set([...this.standings.values()].map(({ declaration }) => setOf(declaration)));
@@ -120,7 +120,7 @@ export class DeclarationBook {
   }
 }
 
-/** Owners and sets are plain names. */
+/** Owners and names of sets contain no colon. */
 function setOf({ owner, set }: Declaration): string {
   return `${owner}:${set}`;
 }

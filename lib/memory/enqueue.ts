@@ -13,7 +13,7 @@ import { meetHolder, takeKey } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
-/** Adds jobs. A job that holds its id stays as it is, and is listed in the answer; one that has ended is replaced. */
+/** Adds jobs. If a job that holds its id exists, it stays as it is and the answer lists it. A job that has ended is replaced. */
 export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): EnqueueAnswer {
   const { lane, seq, rememberMs, replication } = call;
   const before = laneAt(queue, lane);
@@ -50,9 +50,9 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   const replaced: MemoryJob[] = [];
   let sooner = false;
   let isWork = false;
-  /** Whether the key of a job is free; what becomes of the job otherwise is done. */
+  /** Whether the key of a job is free. If it is not, the job is handled here. */
   const isKeyFree = (job: EnqueueJob) => {
-    // A job that is there itself, as when a call comes again long after, is a duplicate of its own.
+    // If the job itself exists, because a call was repeated much later, it is handled as a duplicate by its id.
     if (!job.unique || queue.jobs.has(job.id)) return true;
     const met = meetHolder(queue, job, job.unique);
     isWork ||= met.isWork === true;
@@ -85,7 +85,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
       sooner ||= created.score < earliest;
     }
   };
-  // In the order in which Redis stores them: plain jobs first, then those of groups.
+  // In the order in which Redis stores them: plain jobs first, jobs of groups last.
   for (const kind of [0, 1, 2, 3]) {
     now
       .filter((job) => kindOf(job) === kind)
@@ -107,14 +107,14 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   return [...duplicates.values()];
 }
 
-/** Whether the job that is there keeps its id. */
+/** Whether an existing job keeps its id. */
 function holds({ now }: MemoryQueue, { state, body, end }: MemoryJob, job: EnqueueJob): boolean {
   if (state !== 'completed' && state !== 'dead' && state !== 'cancelled') return true;
   const isAwaited = state === 'completed' && decodeBody(body)?.options.awaited === true;
   return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
 }
 
-/** Takes out those that have waited longest; of jobs with a priority, those that would run last. */
+/** The jobs that have waited longest. Of jobs with a priority, those that would run last. */
 function oldest(queue: MemoryQueue, count: number): readonly MemoryJob[] {
   const jobs: MemoryJob[] = [];
   for (const job of queue.wait) if (jobs.length < count) jobs.push(job);
@@ -131,7 +131,7 @@ function laneAt(queue: MemoryQueue, lane: string) {
   return record && record.until > now ? record : undefined;
 }
 
-/** A time, a group or a priority goes before it. */
+/** Whether the job goes to the head. A time, a group or a priority takes precedence over `lifo`. */
 function isLifo(job: EnqueueJob): boolean {
   return job.lifo === true && job.group === undefined && !job.priority && !isLater(job);
 }

@@ -5,11 +5,11 @@ export type Saying = Pick<RawEvent, 'type' | 'id'> & Partial<Omit<RawEvent, 'num
 
 /** Entries per read; an entry holds the events of one call. */
 const ENTRIES = 100;
-/** Bytes from which a progress value counts as large. */
+/** Size in bytes from which a progress value counts as large. */
 const LARGE = 1_024;
 
 /**
- * The numbered events of one queue; the latest are kept for readers that resume. A call may skip numbers, for moves that did not
+ * The numbered events of one queue. The latest are kept for readers that resume. A call may skip numbers for moves that did not
  * happen.
  */
 export class EventLog {
@@ -51,7 +51,7 @@ export class EventLog {
     for (const { progress } of events) this.addLarge(Buffer.byteLength(progress ?? ''), maxBytes);
   }
 
-  /** Removes entries up to this time; answers how many. */
+  /** Removes entries up to this time. Returns how many. */
   trim(youngAt: number): number {
     let dropped = 0;
     for (; this.from < this.entries.length && this.entries[this.from]!.at <= youngAt; dropped++) this.drop();
@@ -70,7 +70,7 @@ export class EventLog {
     return this.entries.slice(low, low + ENTRIES);
   }
 
-  /** Keeps the number of the last event, so that readers continue behind it. */
+  /** Removes all entries. The number of the last event stays, so that readers continue after it. */
   clear(): void {
     this.entries = [];
     this.from = 0;

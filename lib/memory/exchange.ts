@@ -10,8 +10,8 @@ import { settle } from './settle.js';
 import { RULES } from '../job/rules.js';
 
 /**
- * Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. In a queue with limits the
- * claim is a step of its own behind it, with a number of its own.
+ * Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. If the queue has
+ * limits, the claim is a second step with a number of its own.
  */
 export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
   const answered = exchangeOnce(queue, call, limits);
@@ -66,7 +66,7 @@ function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimit
   const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
   const { claimed, isCut } = queue.limits.isOn ? NOTHING : claim(queue, worker, call);
-  // One that claims no more leaves the slots that it has freed to others.
+  // A worker that no longer claims leaves the slots that it has freed to others.
   if (hadSlots && call.want === 0) queue.ring();
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
@@ -84,7 +84,7 @@ function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimit
 
 const NOTHING: Claimed = { claimed: [], isCut: false };
 
-/** What an answer reports about the jobs that it does not contain. */
+/** The parts of an answer that do not concern its jobs. */
 interface Rest {
   readonly isCut: boolean;
   readonly supply: Supply;
@@ -116,9 +116,9 @@ export function claim(
   };
   if (most > 0 && maySuspect) take(suspects);
   while (claimed.length < most && !isCut && (take(wait) || (!isCut && take(prioritized))));
-  // Suspects that this worker may not take do not count: ringing for them would wake it again and again.
+  // A suspect that this worker may not take does not count. Otherwise a ring for it would wake this worker again and again.
   const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
-  // The worker that claimed may have been woken by the only ring.
+  // The ring that woke this worker may have been the only one.
   if (left > 0) queue.ring();
   return { claimed, isCut };
 }
@@ -147,7 +147,7 @@ function answer(
   };
 }
 
-/** Stores progress and log lines of a run; false if the worker no longer holds the job. */
+/** Stores progress, log lines or data of a run. Returns false if the worker no longer holds the job. */
 export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): boolean {
   const { id, name, attempt, progress, log, data } = call;
   const job = queue.workers.get(call.worker)?.held.get(id);

@@ -15,12 +15,12 @@ import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { RULES } from '../job/rules.js';
 
-/** Jobs that one call takes back at most. */
+/** The most jobs that one call takes back. */
 const RECOVER = 500;
-/** Leases that one answer names at most, of those that end soon and of those that lie too far ahead. */
+/** The most leases that one answer names: of those that end soon, and of those that end too late. */
 const OVERDUE = 100;
 
-/** Renews the one lease for all jobs of a worker. A worker that holds nothing needs none. */
+/** Renews the one lease for all jobs of a worker. A worker without jobs needs none. */
 export function beat(queue: MemoryQueue, name: string, leaseMs: number): BeatAnswer {
   const worker = queue.workers.get(name);
   const record = worker?.recordAt(queue.now);
@@ -46,22 +46,22 @@ export function overdue(queue: MemoryQueue, withinMs: number, leaseMs: number) {
   return [...near, ...far].map(({ name, leaseAt }) => ({ worker: name, endsInMs: leaseAt - now }));
 }
 
-/** Returns the jobs of a worker whose lease is over to the line, a bounded number per call, and counts a stall for each. */
+/** Returns the jobs of a worker whose lease is over to the line, a limited number per call, and counts a stall for each. */
 export function recover(queue: MemoryQueue, call: RecoverCall, limits: QueueLimits): RecoverAnswer {
   const { now } = queue;
   const worker = queue.workers.get(call.worker);
   const lease = worker?.leaseAt ?? null;
   if (!worker || lease === null) return { kind: 'alive' };
   const record = worker.recordAt(now);
-  // The clock was set back: a lease may not last longer than its worker's lease duration.
+  // The lease ends later than any lease of this worker can, so the clock was set back.
   const longest = record?.leaseMs ?? call.leaseMs;
   if (lease > now + longest) {
     worker.leaseAt = now + longest;
     return { kind: 'alive' };
   }
   if (lease > now + call.beatMs) return { kind: 'alive' };
-  // A clock that was set forward makes all leases look over at once. So a lease is over only if the worker does not renew it for one
-  // beat after it was first doubted. A much older doubt belongs to another jump of the clock.
+  // A clock that was set forward makes all leases look over at once. So a lease is over only if the worker does not renew it for
+  // one heartbeat interval after it was first in doubt. A much older doubt belongs to another jump of the clock.
   const since = record?.doubt?.lease === lease ? record.doubt.since : null;
   if (since === null || since > now || now - since > 2 * longest) {
     worker.note({ doubt: { lease, since: now }, until: now + workerRecordMs(call.leaseMs) });
@@ -83,7 +83,7 @@ function takeFrom(
   const jobs = taken.filter((job) => queue.takeBack(job, ended));
   const more = worker.held.size > 0;
   if (more) {
-    // Without its sequence number the worker is unknown: it must not settle or claim under this name again.
+    // Without its sequence number the worker is unknown, so it can no longer settle or claim under this name.
     if (worker.record) {
       const none = { last: null, pipelined: null, limited: null, limitedPipelined: null };
       worker.note({ ...none, until: worker.record.until });
@@ -123,7 +123,7 @@ function idOf({ id }: MemoryJob): string {
   return id;
 }
 
-/** Compares the jobs that a worker holds here with those it knows of. */
+/** Compares the jobs that a worker holds here with those it knows. */
 export function adopt(queue: MemoryQueue, name: string, known: readonly string[]): AdoptAnswer {
   const held = queue.workers.get(name)?.held ?? new Map<string, MemoryJob>();
   const isKnown = new Set(known);

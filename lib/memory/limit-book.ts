@@ -12,7 +12,7 @@ import { byBytes, Ranking } from './lines.js';
 import type { MemoryJob, MemoryLine } from './memory-job.js';
 import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse } from './rates.js';
 
-/** What a book needs of its queue. */
+/** The parts of its queue that a book of limits needs. */
 interface Surroundings {
   readonly now: number;
   readonly delayed: { readonly size: number };
@@ -20,16 +20,19 @@ interface Surroundings {
   ring(): void;
 }
 
-/** A job counts against a concurrency. */
+/** A job that counts against a concurrency limit. */
 export interface Slot {
   readonly line: MemoryLine | null;
-  /** Of a line in strict order: a job that waits for its retry keeps it, and with `block` also one that is dead. */
+  /**
+   * `strict`: in a line with strict order the job keeps its slot while it waits for a retry. `block`: it also keeps it when it is
+   * dead.
+   */
   readonly keep: '' | 'strict' | 'block';
 }
 
-/** The limits of a queue and what is used of them, its lines and slots. */
+/** The limits of a queue, how much of them is used, and its lines and slots. */
 export class LimitBook {
-  /** Which limits there are, as `meta.limited` on Redis; empty: none. */
+  /** Letters for the kinds of limits, as in `meta.limited` on Redis. Empty: no limits. */
   flags = '';
   readonly grouped = new Ranking('grouped');
   private readonly rules = new Map<LimitField, { code?: LimitRule; live?: LimitRule }>();
@@ -100,7 +103,7 @@ export class LimitBook {
     queue.ring();
   }
 
-  /** A running job counts against a new concurrency. */
+  /** Counts a running job against a new concurrency limit. */
   private adopt(job: MemoryJob, field: LimitField, rule: LimitRule): void {
     const slot = this.slots.get(job);
     if (field === 'q') {
@@ -142,7 +145,7 @@ export class LimitBook {
     return ['q', ...(this.rules.has('g') ? ['g'] : []), ...names].map((field) => this.stateOf(field));
   }
 
-  /** Of groups that have a line. */
+  /** The states of groups that have a line. */
   groups(): LimitState[] {
     return [...this.lines.keys()].filter((name) => name.startsWith('g:')).map((name) => this.stateOf(name));
   }
@@ -180,7 +183,7 @@ export class LimitBook {
     return null;
   }
 
-  /** To the end of their lines: new lines first, as on Redis, so that they have the same numbers. */
+  /** Adds jobs to the end of their lines. New lines are created first, as on Redis, so that they get the same numbers. */
   toLines(
     entries: readonly { job: MemoryJob; name: string; priority: number }[],
     rankOf: () => number,
@@ -203,14 +206,14 @@ export class LimitBook {
     return lines.flatMap(({ jobs }) => [...jobs.values()].flatMap(({ jobs: [first] }) => first ?? []));
   }
 
-  /** Lines that may give a job, by their turns. */
+  /** The lines that may give a job, by turn. */
   ready(): MemoryLine[] {
     return [...this.lines.values()]
       .filter(({ ready }) => ready !== null)
       .toSorted((a, b) => a.ready! - b.ready! || a.number - b.number);
   }
 
-  /** The next claim takes this job first. */
+  /** Makes this job the first that the next claim takes. */
   bringForward(job: MemoryJob): void {
     const { line } = job;
     this.leave(job);
@@ -260,7 +263,7 @@ export class LimitBook {
     return running;
   }
 
-  /** A job leaves its worker: to run again (`moved`), dead, or gone. */
+  /** Frees the slot of a job that leaves its worker: to run again (`moved`), dead, or gone. */
   release(job: MemoryJob, how: 'moved' | 'dead' | 'gone'): void {
     const slot = this.slots.get(job);
     if (!slot) return;
@@ -273,7 +276,7 @@ export class LimitBook {
 
   // -------------------------------------------------------------------------------------------------------------- claim
 
-  /** What a claim needs of all this. */
+  /** The parts of this class that a claim uses. */
   readonly inside = {
     rule: (field: LimitField, base?: LimitRule) => this.rule(field, base),
     ruleOf: (name: string) => this.ruleOf(name),
@@ -281,7 +284,7 @@ export class LimitBook {
     setUse: (field: LimitField, use: LimitUse) => void this.uses.set(field, use),
     slots: this.slots,
     lines: this.lines,
-    /** It says nothing any more, and its line is empty. */
+    /** Deletes a line that is empty and whose state is no longer needed. */
     dropLine: (name: string) => {
       this.lines.delete(name);
       this.uses.delete(name);
@@ -312,7 +315,10 @@ export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
   return [...jobs].toSorted(([a], [b]) => a - b).flatMap(([, { jobs: some }]) => [...some]);
 }
 
-/** Of each priority the first job waits to be next: the one whose wait began first, that of a priority so much later as `aging` says. */
+/**
+ * The jobs in the order of `aging`. Only the first job of each priority can be next. The job whose wait began first is next; for
+ * each priority the wait counts as begun later, as `aging` says.
+ */
 export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule): MemoryJob[] {
   const since = ({ body }: MemoryJob) => {
     const read = decodeBody(body);

@@ -9,20 +9,20 @@ import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { mostRunning, rateCharged, roomOf, useOverAt } from './rates.js';
 
-/** What a claim takes, and whether it took fewer than it could because of their size. */
+/** The claimed jobs, and whether more could be claimed but did not fit the maximum size. */
 export interface Claimed {
   readonly claimed: MemoryJob[];
   readonly isCut: boolean;
 }
 
-/** What is known of a line during a claim. */
+/** A line during a claim. */
 interface Candidate {
   readonly line: MemoryLine;
   readonly rule: LimitRule;
   readonly most: number;
   readonly step: number;
   readonly running: number;
-  /** It had fewer jobs than were asked of it. */
+  /** Whether the line had fewer jobs than it was asked for. */
   isEmpty: boolean;
   tokens: number;
   nextMs: number;
@@ -39,7 +39,7 @@ interface Choice {
   readonly of: Candidate | null;
 }
 
-/** The claim of a queue with limits or groups, as `claim-limited.lua`: it chooses, and then moves. */
+/** Claims in a queue with limits or groups, like `claim-limited.lua`: it chooses jobs first, and then moves them. */
 export class LimitedClaim {
   private readonly now: number;
   private readonly in: LimitBook['inside'];
@@ -86,7 +86,7 @@ export class LimitedClaim {
     return { claimed, isCut, supply: this.supplyOf(isCut, claimed.length, want, tokens, nextMs) };
   }
 
-  /** Which jobs start; answers how many may by the concurrency, but for a suspect. */
+  /** Chooses the jobs that start. Returns how many more the concurrency limit allows, not counting a suspect. */
   private choose(want: number, tokens: number, mayRun: number): number {
     const { queue, book } = this;
     const hasLines = /[agn]/.test(book.flags);
@@ -117,7 +117,7 @@ export class LimitedClaim {
     return free;
   }
 
-  /** Takes what was chosen, as far as its bytes and its cost allow. */
+  /** Takes the chosen jobs, as far as their bytes and costs allow. */
   private take(rule: LimitRule, tokens: number): Claimed & { used: number } {
     const { maxBytes = Infinity } = this.call;
     const claimed: MemoryJob[] = [];
@@ -145,7 +145,7 @@ export class LimitedClaim {
     return { claimed, isCut: over >= 0, used };
   }
 
-  /** The lines that were looked at go on, wait, or go. */
+  /** Updates the lines that were looked at: a line continues, waits, or is deleted. */
   private settleLines(): void {
     let turn = 0;
     const aside: Candidate[] = [];
@@ -184,7 +184,7 @@ export class LimitedClaim {
     return left < 1 ? Math.max(0, nextMs) : 0;
   }
 
-  /** Jobs of `wait` and `prioritized` go to their lines, but for those that have a slot already, which it answers. */
+  /** Sorts jobs of `wait` and `prioritized` into their lines. Returns the jobs that already have a slot: these are not moved. */
   private sortArrivals(): MemoryJob[] {
     const { queue } = this;
     const arrivals: [MemoryJob, number][] = [];
@@ -298,7 +298,7 @@ export class LimitedClaim {
     return jobs.length;
   }
 
-  /** It waits for its rate, for a slot or for jobs, or it goes. */
+  /** Takes a line out of the turns. It waits for its rate, for a slot or for jobs, or it is deleted. */
   private putAside(of: Candidate): void {
     const { line } = of;
     line.ready = null;

@@ -70,7 +70,9 @@ export class Line {
   }
 }
 
-/** Jobs by score, then by the bytes of their ids, as a sorted set of Redis. A heap; each job knows its slot. */
+/**
+ * Jobs ordered by score, then by the bytes of their ids, like a sorted set of Redis. It is a heap, and each job knows its index.
+ */
 export class Ranking {
   private readonly heap: MemoryJob[] = [];
   /** All jobs in order, until something changes. */
@@ -116,7 +118,7 @@ export class Ranking {
     this.ordered = null;
   }
 
-  /** In order. */
+  /** All jobs in order. */
   sorted(): readonly MemoryJob[] {
     return (this.ordered ??= this.heap.toSorted(compare));
   }
@@ -163,8 +165,8 @@ function compare(a: MemoryJob, b: MemoryJob): number {
 }
 
 /**
- * The order of texts by their bytes in UTF-8, as Redis sorts ids of equal score. `<` compares UTF-16 units, which differs if one is
- * a surrogate and the other lies above the surrogates.
+ * Compares texts by their UTF-8 bytes, as Redis sorts ids of equal score. `<` compares UTF-16 units, which gives another order if
+ * one unit is a surrogate and the other is above the surrogates.
  */
 export function byBytes(a: string, b: string): number {
   if (a === b) return 0;
@@ -177,7 +179,7 @@ export function byBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Puts surrogates above everything else in the basic plane. */
+/** Moves surrogates above all other UTF-16 units. */
 function lifted(unit: number): number {
   return unit > 0xdfff ? unit - 0x800 : unit + 0x2000;
 }

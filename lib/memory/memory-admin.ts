@@ -28,7 +28,7 @@ import { RULES } from '../job/rules.js';
 /** How many jobs of a line are searched for one that has not failed before. */
 const LOOK = 100;
 
-/** Verbs of the handle of a queue. */
+/** The management verbs of a queue. */
 export class MemoryAdmin implements AdminVerbs {
   constructor(private readonly verbs: Verbs) {}
 
@@ -294,8 +294,8 @@ function hasText({ id, name, failure }: MemoryJob, text: string): boolean {
 }
 
 /**
- * Jobs that may have waited longest: the first of each line that has not run before. A job that has run was added long before it
- * came to this line.
+ * The jobs that may have waited longest: the first of each line that has not run before. A job that has run before was added long
+ * before it came to its line.
  */
 function* heads({ wait, suspects, prioritized, limits }: MemoryQueue): Generator<MemoryJob> {
   const ranked = prioritized.sorted();

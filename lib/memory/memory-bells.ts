@@ -10,11 +10,11 @@ interface Listener {
   readonly done: (queue: string | null) => void;
 }
 
-/** The doorbells of all queues: each ring wakes the listener that has waited longest, or the next to come. */
+/** The doorbells of all queues. A ring wakes the listener that has waited longest, or the next one that waits. */
 export class MemoryBells {
   private readonly rung = new Map<string, Set<Bell>>();
   private readonly listeners = new Set<Listener>();
-  /** Owners whose next wait ends at once. */
+  /** Owners whose next wait must end at once. */
   private readonly interrupted = new WeakSet<object>();
 
   /** There may be work. */
@@ -22,13 +22,13 @@ export class MemoryBells {
     this.give(queue, 'work');
   }
 
-  /** A job is due before all others. Wakes two workers, so that one of them may die. */
+  /** A job is due before all others. Wakes two workers, because one of them may die. */
   ringSooner(queue: string): void {
     this.give(queue, 'due');
     this.give(queue, 'work');
   }
 
-  /** Forgets rings that have woken nobody. */
+  /** Removes rings that have woken nobody. */
   clear(queue: string): void {
     this.rung.delete(queue);
   }
@@ -56,7 +56,7 @@ export class MemoryBells {
     if (!this.hush(owner)) this.interrupted.add(owner);
   }
 
-  /** Ends the waits of an engine; answers whether there were any. */
+  /** Ends the waits of an engine. Returns whether there were any. */
   hush(owner: object): boolean {
     const own = [...this.listeners].filter((listener) => listener.owner === owner);
     for (const listener of own) this.end(listener, null);
@@ -89,10 +89,10 @@ export class MemoryBells {
   }
 }
 
-/** A wait of bounded time on the real clock. Its timer does not keep the process alive. */
+/** A wait with a time limit on the real clock. Its timer does not keep the process alive. */
 export interface BoundedWait<T> {
   readonly promise: Promise<T>;
-  /** Resolves the promise; only the first call counts. */
+  /** Resolves the promise. Only the first call counts. */
   readonly done: (value: T) => void;
 }
 

@@ -39,7 +39,7 @@ import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 
 export interface MemoryEngineOptions extends MemorySettings {
-  /** The queues; engines with the same store share them. @default a new store on the system clock */
+  /** The queues. Engines with the same store share them. @default a new store on the system clock */
   readonly store?: MemoryStore;
 }
 
@@ -112,7 +112,8 @@ export class MemoryEngine implements QueueEngine {
   }
 
   /**
-   * The owner of the clock calls this after moving it: live workers renew their leases, and workers that sleep until a due time wake.
+   * The owner of the clock calls this after moving it. Live workers then renew their leases, and workers that sleep until a due
+   * time wake.
    */
   clockMoved(): void {
     for (const heartbeat of this.heartbeats) heartbeat.clockMoved();
@@ -125,7 +126,7 @@ export class MemoryEngine implements QueueEngine {
   // -------------------------------------------------------------------------------------------------------- the work
 
   async checkQueue(): Promise<void> {
-    // There is one version in one process.
+    // There is only one version in one process, so nothing can differ.
   }
 
   enqueue(queue: string, call: EnqueueCall): Promise<EnqueueAnswer> {
@@ -144,7 +145,7 @@ export class MemoryEngine implements QueueEngine {
     return this.verbs.on('beat', queue, (q) => beat(q, worker, leaseMs));
   }
 
-  /** Uses a timer. Never null, which would log a warning about the missing heartbeat thread. */
+  /** Uses a timer. It is never null, because that would log a warning about the missing heartbeat thread. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat {
     const vouch = (queue: string, worker: string, leaseMs: number) =>
       this.store.at(queue).vouch(worker, workerRecordMs(leaseMs));

@@ -4,8 +4,8 @@ import type { Heartbeat, HeartbeatPlan, LeaseTimes, QueueEngine } from '../contr
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /**
- * Renews leases by a timer: holders and recoverers share one event loop, so what blocks one blocks the other. The timer does not
- * keep the process alive.
+ * Renews leases with a timer. Workers and recoverers share one event loop, so a handler that blocks one also blocks the other.
+ * The timer does not keep the process alive.
  */
 export class MemoryHeartbeat implements Heartbeat {
   private readonly followed = new Map<
@@ -18,7 +18,7 @@ export class MemoryHeartbeat implements Heartbeat {
   constructor(
     private readonly engine: Pick<QueueEngine, 'beat' | 'processes'>,
     private readonly plan: HeartbeatPlan,
-    /** Keeps the record of a worker, whatever the clock says. */
+    /** Extends the record of a worker, whatever the clock says. */
     private readonly vouch: (queue: string, worker: string, leaseMs: number) => void,
     private readonly onClose: (heartbeat: MemoryHeartbeat) => void,
   ) {
@@ -45,7 +45,7 @@ export class MemoryHeartbeat implements Heartbeat {
     this.register();
   }
 
-  /** Call it before anybody checks a lease by the new time: a worker that slept through the jump is alive. */
+  /** Must be called before anybody checks a lease by the new time: a worker that slept through the jump of the clock is alive. */
   clockMoved(): void {
     for (const [queue, one] of this.followed) {
       this.vouch(queue, one.worker, one.leaseMs);

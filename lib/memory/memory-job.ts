@@ -3,7 +3,7 @@ import { RULES } from '../job/rules.js';
 import type { JobState } from '../job/job-state.js';
 import type { FailureRecord, KeptResult } from '../job/outcome.js';
 
-/** The place of a job: exactly one. */
+/** The place of a job. A job is in exactly one. */
 export type Place =
   'wait' | 'suspects' | 'prioritized' | 'grouped' | 'delayed' | 'active' | 'completed' | 'dead';
 
@@ -24,20 +24,22 @@ export interface EndRecord extends KeptResult {
   readonly attempt: number;
   readonly durationUs?: number;
   readonly stalls?: number | undefined;
-  /** Why, of one that was cancelled. */
+  /** The reason, if the job was cancelled. */
   readonly cancelled?: string;
 }
 
-/** Groups, and names with limits, have lines; all other jobs of a queue with lines share the line without a name. */
+/**
+ * A line of jobs. Groups, and names with limits, have lines. All other jobs of a queue with lines share the line without a name.
+ */
 export interface MemoryLine {
   readonly name: string;
   readonly number: number;
   turn: number;
-  /** By priority, in the order in which they came; 0 first of all. */
+  /** The jobs by priority, in the order in which they came. Priority 0 comes first. */
   readonly jobs: Map<number, Priority>;
-  /** Its turn, 0 if it must be looked at first; null: it may give nothing now. */
+  /** Its turn, or 0 if it must be looked at first. Null: it may give no job now. */
   ready: number | null;
-  /** It may give jobs again then. */
+  /** When it may give jobs again. */
   restsUntil: number | null;
 }
 
@@ -50,7 +52,7 @@ export interface Priority {
 /** A job with everything that is stored about it. */
 export class MemoryJob {
   place: Place | null = null;
-  /** Its order in its place: rank, due time, kept until, or died at. */
+  /** Its order in its place: its rank, its due time, until when it is kept, or when it died. */
   score = 0;
   /** Its index in the heap of its place. */
   slot = -1;
@@ -65,9 +67,9 @@ export class MemoryJob {
   priority = 0;
   /** Attempts that failed. */
   failed = 0;
-  /** It has run before, or was retried with `retryDead`: it does not expire. */
+  /** Whether it has run before or was retried with `retryDead`. Then it does not expire. */
   started = false;
-  /** Workers lost. */
+  /** How many workers it has lost. */
   stalls = 0;
   failure: { readonly at: number; readonly json: string } | null = null;
   end: EndRecord | null = null;
@@ -75,7 +77,7 @@ export class MemoryJob {
   logs: readonly string[] = [];
   /** The reason, if it was cancelled while it ran. */
   cancel: string | null = null;
-  /** For how long it is kept then, ms. */
+  /** How many ms it is kept after such a cancellation. */
   cancelKeepMs = 0;
   private firstLine: string | undefined;
 
@@ -102,7 +104,7 @@ export class MemoryJob {
     return this.end?.cancelled === undefined ? this.score : this.score - RULES.cancelledFrom;
   }
 
-  /** As a worker gets it. */
+  /** The job in the form that a worker gets. */
   get claim(): ClaimedJob {
     const { id, body, failed, stalls } = this;
     const claim = { id, body, failed, stalls };
@@ -118,12 +120,12 @@ export class MemoryJob {
     return this.firstLine;
   }
 
-  /** A copy, since the reader may change it. */
+  /** A copy, because the reader may change it. */
   get failureRecord(): FailureRecord | null {
     return this.failure && (JSON.parse(this.failure.json) as FailureRecord);
   }
 
-  /** As if it had never been run. */
+  /** Resets the job as if it had never run. */
   forgetTraces(): void {
     this.failed = 0;
     this.started = false;

@@ -19,7 +19,7 @@ export interface Surroundings {
   ring(): void;
   ringSooner(): void;
   clearBells(): void;
-  /** Events were written. */
+  /** Called when events were written. */
   said(): void;
 }
 
@@ -27,7 +27,7 @@ export interface Surroundings {
 export interface Ended {
   readonly job: MemoryJob;
   readonly reason: string;
-  /** For how long it is kept, ms. */
+  /** How many ms it is kept. */
   readonly keepMs: number;
 }
 
@@ -38,13 +38,13 @@ export interface LaneRecord {
   readonly until: number;
 }
 
-/** Who holds a key: see `shared/unique.lua`, which has the same rows. */
+/** The holder of a key. `shared/unique.lua` has the same rows. */
 export interface KeyRow {
   readonly holder: string;
-  /** Until when it counts whatever becomes of the holder; 0: by the state of the holder. */
+  /** Until when the key counts in any case. 0: it depends on the state of the holder. */
   readonly till: number;
   readonly since: number;
-  /** The job that waits for the end of the holder; empty for none. */
+  /** The job that waits for the end of the holder. Empty if there is none. */
   readonly next: string;
 }
 
@@ -61,7 +61,7 @@ export class MemoryQueue {
   readonly completed = new Ranking('completed');
   readonly dead = new Ranking('dead');
   readonly workers = new Map<string, MemoryWorker>();
-  /** Of `unique`, `debounce` and `throttle`, by digest. */
+  /** The keys of `unique`, `debounce` and `throttle`, by digest. */
   readonly keys = new Map<string, KeyRow>();
   readonly lanes = new Map<string, LaneRecord>();
   readonly counters = new DayCounters();
@@ -76,11 +76,11 @@ export class MemoryQueue {
   cancelled = new Map<string, { readonly at: number; readonly reason: string }>();
   cancelledUntil = 0;
   private ranks = 0;
-  /** The last score of a job due at this ms. */
+  /** The last score given to a job due at this ms. */
   private readonly lastDue = new Map<number, number>();
-  /** Jobs with large values of progress, the one that wrote last last; also such as are gone. */
+  /** Jobs with large progress values, the latest writer last. Includes jobs that are gone. */
   private readonly largeProgress = new Set<MemoryJob>();
-  /** Job name -> when a process last said that it handles it, or when that was first asked. */
+  /** Job name -> when a process last reported that it handles the name, or when a process first asked. */
   readonly handled = new Map<string, number>();
 
   constructor(
@@ -131,7 +131,7 @@ export class MemoryQueue {
     return this.dueInMs === 0 || this.scheduleInMs === 0 || this.leaseOfAnotherInMs('') === 0;
   }
 
-  /** What a sleeping worker could do here; null if there is nothing. */
+  /** What a sleeping worker could do here. Null if there is nothing. */
   look(worker: string): QueueLook | null {
     const waiting =
       this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size > 0;
@@ -161,13 +161,13 @@ export class MemoryQueue {
     return this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size;
   }
 
-  /** The job with this id; undefined also when its retention is over. */
+  /** The job with this id. Undefined if its retention is over. */
   find(id: string): MemoryJob | undefined {
     const job = this.jobs.get(id);
     return job?.place === 'completed' && job.keptUntil <= this.now ? undefined : job;
   }
 
-  /** A new job in no place yet; null if its id is taken. */
+  /** Creates a job that is in no place yet. Null if its id is taken. */
   create(id: string, body: string): MemoryJob | null {
     const there = this.jobs.get(id);
     if (there && this.find(id)) return null;
@@ -177,13 +177,13 @@ export class MemoryQueue {
     return job;
   }
 
-  /** To the end of the line, or of its priority. */
+  /** Puts a job at the end of the line, or of its priority. */
   lineUp(job: MemoryJob, priority: number): void {
     if (priority > 0) this.prioritized.add(job, this.rank(priority));
     else this.wait.push(job);
   }
 
-  /** To the end of the lines of their groups or names. */
+  /** Puts jobs at the end of the lines of their groups or names. */
   toLines(entries: Parameters<LimitBook['toLines']>[0]): void {
     this.limits.toLines(entries, () => ++this.ranks % RULES.ranks);
   }
@@ -193,7 +193,10 @@ export class MemoryQueue {
     this.delayed.add(job, this.placeAt(dueAt, letterOf(job.id) === ''));
   }
 
-  /** Jobs due at the same ms run first in, first out: generated ids sort by age, a custom id goes behind all that are there. */
+  /**
+   * The score of a delayed job. Jobs due at the same ms run first in, first out: generated ids sort by age, and a custom id goes
+   * after all others.
+   */
   private placeAt(dueAt: number, isOwn: boolean): number {
     const { lastDue } = this;
     const first = Math.floor(this.delayed.first?.score ?? Infinity);
@@ -204,7 +207,7 @@ export class MemoryQueue {
     return place;
   }
 
-  /** Back to the head of the line, in the given order; jobs that stalled twice or more go to the suspects. */
+  /** Puts jobs back at the head of the line, in the given order. Jobs that stalled twice or more become suspects. */
   toHead(jobs: readonly MemoryJob[]): void {
     for (const job of jobs.toReversed())
       (job.stalls >= RULES.suspectAfter ? this.suspects : this.wait).unshift(job);
@@ -216,7 +219,7 @@ export class MemoryQueue {
     worker.held.set(job.id, job);
   }
 
-  /** Moves due jobs to the line; they keep their priority. */
+  /** Moves due jobs to the line. They keep their priority. */
   promoteDue(limit: number): number {
     let promoted = 0;
     for (; promoted < limit && (this.delayed.first?.score ?? Infinity) < this.now + 1; promoted++)
@@ -276,7 +279,7 @@ export class MemoryQueue {
 
   // --------------------------------------------------------------------------------------------------------- cancelling
 
-  /** The job ends when its worker settles or releases it; the first reason stays. */
+  /** Marks an active job as cancelled: it ends when its worker settles or releases it. The first reason stays. */
   mark(job: MemoryJob, reason: string, keepMs: number): void {
     if (job.cancel !== null) return;
     job.cancel = reason;
@@ -284,7 +287,7 @@ export class MemoryQueue {
     this.marked += 1;
   }
 
-  /** Takes a job that has not completed from its worker. Answers false if it was cancelled and ends now. */
+  /** Takes a job that has not completed from its worker. Returns false if it was cancelled and ends now. */
   takeBack(job: MemoryJob, ended: Ended[]): boolean {
     const { cancel: reason, cancelKeepMs: keepMs } = job;
     this.leave(job);
@@ -292,7 +295,7 @@ export class MemoryQueue {
     return reason === null;
   }
 
-  /** Jobs end as cancelled; `begun` is 1 if they ran: they began one attempt more than failed. */
+  /** Ends jobs as cancelled. `begun` is 1 if they ran: then the last attempt is one more than the failed ones. */
   endCancelled(ended: readonly Ended[], begun: 0 | 1): Saying[] {
     if (ended.length === 0) return [];
     this.dropOldCancelled();
@@ -316,7 +319,7 @@ export class MemoryQueue {
     return says;
   }
 
-  /** All records go together, a minute after the last one. */
+  /** All records are deleted together, a minute after the last one. */
   dropOldCancelled(): void {
     if (this.cancelledUntil <= this.now) this.cancelled.clear();
   }
@@ -329,7 +332,7 @@ export class MemoryQueue {
 
   // ---------------------------------------------------------------------------------------------------------- retention
 
-  /** Removes dead jobs that are too old, or else those beyond the maximum number or bytes. */
+  /** Removes dead jobs that are too old. If there are none, removes those beyond the maximum number or bytes. */
   trimDead({ deadMax, deadAgeMs, deadMaxBytes }: QueueLimits): Saying[] {
     const bytesOf = ({ body, failure }: MemoryJob) =>
       Buffer.byteLength(body) + Buffer.byteLength(failure?.json ?? '');
@@ -345,7 +348,7 @@ export class MemoryQueue {
     return sayAll('removed', gone, { reason: 'retention' });
   }
 
-  /** Drops the oldest large values of progress beyond the maximum bytes, down to three quarters of it. */
+  /** If large progress values exceed the maximum bytes, drops the oldest until three quarters of it are left. */
   boundProgress(job: MemoryJob, { progressMaxBytes: most }: QueueLimits): void {
     const bytesOf = ({ progress }: MemoryJob) => Buffer.byteLength(progress ?? '');
     if (bytesOf(job) <= Math.max(RULES.largeProgress, most / 16_384)) return;
@@ -365,13 +368,16 @@ export class MemoryQueue {
     }
   }
 
-  /** Removes completed jobs whose retention is over, or else those beyond the maximum number, earliest end first. */
+  /**
+   * Removes completed jobs whose retention is over. If there are none, removes those beyond the maximum number, earliest end
+   * first.
+   */
   trimCompleted({ completedMax }: QueueLimits): number {
     const ended = this.trim(this.completed, this.now, Infinity);
     return ended.length > 0 ? ended.length : this.trim(this.completed, -Infinity, completedMax).length;
   }
 
-  /** Kept cancelled jobs whose time is over. */
+  /** Removes cancelled jobs whose retention is over. */
   trimCancelled(): number {
     const over = this.completed
       .sorted()
@@ -397,7 +403,7 @@ export class MemoryQueue {
 
   // ------------------------------------------------------------------------------------------------------------ workers
 
-  /** The worker with this name, created if needed. */
+  /** The worker with this name. Creates it if needed. */
   worker(name: string): MemoryWorker {
     let worker = this.workers.get(name);
     if (!worker) {
@@ -408,13 +414,13 @@ export class MemoryQueue {
     return worker;
   }
 
-  /** Extends the record of a worker that is alive although the clock jumped past the record's end. */
+  /** Extends the record of a living worker, because the clock may have jumped past the record's end. */
   vouch(name: string, recordMs: number): void {
     const record = this.workers.get(name)?.record;
     if (record) record.until = this.now + recordMs;
   }
 
-  /** Deletes everything but lanes, records of workers without a lease (both expire), and the number of the last event. */
+  /** Deletes everything except lanes and records of workers without a lease, which expire, and the number of the last event. */
   obliterate(): void {
     for (const worker of this.leased()) this.workers.delete(worker.name);
     this.jobs.clear();
@@ -443,14 +449,14 @@ export class MemoryQueue {
   }
 }
 
-/** For how long a job is kept once it is cancelled, ms. */
+/** How many ms a job is kept after it is cancelled. */
 export function keptWhenCancelled({ body }: MemoryJob, { cancelledMs = 0 }: QueueLimits): number {
   return decodeBody(body)?.options.cancelledRetentionMs ?? cancelledMs;
 }
 
 /** Counters of outcomes by day (UTC) and job name. */
 export class DayCounters {
-  /** `kind:name`, or `cancelled`, of each day since 1970. */
+  /** `kind:name` or `cancelled`, for each day since 1970. */
   private readonly days = new Map<number, { readonly counts: Map<string, number>; names: Set<string> }>();
 
   cancelled(now: number, count: number): void {
@@ -465,7 +471,7 @@ export class DayCounters {
     this.add(now, `${kind}:${isListed ? name : ''}`, count);
   }
 
-  /** Of today and the days before, `days` in all. */
+  /** The counters of today and the days before, `days` in all. */
   read(now: number, days: number): QueueStats {
     const read = Array.from({ length: days }, (_, ago) => {
       const at = now - ago * DAY_MS;

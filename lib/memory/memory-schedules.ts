@@ -17,12 +17,12 @@ import { keptWhenCancelled, type MemoryQueue } from './memory-queue.js';
 import type { ScheduleEntry } from './schedule-book.js';
 import type { Verbs } from './verbs.js';
 
-/** What one call did to jobs, for its events. */
+/** The jobs that one call moved, for its events. */
 interface Moves {
   readonly removed: MemoryJob[];
   readonly added: MemoryJob[];
   readonly delayed: MemoryJob[];
-  /** Whether there is something to wake for. */
+  /** Whether a worker must be woken. */
   wakes: boolean;
 }
 
@@ -73,7 +73,7 @@ export class MemorySchedules implements ScheduleVerbs {
   }
 }
 
-/** Whoever comes second finds another revision and does nothing, so that each occurrence is one job. */
+/** A second caller finds another revision and does nothing, so each occurrence gives one job. */
 function fire(queue: MemoryQueue, calls: readonly FireSchedule[], limits: QueueLimits): FireAnswer {
   const moves: Moves = { removed: [], added: [], delayed: [], wakes: false };
   const made = calls.map((call) => {
@@ -90,7 +90,7 @@ function fire(queue: MemoryQueue, calls: readonly FireSchedule[], limits: QueueL
   return { ...queue.schedules.outlook(queue.now), made };
 }
 
-/** Answers how many jobs it made. */
+/** Returns how many jobs it added. */
 function fireOne(
   queue: MemoryQueue,
   entry: ScheduleEntry,
@@ -124,14 +124,14 @@ function fireOne(
   return made;
 }
 
-/** The job of an earlier occurrence, while it waits, is delayed or runs. */
+/** The job of an earlier occurrence, if it waits, is delayed or runs. */
 function openJob(queue: MemoryQueue, id: string | null, but: string): MemoryJob | undefined {
   if (id === null || id === but) return undefined;
   const job = queue.jobs.get(id);
   return job?.place === 'dead' || job?.place === 'completed' ? undefined : job;
 }
 
-/** What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. */
+/** Removes a waiting or delayed job. A running job is cancelled, and its worker learns that with the next heartbeat. */
 function replace(queue: MemoryQueue, job: MemoryJob, { removed }: Moves, limits: QueueLimits): void {
   if (job.place === 'active') queue.mark(job, 'replaced', keptWhenCancelled(job, limits));
   else {
@@ -142,7 +142,7 @@ function replace(queue: MemoryQueue, job: MemoryJob, { removed }: Moves, limits:
 
 function make(queue: MemoryQueue, { id, body, dueAt, priority = 0 }: OccurrenceJob, moves: Moves): void {
   const job = queue.create(id, body);
-  // Made before, by a schedule of this name: one occurrence is one job.
+  // A schedule of this name has added the job before. One occurrence is one job.
   if (!job) return;
   if (dueAt > queue.now) {
     moves.wakes ||= dueAt < (queue.delayed.first?.score ?? Infinity);

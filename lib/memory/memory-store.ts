@@ -14,7 +14,7 @@ interface Reader {
   readonly wait: BoundedWait<void>;
 }
 
-/** All queues, for the engines that share them; gone with the process. */
+/** All queues. Engines can share a store. It is lost when the process ends. */
 export class MemoryStore {
   readonly bells = new MemoryBells();
   readonly processes = new ProcessBook();
@@ -27,7 +27,7 @@ export class MemoryStore {
   /** @param clock for due times, leases and retention. */
   constructor(readonly clock: Clock = Date) {}
 
-  /** The queue, its `now` set to the current time: call it once per verb. */
+  /** The queue, with `now` set to the current time. Called once per verb. */
   at(name: string): MemoryQueue {
     let queue = this.queues.get(name);
     if (!queue) {
@@ -47,7 +47,7 @@ export class MemoryStore {
     return [...this.queues.keys()];
   }
 
-  /** True for the first caller for these queues; nobody else gets them for this time. */
+  /** Returns true for the first caller for these queues. Nobody else gets them for this time. */
   claimUpkeep(queues: readonly string[], forMs: number): boolean {
     const now = this.clock.now();
     const group = queues.toSorted().join('\n');
@@ -56,7 +56,7 @@ export class MemoryStore {
     return true;
   }
 
-  /** Events after the given numbers, or the first to come within the time. */
+  /** Resolves to the events after the given numbers. If there are none, waits for the first ones. */
   async readEvents(
     owner: object,
     after: ReadonlyMap<string, number>,
@@ -86,7 +86,7 @@ export class MemoryStore {
   }
 }
 
-/** How long the record of a process outlives its lease, to tell which process lost its jobs. */
+/** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
 const REMEMBER_MS = 600_000;
 
 /** The records of worker processes, each valid for one lease. */
@@ -95,7 +95,7 @@ class ProcessBook {
 
   register(record: ProcessRecord, leaseMs: number, now: number): void {
     for (const [id, { endsAt }] of this.entries) if (endsAt <= now - REMEMBER_MS) this.entries.delete(id);
-    // A copy, since the caller may change it.
+    // A copy, because the caller may change it.
     this.entries.set(record.id, { record: structuredClone(record), endsAt: now + leaseMs });
   }
 
@@ -108,7 +108,7 @@ class ProcessBook {
     return living.map(({ record }) => structuredClone(record));
   }
 
-  /** The process of a worker, also after its lease. */
+  /** The process of a worker, even after its lease has ended. */
   ofWorker(worker: string): ProcessRecord | null {
     for (const { record } of this.entries.values()) {
       if (record.pools.some(({ workers }) => workers.includes(worker))) return structuredClone(record);

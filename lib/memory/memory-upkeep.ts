@@ -9,16 +9,16 @@ import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { Verbs } from './verbs.js';
 
-/** Only the head of a line is cleaned: the oldest jobs are there. */
+/** Only this many jobs at the head of a line are cleaned: the oldest jobs are there. */
 const HEAD = 200;
 
-/** Dead letters, cleaning, retention. Verbs of several scripts on Redis are one step here. */
+/** Dead letters, cleaning, retention. A verb that takes several scripts on Redis is one step here. */
 export class MemoryUpkeep implements UpkeepVerbs {
   constructor(private readonly verbs: Verbs) {}
 
   retryDead(queue: string, which: RetryChoice): Promise<{ retried: readonly string[] }> {
     return this.verbs.on('retryDead', queue, (q, limits) => {
-      // A corrupt job has nothing to run.
+      // A corrupt job cannot be retried.
       const data = 'data' in which ? which.data : undefined;
       const jobs = chosen(
         q,
@@ -50,7 +50,7 @@ export class MemoryUpkeep implements UpkeepVerbs {
 
   handles(queue: string, names: readonly string[]): Promise<void> {
     return this.verbs.on('handles', queue, ({ handled, now }) => {
-      // As on Redis: until somebody asks, nothing is remembered.
+      // As on Redis, nothing is stored until a process has asked.
       if (handled.size > 0) for (const name of names) handled.set(name, now);
     });
   }
@@ -145,7 +145,7 @@ function* oldOnes(queue: MemoryQueue, { state, olderThanMs }: CleanCall): Genera
       return;
     case 'completed':
     case 'cancelled':
-      // Jobs whose retention is over count as gone already.
+      // A job whose retention is over counts as gone.
       yield* queue.completed
         .sorted()
         .filter((job) => job.state === state && job.keptUntil > now && isOld(job.end?.at ?? null));
@@ -169,7 +169,7 @@ function addedAt({ body }: MemoryJob): number | null {
   return found ? Number.parseInt(found[1]!, 36) : null;
 }
 
-/** Dead jobs between two ages, the one that died first first. */
+/** Dead jobs between two ages, earliest death first. */
 export function deadBetween(
   { dead, now }: MemoryQueue,
   { olderThanMs = 0, newerThanMs = -1 }: DeadMatch,
@@ -179,9 +179,9 @@ export function deadBetween(
   return dead.sorted().filter(({ score }) => score >= first && score <= last);
 }
 
-/** Whether a job is of the name and, if dead, of the reason that are asked for. */
+/** Whether a job has the given name and, if it is dead, the given reason. */
 export function isAsked(job: MemoryJob, { name, reason }: DeadMatch): boolean {
-  // As a text: the record may have been written by hand, and be anything.
+  // Compared as text, because the record may have been written by hand.
   if (reason !== undefined && !job.failure?.json.endsWith(`"reason":"${reason}"}`)) return false;
   return !name || job.name === name;
 }

@@ -8,7 +8,7 @@ export interface LastExchange {
   readonly lost: readonly string[];
 }
 
-/** The last claim of a queue with limits, which has a number of its own. */
+/** The last claim of a queue with limits. It has a number of its own. */
 export interface LastClaim {
   readonly seq: number;
   readonly gave: readonly string[];
@@ -20,12 +20,12 @@ export interface WorkerRecord {
   last: LastExchange | null;
   /** The last pipelined exchange. */
   pipelined: LastExchange | null;
-  /** The last claim by limits, and the last that was pipelined. */
+  /** The last claim with limits, and the last pipelined one. */
   limited: LastClaim | null;
   limitedPipelined: LastClaim | null;
   /** Its lease duration. */
   leaseMs: number | null;
-  /** Which lease was first found to be over, and when. */
+  /** The lease that was found to be over, and when that was first. */
   doubt: { readonly lease: number; readonly since: number } | null;
   until: number;
 }

@@ -21,7 +21,7 @@ export function rateLeft(rate: RateRule, text: string, now: number): { left: num
   return { left: Math.floor(rate.max - used), nextMs: kept[0] ? (kept[0][0] + 101) * width - now : 0 };
 }
 
-/** The state behind so many starts. */
+/** The state after `count` more starts. */
 export function rateCharged(rate: RateRule, text: string, now: number, count: number): string {
   if (rate.window === 'fixed') {
     const { start, count: before } = windowIn(rate, text, now);
@@ -40,7 +40,7 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
   return kept.map(([slice, its]) => `${slice}:${its}`).join(' ');
 }
 
-/** When such a state says nothing any more. */
+/** When this state is no longer needed. */
 export function rateOverAt(rate: RateRule, text: string, now: number): number {
   return rate.window === 'bucket' ? Math.max(now, arrivalIn(rate, text, now)) : now + 1.01 * rate.per;
 }
@@ -69,7 +69,7 @@ function arrivalIn(rate: RateRule, text: string, now: number): number {
   return Math.min(Number(text), now + rate.per * (1 + rate.burst / rate.max));
 }
 
-/** What is used of a limit: until when nothing starts, and the state of its rate. */
+/** How much of a limit is used: until when nothing starts, and the state of its rate. */
 export interface LimitUse {
   readonly blocked: number;
   readonly rate: string;
@@ -89,12 +89,12 @@ export function roomOf(
   return { left: Math.max(0, left), nextMs };
 }
 
-/** When the state of a limit says nothing any more. */
+/** When the state of a limit is no longer needed. */
 export function useOverAt(rule: LimitRule, { blocked, rate }: LimitUse, now: number): number {
   return Math.max(blocked, rule.rate && rate !== '' ? rateOverAt(rule.rate, rate, now) : 0);
 }
 
-/** How many of its jobs may run at once. */
+/** How many jobs of a line may run at once. */
 export function mostRunning({ order, concurrency }: LimitRule): number {
   return order === 'strict' ? 1 : concurrency || Infinity;
 }

@@ -7,7 +7,7 @@ import type {
 } from '../contract/schedule-verbs.js';
 import { byBytes } from './lines.js';
 
-/** Schedules per call. */
+/** Most schedules per call. */
 const DUE_LIMIT = 100;
 
 type Mutable<T> = { -readonly [Field in keyof T]: T[Field] };
@@ -16,7 +16,7 @@ export type ScheduleEntry = Mutable<StoredSchedule>;
 /** The schedules of one queue. Every change gives a schedule a new revision. */
 export class ScheduleBook {
   private readonly entries = new Map<string, ScheduleEntry>();
-  /** Common to all schedules, so that a new one is never mistaken for a removed one with the same id. */
+  /** One counter for all schedules, so that a new schedule is never mistaken for a removed one with the same id. */
   private revisions = 0;
   /** Schedules with a next time, in order, until something changes. */
   private ordered: readonly ScheduleEntry[] | null = null;
@@ -28,7 +28,7 @@ export class ScheduleBook {
     return this.entries.get(id);
   }
 
-  /** The first next time, also if it has passed; null if there is none. */
+  /** The earliest next time, even if it has passed. Null if there is none. */
   get firstAt(): number | null {
     return this.timed()[0]?.nextAt ?? null;
   }
@@ -87,13 +87,13 @@ export class ScheduleBook {
     return 'resumed';
   }
 
-  /** After an occurrence: the next is at `nextAt`, or the schedule has ended. */
+  /** Called after an occurrence: the next one is at `nextAt`. Null: the schedule has ended. */
   moveOn(entry: ScheduleEntry, nextAt: number | null): void {
     this.touch(entry);
     this.setNext(entry, nextAt);
   }
 
-  /** The queue was obliterated. */
+  /** Called when the queue was obliterated. */
   clear(): void {
     this.entries.clear();
     this.ordered = null;

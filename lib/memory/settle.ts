@@ -47,7 +47,7 @@ class Settling {
     private readonly runs: readonly SettledRun[],
     private readonly limits: QueueLimits,
   ) {
-    // Names are counted in this order, so the limit of names per day is as on Redis.
+    // Names are counted in this order, so that the limit of names per day works as on Redis.
     for (const { name } of runs)
       if (!this.rows.has(name)) this.rows.set(name, { processed: 0, failed: 0, dead: 0 });
   }
@@ -82,7 +82,7 @@ class Settling {
     for (const run of this.runs) if (run.outcome.kind === kind) act(run, run.outcome as OutcomeOf<K>);
   }
 
-  /** If all jobs are held, a job named twice counts once; otherwise the second time is reported as lost. */
+  /** If all jobs are held, a job named twice counts once. Otherwise its second entry is reported as lost. */
   private completeAll(): void {
     const { held } = this.worker;
     const plain: SettledRun[] = [];
@@ -145,13 +145,13 @@ class Settling {
     return job;
   }
 
-  /** Takes the job from the worker; undefined if it was lost or cancelled. */
+  /** Takes the job from the worker. Undefined if it was lost or cancelled. */
   private goesOn(run: SettledRun): MemoryJob | undefined {
     const job = this.held(run);
     return job && this.queue.takeBack(job, this.ended) ? job : undefined;
   }
 
-  /** One event per run, grouped by outcome; lost runs only use up a number. */
+  /** One event per run, grouped by outcome. A lost run only uses up a number. */
   private sayings(): (Saying | null)[] {
     const { runs, limits } = this;
     const vain = new Set(this.lost);
@@ -195,7 +195,7 @@ function sayingOf({ id, name, attempt, durationUs, outcome }: SettledRun) {
   }
 }
 
-/** Events contain the error without its stack, which is stored with the job. */
+/** Events contain the error without its stack. The job keeps the stack. */
 function brief(failure: FailureRecord | null): FailureRecord | null {
   return failure && { name: failure.name, message: failure.message.slice(0, 500), attempt: failure.attempt };
 }

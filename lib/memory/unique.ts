@@ -4,14 +4,14 @@ import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { KeyRow, MemoryQueue } from './memory-queue.js';
 
-/** What became of a new job with a key. None of it: the key is free. */
+/** What happened to a new job with a key. If no field is set, the key is free. */
 interface Met {
   readonly duplicate?: Duplicate;
-  /** The job that has the new data. */
+  /** The job that got the new data. */
   readonly updated?: MemoryJob;
-  /** It waits for the end of the job that has the key. */
+  /** The new job waits for the end of the job that holds the key. */
   readonly isParked?: true;
-  /** A job that waited so went to the line. */
+  /** A waiting job went to the line. */
   readonly isWork?: boolean;
 }
 
@@ -67,12 +67,12 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   return { duplicate: told(row.holder, holder) };
 }
 
-/** The job was added, and has its key. */
+/** Called when the job was added: it holds its key now. */
 export function takeKey({ keys, now }: MemoryQueue, { id }: EnqueueJob, { digest, forMs }: KeyClaim): void {
   keys.set(digest, { holder: id, till: forMs > 0 ? now + forMs : 0, since: now, next: '' });
 }
 
-/** Hands on the key of a holder that has ended, or drops its row. Answers how many keys that changed, 0 or 1. */
+/** Passes on the key of a holder that has ended, or drops its row. Returns how many keys that changed, 0 or 1. */
 export function freeKey(queue: MemoryQueue, digest: string): number {
   const row = queue.keys.get(digest);
   if (!row) return 0;
@@ -88,7 +88,7 @@ export function freeKey(queue: MemoryQueue, digest: string): number {
   return 1;
 }
 
-/** All keys, and jobs that wait for the end of another one without a row. */
+/** Frees all keys, and moves jobs to the line that wait for the end of another one and have no row. */
 export function freeAllKeys(queue: MemoryQueue): number {
   let changed = 0;
   for (const digest of queue.keys.keys()) changed += freeKey(queue, digest);

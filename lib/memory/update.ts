@@ -26,7 +26,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
     : { kind: 'updated', state: 'waiting', dueAt: null };
 }
 
-/** Undefined: it stays. */
+/** The new due time. Undefined: no change. */
 function dueOf({ now }: MemoryQueue, { delayMs, dueAt }: UpdateCall): number | undefined {
   return dueAt ?? (delayMs === undefined ? undefined : now + delayMs);
 }
@@ -51,14 +51,14 @@ function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
   const { priority = old } = call;
   const due = dueOf(queue, call);
   if (due !== undefined && due > queue.now) return delay(queue, job, due, priority);
-  // A suspect stays where it goes alone.
+  // A suspect stays in `suspects`, where jobs run one at a time.
   if (priority === old || job.place === 'suspects') return;
   queue.leave(job);
   queue.lineUp(job, priority);
   queue.ring();
 }
 
-/** As its line has it. */
+/** The priority of a job in its line. */
 function priorityIn(job: MemoryJob): number {
   for (const [priority, { jobs }] of job.line!.jobs) if (jobs.has(job)) return priority;
   return 0;

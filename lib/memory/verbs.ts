@@ -1,4 +1,4 @@
-// Imported, since tests replace the global timers: fake timers must not stop this store.
+// Imported, because tests replace the global timers. Fake timers must not stop this store.
 import { setImmediate } from 'node:timers';
 import { NotRunningError } from '../errors.js';
 import type { QueueLimits } from '../contract/engine.js';
@@ -10,7 +10,10 @@ export interface MemorySettings {
   readonly limitsOf: (queue: string) => QueueLimits;
 }
 
-/** Runs the verbs of one engine: at once, answered in the next turn of the event loop, and rejected after `close`. */
+/**
+ * Runs the verbs of one engine. A verb runs at once, its answer comes in the next turn of the event loop, and after `close` it
+ * rejects.
+ */
 export class Verbs {
   private closed = false;
 
@@ -48,7 +51,7 @@ export class Verbs {
 let coming: Promise<void> | null = null;
 
 /**
- * The next turn of the event loop. Answers come no sooner, or a worker with a long line would starve timers and sockets.
+ * Resolves in the next turn of the event loop. If answers came sooner, a worker with a long line would starve timers and sockets.
  */
 export function nextTurn(): Promise<void> {
   return (coming ??= new Promise((resolve) => {

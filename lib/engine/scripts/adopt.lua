@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, by-name, hold, ending, event, unreadable
--- Compares what the store thinks a worker holds with what the worker knows, should they have come to differ. Jobs with ids that
--- cannot be named are dead as corrupt, under ids that can.
+-- Compares the jobs that a worker holds here with the jobs that it knows, because the two may differ. Jobs with unreadable ids
+-- become dead as corrupt, under readable ids.
 local now = clock()
 local day = read_day()
 check_bodies()

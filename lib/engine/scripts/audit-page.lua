@@ -1,5 +1,5 @@
 --@needs bodies, count, unreadable
--- One page of the ids in one key. Bodies and records stay here: a page of them may be large.
+-- One page of the ids in one key. Bodies and records are not returned, because a page of them may be large.
 local key = ({
   jobs = key_jobs, wait = key_wait, suspects = key_suspects, prioritized = key_prioritized, grouped = key_grouped, delayed = key_delayed,
   dead = key_dead, completed = key_completed, attempts = key_attempts, stalls = key_stalls, failures = key_failures,

@@ -1,6 +1,6 @@
 --@needs clock, bodies, named, count, unreadable
--- Where every id stands, or only those asked for; what is wrong with it the caller judges. Exact, since nothing moves
--- meanwhile, and so only for what is few: of many ids the caller reads pages.
+-- The places of all ids, or of those asked for. The caller judges what is wrong. Nothing moves during a script, so the answer is
+-- exact, but it is only for a few ids. For more, the caller reads pages.
 local now = clock()
 local hashes = body_hashes()
 check_bodies()
@@ -35,7 +35,7 @@ local function ranked(key)
   return found
 end
 
--- Pairs of a key and an id: numbers of jobs that cannot be read, and bodies in the hash of other ids.
+-- Pairs of a key and an id: counters that cannot be read, and bodies in the wrong hash.
 local unreadable = {}
 local function cannot_read(name, id)
   unreadable[#unreadable + 1] = name
@@ -55,7 +55,7 @@ local function kept()
   return found
 end
 
--- Slots that only a running job may have, and those of jobs that are gone.
+-- Slots that only running jobs may have, and slots of jobs that are gone.
 local function slotted()
   local found = {}
   for _, id in ipairs(ranked(key_slots)) do
@@ -73,7 +73,7 @@ local function hashed(key)
   return found
 end
 
--- A log has many fields, each of which begins with the id.
+-- A log has several fields. Each of them begins with the id.
 local function logged()
   local found, is_found = {}, {}
   for _, field in ipairs(asked and {} or redis.call('HKEYS', key_logs)) do

@@ -3,8 +3,8 @@ import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 /**
- * A worker's lease end, whether it is known, how long its leases are (empty: not known), how many jobs it holds, and which of
- * those asked for.
+ * For a worker: the end of its lease, whether it is known, the length of its leases (empty: not known), how many jobs it holds,
+ * and which of the ids asked for.
  */
 export type RawHolder = readonly [string, number, string, number, readonly string[]];
 
@@ -15,11 +15,11 @@ type Raw =
 
 export interface RawFacts {
   readonly now: number;
-  /** In the order of the workers named. */
+  /** In the order of the named workers. */
   readonly holders: readonly RawHolder[];
   /** In the order of `AUDITED`. */
   readonly ids: readonly (readonly string[])[];
-  /** Numbers of jobs that cannot be read: a key, an id, and so on. */
+  /** Counters that cannot be read, as pairs of a key and an id. */
   readonly unreadable: readonly string[];
 }
 
@@ -28,9 +28,9 @@ export const audit = defineScript({
   memory: 'read',
   keys: [...AUDITED, 'workers', ...LETTERED_JOBS],
   args: { workers: 'text', all: 'int', max: 'int' },
-  /** ids: id; only where `all` is 0. */
+  /** ids: id. Only used if `all` is 0. */
   lists: ['ids'],
-  /** For each worker its active set and its record. */
+  /** The active set and the record of each worker. */
   moreKeys: true,
   reply: (raw: Raw): 'again' | 'large' | RawFacts => {
     if (raw[0] !== 'facts') return raw[0];

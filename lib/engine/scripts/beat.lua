@@ -1,6 +1,5 @@
 --@needs clock, count, hold
--- One sign of life for all the jobs a worker holds. A worker that holds nothing needs no lease. It is told which of them were
--- cancelled; where those are many, some with each beat.
+-- Renews the lease of a worker that holds jobs. Answers which of its jobs were cancelled: if there are many, some with each call.
 local now = clock()
 local record = redis.call('HMGET', key_worker, 'seq', 'seq2')
 local exchanges = count_in(record[1]) + count_in(record[2])

@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, body-lines, traces, line, ending, event, workers
--- Ends a job as cancelled, now or when its run ends. One that has ended already is left as it is.
+-- Ends a job as cancelled, now or when its run ends. A job that has ended already is left as it is.
 check_bodies()
 local now = clock()
 local traces = read_traces()

@@ -5,7 +5,7 @@ export const charge = defineScript({
   memory: 'allow',
   keys: ['meta', 'limits', 'limitStates', 'lines', 'lineStates', 'ready', 'resting', 'doorbell'],
   args: {},
-  /** changes: field of the limit, ms to hold starts back (below 0: a hold ends), what to add to the count of its rate. */
+  /** changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate. */
   lists: ['changes'],
   reply: (raw: number) => raw,
 });

@@ -9,7 +9,7 @@ type Raw =
   | ['claimed', number, number, number, string, string, (string | null)[], (string | null)[]]
   | ['stale' | 'unknown-worker' | 'plain', number];
 
-/** What a claim of a queue with limits answers. */
+/** The answer to a claim of a queue with limits. */
 export type LimitedClaim =
   | {
       readonly kind: 'claimed';
@@ -19,7 +19,7 @@ export type LimitedClaim =
       readonly held: number;
       readonly claimed: readonly ClaimedJob[];
     }
-  /** `plain`: nothing limits the queue. */
+  /** `plain`: the queue has no limits. */
   | { readonly kind: 'stale' | 'unknown-worker' | 'plain'; readonly now: number };
 
 export const claimLimited = defineScript({

@@ -1,6 +1,7 @@
 --@needs clock, bodies, gate, claimed, bell, event
--- What an idle worker leaves at the bell: an exchange that settles and promotes nothing, with the few keys and arguments that
--- takes, since a call of one job costs by those. Where there is more to it, it changes nothing, and the worker exchanges.
+-- Claims for an idle worker that waits at the doorbell. It is an exchange that settles and promotes nothing, with few keys and
+-- arguments, because these are most of the cost of a call for one job. If there is more to do, it changes nothing, and the worker
+-- exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
 if not last_seq or last_seq >= tonumber(arg_seq) then return 0 end
 local want = open_gate(math.min(arg_want, rule_claimMax))
@@ -13,7 +14,7 @@ if redis.call('EXISTS', key_suspects, key_prioritized, key_attempts, key_stalls)
   has_traces = redis.call('HLEN', key_attempts) + redis.call('HLEN', key_stalls) > 0
 end
 
--- To look first costs as much as to write: what turns out not to be possible is taken back.
+-- A check first would cost as much as the writes. So the script writes, and takes back what is not possible.
 local ids = redis.call('LPOP', key_wait, want) or {}
 local plain = #ids
 if prioritized > 0 and plain < want then
@@ -48,7 +49,7 @@ end
 if plain < #ids then redis.call('ZREM', key_prioritized, unpack(ids, plain + 1)) end
 local gave = table.concat(ids, '\n')
 redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', '', 'lease', arg_leaseMs)
--- The bell that woke this worker may have been the only one.
+-- The ring that woke this worker may have been the only one.
 if is_more and redis.call('EXISTS', key_wait, key_prioritized) > 0 then
   ring()
 end

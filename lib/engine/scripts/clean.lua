@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, names, traces, line, kept, ending, walk, dead, event
--- Removes jobs of one place that are old enough, the next ones from behind a place on, or dead ones that are named.
+-- Removes jobs of one place that are old enough, starting after a place, or the named dead jobs.
 check_bodies()
 local now = clock()
 local traces = read_traces()
@@ -15,7 +15,7 @@ local function is_old(since)
   return arg_olderThan == 0 or (since ~= nil and since <= now - arg_olderThan)
 end
 
--- The second line of a body is when the job was added, in base 36.
+-- The second line of a body is the time of the add, in base 36.
 local function take_by_adding(id)
   local body = body_of(id) or ''
   return named(is_old(tonumber(string.match(body, '^[^\n]*\n([0-9a-z]+)\n') or '', 36)), body), #body
@@ -33,7 +33,7 @@ local function take_dead(id)
   return named(fit, body), bytes
 end
 
--- Of a line only the head: there the oldest are, and in its middle nothing can be removed at a bounded price.
+-- Only the head of a line: the oldest jobs are there, and a removal from its middle has no limit in cost.
 local function take_from_line(key)
   local found, left, spent, seen = {}, {}, 0, 0
   local head = redis.call('LRANGE', key, 0, arg_examine - 1)

@@ -21,9 +21,9 @@ export const clean = defineScript({
     'grouped',
     ...LETTERED_JOBS,
   ],
-  /** kind: which key of those that hold jobs. Name, reason and `newerThan` hold for the dead alone. */
+  /** kind: the key with the jobs. Name, reason and `newerThan` apply to dead jobs only. */
   args: { ...DEAD_WALK, kind: 'text', maxEvents: 'int' },
-  /** ids: id, of dead jobs; where there are any, only these are looked at. */
+  /** ids: ids of dead jobs. If there are any, only these are looked at. */
   lists: ['ids'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -1,5 +1,5 @@
 --@needs types, count
--- Adds rows of numbers, place by place; a row may have more places than the stored one. Answers 0 for a repetition.
+-- Adds rows of counters, position by position. A new row may have more positions than the stored one. Answers 0 for a repetition.
 check_types(key_minutes)
 
 local function places(text)

@@ -1,6 +1,6 @@
 --@needs bodies
--- How many of the jobs that died last fit into so many bytes: a bounded look, behind `passed` of them that have `bytes`. The last one
--- fits in any case.
+-- How many of the jobs that died last fit into a number of bytes. One call looks at a limited number of jobs, after `passed` jobs
+-- with `bytes` bytes. The last job may exceed the limit.
 local passed, bytes = arg_passed, arg_bytes
 local ids = redis.call('ZRANGE', key_dead, passed, passed + arg_examine - 1, 'REV')
 for _, id in ipairs(ids) do

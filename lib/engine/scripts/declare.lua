@@ -2,7 +2,7 @@
 check_types(key_declarers, key_upcoming, key_scheduleOrder, key_doorbell, key_declaredSets, key_schedules, key_firings)
 local now, now_us = clock()
 
--- Whether a live process of another owner declares it; of one that is gone it is taken over.
+-- Whether a live process of another owner declares the schedule. If no process does, this owner takes it over.
 local function is_taken(id)
   local owner = string.match(redis.call('HGET', key_schedules, id) or '', '^([%w._-]+)\n')
   if not owner or owner == arg_owner then return false end
@@ -25,7 +25,7 @@ for i = puts_first, puts_last, 5 do
   outcomes[#outcomes + 1] = is_taken(id) and 'taken' or write_schedule(id, revision, record, keep, next_at, now, now_us)
 end
 
--- Where no schedules are left at all, there is nothing to watch over either.
+-- If no schedules are left, this declaration is not needed either.
 local removed, _, left = prune()
 if arg_ids ~= '' or left > 0 then return { outcomes, removed, 0 } end
 redis.call('ZREM', key_declarers, arg_declaration)

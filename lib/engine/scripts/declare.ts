@@ -5,9 +5,9 @@ export const declare = defineScript({
   name: 'declare',
   memory: 'refuse',
   keys: ['declarers', 'declaredSets', 'upcoming', 'schedules', 'firings', 'scheduleOrder', 'doorbell'],
-  /** `ids`: all of the set, a line each. */
+  /** `ids`: all ids of the set, one per line. */
   args: { declaration: 'text', owner: 'text', ids: 'text', ttlMs: 'int' },
-  /** Of each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */
+  /** For each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */
   lists: ['puts'],
   reply: ([outcomes, removed, idle]: [PutOutcome[], string[], number]): DeclareAnswer => ({
     outcomes,

@@ -3,7 +3,7 @@ import type { DispatchAnswer } from '../../contract/task-verbs.js';
 
 type Answer =
   | ({ readonly kind: 'dispatched' } & DispatchAnswer)
-  /** Nothing was moved: the key holds a value of this type. */
+  /** Nothing was moved, because the key holds a value of this type. */
   | { readonly kind: 'wrong-type'; readonly key: 'delayedTasks' | 'readyTasks'; readonly type: string };
 
 type Raw =

@@ -1,6 +1,6 @@
 --@needs clock, lane, bell, event
--- The first of a transaction, behind which HSET and RPUSH store bodies and ids that never go through Lua. Nothing said here keeps
--- those from being made; where they should not, what they will add is noted down, and `enqueue-end` takes it away.
+-- Opens a transaction in which HSET and RPUSH store bodies and ids that never go through Lua. This script cannot stop those
+-- commands. If they must not count, it writes down what they will add, and `enqueue-end` takes it back.
 local seen = redis.pcall('GET', key_lane)
 local stored, waiting = redis.pcall('HLEN', key_bodies), redis.pcall('LLEN', key_wait)
 local rung = redis.pcall('ZSCORE', key_doorbell, 'work')

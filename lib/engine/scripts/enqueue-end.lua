@@ -1,4 +1,4 @@
--- The last of a transaction that `enqueue-begin` opens: where that would not have the jobs, they go as they came.
+-- Ends the transaction that `enqueue-begin` opens, and takes back its jobs if that script said so.
 local undo = redis.call('GET', key_undo)
 if not undo then return 1 end
 redis.call('DEL', key_undo)

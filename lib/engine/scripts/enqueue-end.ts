@@ -1,6 +1,6 @@
 import { defineScript } from '../script.js';
 
-/** Whether the jobs of the transaction have stayed. */
+/** Whether the jobs of the transaction were kept. */
 export const enqueueEnd = defineScript({
   name: 'enqueue-end',
   memory: 'allow',

@@ -1,16 +1,17 @@
 --@needs clock, lane, event
--- All or none, as `enqueue`, with the few keys and arguments that plain new jobs need: a call of one job costs by those.
--- Whatever is not as plain as it looks, a repetition or an id that is there already, is left to `enqueue`.
--- To look first costs as much as to write: what turns out not to be possible is taken back.
+-- Adds all jobs or none, like `enqueue`, with only the keys and arguments that plain new jobs need, because these are most of the
+-- cost of a call for one job. If a job is not plain, the call is a repetition, or an id exists, it changes nothing, and `enqueue`
+-- is called.
+-- A check first would cost as much as the writes. So the script writes, and takes back what is not possible.
 local ids = { arg_ids }
 if arg_jobs == 1 then
   if redis.call('HSETNX', key_bodies, arg_ids, arg_bodies) == 0 then return 0 end
 else
-  -- One call for all of a kind, which also tells where the last one ended.
+  -- One `struct.unpack` for all ids. It also returns where the last one ended.
   local every = string.rep('s', arg_jobs)
   ids = { struct.unpack(every, arg_ids) }
   local bodies = { struct.unpack(every, arg_bodies) }
-  -- A body may be anything, also what stands behind bodies.
+  -- A body may contain the separator. Then the lengths differ.
   if table.remove(ids) <= #arg_ids or table.remove(bodies) <= #arg_bodies then return 0 end
   local there = redis.call('HMGET', key_bodies, unpack(ids))
   local fields = {}
@@ -45,7 +46,7 @@ if not is_new then
     for at = #ids, 1, -1 do redis.call('LREM', key_wait, -1, ids[at]) end
   end
   redis.call('HDEL', key_bodies, unpack(ids))
-  -- Where the number of the last event is none, or the last there is, `enqueue` makes one.
+  -- If the number of the last event is unreadable or too large, `enqueue` repairs it.
   for _, answer in ipairs({ waiting, rung, seen or 0, last }) do
     if type(answer) == 'table' and not string.find(answer.err, 'integer', 1, true) and not string.find(answer.err, 'overflow', 1, true) then return answer end
   end

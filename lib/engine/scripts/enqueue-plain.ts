@@ -1,16 +1,16 @@
 import { defineScript } from '../script.js';
 
-/** What `struct.unpack` takes for the end of a text. */
+/** The end of a text for `struct.unpack`. */
 export const END = '\u0000';
 
-/** Whether the jobs are stored; where not, nothing has changed, and `enqueue` knows what to do. */
+/** Whether the jobs were stored. If not, nothing has changed, and `enqueue` must be called. */
 export const enqueuePlain = defineScript({
   name: 'enqueue-plain',
   memory: 'refuse',
   keys: ['meta', 'wait', 'events', 'doorbell', 'lane', 'bodies'],
   /**
-   * `RedisAdds` writes them in this order, without `encode`. jobs: how many. ids, bodies: of several, each with `END` behind it. names: a
-   * line each, or one that all have.
+   * `RedisAdds` writes the arguments in this order, without `encode`. jobs: their number. ids, bodies: if there are several,
+   * `END` follows each. names: one per line, or a single one for all.
    */
   args: {
     seq: 'digits',

@@ -47,15 +47,15 @@ export const enqueue = defineScript({
     dropOldest: 'int',
   },
   /**
-   * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`: due ms,
-   * or `+` and the ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms for which it
-   * counts in any case (0: by the state of its job), states that count, what to do with a duplicate, delay and longest wait of a debounce
-   * (0: none). holds: id, states of ended jobs that hold it. said: field, value.
+   * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`:
+   * due ms, or `+` and ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms
+   * for which it counts in any case (0: by the state of its job), states that count, what to do with a duplicate, delay and
+   * longest wait of a debounce (0: none). holds: id, states of ended jobs that keep the id. said: field, value.
    */
   lists: ['plain', 'head', 'ranked', 'later', 'grouped', 'times', 'priorities', 'unique', 'holds', 'said'],
   /** The active set of each of `workers`. */
   moreKeys: true,
-  /** Or the workers to name in the next try; nothing has changed. */
+  /** Or the workers to name in the next call. Then nothing has changed. */
   reply: (
     raw: ['stored' | 'again', string] | ['stale'] | ['queue-full', number] | ['full', string, string, string],
   ): EnqueueAnswer | readonly string[] => {
@@ -69,7 +69,9 @@ export const enqueue = defineScript({
   },
 });
 
-/** A state (`-`: of no job) and an id; of a duplicate by its key also the job that holds it, and `1` where that was changed. */
+/**
+ * A state (`-`: no job) and an id. For a duplicate by its key also the job that holds the key, and `1` if that job was changed.
+ */
 function duplicate(line: string): Duplicate {
   const space = line.indexOf(' ');
   const state = line.slice(0, space);

@@ -1,26 +1,26 @@
 --@needs types, clock, count, bodies, traces, by-name, gate, hold, line, settle, ending, claimed, bell, event
--- Settle, promote, claim. First everything is read that may be written later, which also checks every type; a repetition
--- of the last exchange answers the same and changes nothing, since its reply may have been lost.
--- A pipelined exchange has numbers of its own, so that either of two on their way can be repeated whatever became of the other.
+-- Settles, promotes and claims. First it reads everything that it may write later, which also checks the types. A repetition of
+-- the last exchange gives the same answer and changes nothing, because the first answer may have been lost. A pipelined exchange
+-- has its own numbers, so that each of two calls in flight can be repeated independently.
 local now = clock()
 local day = read_day()
 local traces = read_traces()
 local suffix = arg_pipelined == 1 and '2' or ''
 local record = redis.call('HMGET', key_worker, 'seq' .. suffix, 'gave' .. suffix, 'lost' .. suffix, 'seq')
 local seq = tonumber(arg_seq)
--- One that cannot be read is taken for the number before: what was done twice then is settled once, and claimed by nobody else.
+-- An unreadable number counts as the number before this call. A repeated call then settles once more, which has no effect.
 local last_seq = record[1] and count_in(record[1], seq - 1) or nil
 if last_seq == nil and seq > 1 then return { 'unknown-worker', now } end
 if arg_pipelined == 1 and not record[4] then return { 'unknown-worker', now } end
 if last_seq and seq < last_seq then return { 'stale', now } end
 
--- Bounded, so that one call never takes long and fits what Lua can unpack.
+-- Limited, so that one call does not take long and fits what Lua can unpack.
 local want, opens_in = open_gate(math.min(arg_want, rule_claimMax))
 local held_now = held()
 local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }
 local scheduled
--- Of a queue that keeps up nothing of all this is there, and one command tells.
+-- If the queue keeps up, none of these keys exists, and one command finds that out.
 local there = redis.call('EXISTS', key_wait, key_delayed, key_upcoming, key_doorbell, key_suspects, key_prioritized,
   key_completed, key_results, key_dead)
 if there > 0 then
@@ -29,7 +29,7 @@ if there > 0 then
   scheduled = redis.call('ZRANGE', key_upcoming, 0, 0, 'WITHSCORES')[2]
   local seen = (places.waiting > 0 and 1 or 0) + (places.delayed > 0 and 1 or 0) + (scheduled and 1 or 0)
     + (redis.call('ZCARD', key_doorbell) > 0 and 1 or 0)
-  -- What is rarely there is looked at only where the number tells of more.
+  -- Keys that rarely exist are only read if the count shows that there are more.
   if there > seen then
     places.suspects = redis.call('LLEN', key_suspects)
     places.prioritized = redis.call('ZCARD', key_prioritized)
@@ -47,7 +47,8 @@ local function split(text)
   return parts
 end
 
--- `count`: how many it gave. A repetition says the same of what is left, but not whether the first answer was cut.
+-- `count`: how many jobs the answer gave. The answer to a repetition counts the remaining jobs in the same way, but does not know
+-- whether the first answer was cut.
 local function answer(lost, gave, ids, bodies, count, is_cut)
   local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
   if #ids > 0 and has_traces then
@@ -65,7 +66,7 @@ end
 if last_seq == seq then
   local given, ids, bodies, seen = split(record[2]), {}, {}, {}
   for _, id in ipairs(given) do
-    -- Parts of an id with a line break may read like ids of others.
+    -- Parts of an id with a line break may look like other ids.
     local body = not seen[id] and redis.call('SISMEMBER', key_active, id) == 1 and body_of(id)
     seen[id] = true
     if body then
@@ -82,10 +83,10 @@ local completed_ids = split(arg_completed)
 check_bodies_of(completed_ids)
 
 -- ------------------------------------------------------------------------------------------------------------ settle
--- Mostly there is nothing but jobs of one name that have completed, and all are held.
+-- In most calls all jobs have completed, have one name, and are held by this worker.
 local is_plain = kept_last < kept_first and retried_last < retried_first and dead_last < dead_first
   and released_last < released_first and places.completed == 0 and names_last - names_first <= 3 and day.names < rule_namesPerDay
--- What is said twice of one job counts once.
+-- A job that is named twice counts once.
 local done = 0
 if is_plain and #completed_ids > 0 then
   if #completed_ids == 1 or are_held(completed_ids) then done = let_go(completed_ids) end
@@ -120,7 +121,7 @@ end
 
 -- ------------------------------------------------------------------------------------------------------------- claim
 local ids, from, bodies = {}, nil, {}
--- Suspects it may not take do not count: a bell for them would only wake this worker again, and again.
+-- A suspect that this worker may not take does not count. Otherwise a ring for it would wake this worker again and again.
 local left = places.waiting + places.prioritized + (arg_maySuspect == 1 and places.suspects or 0)
 if want > 0 and left > 0 then
   ids, from = take(want, arg_maySuspect == 1, places)
@@ -131,7 +132,7 @@ local gave, refusal, is_cut = '', nil, false
 if #ids > 0 then
   local name, missing
   bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
-  -- Which hashes they are in is known only now. What was settled stays so; a repetition hears of that.
+  -- Only now is it known which hashes have the bodies. If one cannot be read, the settlements stay, and the worker gets an error.
   if bodies.err then refusal, bodies = bodies, {} end
   if #bodies < #ids then
     is_cut = true
@@ -139,7 +140,7 @@ if #ids > 0 then
     put_back(ids, #bodies + 1, from)
   end
   if missing then
-    -- Somebody removed bodies by hand. Such a job does not stop its batch.
+    -- Somebody removed bodies by hand. Such a job must not stop its batch.
     local whole, whole_bodies, broken = {}, {}, {}
     for i = 1, #ids do
       if bodies[i] then
@@ -164,8 +165,8 @@ if #ids > 0 then
   end
 end
 
--- Whoever claimed may have been woken by the only bell: if work remains that may start, the next idle worker is woken.
--- One that claims no more leaves the slots that it has freed to others.
+-- The ring that woke this worker may have been the only one. If more work can start, the next idle worker is woken. A worker that
+-- no longer claims leaves the slots that it has freed to others.
 if left > 0 and opens_in == rule_supplyMore or traces.has_slots and arg_want == 0 then ring() end
 if soonest < math.huge and opens_in ~= rule_supplyPaused and next_due(now) >= soonest - now then ring_sooner() end
 

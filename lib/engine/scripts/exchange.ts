@@ -63,9 +63,9 @@ export const exchange = defineScript({
     maySuspect: 'int',
     settledEvents: 'int',
     nameIndexes: 'text',
-    /** Ids, one per line: most settlements are no more than that. */
+    /** Ids, one per line. Most settlements have nothing else. */
     completed: 'text',
-    /** What stands between bodies in the answer, and in none of them. */
+    /** The text between bodies in the answer. No body contains it. */
     separator: 'text',
     maxEvents: 'int',
     deadMax: 'int',
@@ -73,8 +73,8 @@ export const exchange = defineScript({
     completedMax: 'int',
   },
   /**
-   * released: id, whether it had started. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id, failure,
-   * counted. names: name, completed, failed, dead. said: field, value of the events of all these.
+   * released: id, whether it had started. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id,
+   * failure, counted. names: name, completed, failed, dead. said: field, value of the events of all these jobs.
    */
   lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
   reply: (raw: Raw): ExchangeAnswer & { now: number } => {

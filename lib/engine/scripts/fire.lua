@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, body-lines, names, traces, line, ending, bell, schedule-state, next-time, next-schedule, event
--- Makes the jobs of occurrences and sets the next times. Whoever comes second finds another revision and does nothing, so
--- that each occurrence is one job however many processes see that it is due. Every type is read before the first write.
+-- Adds the jobs of occurrences and sets the next times. A second process finds another revision and does nothing, so each
+-- occurrence gives one job, however many processes see that it is due. All types are checked before the first write.
 check_bodies()
 local now = clock()
 local traces = read_traces()
@@ -18,8 +18,8 @@ local function is_open(id)
     and not redis.call('ZSCORE', key_completed, id)
 end
 
--- What waits or is delayed goes; what runs is cancelled, and told with the next beat of its worker. The last job of a
--- schedule stands near the end of its line.
+-- Removes a waiting or delayed job. A running job is cancelled, and its worker learns that with the next heartbeat. The last job
+-- of a schedule is near the end of its line, so the search starts there.
 local function replace(id)
   local body = body_of(id)
   local name = name_of(body)
@@ -30,7 +30,7 @@ local function replace(id)
 end
 
 local function make(id, body, due, priority)
-  -- Made before, by a schedule of this name: one occurrence is one job.
+  -- A schedule of this name has added the job before. One occurrence is one job.
   if has_body(id) and not retire(id, now) then return end
   put_body(id, body)
   if due > now then
@@ -47,7 +47,7 @@ local function make(id, body, due, priority)
   added_names[#added] = name_of(body)
 end
 
--- Where the interval counts from the end of the last run: its end is seen here, and the next time set then.
+-- For an interval that counts from the end of the last run: when this script sees that end, it sets the next time.
 local function wait_for_end(id, state, next_at, wait)
   local open = is_open(state.job)
   if not open then state.job = '' end

@@ -24,12 +24,12 @@ export const fire = defineScript({
     'grouped',
     ...LETTERED_JOBS,
   ],
-  /** keep: as of `cancel`. */
+  /** keep: as in `cancel`. */
   args: { keep: 'int', maxEvents: 'int' },
   /**
-   * schedules: id, revision, next time as they were seen, new next time or -1, limit or -1, overlap,
-   * interval that counts from the end of the last run or -1, number of its jobs.
-   * jobs: id, body, when it occurs, when it may run, priority.
+   * schedules: id, revision and next time as they were read, new next time or -1, limit or -1, overlap, interval that counts from
+   * the end of the last run or -1, number of its jobs. jobs: id, body, time of the occurrence, time from which it may run,
+   * priority.
    */
   lists: ['schedules', 'jobs'],
   reply: ([due, next, made]: [number, number, number[]]): FireAnswer => ({

@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, body-lines, line, unique, bell
--- Frees keys of `unique` and `debounce` whose jobs have ended: those named, or with a cursor the next ones of all. The job that waits for the
--- end of another goes to the line. A job that waits so and has no row any more goes to the line too.
+-- Frees keys of `unique` and `debounce` whose jobs have ended: the named keys, or with a cursor the next page of all keys. A job
+-- that waits for the end of another goes to the line. It also goes there if its row is gone.
 check_bodies()
 local now = clock()
 check_types(key_meta, key_unique, key_wait, key_prioritized, key_delayed, key_priorities, key_dead, key_completed, key_doorbell)

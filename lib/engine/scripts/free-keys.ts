@@ -17,9 +17,9 @@ export const freeKeys = defineScript({
     'doorbell',
     ...LETTERED_JOBS,
   ],
-  /** cursor: of a walk through all keys, '0' at first; '' for none. */
+  /** cursor: of a walk through all keys, '0' at first. '' for none. */
   args: { cursor: 'text' },
   lists: ['digests'],
-  /** The cursor of the next step, '0' at the end; and how many keys were freed. */
+  /** The cursor of the next step ('0' at the end), and how many keys were freed. */
   reply: ([cursor, changed]: [string, number]) => ({ cursor, changed }),
 });

@@ -1,6 +1,6 @@
 --@needs clock, kept, stored, workers
--- Everything about one job. The active sets are declared by the caller from `workers`; if a worker came in between,
--- the caller asks again.
+-- Everything about one job. The caller declares the active sets of `workers`. If a new worker has a lease, the caller must ask
+-- again.
 local now = clock()
 local body = redis.call('HGET', key_bodies, arg_id)
 if not body then return { 'none' } end

@@ -1,5 +1,5 @@
 --@needs clock, slots, lines, limits
--- The limits of a queue and of its names, or a page of its groups, or one group; as they are now.
+-- The current limits of a queue and of its names, or of one page of its groups, or of one group.
 local now = clock()
 local defaults = limits_in(redis.call('HGET', key_limits, 'g'))
 local found = {}

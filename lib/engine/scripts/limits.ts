@@ -2,7 +2,7 @@ import { defineScript } from '../script.js';
 
 type Row = readonly [string, string, string, number, string, number, number, number, string];
 
-/** One limit as it is: the field, its parts and the rule that comes of them, JSON. */
+/** One current limit: the field, its parts, and the rule that results from them, as JSON. */
 export interface RawLimit {
   readonly field: string;
   readonly parts: string;

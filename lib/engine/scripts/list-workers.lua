@@ -1,5 +1,5 @@
 --@needs clock
--- One page of the processes that said something of themselves, living or not.
+-- One page of the registered processes. Some of them may have ended.
 local now = clock()
 local page = redis.call('HSCAN', key_processInfo, arg_cursor, 'COUNT', arg_count)
 local found = {}
@@ -7,7 +7,7 @@ for i = 1, #page[2], 2 do found[#found + 1] = page[2][i] end
 if #found == 0 then return { page[1], {}, {}, {} } end
 local ids, infos, ends = {}, {}, {}
 for i, score in ipairs(redis.call('ZMSCORE', key_processes, unpack(found))) do
-  -- What has no lease was never registered.
+  -- A process without a lease was never registered.
   if score then
     ids[#ids + 1] = found[i]
     infos[#infos + 1] = page[2][2 * i]

@@ -1,6 +1,6 @@
 import { defineScript } from '../script.js';
 
-/** What a process says of itself, and for how long that holds; negative: it is gone. */
+/** The record of a process, and for how many ms it is valid. Negative: the process is gone. */
 export interface ProcessEntry {
   readonly process: string;
   readonly info: string;

@@ -1,10 +1,10 @@
 --@needs clock
--- What there is for somebody who sleeps, in several queues at once. Those that had something when they were last looked at
--- come first; of all others one command mostly tells that there is nothing.
+-- What there is to do in several queues, for workers that sleep. Queues in which the last look found something come first. For
+-- all others, one command usually finds that there is nothing.
 local now = clock()
 local answer = {}
 
--- What cannot be read is looked at by a claim, which says so; it must not hide the other queues.
+-- A key of another type is reported by a later claim. It must not hide the other queues.
 local function first_two(key)
   local found = redis.pcall('ZRANGE', key, 0, 1, 'WITHSCORES')
   return not found.err and found or nil
@@ -23,7 +23,7 @@ local function tell(i, number)
   local work = not delayed or not workers or not schedules
     or waiting > 0 and redis.pcall('HEXISTS', KEYS[i + at_meta], 'paused') ~= 1
   local due = in_ms(delayed and delayed[2])
-  -- Of itself nobody need be told that it lives.
+  -- The lease of the worker that asks is left out.
   local own = workers and workers[1] == ARGV[workers_first + number]
   local lease = in_ms(workers and workers[own and 4 or 2])
   local schedule = in_ms(schedules and schedules[2])

@@ -1,7 +1,7 @@
 import { defineScript } from '../script.js';
 import { ms } from '../codec/replies.js';
 
-/** What was found in one of the queues, by its place among them. */
+/** What was found in one of the queues, which is given by its index. */
 export interface Found {
   readonly place: number;
   readonly work: boolean;
@@ -17,7 +17,7 @@ export const look = defineScript({
   memory: 'read',
   keys: [],
   keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'],
-  /** known: how many of the queues had something before; they come first. */
+  /** known: how many of the queues had something at the last look. They come first. */
   args: { known: 'int' },
   /** workers: for each queue the worker that asks. */
   lists: ['workers'],

@@ -1,10 +1,10 @@
 --@needs types, clock, logs, event, large-values
--- What a run says while it runs; a run that lost its job is not heard any more.
+-- Stores the progress or a log line of a running job. A run that has lost its job is ignored.
 check_types(key_meta, key_progress, key_logs)
 if #arg_progress > 1024 then
   check_types(key_large)
 end
--- So few of them fit that they can be counted at once.
+-- Only a few values this large fit the limit, so they can be counted at once.
 local is_large = #arg_progress > math.max(rule_largeProgress, arg_progressMaxBytes / 16384)
 if is_large then
   check_types(key_largeProgress)

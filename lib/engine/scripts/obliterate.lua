@@ -1,7 +1,7 @@
 --@needs workers
--- Deletes everything of the queue; Redis frees the memory in the background. The lanes of producers expire by themselves. The format
--- number stays, because processes work with the queue now. The number of the last event stays too: readers continue behind it, and would
--- wait in vain if the numbers started again.
+-- Deletes all data of the queue. Redis frees the memory in the background. The lanes of producers expire on their own. The format
+-- number stays, because processes still use the queue. The number of the last event stays too: readers continue after it, and
+-- would miss all events if the numbers started again.
 local workers = leased_workers()
 if table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local kept = redis.pcall('HMGET', key_meta, 'events', 'format')

@@ -6,7 +6,7 @@ export const obliterate = defineScript({
   memory: 'allow',
   keys: QUEUE_KEYS,
   args: { force: 'int', workers: 'text' },
-  /** For each worker its active set and its record, then the counters of each day and of each hour. */
+  /** The active set and the record of each worker, then the counters of each day and of each hour. */
   moreKeys: true,
   reply: (raw: 'again' | 'obliterated' | 'active') => raw,
 });

@@ -1,6 +1,6 @@
 --@needs clock, bodies, lines
--- The bodies, without their data, of those that may have waited longest: the first of each line. What has run before was
--- added long before it came to its line, so it says nothing of how long the line is.
+-- The bodies, without their data, of the jobs that may have waited longest: the first of each line. A job that has run before was
+-- added long before it came to its line, so its age does not tell how long jobs wait.
 local now = clock()
 local heads = {}
 local function look(ids)
@@ -27,7 +27,7 @@ end
 local last = redis.call('ZRANGE', key_prioritized, -1, -1, 'WITHSCORES')
 if #last > 0 then
   look(redis.call('ZRANGE', key_prioritized, 0, arg_look - 1))
-  -- The lowest priority is where jobs starve.
+  -- Jobs with the lowest priority wait longest.
   local lowest = math.floor(tonumber(last[2]) / rule_ranks) * rule_ranks
   look(redis.call('ZRANGE', key_prioritized, lowest, '+inf', 'BYSCORE', 'LIMIT', 0, arg_look))
 end

@@ -1,5 +1,5 @@
 --@needs clock
--- Leases that are over or nearly so, and those that lie further ahead than one lease can: the clock stepped back.
+-- Leases that are over or nearly so, and leases that end later than any lease can, because the clock was set back.
 local now = clock()
 local answer = {}
 local near = redis.call('ZRANGE', key_workers, '-inf', now + arg_withinMs, 'BYSCORE', 'LIMIT', 0, 100, 'WITHSCORES')

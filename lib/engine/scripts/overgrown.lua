@@ -1,6 +1,6 @@
 --@needs clock, entries
--- Of many queues at once, whether anything of them is beyond its number or age (1), or has keys of jobs (2). One that cannot be told counts: whoever trims
--- it says why.
+-- For each of many queues: 1 if something exceeds its number or age, 2 if the queue has unique keys. A queue that cannot be read
+-- counts too, so that `trim` reports the error.
 local now = clock()
 local answer = {}
 local limits = limits_first

@@ -5,9 +5,9 @@ export const overgrown = defineScript({
   memory: 'read',
   keys: [],
   args: {},
-  /** limits: for each queue most completed, most dead, age of the dead, age of events (-1: any). */
+  /** limits, for each queue: most completed, most dead, age of dead jobs, age of events (-1: any). */
   lists: ['limits'],
-  /** For each queue completed, dead, events, unique. */
+  /** For each queue: completed, dead, events, unique. */
   moreKeys: true,
   reply: (raw: readonly number[]) => raw.map((found) => ({ isOver: found % 2 === 1, hasKeys: found >= 2 })),
 });

@@ -1,5 +1,5 @@
 --@needs clock, names, kept, walk, dead, stored
--- Jobs of one place, in its order or in the opposite one, from behind another job on.
+-- Jobs of one place, in its order or in the opposite order, starting after another job.
 local now = clock()
 local jobs = {}
 
@@ -11,7 +11,7 @@ local function has_text(id, body)
   return string.find(string.lower(table.concat(texts, '\n')), string.lower(arg_contains), 1, true) ~= nil
 end
 
--- What `walk` asks of each job: those that fit are read whole right away.
+-- Called by `walk` for each job. A job that matches is read completely.
 local function add_if_asked(id, score)
   local fit, bytes, body = is_asked(id)
   if not fit or not has_text(id, body) then return false, bytes end
@@ -37,7 +37,7 @@ local function page_of_sorted(key)
   return { now, at, id, count, jobs }
 end
 
--- A part of a list, by places counted from the end at which the page began.
+-- A part of a list, with indexes counted from the end at which the page began.
 local function part_of(key, from, to)
   if arg_backward == 0 then return redis.call('LRANGE', key, from, to) end
   local part, reversed = redis.call('LRANGE', key, -1 - to, -1 - from), {}
@@ -45,10 +45,10 @@ local function part_of(key, from, to)
   return reversed
 end
 
--- How far around a place the last jobs of the page before are looked for.
+-- How far around their old index the last jobs of the previous page are searched.
 local around = 2000
 
--- The place of the last of these jobs that is there, near the place where it was; nil where none is.
+-- The index of the last of these jobs that is still near its old index. Nil if none is.
 local function place_of(key)
   local wanted, from = {}, math.max(0, tonumber(arg_afterAt) - around)
   for id in string.gmatch(arg_afterId, '[^\n]+') do wanted[id] = true end
@@ -79,7 +79,7 @@ local function page_of_list(key)
   return page_of_ids(part_of(key, first, first + arg_examine - 1), first, redis.call('LLEN', key) <= first + arg_examine)
 end
 
--- What one worker holds, in the order of the ids: sets have none of their own.
+-- The jobs of one worker, ordered by id, because sets have no order.
 local function page_of_held()
   local ids, rest = redis.call('SMEMBERS', key_active), {}
   table.sort(ids)

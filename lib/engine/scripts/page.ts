@@ -4,7 +4,10 @@ import { LETTERED_JOBS, STORED_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
-/** The clock, the place to go on behind, how many were looked at, the jobs; where the place was not found, how long the list is. */
+/**
+ * The time, the place after which to continue, how many jobs were looked at, the jobs. If the place was not found, also the
+ * length of the list.
+ */
 type Raw = [number, string, string, number, [string, ...RawStoredJob][] | number];
 
 export const page = defineScript({
@@ -23,7 +26,10 @@ export const page = defineScript({
     'grouped',
     ...LETTERED_JOBS,
   ],
-  /** kind: which key of those that hold jobs. worker: whose set `active` is. contains: a text in the id, the name or the last error. skip: jobs of a sorted line to pass over. */
+  /**
+   * kind: the key with the jobs. worker: the owner of the set `active`. contains: a text in the id, the name or the last error.
+   * skip: how many jobs of a sorted line to skip.
+   */
   args: {
     ...DEAD_WALK,
     kind: 'text',

@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, names, traces, by-name, hold, line, ending, bell, event
--- Takes the jobs of a worker whose lease is over back to the line, a bounded number per call. A stall is counted for each,
--- apart from attempts: a crash cannot say which of them was guilty.
+-- Moves the jobs of a worker whose lease is over back to the line, a limited number per call. Each of them gets a stall, and no
+-- attempt is counted: after a crash nobody knows which job caused it.
 check_bodies()
 local now = clock()
 local traces = read_traces()
@@ -11,7 +11,7 @@ local doubt = record[1]
 check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell, key_completed, key_results)
 if lease == nil then return { 'alive' } end
 
--- The clock of Redis was stepped back: no lease may be longer than one lease, as long as its worker takes them.
+-- The lease ends later than any lease of this worker can, so the clock of Redis was set back.
 local longest = lease_of(record[2])
 if lease > now + longest then
   lease_until(now + longest, arg_worker)
@@ -19,9 +19,9 @@ if lease > now + longest then
 end
 if lease > now + arg_beatMs then return { 'alive' } end
 
--- A stall of Redis, or a clock stepped forward, makes every lease look over at once. So a lease is over only when Redis
--- has been seen answering for one beat since it was first in doubt, and the worker has not used that time.
--- A mark that is much older was made before such a step, or by somebody who did not come back.
+-- If Redis was not running or its clock was set forward, all leases look over at once. So a lease is over only if Redis has
+-- answered for one heartbeat interval since it was first in doubt, and the worker has not renewed it in that time. A much older
+-- mark comes from before such an event, or from a process that did not continue.
 local mark, since = string.match(doubt or '', '^([^ ]+) (.+)$')
 local lease_text = string.format('%.0f', lease)
 since = mark == lease_text and tonumber(since) or nil
@@ -34,7 +34,7 @@ local wait_ms = math.max(lease - now, since + arg_beatMs - now)
 if wait_ms > 0 then return { 'doubted', wait_ms } end
 
 local taken = let_go_some(arg_limit)
--- Without its number the worker is unknown from now on: it must not settle or claim under this name again.
+-- Without its number the worker is unknown, so it can no longer settle or claim under this name.
 redis.call('HDEL', key_worker, 'seq', 'gave', 'lost', 'seq2', 'gave2', 'lost2',
   'limitedSeq', 'limited', 'limitedSeq2', 'limited2')
 local more = held() > 0

@@ -1,12 +1,12 @@
 --@needs types, clock
--- A worker process lives, for one lease from now. Where it says nothing new, two commands are all that an idle process costs;
--- a server that has lost what it said before answers that it does not know it.
+-- Renews the record of a process for one lease. If nothing has changed, an idle process costs only two commands. A server that
+-- has lost the record answers `unknown`.
 local now = clock()
 if arg_info == '' then
   local renewed = redis.call('ZADD', key_processes, 'XX', 'CH', now + arg_leaseMs, arg_process)
   return renewed == 1 and 'registered' or 'unknown'
 end
--- Who is gone is kept for a while, for whoever asks whose jobs were lost.
+-- Records of ended processes are kept for a while, so that a log line can name the process of a lost worker.
 local gone = redis.call('ZRANGE', key_processes, '-inf', now - arg_rememberMs, 'BYSCORE', 'LIMIT', 0, 100)
 check_types(key_processInfo)
 if #gone > 0 then

@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, names, traces, hold, line, ending, bell, event
--- Gives held jobs back to the head of the line; no attempt is counted. Those that were cancelled end.
+-- Gives held jobs back to the head of the line without counting an attempt. Cancelled jobs end.
 check_bodies()
 local now = clock()
 local traces = read_traces()

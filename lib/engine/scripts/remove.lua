@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, names, traces, line, ending, event, workers
--- Removes a job in any state but active: what runs is not pulled from under its handler.
+-- Removes a job in any state except active: a running job is not removed under its handler.
 check_bodies()
 local now = clock()
 local traces = read_traces()
@@ -8,7 +8,7 @@ local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local body = body_of(arg_id)
 if not body then return 'not-found' end
--- Its retention is over: it is gone already, whoever takes it away.
+-- The retention of the job is over, so it counts as gone.
 if is_retired(arg_id, now) then return 'not-found' end
 for i = more_first, more_last do
   if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then return 'active' end

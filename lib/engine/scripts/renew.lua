@@ -4,15 +4,15 @@ local now = clock()
 local own = tonumber(redis.call('ZSCORE', key_declarers, arg_declaration))
 if own == nil then return { 'unknown' } end
 
--- Where this one comes too late itself, Redis or its clock may have stood still, or jumped: then all have another chance.
+-- If this declaration has expired itself, Redis or its clock may have stopped or jumped. Then all declarations are renewed.
 local is_late = own < now
 local all = redis.call('ZRANGE', key_declarers, 0, -1, 'WITHSCORES')
 for i = 1, #all, 2 do
   local declaration, ends = all[i], tonumber(all[i + 1])
-  -- One that says no time is none.
+  -- An unreadable time counts as 0.
   local ttl = count_in(string.match(declaration, ' (%d+) '))
   if is_of_owner(set_of(declaration)) and declaration ~= arg_declaration then
-    -- Further ahead than it can be: the clock was stepped back.
+    -- It ends later than it can, so the clock was set back.
     if ends > now + ttl or (is_late and ends < now) then
       redis.call('ZADD', key_declarers, now + ttl, declaration)
     elseif ends < now then

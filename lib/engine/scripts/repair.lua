@@ -1,6 +1,6 @@
 --@needs types, clock, count, bodies, names, named, by-name, hold, line, slots, ending, bell, event, logs, unreadable
--- Mends what operators or evictions broke, of the ids named and of all workers. Everything is looked at again here: what
--- is well, or was mended meanwhile, is left as it is. The lines are searched, and so checked, with the first id.
+-- Repairs the named ids and all workers after manual changes or evictions. Everything is checked again here, and a job that is
+-- correct is left as it is. Searching the lines also checks them, with the first id.
 check_bodies()
 local now = clock()
 local day = read_day()
@@ -21,8 +21,8 @@ local function tell(act, id, detail)
   did[#did + 1] = detail or ''
 end
 
--- The places of an id, the one that counts first: what has ended must not run again, what runs must not be given out
--- again, and of two lines the one that is nearer to a run is right.
+-- The places of an id, the one to keep first. A job that has ended must not run again, a running job must not be claimed again,
+-- and of two lines the one nearer to a run counts.
 local function places_of(id)
   local found, holder = {}, nil
   if redis.call('ZSCORE', key_completed, id) then found[1] = 'completed' end
@@ -41,8 +41,8 @@ local function places_of(id)
   return found, holder
 end
 
--- Takes an id out of every place but one, and there the second and later times out of a line. Out of `completed`, which comes
--- before all others, only where none is left.
+-- Removes an id from every place except one. In a line its second and later entries are removed. It is removed from `completed`
+-- only if no place is kept, because `completed` comes first.
 local function keep_only(place, id, holder)
   if place == nil then redis.call('ZREM', key_completed, id) end
   if place ~= 'dead' then redis.call('ZREM', key_dead, id) end
@@ -65,7 +65,7 @@ local function twice_in(place, id)
   return #redis.call('LPOS', key, id, 'COUNT', 2) == 2
 end
 
--- What is kept beside a body, and in which place.
+-- Deletes data of a job that does not fit its place.
 local function sweep(place, id)
   local gone = 0
   local slot = place ~= 'active' and redis.call('ZSCORE', key_slots, id)
@@ -86,7 +86,7 @@ local function sweep(place, id)
   if gone > 0 then tell('swept', id) end
 end
 
--- Numbers that cannot be read begin anew.
+-- Counters that cannot be read start again at 0.
 local function reset_numbers(id)
   local gone = 0
   for _, key in ipairs({ key_attempts, key_stalls }) do
@@ -98,7 +98,7 @@ local function reset_numbers(id)
   if gone > 0 then tell('reset', id) end
 end
 
--- A body in the hash of other ids comes into that of its own, unless one is there.
+-- Moves a body from the wrong hash to its own, unless that one has a body for the id.
 local function bring_home(id)
   local own = hash_of(id)
   for _, hash in ipairs(body_hashes()) do
@@ -113,14 +113,14 @@ end
 
 local buried, lined = {}, {}
 
--- Leaves every place, and is dead under an id that can be named.
+-- Removes a job from every place and makes it dead, under a readable id.
 local function bury(id, body, record)
   keep_only(nil, id)
   buried[#buried + 1] = finish_corrupt(id, body or '', record, now)
   tell('buried', buried[#buried])
 end
 
--- A body that stands nowhere: its records tell whether the job had ended.
+-- Places a body that is in no list. The records of the job tell whether it had ended.
 local function place_again(id, body)
   local failure = redis.call('HGET', key_failures, id)
   local record = redis.call('HGET', key_results, id)
@@ -169,14 +169,14 @@ for i = ids_first, ids_last do
   reset_numbers(id)
 end
 
--- A worker that is known and holds jobs gets its lease back: if it lives it goes on, if not its jobs are recovered as
--- anyone's. One that is not known cannot settle: its jobs are made overdue beyond doubt, for `recover` to take.
+-- A known worker that holds jobs gets its lease back. If it lives, it continues; if not, its jobs are recovered as usual. An
+-- unknown worker cannot settle, so its lease is set as over, and `recover` takes its jobs.
 local orphans = {}
 for i = more_first, more_last, 2 do
   local worker = names[(i - more_first) / 2 + 1]
   local lease = tonumber(redis.call('ZSCORE', key_workers, worker))
   local is_known = redis.call('HEXISTS', KEYS[i + 1], 'seq') == 1
-  -- As long as its worker takes them: another process may be set up otherwise.
+  -- The length that its worker uses. Another process may be configured differently.
   local longest = lease_of(redis.call('HGET', KEYS[i + 1], 'lease'))
   if redis.call('SCARD', KEYS[i]) > 0 and not is_known and (lease == nil or lease > now) then
     lease_until(now, worker)

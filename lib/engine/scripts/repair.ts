@@ -2,7 +2,7 @@ import { QUEUE_KEYS, type QueueKeyName } from '../keys.js';
 import { defineScript } from '../script.js';
 import type { RepairAct } from '../../job/audit-report.js';
 
-/** What holds no place of a job, so nothing to mend. */
+/** Keys that are not a place of jobs, so `repair` does not need them. */
 const OF_NO_JOB: readonly QueueKeyName[] = [
   'cancelled',
   'upcoming',
@@ -37,7 +37,7 @@ export const repair = defineScript({
   },
   /** ids: id. */
   lists: ['ids'],
-  /** For each worker its active set and its record. */
+  /** The active set and the record of each worker. */
   moreKeys: true,
   reply: (raw: 'again' | readonly [readonly string[], readonly string[]]) => {
     if (raw === 'again') return raw;

@@ -1,6 +1,7 @@
 --@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, bell, event
--- Dead jobs go back to the line with the priority they had, those named or the next ones that are asked for. Attempts and stalls
--- start again at 0, what went wrong is forgotten, and they never expire: a person wants them run. A corrupt job has nothing to run.
+-- Moves dead jobs back to the line with their priority: the named jobs, or the next ones that match. Their attempts and stalls
+-- start again at 0, their failure is deleted, and they never expire, because somebody wants them run. A corrupt job cannot be
+-- retried.
 check_bodies()
 local now = clock()
 local traces = read_traces()
@@ -31,7 +32,7 @@ end
 if #retried > 0 then
   leave_dead(retried)
   for _, one in ipairs(arg_data ~= '' and retried or {}) do put_body(one, with_lines(body_of(one), nil, arg_data)) end
-  -- Of dead jobs only those that stop their group have a slot. They keep it: they start before the jobs behind them.
+  -- A dead job has a slot only if it stops its group. It keeps the slot, so that it starts before the jobs behind it.
   traces.has_slots = false
   forget_traces(retried, traces)
   mark_started(retried)

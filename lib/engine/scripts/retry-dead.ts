@@ -17,9 +17,9 @@ export const retryDead = defineScript({
     'doorbell',
     ...LETTERED_JOBS,
   ],
-  /** data: JSON of the new data; empty: as it is. */
+  /** data: JSON of the new data. Empty: no change. */
   args: { ...DEAD_WALK, data: 'text', maxEvents: 'int' },
-  /** ids: id; where there are any, only these are looked at. */
+  /** ids: if there are any, only these are looked at. */
   lists: ['ids'],
   reply: (raw: RawWalked) => walked(raw),
 });

@@ -1,5 +1,5 @@
 --@needs clock, schedule-view
--- One schedule, or a page of all, those made first first.
+-- One schedule, or a page of all schedules, oldest first.
 local now = clock()
 if arg_id ~= '' then
   local views = view_schedules({ arg_id })

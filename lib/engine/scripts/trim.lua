@@ -1,10 +1,11 @@
 --@needs types, clock, bodies, ending, entries, event
--- What is kept beyond its number or age goes, a bounded part of it per call. Answers how much that was: none, then all is well.
+-- Removes what is kept beyond its number or age, a limited part per call. Answers how much was removed: 0 means nothing is left
+-- to do.
 check_bodies()
 local now = clock()
 check_types(key_meta, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_dead, key_completed)
 
--- The first number that is young enough, at most so far from the oldest: an entry has one event or more.
+-- The number of the first event that is young enough, at most 10,000 after `low`. An entry has at least one event.
 local function first_young(low, young)
   local high = low + 10000
   while low < high do
@@ -22,7 +23,7 @@ end
 local function trim_events()
   if arg_eventsAge < 0 then return 0 end
   local young = now - arg_eventsAge
-  -- A stream that cannot be read fails nothing.
+  -- If the stream cannot be read, nothing fails.
   local first = redis.pcall('XRANGE', key_events, '-', '+', 'COUNT', 1)[1]
   if not first or written_at(first) > young then return 0 end
   return redis.call('XTRIM', key_events, 'MINID', '=', string.format('%.0f', first_young(number_of(first), young)))

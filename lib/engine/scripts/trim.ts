@@ -20,7 +20,7 @@ export const trim = defineScript({
     'ready',
     ...LETTERED_JOBS,
   ],
-  /** eventsAge: -1 where events of any age are kept. */
+  /** eventsAge: -1 if events of any age are kept. */
   args: { maxEvents: 'int', eventsAge: 'int', deadMax: 'int', deadAge: 'int', completedMax: 'int' },
   reply: (trimmed: number) => trimmed,
 });

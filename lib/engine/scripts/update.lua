@@ -1,6 +1,6 @@
 --@needs types, clock, body-lines, bodies, names, line, kept, ending, bell, event, workers
--- Changes data, due time and priority of a job that waits or is delayed, or the data of one that the caller's worker runs. The line of
--- options is the caller's work, who must have seen the one that is there.
+-- Changes the data, due time or priority of a waiting or delayed job, or the data of a job that the caller's worker runs. The
+-- caller computes the new line of options, and must have seen the current one.
 check_bodies_of({ arg_id })
 local now = clock()
 check_types(key_grouped, key_meta, key_wait, key_suspects, key_prioritized, key_delayed, key_priorities, key_dead, key_completed, key_doorbell)
@@ -27,7 +27,7 @@ local is_later = due ~= nil and due > now
 local was_due = redis.call('ZSCORE', key_delayed, arg_id)
 local state, earliest = 'active', first_due()
 
--- To its new time.
+-- Delays the job to its new time.
 local function delay(priority)
   delay_until(string.format('%.0f', due), arg_id, priority, { own = {}, made = {} })
   if due < earliest then ring_sooner() end
@@ -47,7 +47,7 @@ elseif not is_held then
     or redis.call('ZSCORE', key_grouped, arg_id) and priority_of(body) or 0
   local priority = arg_priority >= 0 and arg_priority or old
   state = is_later and 'delayed' or 'waiting'
-  -- A suspect stays where it goes alone.
+  -- A suspect stays in `suspects`, where jobs run one at a time.
   local moves = is_later or (priority ~= old and not redis.call('LPOS', key_suspects, arg_id))
   if moves and not leave(arg_id, 1) then return { 'not-found' } end
   if is_later then

@@ -24,8 +24,9 @@ export const update = defineScript({
     ...LETTERED_JOBS,
   ],
   /**
-   * worker: the one that runs the job and calls; empty: a person calls, and `workers` are all. name: only a job of this name. data: empty: as it
-   * is. seen, options: its line of options before and after. due: ms, or `+` and the ms from now; empty: as it is. priority: -1: as it is.
+   * worker: the worker that runs the job and calls. Empty: another caller, and `workers` has all workers. name: only for a job of
+   * this name. data: empty for no change. seen, options: its line of options before and after. due: ms, or `+` and ms from now;
+   * empty for no change. priority: -1 for no change.
    */
   args: {
     id: 'text',

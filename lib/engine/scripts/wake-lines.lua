@@ -1,5 +1,5 @@
 --@needs types, bell
--- Has a page of all lines looked at by the next claim: a rule of all groups has changed, or somebody deleted what says so.
+-- Marks a page of all lines to be looked at by the next claim, because a rule of all groups has changed.
 check_types(key_ready, key_resting, key_doorbell)
 local page = redis.call('HSCAN', key_lineStates, arg_cursor, 'COUNT', 500)
 local ready = {}

@@ -1,3 +1,3 @@
--- The set stays written: whoever declares next finds it without a process, and prunes what it does not want itself.
+-- The set stays stored. The next process that declares finds it without a process, and prunes it.
 redis.call('ZREM', key_declarers, arg_declaration)
 return 'withdrawn'

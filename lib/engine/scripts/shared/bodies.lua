@@ -1,17 +1,17 @@
 --@needs types
--- Bodies as one text, which a client reads faster; large ones are not copied once more.
+-- Bodies as one text, which a client reads faster. Large ones stay a list, so that they are not copied once more.
 local function bodies_in(bodies)
   return #bodies > 0 and #bodies[1] > 2048 and bodies or table.concat(bodies, arg_separator)
 end
 
--- The hash that keeps the body of a job, by its id: one that is as long as a made id and ends in a letter has the hash of that
--- letter, all others are in `jobs`.
+-- The hash that keeps the body of a job. An id as long as a generated one that ends in a letter has the hash of that letter. All
+-- others are in `jobs`.
 local function hash_of(id)
   local letter = #id == 19 and string.byte(id, 19)
   return letter and letter >= 65 and letter <= 90 and KEYS[at_letter + letter] or key_jobs
 end
 
--- Mostly all ids have one hash, that of the first. These are those of other hashes, by hash, each with its place.
+-- The ids that are not in the hash of the first id, grouped by hash, with their indexes. Usually there are none.
 local function in_other_hashes(ids, is_asked)
   local first, ids_of, places_of = hash_of(ids[1]), {}, {}
   for i = 1, #ids do
@@ -25,7 +25,7 @@ local function in_other_hashes(ids, is_asked)
   return ids_of, places_of
 end
 
--- Those missing in the hash of the first id are looked for in their own.
+-- Looks for the bodies missing in the hash of the first id in their own hashes.
 local function add_other_bodies(ids, bodies)
   local ids_of, places_of = in_other_hashes(ids, function(i) return not bodies[i] end)
   for hash, its in pairs(ids_of) do
@@ -36,13 +36,13 @@ local function add_other_bodies(ids, bodies)
   return bodies
 end
 
--- An error where one of them cannot be read.
+-- The bodies of these jobs, or an error if one of them cannot be read.
 local function bodies_of(ids)
   local bodies = redis.pcall('HMGET', hash_of(ids[1]), unpack(ids))
   return bodies.err and bodies or add_other_bodies(ids, bodies)
 end
 
--- Cannot fail: a key of another type keeps nothing that could be dropped.
+-- Never fails: a key of another type has no body to drop.
 local function drop_bodies(...)
   local first = ...
   if redis.pcall('HDEL', hash_of(first), ...) == select('#', ...) then return end
@@ -57,7 +57,7 @@ local function put_body(id, body)
   redis.call('HSET', hash_of(id), id, body)
 end
 
--- Ids and bodies in turn, in `fields` from `first` to `last`; `ids` are the same ids.
+-- `fields` has ids and bodies in turn, from `first` to `last`. `ids` are the same ids.
 local function put_bodies(ids, fields, first, last)
   local hash = hash_of(ids[1])
   for i = 2, #ids do
@@ -69,8 +69,8 @@ local function put_bodies(ids, fields, first, last)
   redis.call('HSET', hash, unpack(fields, first, last))
 end
 
--- The name that all of these jobs have, nil where they differ, and whether a body is missing. The first line of a body is the
--- job's name; mostly all have the same.
+-- Returns the name that all of these jobs share (nil if they differ), and whether a body is missing. The first line of a body is
+-- the job's name.
 local function look_through(bodies, count)
   local stop = bodies[1] and string.find(bodies[1], '\n', 1, true)
   local same, missing = stop and string.sub(bodies[1], 1, stop), false
@@ -84,9 +84,9 @@ local function look_through(bodies, count)
   return same and string.sub(same, 1, -2), missing
 end
 
--- The bodies of the first of these jobs, of as many as `max_bytes` have room for and at least of one, and what `look_through` answers
--- of them; an error if one cannot be read. Most claims are one step. The first shows how large bodies are, so that the next reads
--- no more of them than may be given out.
+-- The bodies of the first of these jobs, as many as fit into `max_bytes` and at least one. Returns also what `look_through`
+-- returns, or an error if one cannot be read. Most claims need one step. The first step shows how large bodies are, so that the
+-- next one does not read too many.
 local function bodies_and_name(ids, max_bytes)
   local bodies, bytes = {}, 0
   while #bodies < #ids do
@@ -111,17 +111,17 @@ local function bodies_and_name(ids, max_bytes)
   return bodies, look_through(bodies, #bodies)
 end
 
--- All that may keep bodies.
+-- All hashes that may keep bodies.
 local function body_hashes()
   local hashes = { key_jobs }
   for at = at_letter + 65, at_letter + 90 do hashes[#hashes + 1] = KEYS[at] end
   return hashes
 end
 
--- For scripts that learn only on their way which of them they write.
+-- For scripts that do not know in advance which hashes they write.
 local function check_bodies()
   for _, hash in ipairs(body_hashes()) do check_type(hash, 'hash') end
 end
 
--- For one that writes only those of these jobs, mostly all in one hash.
+-- For scripts that write the bodies of these jobs only, usually all in one hash.
 local function check_bodies_of(ids) check_type(#ids > 0 and hash_of(ids[1]) or key_jobs, 'hash') end

@@ -1,8 +1,8 @@
 --@needs steps, bodies, names, count
--- Daily counters by job name, as `kind:name`; the whole is their sum. Names may be made by users: beyond the first of a day, a fixed number,
--- all stand together under the empty name, as do jobs whose name is lost.
+-- Daily counters by job name, as `kind:name`. The total is their sum. Users may generate names: beyond a fixed number of names
+-- per day, all others share the empty name, as do jobs whose name is lost.
 
--- The counters of a day as the caller passes them on: how many names they know. Reading it checks the key's type.
+-- The state that the counters of a day need: how many names they have. Reading it checks the type of the key.
 local function read_day() return { names = count_in(redis.call('HGET', key_stats, 'names')) } end
 
 local function kinds_of(name)
@@ -18,7 +18,7 @@ local function begin_day(day)
   redis.call('EXPIRE', key_stats, rule_statsDays * 86400)
 end
 
--- Its first count of the day has just been written.
+-- Called after the first count of a name on this day.
 local function first_today(name, day)
   if name ~= '' and kinds_of(name) == 1 then day.names = day.names + 1 end
   begin_day(day)
@@ -30,7 +30,7 @@ local function tally_name(kind, name, count, day)
   if add_to(key_stats, kind .. ':' .. name, count) == count then first_today(name, day) end
 end
 
--- Of jobs whose bodies are there.
+-- For jobs that still have bodies.
 local function tally_names_of(kind, ids, day)
   local counts = {}
   in_steps(ids, function(...)

@@ -1,5 +1,5 @@
 --@needs names, count, event
--- `failed`: attempts of each job before this one; empty where none has failed.
+-- Writes the event of claimed jobs. `failed`: earlier attempts of each job, or empty if none has failed.
 local function say_active(events, ids, gave, name, bodies, failed)
   local names = name or table.concat(add_names({}, bodies), '\n')
   if #failed == 0 then return say(events, 'active', #ids, gave, 'name', names) end

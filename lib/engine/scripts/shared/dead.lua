@@ -1,18 +1,18 @@
 --@needs bodies, names
--- The dead jobs that are asked for: between two ages, of a name, and with this end of their record, which says the reason.
+-- The ranks of the dead jobs between two ages. `is_asked` then checks the name and the reason, which is at the end of the record.
 local function dead_range(now)
   local first, last = 0, '+inf'
   if arg_newerThan >= 0 then
     first = redis.call('ZCOUNT', key_dead, '-inf', '(' .. string.format('%.0f', now - arg_newerThan))
   end
-  -- What dies again while one call goes on is not asked for again.
+  -- A job that died again after the first call is not included.
   if arg_olderThan > 0 or arg_until > 0 then
     last = string.format('%.0f', math.min(now - arg_olderThan, arg_until > 0 and arg_until or now))
   end
   return first, redis.call('ZCOUNT', key_dead, '-inf', last) - 1
 end
 
--- Answers also how many bytes it had to read, and the body of one that is asked for.
+-- Whether the job matches. Returns also how many bytes were read, and the body if the job matches.
 local function is_asked(id)
   local bytes = 0
   if arg_reason ~= '' then

@@ -1,4 +1,4 @@
--- The jobs it has made stay.
+-- Deletes a schedule. The jobs that it has added stay.
 local function drop_schedule(id)
   redis.call('HDEL', key_firings, id)
   redis.call('ZREM', key_upcoming, id)

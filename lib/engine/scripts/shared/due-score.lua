@@ -1,7 +1,8 @@
 --@needs bodies
--- The score of a delayed job. Those due at the same ms run first in first out: made ids sort by age, and equal scores by id; a job
--- with an id of its own gets a score behind all of its ms. One ms has room for 2,048, what is beyond goes behind the next.
--- `seen` is what one call has given by due time: `own` the last score, `made` whether there was one with a made id.
+-- The score of a delayed job. Jobs due in the same ms run first in first out: generated ids sort by age, and Redis orders equal
+-- scores by id. A job with a custom id gets a score after all others of its ms. One ms has room for 2,048 scores; further ones go
+-- after the next ms. `seen` is what one call has assigned, by due time: `own` is the last score, `made` is whether there was a
+-- generated id.
 local function due_score(id, due, seen)
   if hash_of(id) ~= key_jobs then
     seen.made[due] = true

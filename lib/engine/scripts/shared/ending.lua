@@ -1,26 +1,26 @@
 --@needs steps, count, bodies, body-lines, kept, names, traces, tally, event, unreadable, logs
--- Every end of a job. A job that has ended is gone, or kept in `completed` or `dead` with what is left of it.
+-- Every end of a job. A job that has ended is deleted, or what is left of it is kept in `completed` or `dead`.
 
 local function finish_completed(ids, traces)
   in_steps(ids, drop_bodies)
   forget_traces(ids, traces)
 end
 
--- Completed and kept: `until_when` has times and ids in turn, `results` ids and records.
+-- Keeps completed jobs. `until_when` has times and ids in turn, `results` has ids and records.
 local function finish_kept(ids, until_when, results, traces)
   redis.call('ZADD', key_completed, unpack(until_when))
   redis.call('HSET', key_results, unpack(results))
   forget_runs(ids, traces)
 end
 
--- Kept for a person.
+-- Moves a job to `dead`.
 local function finish_dead(id, record, now)
   redis.call('ZADD', key_dead, now, id)
   note_failure(id, record, now)
 end
 
--- What somebody wrote by hand, a job without a body or with an id that no client can name, can never run. Answers the id under
--- which it is kept.
+-- Ends a job that can never run because it was written by hand: it has no body, or an id that no client can name. Returns the id
+-- under which it is kept.
 local function finish_corrupt(id, body, record, now)
   local name = readable_id(id)
   put_body(name, body)
@@ -28,7 +28,7 @@ local function finish_corrupt(id, body, record, now)
   return name
 end
 
--- What is left of a cancelled job is kept: its body, the last failure, progress and log, and a record with the reason.
+-- Keeps a cancelled job: its body, last failure, progress and log, and a record with the reason.
 local function keep_cancelled(id, attempt, reason, keep, traces, now)
   redis.call('ZADD', key_completed, string.format('%.0f', rule_cancelledFrom + now + keep), id)
   redis.call('HSET', key_results, id, now .. '\n{"attempt":' .. attempt .. ',"cancelled":' .. cjson.encode(reason) .. '}')
@@ -37,8 +37,9 @@ local function keep_cancelled(id, attempt, reason, keep, traces, now)
   end
 end
 
--- Unless they are kept, nothing stays but, for a minute, when and why, for those who missed the event; that must never fail the move, hence pcall.
--- `begun` is 1 where they ran: their last attempt is one more than have failed.
+-- Ends cancelled jobs. Unless they are kept, only the time and the reason stay, for a minute, for callers that missed the event.
+-- Writing them must not fail the move, hence pcall. `begun` is 1 if the jobs ran: then the last attempt is one more than the
+-- failed ones.
 local function finish_cancelled(cancelled, begun, events, traces, now)
   local ids, reasons = cancelled.ids, cancelled.reasons
   if #ids == 0 then return end
@@ -71,13 +72,13 @@ local function say_removed(events, ids, names, reason)
   say(events, 'removed', #ids, table.concat(ids, '\n'), 'name', table.concat(names, '\n'), 'reason', reason)
 end
 
--- Removed, with an event that says why. They have left their places.
+-- Deletes removed jobs and writes an event with the reason. They have already left their places.
 local function finish_removed(ids, names, reason, events, traces)
   say_removed(events, ids, names, reason)
   finish_completed(ids, traces)
 end
 
--- Jobs that were kept leave: to be removed, or to run again. Answers how many were kept so.
+-- Takes kept jobs out of their places, to be removed or to run again. Returns how many there were.
 local function leave_dead(ids)
   local left = 0
   in_steps(ids, function(...) left = left + redis.call('ZREM', key_dead, ...) end)
@@ -93,13 +94,13 @@ local function leave_completed(ids)
   return left
 end
 
--- A kept job whose retention is over is not in the queue any more, although nothing has taken it away yet.
+-- Whether the retention of a kept job is over. Then it counts as gone, even if it is not deleted yet.
 local function is_retired(id, now)
   local kept_until = redis.call('ZSCORE', key_completed, id)
   return kept_until and not kept_state(kept_until, now)
 end
 
--- What such jobs leave; their bodies the caller drops, or puts others in their place.
+-- Deletes the records of kept jobs. The caller drops or replaces their bodies.
 local function forget_kept(ids)
   leave_completed(ids)
   drop_logs(ids)
@@ -112,15 +113,15 @@ local function retire(id, now)
   return true
 end
 
--- Whether a completed job was added by a call that waits for its end, and completed so lately that not all who wait may have read
--- its result. `body` is its body.
+-- Whether a call waits for the end of this completed job, and it ended so recently that the call may not have read its result.
+-- `body` is the body of the job.
 local function is_awaited(id, body, now)
   if not options_of(body).awaited then return false end
   local ended_at = tonumber(string.match(redis.call('HGET', key_results, id) or '', '^(%d+)\n'))
   return ended_at ~= nil and now - ended_at < rule_awaitedMs
 end
 
--- A new job takes the id of one that has ended, with its own body.
+-- Deletes the records of ended jobs whose ids a new job takes. The new job replaces the body.
 local function forget_ended(ids)
   leave_dead(ids)
   forget_kept(ids)
@@ -129,7 +130,7 @@ end
 
 local function expired(key, low, high) return redis.call('ZRANGE', key, low, high, 'BYSCORE', 'LIMIT', 0, rule_trimStep) end
 
--- The first of those that are kept for too long or, if there are none, of too many.
+-- The first of the jobs that are kept too long. If there are none, the first of too many.
 local function beyond(key, over, most)
   if #over > 0 then return over end
   local count = math.min(redis.call('ZCARD', key) - most, rule_trimStep)
@@ -147,12 +148,12 @@ local function trim_completed(now)
   return drop_kept(beyond(key_completed, expired(key_completed, '-inf', now), arg_completedMax))
 end
 
--- Not with each settlement: few jobs are cancelled and kept.
+-- Not part of every settlement, because few jobs are cancelled and kept.
 local function trim_cancelled(now)
   return drop_kept(expired(key_completed, string.format('%.0f', rule_cancelledFrom), string.format('%.0f', rule_cancelledFrom + now)))
 end
 
--- Where bodies cannot be read, their jobs stay: this comes behind other writes.
+-- If bodies cannot be read, their jobs stay: this runs after other writes.
 local function trim_dead(events, now)
   local over = beyond(key_dead, expired(key_dead, '-inf', now - arg_deadAge), arg_deadMax)
   local bodies = #over > 0 and bodies_of(over)

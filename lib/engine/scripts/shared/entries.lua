@@ -1,4 +1,4 @@
--- Entries of the stream: the number of the last event, and when it was written, which is their first field.
+-- Reads entries of the stream: the number of the last event, and the time it was written, which is the first field.
 local function number_of(entry)
   return tonumber(string.match(entry[1], '^%d+'))
 end

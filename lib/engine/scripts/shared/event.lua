@@ -1,7 +1,8 @@
--- The events that a script tells. It collects them, `{ count = 0 }` to begin with, and writes them in one entry of the stream.
+-- The events of a script. The script collects them in a table, `{ count = 0 }` at first, and writes them as one entry of the
+-- stream.
 
--- Adds a group: how many events of what kind, the ids of their jobs a line each, and columns, each its name and its lines, or one
--- line for all.
+-- Adds a group: its type, the number of events, the ids of their jobs (one per line), and columns. A column has a name and a line
+-- per event, or one line for all.
 local function say(events, kind, count, ids, ...)
   events.count = events.count + count
   events[#events + 1] = kind
@@ -13,14 +14,14 @@ local function say(events, kind, count, ids, ...)
   end
 end
 
--- Events are numbered one by one, and the id of a stream entry is the number of its last event: so a reader can resume
--- inside an entry, see what was trimmed, and MINID trims by events however large the entries are.
--- A failing stream must never fail the move it reports, hence pcall.
+-- Events are numbered one by one, and the id of a stream entry is the number of its last event. So a reader can resume inside an
+-- entry and notice trimmed events, and MINID trims by events, however large the entries are. A failing stream must not fail the
+-- move that it reports, hence pcall.
 local function write_entry(last, count, fields, now)
-  -- As text: Redis writes the numbers of a script with `%.17g`, which takes several times as long.
+  -- Formatted here: Redis formats the numbers of a script with `%.17g`, which takes several times as long.
   local id, at, n = string.format('%d-0', last), string.format('%d', now), string.format('%d', count)
   local written
-  -- Small entries do not look each time whether something is to be trimmed.
+  -- Trimming is only tried when the number passes a multiple of 64.
   if last % 64 < count then
     local oldest = string.format('%d', math.max(last - arg_maxEvents, 0))
     written = redis.pcall('XADD', key_events, 'MINID', '~', oldest, id, 'at', at, 'n', n, unpack(fields))
@@ -28,12 +29,12 @@ local function write_entry(last, count, fields, now)
     written = redis.pcall('XADD', key_events, id, 'at', at, 'n', n, unpack(fields))
   end
   if type(written) == 'table' and written.err and string.find(written.err, 'equal or smaller', 1, true) then
-    -- Somebody deleted, restored or changed one of the two keys: the stream's own last number decides.
+    -- Somebody deleted, restored or changed one of the two keys. The last number of the stream decides.
     local top = redis.pcall('XINFO', 'STREAM', key_events)
     for i = 1, #top, 2 do
       if top[i] == 'last-generated-id' then
         last = tonumber(string.match(top[i + 1], '^%d+')) + count
-        -- No number can follow it: the stream begins anew.
+        -- No number can follow this one, so the stream starts again.
         if last > 9007199254740991 and type(redis.pcall('DEL', key_events)) == 'number' then last = count end
         redis.call('HSET', key_meta, 'events', string.format('%.0f', last))
         redis.pcall('XADD', key_events, string.format('%d-0', last), 'at', at, 'n', n, unpack(fields))
@@ -47,7 +48,7 @@ local function write_events(events, now)
   if arg_maxEvents == 0 or count == 0 then return end
   local last = redis.pcall('HINCRBY', key_meta, 'events', string.format('%d', count))
   if type(last) ~= 'number' or last < count or last > 9007199254740991 then
-    -- Somebody wrote into it what is no such number: as if it had been deleted.
+    -- Somebody wrote something else into it. It counts as deleted.
     last = count
     redis.call('HSET', key_meta, 'events', string.format('%d', last))
   end

@@ -1,6 +1,6 @@
 -- Whether jobs may start.
 
--- How many of so many jobs may start now, and why not more: nothing holds them up, the queue is paused, or `claim-limited` must say.
+-- How many of `want` jobs may start now, and why not more: no limit, the queue is paused, or only `claim-limited` can say.
 local function open_gate(want)
   local closed = redis.call('HMGET', key_meta, 'paused', 'limited')
   if closed[1] then return 0, rule_supplyPaused end

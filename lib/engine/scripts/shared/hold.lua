@@ -1,17 +1,17 @@
 --@needs count
--- The jobs that a worker holds: membership in its set is the lease on the job, and the lease of the worker is that on all of them.
+-- The jobs that a worker holds. Membership in its set is the lease on a job. The lease of the worker applies to all of them.
 
 local function hold(ids) return redis.call('SADD', key_active, unpack(ids)) end
 
--- Lets go of jobs; answers how many of them it held.
+-- Removes jobs from the worker. Returns how many of them it held.
 local function let_go(ids) return redis.call('SREM', key_active, unpack(ids)) end
 
--- Lets go of some jobs, at most `limit`; answers which.
+-- Removes some jobs from the worker, at most `limit`, and returns them.
 local function let_go_some(limit) return redis.call('SPOP', key_active, limit) end
 
 local function held() return redis.call('SCARD', key_active) end
 
--- Whether this worker holds all of them: then one command does for all what else is done one by one.
+-- Whether this worker holds all of these jobs. Then one command can settle all of them.
 local function are_held(ids)
   if #ids == 0 then return false end
   local member = redis.call('SMISMEMBER', key_active, unpack(ids))
@@ -19,7 +19,7 @@ local function are_held(ids)
   return true
 end
 
--- Fence: only what this worker holds may be settled by it.
+-- Only the worker that holds a job may settle it.
 local function let_go_or_lost(id, lost)
   if redis.call('SREM', key_active, id) == 1 then return true end
   lost[#lost + 1] = id
@@ -30,7 +30,7 @@ local function lease_until(ends, worker) redis.call('ZADD', key_workers, string.
 
 local function end_lease(worker) redis.call('ZREM', key_workers, worker) end
 
--- How long the leases of a worker are, by its record; where that says nothing that can be, as long as those of the caller.
+-- The lease length of a worker, from its record. If the record has no valid length, that of the caller.
 local function lease_of(text)
   local ms = count_in(text)
   return ms >= 100 and ms <= 3600000 and ms or arg_leaseMs

@@ -1,7 +1,7 @@
 --@needs count
--- What is remembered of a producer: the number of its last call, and the ids that were there before.
+-- What is stored about a producer: the number of its last call, and the ids of duplicates in it.
 
--- Whether a call with this number is newer than what the lane remembers, in the words that GET answers.
+-- Whether this number is higher than the one in `remembered`, which is the reply of GET.
 local function is_newer(seq, remembered)
   return not remembered or (tonumber(string.match(remembered, '^%d+')) or math.huge) < seq
 end

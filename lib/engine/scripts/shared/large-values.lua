@@ -1,6 +1,7 @@
 --@needs steps
--- Events are bounded by number; those with large values, which only progress has, are bounded in bytes too. `large` knows them: the
--- number of the event, and how many bytes all of them had up to it. The oldest of the stream go until about so many are left.
+-- The number of events is limited. Events with large values (only progress has them) are also limited in bytes. `large` has their
+-- numbers, each with the bytes of all large events up to it. If there are too many bytes, the oldest events of the stream are
+-- trimmed.
 local function trim_large(bytes)
   local last = redis.call('HGET', key_meta, 'events')
   if bytes <= 1024 or not last then return end
@@ -12,7 +13,7 @@ local function trim_large(bytes)
     local newest = tonumber(redis.call('ZRANGE', key_large, over - 1, over - 1)[1])
     if newest then redis.pcall('XTRIM', key_events, 'MINID', '=', string.format('%.0f', newest + 1)) end
   end
-  -- Those that were trimmed by number are forgotten with them.
+  -- Forget large events that were already trimmed by number.
   local oldest = tonumber(redis.call('ZRANGE', key_large, over, over)[1])
   while oldest and oldest <= tonumber(last) - arg_maxEvents do
     over = over + 1

@@ -1,13 +1,13 @@
 --@needs steps, count, due-score
--- Where jobs wait: `wait`, first in first out, which those with a priority follow (`prioritized`); `suspects`, which have stalled
--- twice or more and go one at a time; and `delayed` until their time has come.
+-- Where jobs wait. `wait` is first in, first out. `prioritized` has jobs with a priority, which come after `wait`. `suspects` has
+-- jobs that stalled twice or more, which run one at a time. `delayed` has jobs until they are due.
 
--- First in first out inside one priority: 21 bits of priority above 32 bits of sequence are exact in a double.
+-- First in, first out inside one priority: 21 bits of priority above 32 bits of sequence fit exactly into a double.
 local function rank(priority) return priority * rule_ranks + add_to(key_meta, 'ranks', 1) % rule_ranks end
 
 local function to_tail(ids) in_steps(ids, function(...) redis.call('RPUSH', key_wait, ...) end) end
 
--- Last in, first out: the last one of these runs first.
+-- Last in, first out: the last of these jobs runs first.
 local function to_front(ids)
   in_steps(ids, function(...) redis.call('LPUSH', key_wait, ...) end)
 end
@@ -20,13 +20,13 @@ local function to_tail_by(priority, id)
   end
 end
 
--- To the line at a time of its own, with the priority that it will have there. `seen` is for `due_score`.
+-- Delays a job, and stores the priority that it will have in the line. `seen` is for `due_score`.
 local function delay_until(due, id, priority, seen)
   redis.call('ZADD', key_delayed, due_score(id, due, seen), id)
   if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
 end
 
--- Many at once, `scores` and ids in turn, and the priority that one of them keeps.
+-- Delays many jobs: `scores` has scores and ids in turn. `keep_priority` stores the priority of one of them.
 local function delay_all(scores)
   redis.call('ZADD', key_delayed, unpack(scores))
 end
@@ -35,19 +35,19 @@ local function keep_priority(id, priority)
   redis.call('HSET', key_priorities, id, priority)
 end
 
--- A delayed job gets another priority, 0 for none.
+-- Changes the priority of a delayed job. 0 means none.
 local function change_priority(id, priority)
   if priority > 0 then keep_priority(id, priority) else redis.call('HDEL', key_priorities, id) end
 end
 
--- Back to the head of the line, in the order given.
+-- Puts jobs back at the head of the line, in the given order.
 local function push_to_head(ids)
   local reversed = {}
   for i = #ids, 1, -1 do reversed[#reversed + 1] = ids[i] end
   in_steps(reversed, function(...) redis.call('LPUSH', key_wait, ...) end)
 end
 
--- The same for jobs of which some may have stalled so often that they go back to the suspects.
+-- Like `push_to_head`, but jobs that have stalled too often go to `suspects`.
 local function to_head(ids)
   local stalls = {}
   in_steps(ids, function(...)
@@ -66,20 +66,21 @@ local function to_suspects(ids)
   in_steps(ids, function(...) redis.call('RPUSH', key_suspects, ...) end)
 end
 
--- Counts anew what a move has changed.
+-- Counts the lists again after a move.
 local function count_lists(places)
   places.waiting = redis.call('LLEN', key_wait)
   places.suspects = redis.call('LLEN', key_suspects)
 end
 
--- Takes the first of the line, and of those with a priority, to be sorted into other lines: the ids, and ids and ranks in turn.
+-- Takes the first jobs of `wait` and `prioritized`, to sort them into other lines. Returns the ids of the first, and ids and
+-- ranks in turn of the second.
 local function take_arrivals(limit)
   local ids = redis.call('LPOP', key_wait, limit) or {}
   return ids, #ids < limit and redis.call('ZPOPMIN', key_prioritized, limit - #ids) or {}
 end
 
--- Takes at most `want` jobs to run now, of as many as the caller has counted in `places`: a suspect, if one may be among them, then
--- the line, then those with a priority. Answers the ids, and what `put_back` needs.
+-- Takes at most `want` jobs to run now: a suspect if `may_suspect`, then `wait`, then `prioritized`. `places` has the lengths of
+-- the lists. Returns the ids, and what `put_back` needs.
 local function take(want, may_suspect, places)
   local ids, from = {}, { ranked = {} }
   if places.suspects > 0 and may_suspect then
@@ -101,12 +102,12 @@ local function take(want, may_suspect, places)
   return ids, from
 end
 
--- Back to its rank.
+-- Puts a job back at its rank.
 local function put_ranked(id, rank_before)
   redis.call('ZADD', key_prioritized, rank_before, id)
 end
 
--- Taken jobs, from the `first` on, go back to where they came from.
+-- Puts taken jobs, from index `first` on, back to where they came from.
 local function put_back(ids, first, from)
   local plain = #ids - #from.ranked / 2
   for i = #ids, first, -1 do
@@ -121,8 +122,8 @@ local function put_back(ids, first, from)
   end
 end
 
--- Takes a job out, wherever it waits; answers whether it did. Only a list must be searched, from the side that `direction` says (1
--- or -1), and a long line takes long: last.
+-- Removes a job from wherever it waits. Returns whether it was found. Lists come last: a list must be searched, from the side
+-- that `direction` says (1 or -1), and a long one takes long.
 local function leave(id, direction)
   local found = redis.call('ZREM', key_delayed, id)
   if found == 0 then found = redis.call('ZREM', key_prioritized, id) end
@@ -132,7 +133,7 @@ local function leave(id, direction)
   return found > 0
 end
 
--- Many at once out of one that is sorted, or out of the first `seen` of a list, of which some stay.
+-- Removes many jobs from a sorted set. `leave_head` removes the first `seen` entries of a list, except those in `stay`.
 local function leave_ranked(key, ids)
   redis.call('ZREM', key, unpack(ids))
 end
@@ -142,7 +143,7 @@ local function leave_head(key, seen, stay)
   for i = #stay, 1, -1 do redis.call('LPUSH', key, stay[i]) end
 end
 
--- Delayed jobs whose time has come go to the line, at most `limit`; a job with a priority keeps it.
+-- Moves due delayed jobs to the line, at most `limit`. Jobs with a priority keep it.
 local function promote_due(limit, now)
   local due = redis.call('ZRANGE', key_delayed, '-inf', '(' .. now + 1, 'BYSCORE', 'LIMIT', 0, limit)
   if #due == 0 then return 0 end
@@ -160,7 +161,7 @@ local function promote_due(limit, now)
   return #due
 end
 
--- One delayed job goes to the line now; answers whether it was delayed.
+-- Moves one delayed job to the line now. Returns whether it was delayed.
 local function promote(id)
   local priority = priority_in(redis.call('HGET', key_priorities, id))
   if redis.call('ZREM', key_delayed, id) == 0 then return false end
@@ -169,19 +170,19 @@ local function promote(id)
   return true
 end
 
--- When the first delayed job is due, infinity where there is none.
+-- When the first delayed job is due. Infinity if there is none.
 local function first_due()
   local first = redis.call('ZRANGE', key_delayed, 0, 0, 'WITHSCORES')
   return tonumber(first[2]) or math.huge
 end
 
--- Ms until then, -1 where there is none.
+-- Ms until the first delayed job is due. -1 if there is none.
 local function next_due(now)
   local due = first_due()
   return due < math.huge and math.max(0, math.floor(due) - now) or -1
 end
 
--- A job that waits for the end of another one is delayed to the last moment that there is.
+-- Delays a job that waits for the end of another one to the latest possible time.
 local function park(id, priority)
   redis.call('ZADD', key_delayed, rule_parkedAt, id)
   if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
@@ -199,7 +200,7 @@ local function count_waiting()
   return redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects) + redis.call('ZCARD', key_prioritized) + redis.call('ZCARD', key_grouped)
 end
 
--- Takes out those that have waited longest; of jobs with a priority, those that would run last.
+-- Removes the jobs that have waited longest. Of jobs with a priority it removes those that would run last.
 local function take_oldest(count)
   local ids = count > 0 and redis.call('LPOP', key_wait, count) or {}
   if #ids < count then

@@ -1,18 +1,18 @@
 --@needs steps, count
--- The log of a job, its last lines: each in a field of its own (id, line break, number of the line modulo their number), so that a line
--- costs the same however long the log is. The field of the id holds a line break and how many lines were written in all; where not 100
--- lines are kept, another line break and how many.
+-- The log of a job: its last lines. Each line has a field of its own (id, line break, index modulo the number of kept lines), so
+-- adding a line costs the same however long the log is. The field of the id has a line break and the number of all lines written.
+-- If not 100 lines are kept, another line break and their number follow.
 local function read_head(head)
   local written, kept = string.match(head or '', '^\n(%d+)\n?(%d*)$')
   return count_in(written, -1), math.max(1, math.min(count_in(kept ~= '' and kept, rule_logLines), rule_logLinesMax))
 end
 
--- A log that has begun keeps as many lines as it did.
+-- A log that exists keeps the number of lines it started with.
 local function add_to_log(id, text, max)
   local head, fields = redis.call('HGET', key_logs, id), {}
   local written, kept = read_head(head)
   if written < 0 then
-    -- Formerly the field held the lines themselves: they come first.
+    -- Older versions stored all lines in this field. They come first.
     if head then text = head .. '\n' .. text end
     written, kept = 0, max
   end
@@ -27,7 +27,7 @@ local function add_to_log(id, text, max)
   in_steps(fields, function(...) redis.call('HSET', key_logs, ...) end)
 end
 
--- The lines, in their order, as one text.
+-- The lines in order, as one text.
 local function read_log(id)
   local head = redis.call('HGET', key_logs, id)
   local written, kept = read_head(head)

@@ -1,5 +1,5 @@
 --@needs workers
--- The workers that the caller has named, whose keys it gives along; nil where another one has a lease: it came in between.
+-- The workers in `arg_workers`, whose keys the caller declares. Nil if another worker has a lease: it appeared in between.
 local function named_workers()
   local names, is_named = {}, {}
   for name in string.gmatch(arg_workers, '[^\n]+') do

@@ -1,5 +1,5 @@
 --@needs steps, bodies
--- The first line of a body is the job's name; the rest is not ours to read.
+-- The first line of a body is the job's name.
 local function name_of(body)
   if not body then return '' end
   local stop = string.find(body, '\n', 1, true)

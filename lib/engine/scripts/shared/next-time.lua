@@ -1,6 +1,6 @@
 --@needs bell
--- Sets the next time of a schedule, or that there is none. An idle worker sleeps until the first one it knows of, so a new
--- first one wakes somebody, and is told as a time: what is claimed at the bell brings no times with it.
+-- Sets the next time of a schedule, or that there is none. Idle workers sleep until the earliest time they know, so a new
+-- earliest time wakes one of them. The ring says that it is about a time, because a claim at the doorbell returns no times.
 local function set_next(id, state, at)
   if at < 0 then
     state.mode = 'ended'

@@ -1,11 +1,11 @@
 --@needs drop-schedule
--- A declaration is `process ttl set`, a set `owner:digest`: no word of them holds a blank.
+-- A declaration is `process ttl set`, and a set is `owner:digest`. None of these words contains a space.
 local function set_of(declaration) return string.match(declaration, '[^ ]*$') end
 
 local function is_of_owner(set) return string.sub(set, 1, #arg_owner + 1) == arg_owner .. ':' end
 
--- What only sets named that nobody declares any more is removed, where it still comes from this owner: a person may have put
--- another one in its place. Answers the removed, how many sets have gone, and how many with schedules are left.
+-- Removes schedules that only sets without a process name, if they still belong to this owner: somebody may have replaced one by
+-- another of the same id. Returns the removed ids, how many sets are gone, and how many sets with schedules are left.
 local function prune()
   local living = {}
   for _, declaration in ipairs(redis.call('ZRANGE', key_declarers, 0, -1)) do
@@ -24,7 +24,7 @@ local function prune()
   end
   local removed, begins = {}, arg_owner .. '\n'
   for gone, i in ipairs(dead) do
-    -- So that no call takes long; the rest comes with the next one.
+    -- Limited, so that no call takes long. The rest is removed by the next call.
     if #removed >= 500 then return removed, gone - 1, left end
     for id in string.gmatch(sets[i + 1], '[^\n]+') do
       local record = not wanted[id] and redis.call('HGET', key_schedules, id)

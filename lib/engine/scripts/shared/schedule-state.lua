@@ -1,6 +1,6 @@
 --@needs count
--- What is counted of a schedule, a line each, so that no JSON is read here: revision, jobs made, last occurrence or -1, mode
--- (empty while it runs), last job, times of its last occurrences. What stands behind it, a newer version has written: it stays.
+-- The counters of a schedule, one per line, so that no JSON is parsed here: revision, jobs made, last occurrence or -1, mode
+-- (empty while it runs), last job, times of the last occurrences. Further lines were written by a newer version and are kept.
 local function read_state(id)
   local revision, fired, last, mode, job, more = string.match(redis.call('HGET', key_firings, id) or '',
     '^(%d+)\n(%d+)\n(%-?%d+)\n([^\n]*)\n([^\n]*)(.*)$')
@@ -15,7 +15,7 @@ local function write_state(id, state)
     state.revision, state.fired, state.last, state.mode, state.job, recent, state.more))
 end
 
--- An occurrence has made its job; the first of too many times goes.
+-- Records an occurrence that has added its job. The oldest time is removed if there are too many.
 local function note_occurrence(state, at, job)
   state.last, state.job = tonumber(at), job
   local times = {}

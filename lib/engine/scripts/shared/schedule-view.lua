@@ -1,5 +1,5 @@
 --@needs schedule-state
--- Schedules as the caller reads them, as many of the ids as fit one answer: records may be large.
+-- Schedules in the form that the caller reads. Records may be large, so only as many as fit one answer.
 local function view_schedules(ids)
   local views, size = {}, 0
   for _, id in ipairs(ids) do

@@ -1,9 +1,9 @@
 --@needs hold, line, traces, ending, event, settled-names
--- A batch with outcomes of all kinds, some of which may not be accepted. `batch` says what has become of it: how many jobs are
--- `done`, `failed` and `died`, which are `lost` or `cancelled`, and when the first of those that were retried is due.
--- `places` counts the jobs of each place, as the caller does.
+-- Settles a batch with outcomes of any kind, some of which may not be accepted. `batch` collects the result: the numbers `done`,
+-- `failed` and `died`, the `lost` and `cancelled` jobs, and when the first retried job is due. `places` has the lengths of the
+-- lists.
 
--- What did not complete goes on in some way, unless it was cancelled.
+-- Whether a job that did not complete goes on. It does not if it was cancelled or is not held.
 local function goes_on(id, batch, traces)
   return let_go_or_lost(id, batch.lost) and not is_cancelled(id, traces, batch.cancelled)
 end
@@ -27,7 +27,7 @@ local function settle_kept(batch, places, traces, now)
   if all then let_go(ids) end
   for i = kept_first, kept_last, 3 do
     local id = ARGV[i]
-    -- Of what is kept under one id twice, the first counts.
+    -- If one id is kept twice, the first counts.
     if all and seen[id] then
       batch.lost[#batch.lost + 1] = id
     elseif all or let_go_or_lost(id, batch.lost) then
@@ -101,7 +101,7 @@ local function say_settled(batch, events)
   local lost, cancelled = batch.lost, batch.cancelled.ids
   if arg_settledEvents <= #lost + #cancelled then return end
   for i = said_first, said_last do events[#events + 1] = ARGV[i] end
-  -- The first group says with its list who they are.
+  -- The ids of the first group are those of the argument `completed`.
   if events[1] == 'completed' and events[2] == '' then events[2] = arg_completed end
   events.count = events.count + arg_settledEvents
   if #lost + #cancelled > 0 then

@@ -1,6 +1,6 @@
 --@needs by-name
--- What a batch adds to the counters of job names. The client has counted it; what it counted is wrong where some of it was not
--- accepted, was said twice, or was cancelled.
+-- Adds a batch to the counters of job names. The client has counted them. Its numbers are wrong if some jobs were not accepted,
+-- were named twice, or were cancelled.
 local function each_settled(completed_ids, act)
   local number = string.gmatch(arg_nameIndexes, '%d+')
   for _, id in ipairs(completed_ids) do act(id, number(), 1, 0, 0) end
@@ -9,7 +9,7 @@ local function each_settled(completed_ids, act)
   for i = dead_first, dead_last, 3 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 2]), 1) end
 end
 
--- An id that was held counts where it is named first; such a one was named more often than it was lost.
+-- Counts again. An id that was held counts where it is named first. Such an id was named more often than it was lost.
 local function recount(rows, completed_ids, lost, cancelled)
   for i = 1, #rows do rows[i] = { 0, 0, 0 } end
   local times = {}

@@ -1,6 +1,6 @@
 --@needs logs
--- One job in the order in which `storedJob` reads it. A brief answer leaves out data, progress and log, and of a large record of its
--- end all but the time.
+-- One job, in the order in which `storedJob` reads it. A brief answer leaves out data, progress and log, and keeps only the time
+-- of a large record of its end.
 local function stored(id, body, state, at, worker, is_brief)
   local result = redis.call('HGET', key_results, id) or ''
   local progress, log = '', ''

@@ -1,5 +1,5 @@
 --@needs count
--- Daily counters; 90 days are counted from the first write of a day.
+-- Daily counters. They expire 90 days after the first write of a day.
 local function tally(field, count)
   if count == 0 then return end
   if add_to(key_stats, field, count) == count then

@@ -1,9 +1,9 @@
 --@needs steps, count, logs, slots
--- What jobs leave beside their bodies: how often they failed and stalled, the last failure, progress, log, the priority of one that
--- is delayed, whether one that runs was cancelled, and the slot that it has.
+-- What jobs leave besides their bodies: failed attempts, stalls, the last failure, progress, log, the priority of a delayed job,
+-- the cancellation of a running one, and its slot.
 
--- The keys that have anything of it, which spares the deletes where nothing is there, and `has_cancels`. It checks the types, so
--- it is read before anything is written. One command mostly tells.
+-- The keys that have any such data, so that deletes are skipped where there is none, and `has_cancels`. It checks the types, so
+-- it must run before the first write. Usually one command finds that there is nothing.
 local function read_traces()
   local traces = { has_cancels = false, has_slots = false }
   if redis.call('EXISTS', key_attempts, key_stalls, key_failures, key_progress, key_logs, key_priorities, key_toCancel, key_slots) == 0 then
@@ -17,7 +17,7 @@ local function read_traces()
   return traces
 end
 
--- What they held is free for others. `how` as for `release_slots`.
+-- Frees the slots of these jobs. `how` is explained at `release_slots`.
 local function free_slots(ids, traces, how)
   if traces.has_slots and #ids > 0 then release_slots(ids, how) end
 end
@@ -30,7 +30,7 @@ local function forget_traces(ids, traces)
   end)
 end
 
--- Of jobs that are kept as completed: what went wrong before is of no use any more.
+-- For jobs that are kept as completed: their earlier failures are deleted.
 local function forget_runs(ids, traces)
   free_slots(ids, traces, 'gone')
   if #traces == 0 then return end
@@ -41,7 +41,7 @@ end
 
 local function note_failure(id, record, now) redis.call('HSET', key_failures, id, now .. '\n' .. record) end
 
--- Where nothing failed, 0 still says that the job has started: such a job never expires.
+-- A value of 0 means that the job has started without a failure. Such a job never expires.
 local function add_attempts(id, failed) add_to(key_attempts, id, failed) end
 
 local function mark_started(ids)
@@ -54,14 +54,14 @@ local function add_stall(id)
   return add_to(key_stalls, id, 1)
 end
 
--- A job that runs is cancelled: its worker hears of it, and whatever it says but that it completed, the job ends. The first
--- reason stays. `keep`: for how many ms the job is kept after its end.
+-- Marks a running job as cancelled. Its worker learns of it. Unless the job completes, it ends as cancelled. The first reason
+-- stays. `keep`: how many ms the job is kept after its end.
 local function mark_cancelled(id, reason, keep)
   redis.call('HSETNX', key_toCancel, id, keep > 0 and reason .. '\n' .. string.format('%.0f', keep) or reason)
 end
 
--- Of jobs that leave their worker without having completed, those that were cancelled meanwhile: they go no further.
--- `cancelled` has their ids, reasons, and for how many ms each is kept.
+-- Whether a job that leaves its worker without having completed was cancelled meanwhile. Then it goes no further. `cancelled`
+-- collects ids, reasons, and how many ms each is kept.
 local function is_cancelled(id, traces, cancelled)
   local reason = traces.has_cancels and redis.call('HGET', key_toCancel, id)
   if not reason then return false end

@@ -1,4 +1,5 @@
--- Ids that no client can name: with a line break, which parts ids in answers, not UTF-8, or empty. Somebody wrote them by hand.
+-- Ids that no client can name, because somebody wrote them by hand: with a line break (it separates ids in answers), not UTF-8,
+-- or empty.
 local function is_readable(id)
   if id == '' or string.find(id, '\n', 1, true) then return false end
   if not string.find(id, '[\128-\255]') then return true end
@@ -11,12 +12,12 @@ local function is_readable(id)
   return not string.find(rest, '[\128-\255]')
 end
 
--- The id under which such a job is buried.
+-- The readable id under which such a job is kept.
 local function readable_id(id)
   return is_readable(id) and id or 'unreadable-' .. redis.sha1hex(id)
 end
 
--- How such an id is told to the caller, who cannot name it: behind a line break, which no other id holds, its bytes in hex.
+-- An unreadable id in an answer: a line break, which no other id contains, and its bytes in hex.
 local function told_id(id)
   return is_readable(id) and id or '\n' .. string.gsub(id, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
 end

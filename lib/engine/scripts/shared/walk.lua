@@ -1,7 +1,7 @@
--- A bounded look through a sorted set in its own order, from behind a place on: a score and an id that need not be there
--- any more, so that what comes and goes meanwhile is neither passed over nor met twice.
+-- Walks through a limited part of a sorted set in its order, starting after a place: a score and an id. The id may be gone
+-- already. So jobs that come and go meanwhile are neither skipped nor visited twice.
 
--- By bytes, as Redis orders equal scores; `<` would ask the locale.
+-- Compares bytes, as Redis does for equal scores. `<` would depend on the locale.
 local function follows(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
@@ -31,8 +31,8 @@ local function rank_before(key)
   return is_there and behind - 2 or behind - 1
 end
 
--- `fits` answers whether a job is asked for, and how many bytes it had to read for that. Answers the ids that fit, and the place
--- to go on behind, empty at the end, and how many it has looked at.
+-- `fits` returns whether a job matches, and how many bytes it had to read. Returns the matching ids, the place after which to
+-- continue (empty at the end), and how many jobs were looked at.
 local function walk(key, first, last, fits, backward)
   local found, page, spent, seen, at = {}, {}, 0, 0, 0
   local from, to = first, math.min(last, first + arg_examine - 1)
