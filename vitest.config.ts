@@ -19,12 +19,12 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
 
 /**
  * Specs that change nothing of their process. Sharing one takes a quarter off their time, as Nest and lib are loaded once for many
- * files. `embedded` looks at its process as a whole, and `conformance/features` sets the engine for all of its process.
+ * files. `embedded` looks at its process as a whole, `otel` registers an SDK for all of it, and `conformance/features` sets the engine for all of its process.
  */
 const SHARED = [
   'test/{unit,scripts,memory,history,bench}/**/*.spec.ts',
   'test/conformance/!(features*).spec.ts',
-  'test/features/!(embedded*).spec.ts',
+  'test/features/!(embedded*|otel*).spec.ts',
 ];
 
 /** Long proofs: processes that are killed, servers that fail over, pages in a browser. `npm run test:proofs` runs them, and so does CI. */

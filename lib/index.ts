@@ -92,6 +92,17 @@ export type {
   WrapOption,
 } from './options/worker-options.js';
 
+export type {
+  MeteredQueue,
+  MeteredWork,
+  QueueTelemetry,
+  RunTrace,
+  TelemetrySource,
+  TracedAdd,
+  TracedEnd,
+  TracedJob,
+  TracedRun,
+} from './options/telemetry.js';
 export type { NamedModuleOptions } from './options/named-options.js';
 
 // Jobs.

@@ -15,8 +15,9 @@ import {
   type ResolvedQueueOptions,
 } from './options/module-options.js';
 import type { EndWait } from './producer/add-and-wait.js';
-import { Queue } from './producer/queue.js';
+import type { Queue } from './producer/queue.js';
 import { QueueProducer } from './producer/queue-producer.js';
+import { createQueue } from './producer/traced-queue.js';
 
 /** Options of `createProducer`. */
 export interface ProducerOptions extends Pick<
@@ -30,6 +31,7 @@ export interface ProducerOptions extends Pick<
   | 'events'
   | 'durability'
   | 'headers'
+  | 'telemetry'
   | 'enqueueTimeout'
   | 'enqueueBuffer'
 > {
@@ -47,6 +49,7 @@ const NAMES: readonly (keyof ProducerOptions)[] = [
   'events',
   'durability',
   'headers',
+  'telemetry',
   'enqueueTimeout',
   'enqueueBuffer',
   'queues',
@@ -101,7 +104,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
       if (!NAMES.includes(name as keyof ProducerOptions)) throw unknownField(place, name, NAMES);
     const { queues = [], ...rest } = given as ProducerOptions;
     this.settings = resolveModuleOptions(rest, refuse, place);
-    const { connection, prefix } = this.settings;
+    const { connection, prefix, telemetry } = this.settings;
     if (isMemory(connection)) {
       const why =
         'where Redis is: the memory of this process has no jobs of other processes, and nothing would run its own';
@@ -118,6 +121,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
       prefix,
       callMs: CALL_MS,
       limitsOf: (queue) => limitsOf(this.optionsOf(queue)),
+      ...(telemetry && { internal: (work) => telemetry.internal(work) }),
       queues: () => [...this.handles.keys()],
     });
   }
@@ -130,8 +134,10 @@ export class Producer extends QueueProducer implements AsyncDisposable {
   override queue<Jobs = any>(name: string): Queue<Jobs> {
     let handle = this.handles.get(name);
     if (handle === undefined) {
-      const { enqueue } = this.settings;
-      handle = new Queue(this.engine, this.optionsOf(name), { enqueue }, (queue, id) => this.wait(queue, id));
+      const { enqueue, telemetry } = this.settings;
+      handle = createQueue(telemetry, this.engine, this.optionsOf(name), { enqueue }, (queue, id) =>
+        this.wait(queue, id),
+      );
       this.handles.set(name, handle);
     }
     return handle;

@@ -9,6 +9,7 @@ import * as godwit from '#lib/index.js';
 import type { Job } from '#lib/job/job.js';
 import { checkJobOptions } from '#lib/options/job-options.js';
 import { resolveModuleOptions } from '#lib/options/module-options.js';
+import { otel } from '#lib/otel.js';
 import { checkProcessorOptions } from '#lib/options/worker-options.js';
 import { asFunction, compile, tableCodeOf, tableSource, type TableCode } from './support/page-code.js';
 import { bootQueue, PATIENT, processorOf } from './support/queue-app.js';
@@ -27,6 +28,7 @@ import { Redis } from 'ioredis';
 import {
   Handle, HandleBatch, InjectQueue, JOB_REF, OnJob, OnQueueEvent, Processor, QueueModule, RateLimited, Schedule, Snooze, UnrecoverableError, getQueueToken,
 } from 'godwit';
+import { otel } from 'godwit/otel';
 import type {
   EventOf, Job, JobBatch, JobEventOf, JobOptions, ProcessorOptions, Queue, QueueEvents, QueueInspector, QueueModuleOptions, QueueModuleOptionsFactory,
   QueueProducer, QueueRuntime,
@@ -91,7 +93,7 @@ describe('the page for those who come from @nestjs/bullmq', () => {
     const typed = codes.filter(({ type }) => type !== null);
     expect(typed.length).toBeGreaterThan(30);
     for (const { code, type } of typed) {
-      const value: unknown = compileFunction(`return ${code};`, ['Redis'])(Object);
+      const value: unknown = compileFunction(`return ${code};`, ['Redis', 'otel'])(Object, otel);
       expect(() => check[type!]!(value), code).not.toThrow();
     }
   });

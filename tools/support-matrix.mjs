@@ -16,10 +16,15 @@ const floorOf = (name) => /\d+\.\d+\.\d+/.exec(peers[name])[0];
 const NEST_11 = { '@nestjs/common': '11.2.10', '@nestjs/core': '11.2.10' };
 const NEST_12 = { '@nestjs/common': installed('@nestjs/common'), '@nestjs/core': installed('@nestjs/core') };
 /** What users have beside it, and what the subpaths of the package are for. */
-const BESIDE_11 = { '@nestjs/terminus': '11.1.1', '@nestjs/testing': '11.2.6' };
+const BESIDE_11 = {
+  '@nestjs/terminus': '11.1.1',
+  '@nestjs/testing': '11.2.6',
+  '@opentelemetry/api': '1.9.1',
+};
 const BESIDE_12 = {
   '@nestjs/terminus': installed('@nestjs/terminus'),
   '@nestjs/testing': installed('@nestjs/testing'),
+  '@opentelemetry/api': installed('@opentelemetry/api'),
 };
 const REST = { 'reflect-metadata': installed('reflect-metadata'), rxjs: installed('rxjs') };
 
@@ -64,7 +69,11 @@ export const APPS = [
     name: 'the oldest of everything, express, CommonJS, TypeScript 5.9',
     type: 'commonjs',
     typescript: '5.9.3',
-    beside: { '@nestjs/terminus': '11.0.0', '@nestjs/testing': '11.0.0' },
+    beside: {
+      '@nestjs/terminus': '11.0.0',
+      '@nestjs/testing': '11.0.0',
+      '@opentelemetry/api': floorOf('@opentelemetry/api'),
+    },
     peers: Object.fromEntries(
       Object.keys(NEST_11)
         .concat('ioredis', Object.keys(REST))

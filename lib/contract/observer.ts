@@ -1,5 +1,6 @@
 import type { AbortReason } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
+import type { TracedEnd } from '../options/telemetry.js';
 
 /** A run that is over, or a job that could not run. */
 export interface ObservedRun {
@@ -28,4 +29,36 @@ export interface WorkObserver {
   stalled?(queue: string, count: number): void;
   /** An exchange was answered. */
   exchanged?(ms: number, settled: number, claimed: number): void;
+}
+
+/** Whether a handler was called and came to an end of its own. */
+export function hasRun(outcome: Outcome): boolean {
+  return outcome.kind === 'completed' || (outcome.kind !== 'released' && outcome.counted);
+}
+
+/** How a run ended, in one word for people. */
+export function endOf({ outcome, aborted }: Pick<ObservedRun, 'outcome' | 'aborted'>): TracedEnd['outcome'] {
+  if (!outcome) return 'lost';
+  switch (outcome.kind) {
+    case 'retried':
+      if (outcome.counted) return 'retrying';
+      return outcome.started === false ? 'released' : 'snoozed';
+    case 'released':
+      return aborted?.reason === 'cancelled' ? 'cancelled' : 'released';
+    default:
+      return outcome.kind;
+  }
+}
+
+/** The end of a run as telemetry sees it. */
+export function tracedEnd(run: ObservedRun): TracedEnd {
+  const { outcome } = run;
+  const failure = outcome && 'failure' in outcome ? outcome.failure : null;
+  return {
+    outcome: endOf(run),
+    hasRun: outcome !== undefined && hasRun(outcome),
+    durationUs: run.durationUs,
+    reason: outcome?.kind === 'dead' ? outcome.reason : null,
+    failure,
+  };
 }

@@ -69,7 +69,7 @@ export class RedisEngine implements QueueEngine {
 
   constructor(private readonly settings: EngineSettings) {
     const { connection = DEFAULT_CONNECTION, prefix, callMs } = settings;
-    const connections = new Connections(connection, prefix, 'command');
+    const connections = new Connections(connection, prefix, 'command', undefined, settings.internal);
     const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
     this.connections = connections;
     this.warnings = new ServerWarnings(settings.replicasAsked);

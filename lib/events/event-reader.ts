@@ -1,7 +1,7 @@
+import { outside } from '../contract/outside.js';
 import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../contract/engine.js';
 import { EventCursor, type Listener } from './event-cursor.js';
 import { StatusReporter, type EventsStatus } from './event-status.js';
-import { AsyncResource } from 'node:async_hooks';
 import type { Observable } from 'rxjs';
 import type { QueueEvent } from './queue-event.js';
 
@@ -331,8 +331,6 @@ export class EventReaders {
   private readonly readers = new Map<EventEngine, StoreEventReader>();
   private readonly states = new Map<StoreEventReader, EventsStatus>();
   private readonly closers = new Set<() => void>();
-  /** Context for all listeners. Without it the loop would run in the AsyncLocalStorage context of the first one. */
-  private readonly scope = new AsyncResource('GodwitEvents');
   private stopped = false;
 
   constructor(private readonly sourceOf: (queue: string) => EventEngine) {
@@ -346,7 +344,7 @@ export class EventReaders {
   /** Calls `next` for every event from now on (or after `since`), until the returned function is called. */
   listen(queue: string, options: ListenOptions, next: (event: QueueEvent) => void): () => void {
     if (this.stopped) return () => {};
-    return this.scope.runInAsyncScope(() => this.readerOf(queue).listen(queue, options, next));
+    return outside(() => this.readerOf(queue).listen(queue, options, next));
   }
 
   /** Settles when no later event of the queue will be missed. Undefined if it has no listeners. */

@@ -104,7 +104,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   stackTraceLimit: 'the stack of the last error is kept, without an option',
   stalledInterval: LEASE,
   streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',
-  telemetry: 'hooks around every job are the option wrap of forRoot',
+  telemetry: 'traces and metrics are the option telemetry of forRoot: otel() of godwit/otel',
   timestamp: 'the time of an add is that of Redis; to run a job at a time, use the option runAt',
   ttl: 'how long a job may wait before it is too late is the option expiresIn; how long it is kept when it is done is retention',
   uri: SERVER,

@@ -196,6 +196,7 @@ export class QueueCoreModule
   private readonly exploredListeners = new Set<string>();
   private readonly inMemory: InMemoryQueues;
   private stopLogging = () => {};
+  private detachTelemetry: (() => void) | undefined;
 
   constructor(
     @Inject(CHECKED_SETTINGS) private readonly settings: Settings,
@@ -227,6 +228,7 @@ export class QueueCoreModule
     this.stopLogging = logLinks(this.engine, this.logger);
     if (!this.substitute && this.settings.value.log.start) this.logAddresses();
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
+    this.attachTelemetry();
     await this.core.runtime.open();
     if (!this.substitute) await this.limits.startProducers(this.queuesWithoutWorkers());
   }
@@ -237,6 +239,12 @@ export class QueueCoreModule
     const worked = new Set(plans.flatMap(({ queues }) => queues.map(({ queue }) => queue)));
     const others = this.registry.names().filter((name) => this.registry.has(name) && !worked.has(name));
     return others.map((name) => this.registry.optionsOf(name));
+  }
+
+  private attachTelemetry(): void {
+    const { inspector, runtime } = this.core;
+    const source = { queues: () => inspector.queues(), load: () => runtime.load };
+    this.detachTelemetry = this.settings.value.telemetry?.attach(source);
   }
 
   private logAddresses(): void {
@@ -269,6 +277,7 @@ export class QueueCoreModule
   /** Runs last, because requests that are served until now may still add jobs. */
   async onApplicationShutdown(): Promise<void> {
     await this.logLostJobs();
+    this.detachTelemetry?.();
     await this.observers.finish();
     await this.core.runtime.close();
     this.observers.close();

@@ -1,8 +1,9 @@
 import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '../contract/engine.js';
-import type { ObservedRun, WorkObserver } from '../contract/observer.js';
+import { tracedEnd, type ObservedRun, type WorkObserver } from '../contract/observer.js';
 import { within } from '../contract/retry.js';
 import { MinuteRecorder } from '../history/minute-recorder.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
+import type { QueueTelemetry } from '../options/telemetry.js';
 import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 
 /** How long the last counters may take to be written. */
@@ -15,12 +16,14 @@ const LAST_WRITE_MS = 1_000;
 export class Observers {
   private readonly all: WorkObserver[] = [];
   private readonly recorder: MinuteRecorder | undefined;
+  private readonly telemetry: QueueTelemetry | undefined;
   private observesExchanges = false;
 
   constructor(
     private readonly engine: QueueEngine,
-    { history }: Pick<ResolvedModuleOptions, 'history'>,
+    { history, telemetry }: Pick<ResolvedModuleOptions, 'history' | 'telemetry'>,
   ) {
+    this.telemetry = telemetry;
     if (!history) return;
     this.recorder = new MinuteRecorder(engine);
     this.add(this.recorder);
@@ -40,8 +43,11 @@ export class Observers {
 
   /** What pools call when a run is over; undefined if there is nobody to tell. */
   get ended(): ((queue: string, name: string, run: ObservedRun) => void) | undefined {
-    if (this.all.length === 0) return undefined;
+    const { telemetry } = this;
+    if (this.all.length === 0)
+      return telemetry && ((queue, name, run) => telemetry.ended(queue, name, tracedEnd(run)));
     return (queue, name, run) => {
+      telemetry?.ended(queue, name, tracedEnd(run));
       const now = this.engine.now();
       for (const observer of this.all) observer.ended(queue, name, run, now);
     };

@@ -1,3 +1,4 @@
+import { outside } from '../contract/outside.js';
 import { Log } from '../contract/log.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from '../contract/engine.js';
@@ -144,7 +145,7 @@ export class QueueRuntime {
    * @throws {QueueFormatError} when a newer version has written a queue in a format that this one does not know.
    */
   start(): Promise<void> {
-    this.starting ??= this.bringUp().finally(() => (this.starting = null));
+    this.starting ??= outside(() => this.bringUp()).finally(() => (this.starting = null));
     return this.starting;
   }
 
@@ -183,8 +184,10 @@ export class QueueRuntime {
       if (this.current !== 'running') continue;
       const pool = this.pools.get(name);
       // A pool that was paused before the start has not been started yet.
-      pool?.start();
-      pool?.resume();
+      outside(() => {
+        pool?.start();
+        pool?.resume();
+      });
     }
     this.reportState();
   }
@@ -353,7 +356,7 @@ export class QueueRuntime {
 
   /** @internal Connects; producers can be used from now on. */
   open(): Promise<void> {
-    this.opening ??= this.openOnce();
+    this.opening ??= outside(() => this.openOnce());
     return this.opening;
   }
 
@@ -416,11 +419,13 @@ export class QueueRuntime {
   }
 
   private startPools(plans: readonly PoolPlan[]): void {
-    for (const pool of this.asSet(plans).flatMap((plan) => this.services!.createPools(plan))) {
-      this.pools.set(pool.queue, pool);
-      if (!this.paused.has(pool.queue)) pool.start();
-    }
-    this.reportState();
+    outside(() => {
+      for (const pool of this.asSet(plans).flatMap((plan) => this.services!.createPools(plan))) {
+        this.pools.set(pool.queue, pool);
+        if (!this.paused.has(pool.queue)) pool.start();
+      }
+      this.reportState();
+    });
   }
 
   private async bringDown(): Promise<void> {

@@ -23,8 +23,9 @@ import { Scheduler } from '../schedule/schedule-timer.js';
 import { MemoryEngine } from '../memory/memory-engine.js';
 import { isMemory } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
-import { Queue } from '../producer/queue.js';
+import type { Queue } from '../producer/queue.js';
 import { QueueProducer } from '../producer/queue-producer.js';
+import { createQueue } from '../producer/traced-queue.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { Observers } from './observers.js';
 import { LimitsDeclarer } from './limits-declarer.js';
@@ -69,7 +70,10 @@ async function createEngine(
     const replicasAsked = () =>
       Math.max(0, ...queues().map((name) => registry.optionsOf(name).durability?.replicas ?? 0));
     const limitsOf = (queue: string) => registry.limitsOf(queue);
-    return new RedisEngine({ connection, prefix, callMs: CALL_MS, limitsOf, replicasAsked, queues });
+    const { telemetry } = settings;
+    const internal = telemetry && { internal: <T>(work: () => T) => telemetry.internal(work) };
+    const ofEngine = { connection, prefix, callMs: CALL_MS, limitsOf, replicasAsked, queues, ...internal };
+    return new RedisEngine(ofEngine);
   };
   if (isAlone) return make('');
   const keys = () => configsInUse(discovery, registry);
@@ -99,7 +103,8 @@ function createHandles(
   return (name) => {
     let handle = handles.get(name);
     if (handle === undefined) {
-      handle = new Queue(
+      handle = createQueue(
+        settings.telemetry,
         engine,
         registry.optionsOf(name),
         settings,
@@ -175,6 +180,7 @@ function createWorkerServices(
           names,
           listeners,
           observe: observers.ended,
+          telemetry: settings.telemetry,
           doorbell,
           leases,
           heard: (name, worker, { leaseInMs, scheduleInMs }) => {

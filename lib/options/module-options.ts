@@ -59,6 +59,7 @@ import {
   type QueueLimitOptions,
   type ResolvedLimits,
 } from './limit-options.js';
+import { checkTelemetry, headersHook, type QueueTelemetry } from './telemetry.js';
 import { readMaxWaiting, type MaxWaitingOptions, type ResolvedMaxWaiting } from './max-waiting.js';
 
 export type { ConnectionOption };
@@ -142,6 +143,8 @@ export interface QueueModuleOptions {
    * the jobs of schedules. If it throws, the `add` rejects with its error. @default none
    */
   readonly headers?: HeadersHook;
+  /** Traces and metrics of the jobs that this process adds and runs: `otel()` of `godwit/otel`. @default none */
+  readonly telemetry?: QueueTelemetry;
 }
 
 /** Which program the schedules in the code belong to. */
@@ -279,6 +282,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly globalEnhancers: readonly EnhancerKind[];
   readonly wrap: readonly WrapHook[];
   readonly headers?: HeadersHook | undefined;
+  readonly telemetry?: QueueTelemetry | undefined;
   readonly defaults: CheckedDefaults;
   readonly backoffs?: Backoffs | undefined;
   readonly events: ResolvedEvents;
@@ -320,6 +324,7 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly backoffs?: Backoffs;
   /** Asked for headers of each job that is added. */
   readonly headers?: HeadersHook;
+  readonly telemetry?: QueueTelemetry;
   readonly maxPayloadBytes: number;
   readonly payloads: PayloadMode;
   readonly events: ResolvedEvents;
@@ -387,6 +392,7 @@ const MODULE_FIELDS = {
   enhancers: field('enhancers', shape({ global: field('global', readEnhancerKinds) })),
   wrap: field('wrap', readWrap),
   headers: field('headers', rule(checkHeadersHook)),
+  telemetry: field('telemetry', rule(checkTelemetry)),
   schedules: field('schedules', shape({ owner: field('owner', rule(checkPlainName)) })),
 } as const;
 
@@ -437,7 +443,8 @@ export function resolveModuleOptions(
     owner: given.schedules?.owner ?? 'app',
     globalEnhancers: given.enhancers?.global ?? [],
     wrap: given.wrap ?? [],
-    headers: given.headers,
+    headers: headersHook(given.headers, given.telemetry),
+    telemetry: given.telemetry,
     defaults: given.defaults ?? {},
     backoffs: given.backoffs,
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
@@ -481,6 +488,7 @@ export function resolveQueueOptions(
     ...(given?.maxWaiting && { maxWaiting: given.maxWaiting }),
     ...(backoffs && { backoffs }),
     ...(module.headers && { headers: module.headers }),
+    ...(module.telemetry && { telemetry: module.telemetry }),
     ...resolveWorking(given, module),
     log: resolveLog(given?.log, module.log),
     ...(given?.worker?.concurrency !== undefined && { concurrency: given.worker.concurrency }),

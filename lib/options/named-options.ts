@@ -44,6 +44,7 @@ const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedM
   enhancers: true,
   wrap: true,
   headers: true,
+  telemetry: true,
 };
 
 /**

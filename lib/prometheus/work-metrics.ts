@@ -1,6 +1,5 @@
 import { classOf, RUN_BOUNDS_MS, WAIT_BOUNDS_MS } from '../contract/history.js';
-import type { ObservedRun, WorkObserver } from '../contract/observer.js';
-import type { Outcome } from '../job/outcome.js';
+import { endOf, hasRun, type ObservedRun, type WorkObserver } from '../contract/observer.js';
 import { RULES } from '../job/rules.js';
 import type { Family, HistogramSample, Labels, MetricInfo, Sample } from './text.js';
 
@@ -90,7 +89,7 @@ export class WorkMetrics implements WorkObserver {
   ended(queue: string, name: string, run: ObservedRun, now: number): void {
     const metrics = this.of(queue, name);
     const { outcome, durationUs, firstRunnableAt } = run;
-    increase(metrics.runs, outcomeOf(run));
+    increase(metrics.runs, endOf(run));
     if (outcome?.kind === 'dead') increase(metrics.dead, outcome.reason);
     if (!outcome || !hasRun(outcome)) return;
     metrics.run.observe(durationUs / 1000);
@@ -168,21 +167,4 @@ export class WorkMetrics implements WorkObserver {
 
 function increase(counts: Map<string, number>, key: string, by = 1): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
-}
-
-function hasRun(outcome: Outcome): boolean {
-  return outcome.kind === 'completed' || (outcome.kind !== 'released' && outcome.counted);
-}
-
-function outcomeOf({ outcome, aborted }: ObservedRun): string {
-  if (!outcome) return 'lost';
-  switch (outcome.kind) {
-    case 'retried':
-      if (outcome.counted) return 'retrying';
-      return outcome.started === false ? 'released' : 'snoozed';
-    case 'released':
-      return aborted?.reason === 'cancelled' ? 'cancelled' : 'released';
-    default:
-      return outcome.kind;
-  }
 }

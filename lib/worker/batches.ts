@@ -1,4 +1,4 @@
-import { AsyncResource } from 'node:async_hooks';
+import { outside } from '../contract/outside.js';
 import { BatchOutcomeError, InvalidOptionError } from '../errors.js';
 import type { Job } from '../job/job.js';
 import { quoted } from '../job/text.js';
@@ -47,8 +47,6 @@ export class BatchGatherer {
   private waiting: Member[] = [];
   private isLooking = false;
   private timer: NodeJS.Timeout | undefined;
-  /** The async context of the method. A batch has many jobs, so it does not run in the context of any of them. */
-  private readonly scope = new AsyncResource('GodwitBatch');
 
   constructor(
     private readonly options: CheckedBatch,
@@ -111,7 +109,8 @@ export class BatchGatherer {
       if (job.onEnd) job.waits!(false);
       job.onEnd = undefined;
     }
-    this.scope.runInAsyncScope(() => void this.run(new Batch(this.label, alive)));
+    // A batch belongs to none of its jobs: it runs in the async context of none of them.
+    outside(() => void this.run(new Batch(this.label, alive)));
   }
 
   private async run(batch: Batch): Promise<void> {

@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type {
   ClaimAnswer,
@@ -10,6 +9,7 @@ import type {
   RungClaim,
   Supply,
 } from '../contract/engine.js';
+import { outside } from '../contract/outside.js';
 import { Log } from '../contract/log.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { RedisUnavailableError } from '../errors.js';
@@ -107,8 +107,6 @@ export class Claimer extends SlotUser {
   private stopped = false;
   private quiet: (() => void)[] = [];
   private readonly logger = new Log('QueueWorker');
-  /** The async context of handlers. It is neither that of a request that resumed this worker nor that of an earlier handler. */
-  private readonly scope = new AsyncResource('GodwitWorker');
 
   constructor(private readonly parts: ClaimerParts) {
     super(parts.slots, parts.weight);
@@ -323,7 +321,8 @@ export class Claimer extends SlotUser {
 
   private answered(track: Track, call: ExchangeCall, answer: ExchangeAnswer | ClaimAnswer): void {
     try {
-      this.scope.runInAsyncScope(() => this.take(track, call, answer));
+      // The context of handlers is never that of a request that resumed this worker, nor of the handler that ended before.
+      outside(() => this.take(track, call, answer));
     } catch (error) {
       // The worker goes on after any error. `HeldJobsReconciler` finds jobs that the worker holds without knowing them.
       this.taking = false;

@@ -3,6 +3,7 @@ import { read } from '../errors/thrown.js';
 import type { AnyDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import type { CheckedDefaults } from '../options/job-options.js';
+import type { RunTrace } from '../options/telemetry.js';
 
 /**
  * How far a call through enhancers has come. `before`: the method was not called yet. `running`: the method works on a promise
@@ -20,6 +21,8 @@ export interface HandledJob extends Job<any> {
   stage?: CallStage | undefined;
   /** Whether the job may wait for others to fill a batch. It may not while the workers stop. */
   readonly mayWait?: boolean | undefined;
+  /** Its trace, if there is telemetry. */
+  readonly trace?: RunTrace | undefined;
   /** Tells the run that the job starts or stops to wait for a batch. The `timeout` counts only after the wait. */
   waits?(isWaiting: boolean): void;
   /** Called when the job is aborted or its run ends while it waits for a batch. */

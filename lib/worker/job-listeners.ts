@@ -7,6 +7,7 @@ import { decodeBody, type DecodedBody } from '../job/job-record.js';
 import { fits } from '../job/name-pattern.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
 import { jobText } from '../job/text.js';
+import type { RunTrace } from '../options/telemetry.js';
 import { isThenable } from '../job/thenable.js';
 import { isObservable } from './observable.js';
 
@@ -199,7 +200,8 @@ export class JobListeners {
     for (const listener of this.heardBy(event)) {
       const failed = (error: unknown) => this.logFailure(listener, event, error);
       try {
-        const returned = listener.call(event);
+        const { trace } = event.job as { readonly trace?: RunTrace };
+        const returned = trace ? trace.call(() => listener.call(event)) : listener.call(event);
         if (isThenable(returned)) this.follow(Promise.resolve(returned).catch(failed));
         else if (isObservable(returned)) {
           const end = new Promise<void>((complete, error) =>

@@ -8,6 +8,7 @@ import { checkGiven } from '../job/define-job.js';
 import { encodePayload, type PayloadRules } from '../job/payload.js';
 import { refuse } from '../options/check.js';
 import type { JobPolicy } from '../options/job-options.js';
+import type { RunTrace } from '../options/telemetry.js';
 import { readCost } from '../options/limit-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
@@ -70,6 +71,7 @@ export class Run implements HandledJob, Linked<Run> {
   timer: NodeJS.Timeout | undefined;
   /** Set once the run has an outcome or has lost its job. From then on the handler is ignored. */
   closed = false;
+  trace: RunTrace | undefined;
   private controller: AbortController | undefined;
   /** Why the signal was aborted, if it was. */
   aborted: JobAbortedError | undefined;
@@ -140,6 +142,16 @@ export class Run implements HandledJob, Linked<Run> {
   /** Only for the first run: later runs waited for other reasons. */
   get firstRunnableAt(): number | undefined {
     return this.isFirst ? this.runnableAt : undefined;
+  }
+
+  /** How long it waited for its first run, for telemetry. */
+  get waitedMs(): number | undefined {
+    return this.isFirst ? Math.max(0, Math.round(this.notes.now() - this.runnableAt)) : undefined;
+  }
+
+  /** Whether the call that added it waits for its end. */
+  get awaited(): boolean {
+    return this.body.options.awaited === true;
   }
 
   get priority(): number {

@@ -1,4 +1,5 @@
 import type { ClaimedJob, NoteCall } from '../contract/engine.js';
+import { tracedEnd } from '../contract/observer.js';
 import type { LimitCharge } from '../contract/limit-verbs.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { Log } from '../contract/log.js';
@@ -13,6 +14,7 @@ import { isThenable } from '../job/thenable.js';
 import { validatePayload } from '../job/define-job.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { RunTrace } from '../options/telemetry.js';
 import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
 import type { JobListeners } from './job-listeners.js';
 import { followStream, isObservable } from './observable.js';
@@ -46,6 +48,8 @@ export interface RunnerParts {
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
+  /** Begins the trace of a run. */
+  readonly trace?: ((run: Run) => RunTrace) | undefined;
   /** Called exactly once for each job that was started. */
   readonly ended: (run: EndedRun) => void;
 }
@@ -93,6 +97,7 @@ export class Runner implements NoteWriter {
     const run = this.resolve(job);
     if (!run) return;
     this.runs.add(run);
+    run.trace = this.parts.trace?.(run);
     this.limit(run);
     this.validate(run);
   }
@@ -242,7 +247,8 @@ export class Runner implements NoteWriter {
     let promise: Promise<unknown> | undefined;
     this.heard?.began(run);
     try {
-      returned = run.handler.run(run);
+      const { trace, handler } = run;
+      returned = trace ? trace.call(() => handler.run(run)) : handler.run(run);
       // A foreign thenable may call back twice, or return another thenable. `Promise.resolve` makes sure that the run ends once.
       if (isThenable(returned)) promise = Promise.resolve(returned);
     } catch (error) {
@@ -260,7 +266,8 @@ export class Runner implements NoteWriter {
     if (isObservable(value)) {
       const ended = (last: unknown) =>
         run.closed ? this.tooLate(run, 'returned') : this.completed(run, last);
-      return followStream(run, value, ended, (error) => this.failed(run, error));
+      const follow = () => followStream(run, value, ended, (error) => this.failed(run, error));
+      return run.trace ? run.trace.call(follow) : follow();
     }
     this.completed(run, value);
   }
@@ -315,6 +322,7 @@ export class Runner implements NoteWriter {
   /** @param value the result, or what was thrown. */
   private end(run: Run, outcome: Outcome | undefined, value?: unknown): void {
     run.close(outcome);
+    run.trace?.ended(tracedEnd(run));
     if (outcome) {
       if (outcome.kind !== 'completed') this.failureLog.ended(run, outcome);
       this.heard?.ended(run, outcome, value);

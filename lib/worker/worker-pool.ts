@@ -6,6 +6,7 @@ import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { counted, jobText, quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { QueueTelemetry } from '../options/telemetry.js';
 import type { ResolvedShutdown } from '../options/worker-options.js';
 import { Claimer, type Answered } from './claimer.js';
 import type { Doorbell } from './doorbell.js';
@@ -44,6 +45,7 @@ export interface WorkerPoolParts {
   readonly listeners?: JobListeners;
   /** Called when a run is over. */
   readonly observe?: ((queue: string, name: string, run: ObservedRun) => void) | undefined;
+  readonly telemetry?: QueueTelemetry | undefined;
   readonly doorbell: Doorbell;
   readonly leases: LeaseKeeper;
   /** Called when an answer reports leases of other workers that end, or schedules that are due. */
@@ -94,7 +96,7 @@ export class WorkerPool {
 
   constructor(private readonly parts: WorkerPoolParts) {
     const { engine, doorbell, leases, slots, weight } = parts;
-    const { queue, find, listeners } = parts;
+    const { queue, find, listeners, telemetry } = parts;
     this.queue = queue.name;
     this.slots = slots;
     this.runner = new Runner({
@@ -110,6 +112,7 @@ export class WorkerPool {
         this.claimer.ended(run);
       },
       listeners,
+      ...(telemetry && { trace: (run) => telemetry.running(run, this.worker) }),
     });
     this.keys = new EndedKeys(listeners, (digests) => this.freeKeys(digests));
     this.claimer = new Claimer({

@@ -117,6 +117,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     packages: ['@nestjs/common', '@nestjs/core'],
   },
+  /** `godwit/otel`: it runs without Nest. */
+  otel: { lib: STAGE, packages: ['@opentelemetry/api'] },
   /** `godwit/probes`. */
   probes: {
     lib: [

@@ -13,10 +13,10 @@ const main = resolveModuleOptions();
 const OF_JOBS =
   'jobId removeOnComplete removeOnFail opts attemptsMade repeat parent deduplication sizeLimit keepLogs timestamp concurrency';
 const OF_QUEUES =
-  'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete';
+  'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete telemetry';
 const OF_WORKERS =
   'limiter stalledInterval lockDuration lockRenewTime maxStalledCount useWorkerThreads autorun removeOnComplete removeOnFail settings metrics';
-const OF_MODULES = 'defaultJobOptions removeOnFail lockDuration settings telemetry';
+const OF_MODULES = 'defaultJobOptions removeOnFail lockDuration settings';
 const OURS = [...JOB_OPTION_NAMES, ...QUEUE_OPTION_NAMES, ...MODULE_OPTION_NAMES];
 
 const check = {

@@ -1,5 +1,5 @@
 import { NotRunningError, RedisRefusedError, RedisUnavailableError } from '../../errors.js';
-import type { ClientRole, ClusterPlan } from '../wire/clients.js';
+import type { ClientRole, ClusterPlan, Internal } from '../wire/clients.js';
 import type { LinkEvent } from '../../contract/engine.js';
 import { Link } from '../wire/link.js';
 import type { Arg } from '../wire/fixed-args.js';
@@ -44,6 +44,7 @@ export class ClusterLink {
     private readonly tell: (event: LinkEvent) => void,
     private readonly greet?: (link: Link) => Promise<void>,
     private readonly watchMs?: number,
+    private readonly internal?: Internal,
   ) {}
 
   /** Whether every master can be reached. */
@@ -182,7 +183,8 @@ export class ClusterLink {
     if (known) return known;
     const make = () => this.plan.makeNode(address, this.role, true);
     const tell = (event: LinkEvent) => this.heard(event);
-    const link = new Link(this.role, make, tell, this.greet, undefined, this.watchMs);
+    const { role, greet, watchMs, internal } = this;
+    const link = new Link(role, make, tell, greet, undefined, watchMs, internal);
     const node = { address, link };
     this.nodes.set(name, node);
     if (this.closed) void link.close();
@@ -239,7 +241,8 @@ export class ClusterLink {
   /** Asks over a new connection: the node may be a replica, or may have left the cluster. */
   private async askOnce(address: Address): Promise<SlotMap> {
     const make = () => this.plan.makeNode(address, this.role, true);
-    const link = new Link(this.role, make, () => undefined);
+    const unheard = () => undefined;
+    const link = new Link(this.role, make, unheard, undefined, undefined, undefined, this.internal);
     try {
       return await this.askOver({ address, link });
     } finally {

@@ -26,6 +26,9 @@ const SENTINELS = Sentinels as unknown as NonNullable<RedisOptions['Connector']>
 
 export type ClientRole = LinkEvent['role'];
 
+/** Runs work of ours so that it is in no trace of the application. */
+export type Internal = <T>(work: () => T) => T;
+
 /**
  * Options that override those of the user. With them ioredis neither queues nor resends commands, because a script whose reply
  * was lost would run twice. The callers repeat calls by number instead.
@@ -220,4 +223,6 @@ export interface EngineSettings {
   readonly replicasAsked?: () => number;
   /** The queues whose format is checked on every new connection. @default none */
   readonly queues?: () => readonly string[];
+  /** Each command is sent inside it. @default none */
+  readonly internal?: Internal;
 }

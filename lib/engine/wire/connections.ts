@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../options/connection.js';
 import { ClusterLink } from '../cluster/cluster-link.js';
 import { slotOf } from '../cluster/slot-map.js';
-import { Clients, type ClientRole } from './clients.js';
+import { Clients, type ClientRole, type Internal } from './clients.js';
 import type { LinkEvent } from '../../contract/engine.js';
 import { Link } from './link.js';
 import { QueueLinks } from './queue-links.js';
@@ -48,6 +48,7 @@ export class Connections {
     private readonly role: ClientRole,
     /** How often a connection that carries commands looks for calls past their deadline. */
     private readonly watchMs?: number,
+    private readonly internal?: Internal,
   ) {
     this.clients = new Clients(connection, prefix);
   }
@@ -87,13 +88,14 @@ export class Connections {
 
   private makeCommands(greet: ((link: Link) => Promise<void>) | undefined): Link | ClusterLink {
     const plan = this.clients.cluster;
-    const { role, tell, watchMs } = this;
-    if (plan) return new ClusterLink(role, plan, tell, greet, watchMs);
-    return new Link(role, () => this.clients.make(role), tell, greet, undefined, watchMs);
+    const { role, tell, watchMs, internal } = this;
+    if (plan) return new ClusterLink(role, plan, tell, greet, watchMs, internal);
+    return new Link(role, () => this.clients.make(role), tell, greet, undefined, watchMs, internal);
   }
 
   private alone(role: ClientRole): Link {
-    return new Link(role, () => this.clients.make(role), this.tell);
+    const { tell, internal } = this;
+    return new Link(role, () => this.clients.make(role), tell, undefined, undefined, undefined, internal);
   }
 
   /**
@@ -113,10 +115,11 @@ export class Connections {
       if (event.state === 'down') cluster.lookSoon();
       this.tell(event);
     };
-    const link: Link = new Link(role, make, tell, undefined, (reply, message) => {
+    const refused = (reply: string, message: string) => {
       if (reply === 'MOVED' || reply === 'CLUSTERDOWN') cluster.learn(message, node);
       if (reply === 'MOVED') link.drop(message);
-    });
+    };
+    const link: Link = new Link(role, make, tell, undefined, refused, undefined, this.internal);
     return link;
   }
 }

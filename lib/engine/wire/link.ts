@@ -9,7 +9,9 @@ import {
 } from '../../errors.js';
 import { FlatCommand, type Sender } from './command.js';
 import type { LinkEvent } from '../../contract/engine.js';
+import type { Internal } from './clients.js';
 import type { Arg } from './fixed-args.js';
+import { outside } from '../../contract/outside.js';
 import { LinkedSet } from '../../contract/linked-set.js';
 import { retryDelay } from '../../contract/retry.js';
 import { withSource } from '../script.js';
@@ -62,6 +64,8 @@ export class Link implements Sender {
     /** Called with the first word and the text of every refusal. */
     private readonly refused?: (reply: string, message: string) => void,
     private readonly watchMs = WATCH_MS,
+    /** Each command is sent inside it. */
+    private readonly internal?: Internal,
   ) {}
 
   get isUp(): boolean {
@@ -75,10 +79,10 @@ export class Link implements Sender {
 
   open(): void {
     if (this.client || this.closed) return;
-    const client = this.make();
+    const client = this.apart(this.make);
     this.client = client;
     // The socket keeps the process alive while a call waits, so this timer need not.
-    this.watch ??= setInterval(() => this.look(), this.watchMs).unref();
+    this.watch ??= outside(() => setInterval(() => this.look(), this.watchMs)).unref();
     client.on('connect', () => (this.noDatabase = null));
     client.on('error', (error: Error) => {
       if (isOfSelect(error)) this.noDatabase = noDatabase(error);
@@ -88,7 +92,13 @@ export class Link implements Sender {
     client.on('close', () => this.down(client));
     client.on('end', () => this.replace(client));
     if (client.status === 'ready') void this.ready(client);
-    else if (client.status === 'wait') client.connect().catch(() => undefined); // told through 'error'
+    else if (client.status === 'wait') this.apart(() => client.connect()).catch(() => undefined); // told through 'error'
+  }
+
+  /** The socket, and what ioredis sends on it by itself, keep the context in which it was opened. */
+  private apart<T>(work: () => T): T {
+    const { internal } = this;
+    return outside(internal ? () => internal(work) : work);
   }
 
   /**
@@ -125,7 +135,10 @@ export class Link implements Sender {
     const command = new FlatCommand(name, args, verb, silentMs, until, this);
     this.pending.add(command);
     try {
-      const told = client.sendCommand(command) as Promise<unknown>;
+      const { internal } = this;
+      const told = (
+        internal ? internal(() => client.sendCommand(command)) : client.sendCommand(command)
+      ) as Promise<unknown>;
       this.traffic.sent(command.size);
       if (told !== command.promise) return this.answeredBy(told, command);
     } catch (error) {

@@ -26,6 +26,7 @@ async function tryBothModuleSystems(): Promise<void> {
     'godwit',
     'godwit/producer',
     'godwit/inspector',
+    'godwit/otel',
     'godwit/prometheus',
     'godwit/probes',
     'godwit/terminus',

@@ -1,0 +1,68 @@
+import { isDefinition, type AnyDefinition } from '../job/define-job.js';
+import type { JobOptions } from '../options/job-options.js';
+import type { QueueTelemetry, TracedJob } from '../options/telemetry.js';
+import type { BulkItem, BulkJob, DetailedWaitOptions, WaitOptions } from './add-arguments.js';
+import type { AddResult } from './add-result.js';
+import { Queue } from './queue.js';
+
+const ofOne = (result: AddResult): readonly TracedJob[] => [result];
+const ofMany = (results: readonly AddResult[]): readonly TracedJob[] => results;
+/** The answer of `addAndWait` is the result of the handler, unless details were asked for. */
+const ofNone = (): readonly TracedJob[] => [];
+
+/** A queue whose adds are traced. Without telemetry a queue is not one of these, and pays nothing. */
+export class TracedQueue extends Queue {
+  constructor(
+    private readonly telemetry: QueueTelemetry,
+    ...parts: ConstructorParameters<typeof Queue>
+  ) {
+    super(...parts);
+  }
+
+  override add(job: any, data: any, options?: JobOptions): Promise<AddResult> {
+    return this.telemetry.adding(
+      { queue: this.name, name: nameOf(job), count: null, awaits: false },
+      () => super.add(job, data, options),
+      ofOne,
+    );
+  }
+
+  override addBulk(
+    jobs: readonly BulkJob[] | AnyDefinition,
+    items?: readonly BulkItem<any>[],
+  ): Promise<AddResult[]> {
+    const list: unknown = items ?? jobs;
+    return this.telemetry.adding(
+      {
+        queue: this.name,
+        name: items ? nameOf(jobs) : null,
+        count: Array.isArray(list) ? list.length : 0,
+        awaits: false,
+      },
+      () => super.addBulk(jobs as AnyDefinition, items as readonly BulkItem<any>[]),
+      ofMany,
+    );
+  }
+
+  override addAndWait(job: any, data: any, options?: WaitOptions | DetailedWaitOptions): Promise<any> {
+    return this.telemetry.adding(
+      { queue: this.name, name: nameOf(job), count: null, awaits: true },
+      () => super.addAndWait(job, data, options as WaitOptions),
+      ofNone,
+    );
+  }
+}
+
+/** Nothing has been checked yet. */
+function nameOf(job: unknown): string | null {
+  if (typeof job === 'string') return job;
+  return isDefinition(job) ? job.name : null;
+}
+
+/** A handle of a queue, traced if there is telemetry. */
+export function createQueue(
+  telemetry: QueueTelemetry | undefined,
+  ...parts: ConstructorParameters<typeof Queue>
+): Queue {
+  return telemetry ? new TracedQueue(telemetry, ...parts) : new Queue(...parts);
+}
