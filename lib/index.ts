@@ -135,7 +135,7 @@ export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and looking at them.
-export { QueueGroup, QueueLimits } from './producer/queue-limits.js';
+export { QueueGroup, QueueLimits, SharedLimit } from './producer/queue-limits.js';
 export type { GroupPage, LimitInfo, RateInfo } from './producer/queue-limits.js';
 export { QueueProducer } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';

@@ -34,6 +34,7 @@ export interface ProducerOptions extends Pick<
   | 'telemetry'
   | 'enqueueTimeout'
   | 'enqueueBuffer'
+  | 'limits'
 > {
   /** Options of single queues, as in `registerQueue`. Other queues can be used too, with the options above. @default none */
   readonly queues?: readonly QueueOptions[];
@@ -52,6 +53,7 @@ const NAMES: readonly (keyof ProducerOptions)[] = [
   'telemetry',
   'enqueueTimeout',
   'enqueueBuffer',
+  'limits',
   'queues',
 ];
 const PLACE = 'createProducer()';

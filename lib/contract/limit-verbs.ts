@@ -31,7 +31,34 @@ export interface LimitCharge {
   readonly count: number;
 }
 
-/** Limits of queues, names and groups. */
+/** What a worker asks of the shared limits of its queue, or gives back. */
+export interface ShareCall {
+  readonly limits: readonly string[];
+  readonly worker: string;
+  /** The number of the exchange that it is for: a repetition is granted the same, and counts once. */
+  readonly seq: number;
+  /** Jobs of the queue that this worker runs now. */
+  readonly running: number;
+  /** How many more it would start. */
+  readonly want: number;
+  /** What it has claimed of what this number was granted, by its cost; null before it has claimed. */
+  readonly kept: number | null;
+  /** For so long its places count without a further call. */
+  readonly leaseMs: number;
+}
+
+export interface ShareAnswer {
+  /** How many may start now. */
+  readonly granted: number;
+  /** When a rate grants more; null: none refuses any. */
+  readonly opensInMs: number | null;
+  /** A concurrency refuses more. */
+  readonly isFull: boolean;
+  /** Queues whose workers found no place before, and may find one now. */
+  readonly woken: readonly string[];
+}
+
+/** Limits of queues, names and groups. A field `s:<name>` is a limit that several queues share, whatever the queue of the call. */
 export interface LimitVerbs {
   /** Sets one part of a rule, or removes it with null. What was set live wins over the code, field by field. */
   set(queue: QueueRef, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void>;
@@ -39,6 +66,10 @@ export interface LimitVerbs {
   /** Those of the queue, of all groups and of names; only those that there are. */
   list(queue: QueueRef): Promise<readonly LimitState[]>;
   group(queue: QueueRef, group: string): Promise<LimitState>;
+  /** Asks shared limits for starts and places, in a call of its own: in a cluster they are on another node than the queue. */
+  share(queue: QueueRef, call: ShareCall): Promise<ShareAnswer>;
+  /** The shared limits of the store of this queue. */
+  shared(queue: QueueRef): Promise<readonly LimitState[]>;
   /** A page of the groups that have waiting jobs, or running ones that hold a slot. */
   groups(
     queue: QueueRef,

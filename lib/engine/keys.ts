@@ -79,10 +79,15 @@ const KEYS_OF_QUEUE = {
   large: { type: 'zset', suffix: 'large' },
   /** Number of the format, since when the queue is paused, number of the last event, sequence of the priorities. */
   meta: { type: 'hash', suffix: 'meta' },
-  /** `q` the queue, `g` all groups, `g:<group>`, `n:<name>` -> JSON: rules of limits from code, and rules set at run time. */
+  /**
+   * `q` the queue, `g` all groups, `g:<group>`, `n:<name>`, and of the queue without a name `s:<shared limit>` -> JSON: rules of limits from
+   * code, and rules set at run time.
+   */
   limits: { type: 'hash', suffix: 'limits' },
   /** The same fields -> until when nothing may start, and how much of the rate is used. */
   limitStates: { type: 'hash', suffix: 'limitStates' },
+  /** Of the queue without a name: shared limit -> who has places of it; `w:` and the limit -> queues that wait for one. */
+  shares: { type: 'hash', suffix: 'shares' },
   /** id -> number of its line and a rank: waiting jobs of groups, and all other waiting jobs of a queue with lines. */
   grouped: { type: 'zset', suffix: 'grouped' },
   /** `g:<group>`, `n:<name>` or empty -> number of the line. */

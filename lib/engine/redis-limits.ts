@@ -1,10 +1,26 @@
-import type { LimitCharge, LimitField, LimitRule, LimitState, LimitVerbs } from '../contract/limit-verbs.js';
+import type {
+  LimitCharge,
+  LimitField,
+  LimitRule,
+  LimitState,
+  LimitVerbs,
+  ShareAnswer,
+  ShareCall,
+} from '../contract/limit-verbs.js';
 import { flagsOf } from '../contract/limit-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import { charge } from './scripts/charge.js';
 import { limits, type RawLimit } from './scripts/limits.js';
+import { share } from './scripts/share.js';
 import { setLimits } from './scripts/set-limits.js';
 import { wakeLines } from './scripts/wake-lines.js';
+
+/** Shared limits have the keys of the queue without a name. */
+const SHARED = '';
+
+function placeOf(queue: string, field: LimitField): string {
+  return field.startsWith('s:') ? SHARED : queue;
+}
 
 /** Limits of queues, names and groups on Redis. */
 export class RedisLimits implements LimitVerbs {
@@ -17,7 +33,7 @@ export class RedisLimits implements LimitVerbs {
       rule: rule ? JSON.stringify(rule) : '',
       flags: rule ? flagsOf(field, rule) : '',
     };
-    await this.store.withWorkers(queue, ({ workers, active }, keys) =>
+    await this.store.withWorkers(placeOf(queue, field), ({ workers, active }, keys) =>
       this.store.run(setLimits, keys.fixed, { ...args, workers }, {}, active),
     );
     if (field === 'g') await this.wakeLines(queue);
@@ -31,8 +47,25 @@ export class RedisLimits implements LimitVerbs {
   }
 
   async charge(queue: string, changes: readonly LimitCharge[]): Promise<void> {
+    const own = changes.filter(({ field }) => placeOf(queue, field) === queue);
+    const shared = changes.filter((change) => !own.includes(change));
+    await Promise.all([this.chargeAt(queue, own), this.chargeAt(SHARED, shared)]);
+  }
+
+  private async chargeAt(place: string, changes: readonly LimitCharge[]): Promise<void> {
+    if (changes.length === 0) return;
     const list = changes.flatMap(({ field, holdMs, count }) => [field, holdMs, count]);
-    await this.store.run(charge, this.store.keysOf(queue).fixed, {}, { changes: list });
+    await this.store.run(charge, this.store.keysOf(place).fixed, {}, { changes: list });
+  }
+
+  async share(queue: string, { limits: names, kept, ...call }: ShareCall): Promise<ShareAnswer> {
+    const args = { ...call, queue, keep: kept ?? -1 };
+    return this.store.run(share, this.store.keysOf(SHARED).fixed, args, { limits: names });
+  }
+
+  async shared(): Promise<readonly LimitState[]> {
+    const { found } = await this.look(SHARED, { kind: 'shared' });
+    return found.map(stateOf);
   }
 
   async list(queue: string): Promise<readonly LimitState[]> {

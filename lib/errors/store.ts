@@ -267,6 +267,8 @@ const CALLS: Readonly<Record<string, string>> = {
   promote: 'start due jobs',
   'promote-now': 'promote',
   'claim-limited': 'claim',
+  share: 'claim',
+  shared: 'limits.list',
   'free-keys': 'add',
   'count-minutes': 'inspector.series',
   'set-limits': 'setLimits',

@@ -122,17 +122,23 @@ export class RateLimited extends GodwitError {
   readonly delayMs: number;
   /** What is held back. */
   readonly scope: RateLimitScope;
+  /** The shared limit that is held back, if one is named. */
+  readonly limit: string | undefined;
 
   /**
-   * @param options `scope`: what is held back; `'group'` of a job without a group is the queue. By default the queue.
+   * @param options `scope`: what is held back; `'group'` of a job without a group is the queue. By default the queue. `limit`: a shared limit
+   * that the queue uses, so that no queue that uses it starts a job; one that it does not use is ignored.
    * @throws {InvalidOptionError}
    */
-  constructor(delay: Duration, options: { readonly scope?: RateLimitScope } = {}) {
+  constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {
     super(`the handler asked that nothing starts for ${oneLine(delay)}`);
     this.delayMs = parseDuration(delay, 'RateLimited()');
-    const { scope = 'queue' } = options;
+    const { scope = 'queue', limit } = options;
     if (scope !== 'queue' && scope !== 'name' && scope !== 'group')
       throw new InvalidOptionError('RateLimited().scope', "one of 'queue', 'name', 'group'", scope);
+    if (limit !== undefined && typeof limit !== 'string')
+      throw new InvalidOptionError('RateLimited().limit', 'the name of a shared limit', limit);
     this.scope = scope;
+    this.limit = limit;
   }
 }

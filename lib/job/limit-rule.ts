@@ -37,5 +37,5 @@ export interface AgingRule {
   readonly by: number;
 }
 
-/** `q`: the queue. `g`: all groups. `g:<group>`: one group. `n:<name>`: the jobs of one name. */
+/** `q`: the queue. `g`: all groups. `g:<group>`: one group. `n:<name>`: the jobs of one name. `s:<name>`: a limit that queues share. */
 export type LimitField = string;

@@ -10,6 +10,7 @@ import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { byBytes, Ranking } from './lines.js';
 import type { MemoryJob, MemoryLine } from './memory-job.js';
+import { ShareBook } from './shares.js';
 import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse } from './rates.js';
 
 /** The parts of its queue that a book of limits needs. */
@@ -39,6 +40,8 @@ export class LimitBook {
   private readonly uses = new Map<LimitField, LimitUse>();
   private readonly lines = new Map<string, MemoryLine>();
   private readonly slots = new Map<MemoryJob, Slot>();
+  /** Of the queue without a name: who has places of shared limits. */
+  readonly shares = new ShareBook(this);
   private made = 0;
   private turn = 0;
 
@@ -143,6 +146,16 @@ export class LimitBook {
   list(): LimitState[] {
     const names = [...this.rules.keys()].filter((field) => field.startsWith('n:'));
     return ['q', ...(this.rules.has('g') ? ['g'] : []), ...names].map((field) => this.stateOf(field));
+  }
+
+  /** Limits that queues share; this is the book of the queue without a name. */
+  shared(): LimitState[] {
+    return [...this.rules.keys()]
+      .filter((field) => field.startsWith('s:'))
+      .map((field) => ({
+        ...this.stateOf(field),
+        running: this.shares.running(field.slice(2), this.queue.now),
+      }));
   }
 
   /** The states of groups that have a line. */

@@ -292,11 +292,25 @@ class MemoryProcesses implements ProcessVerbs {
   }
 }
 
+/** The place of shared limits, as on Redis. */
+const SHARED = '';
+
+function placeOf(queue: string, field: string): string {
+  return field.startsWith('s:') ? SHARED : queue;
+}
+
 /** The verbs of limits on queues in memory. */
 function limitVerbs(verbs: Verbs): LimitVerbs {
   return {
-    set: (queue, field, part, rule) => verbs.on('limits', queue, (q) => q.limits.set(field, part, rule)),
-    charge: (queue, changes) => verbs.on('limits', queue, (q) => q.limits.charge(changes)),
+    set: (queue, field, part, rule) =>
+      verbs.on('limits', placeOf(queue, field), (q) => q.limits.set(field, part, rule)),
+    charge: async (queue, changes) => {
+      const places = [...new Set(changes.map(({ field }) => placeOf(queue, field)))];
+      const of = (place: string) => changes.filter(({ field }) => placeOf(queue, field) === place);
+      await Promise.all(places.map((place) => verbs.on('limits', place, (q) => q.limits.charge(of(place)))));
+    },
+    share: (queue, call) => verbs.on('limits', SHARED, (q) => q.limits.shares.share(queue, call, q.now)),
+    shared: () => verbs.on('limits', SHARED, (q) => q.limits.shared()),
     list: (queue) => verbs.on('limits', queue, (q) => q.limits.list()),
     group: (queue, group) => verbs.on('limits', queue, (q) => q.limits.stateOf(`g:${group}`)),
     groups: (queue, cursor, limit) =>

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
+import type { LimitRule } from '../contract/limit-verbs.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -54,7 +55,8 @@ export class LimitsDeclarer {
     }
   }
 
-  private async write({ name, limits }: ResolvedQueueOptions, works: boolean): Promise<void> {
+  private async write(options: ResolvedQueueOptions, works: boolean): Promise<void> {
+    const { name, limits, shared } = options;
     const rules = limits?.rules ?? new Map();
     const there = await this.engine.limits.list(name);
     for (const { field, code } of there) {
@@ -65,6 +67,17 @@ export class LimitsDeclarer {
       const known = there.find((one) => one.field === field)?.code ?? null;
       if (works ? !isDeepStrictEqual(known, rule) : known === null)
         await this.engine.limits.set(name, field, 'code', rule);
+    }
+    if (works && shared) await this.writeShared(name, shared);
+  }
+
+  /** Those that it does not name are of other applications. */
+  private async writeShared(queue: string, shared: ReadonlyMap<string, LimitRule>): Promise<void> {
+    const there = await this.engine.limits.shared(queue);
+    for (const [limit, rule] of shared) {
+      const field = `s:${limit}`;
+      const known = there.find((one) => one.field === field)?.code;
+      if (!isDeepStrictEqual(known, rule)) await this.engine.limits.set(queue, field, 'code', rule);
     }
   }
 }

@@ -4,6 +4,7 @@ import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
 import { checkJobName } from '../job/job-id.js';
 import { faultOfText } from '../job/text.js';
+import { isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
 import { boolean, duration, field, integer, oneOf, readable, rule, shape, type Rule } from './check.js';
 
@@ -165,6 +166,59 @@ export const readQueueLimits = shape({
   names: field('names', readNames),
 });
 
+/** `limits` of `forRoot`: limits that queues share, by name. */
+export const readSharedLimits: Rule<ReadonlyMap<string, LimitRule>> = (value, path, report) => {
+  if (!hasFields(value)) {
+    report(new InvalidOptionError(path, 'an object of limits by name', value));
+    return undefined;
+  }
+  const limits = new Map<string, LimitRule>();
+  for (const [name, limit] of readable(value, path, () => fieldsOf(value, []))) {
+    const place = `${path}.${name}`;
+    if (!isPlainName(name, 64))
+      report(new InvalidOptionError(`${path}: a name`, '1 to 64 of [A-Za-z0-9._-]', name));
+    const read = readLimit(limit, place, report);
+    if (read && Object.keys(read).length === 0)
+      report(new InvalidOptionError(place, 'an object with rate or concurrency', limit));
+    if (read) limits.set(name, read);
+  }
+  return limits;
+};
+
+/** `uses` of `registerQueue`: names of limits of `forRoot`. */
+export const readUses: Rule<readonly string[]> = (value, path, report) => {
+  const list = readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : null));
+  if (list && list.length > 0 && list.every((one) => typeof one === 'string'))
+    return [...new Set(list as string[])];
+  report(new InvalidOptionError(path, 'a list of names of the limits of forRoot()', value));
+  return undefined;
+};
+
+/**
+ * The rules of the shared limits that a queue uses.
+ *
+ * @param limits those of `forRoot`.
+ */
+export function resolveUses(
+  uses: readonly string[],
+  limits: ReadonlyMap<string, LimitRule>,
+  path: string,
+  report: (fault: InvalidOptionError) => void,
+): ReadonlyMap<string, LimitRule> {
+  const known = [...limits.keys()].map((name) => `'${name}'`).join(', ');
+  for (const [i, name] of uses.entries()) {
+    if (!limits.has(name))
+      report(
+        new InvalidOptionError(
+          `${path}.uses[${i}]`,
+          `one of the limits of forRoot(): ${known || 'there are none'}`,
+          name,
+        ),
+      );
+  }
+  return new Map([...limits].filter(([name]) => uses.includes(name)));
+}
+
 /** `groups` of `registerQueue`. */
 export const readGroups = shape({
   ...LIMIT_FIELDS,
@@ -195,8 +249,9 @@ export function resolveLimits(
   { limits, groups, maxWaiting }: Given,
   path: string,
   report: (fault: InvalidOptionError) => void,
+  shared: ReadonlyMap<string, LimitRule> = new Map(),
 ): ResolvedLimits | undefined {
-  if (!limits && !groups) return undefined;
+  if (!limits && !groups && shared.size === 0) return undefined;
   const rules = new Map<LimitField, LimitRule>();
   const { names = [], ...ofQueue } = limits ?? {};
   if (Object.keys(ofQueue).length > 0) rules.set('q', ofQueue);
@@ -231,7 +286,7 @@ export function resolveLimits(
     report(
       new InvalidOptionError(`${path}.groups.onDead`, "left out without order 'strict'", ofGroups.onDead),
     );
-  const rates = [...rules.values()].flatMap(({ rate }) => (rate ? rate.max : []));
+  const rates = [...rules.values(), ...shared.values()].flatMap(({ rate }) => (rate ? rate.max : []));
   return {
     rules,
     groupBy: by,

@@ -51,11 +51,16 @@ import {
 } from './worker-options.js';
 import { checkBackoffName, checkBackoffs, type BackoffOption, type Backoffs } from '../job/backoff.js';
 import type { HeadersHook } from '../job/headers.js';
+import type { LimitRule } from '../job/limit-rule.js';
 import {
   readGroups,
   readQueueLimits,
+  readSharedLimits,
+  readUses,
   resolveLimits,
+  resolveUses,
   type GroupOptions,
+  type LimitOptions,
   type QueueLimitOptions,
   type ResolvedLimits,
 } from './limit-options.js';
@@ -138,6 +143,12 @@ export interface QueueModuleOptions {
   readonly enhancers?: EnhancerOptions;
   /** Hooks that wrap every job run in this process; the first is outermost. @default none */
   readonly wrap?: WrapOption;
+  /**
+   * Limits that several queues share, by name; a queue names those that it `uses`. They hold over all processes.
+   *
+   * @default none
+   */
+  readonly limits?: Readonly<Record<string, LimitOptions>>;
   /**
    * Returns headers for a job that this process adds, in the async context of the caller; headers of the job win over them. Not called for
    * the jobs of schedules. If it throws, the `add` rejects with its error. @default none
@@ -237,6 +248,8 @@ export interface QueueOptions {
   readonly worker?: WorkerOptions;
   /** How often its jobs start and how many run at once, in all processes together. @default no limits */
   readonly limits?: QueueLimitOptions;
+  /** Names of limits of `forRoot` that its jobs count for, beside those of other queues. @default none */
+  readonly uses?: readonly string[];
   /** How many of its jobs may wait, and what an `add` does then. @default no limit */
   readonly maxWaiting?: MaxWaitingOptions;
   /** What limits the jobs of one group. Groups take turns without this option too. @default no limits */
@@ -293,6 +306,8 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly durability: Replication | null;
   readonly unknownJob: UnknownJobRule;
   readonly unknownJobTimeoutMs: number;
+  /** Shared by queues, by name. */
+  readonly limits: ReadonlyMap<string, LimitRule>;
 }
 
 interface ResolvedDead {
@@ -318,6 +333,9 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly name: string;
   /** What its options limit; absent: nothing. */
   readonly limits?: ResolvedLimits;
+  /** The shared limits that it uses, if any, and their rules. */
+  readonly uses?: readonly string[];
+  readonly shared?: ReadonlyMap<string, LimitRule>;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
   /** With names. */
@@ -375,6 +393,7 @@ const QUEUE_FIELDS = {
 const FLOW_FIELDS = {
   limits: field('limits', readQueueLimits),
   groups: field('groups', readGroups),
+  uses: field('uses', readUses),
   maxWaiting: field('maxWaiting', readMaxWaiting),
 } as const;
 
@@ -389,6 +408,7 @@ const MODULE_FIELDS = {
   enqueueBuffer: field('enqueueBuffer', integer(1, MANY)),
   upkeep: field('upkeep', shape({ interval: field('intervalMs', timer(100)) })),
   history: field('history', boolean),
+  limits: field('limits', readSharedLimits),
   enhancers: field('enhancers', shape({ global: field('global', readEnhancerKinds) })),
   wrap: field('wrap', readWrap),
   headers: field('headers', rule(checkHeadersHook)),
@@ -447,6 +467,7 @@ export function resolveModuleOptions(
     telemetry: given.telemetry,
     defaults: given.defaults ?? {},
     backoffs: given.backoffs,
+    limits: given.limits ?? new Map(),
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     history: given.history ?? false,
     events: eventsOf(given.events, {
@@ -481,10 +502,12 @@ export function resolveQueueOptions(
     : module.backoffs;
   const readBackoffName = rule((_, where) => checkBackoffName(given?.defaults?.backoff, backoffs, where));
   readBackoffName(undefined, `${path}.defaults.backoff`, report);
-  const limits = given && resolveLimits(given, path, report);
+  const shared = given?.uses && resolveUses(given.uses, module.limits, path, report);
+  const limits = given && resolveLimits(given, path, report, shared);
   return {
     name: name ?? '',
     ...(limits && { limits }),
+    ...(shared && shared.size > 0 && { uses: [...shared.keys()], shared }),
     ...(given?.maxWaiting && { maxWaiting: given.maxWaiting }),
     ...(backoffs && { backoffs }),
     ...(module.headers && { headers: module.headers }),

@@ -29,6 +29,7 @@ export type NamedModuleOptions = Pick<
   | 'durability'
   | 'unknownJob'
   | 'unknownJobTimeout'
+  | 'limits'
 >;
 
 /** A record, so that the compiler reports a new option that is missing here. */
@@ -79,6 +80,7 @@ export function resolveNamedOptions(
     durability,
     unknownJob,
     unknownJobTimeoutMs,
+    limits: own.limits,
     lease,
     shutdown,
     logs,

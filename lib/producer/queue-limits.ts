@@ -1,7 +1,7 @@
 import type { LimitField, LimitRule, LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
-import { checkJobName } from '../job/job-id.js';
+import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { duration, field, integer, refuse, rule, shape } from '../options/check.js';
 import {
@@ -27,8 +27,8 @@ export interface RateInfo {
 /** A limit as it is now: what it says, and how much of it is used. */
 export interface LimitInfo {
   /** What is limited. */
-  readonly of: 'queue' | 'name' | 'groups' | 'group';
-  /** The name of the job or of the group; null for those of the queue and of all groups. */
+  readonly of: 'queue' | 'name' | 'groups' | 'group' | 'shared';
+  /** The name of the job, of the group or of the shared limit; null for those of the queue and of all groups. */
   readonly name: string | null;
   /** How often jobs may start; null: no limit. */
   readonly rate: RateInfo | null;
@@ -82,15 +82,33 @@ export class QueueLimits {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
+    private readonly uses: readonly string[] = [],
   ) {}
 
   /**
-   * The limits of the queue, of all groups and of job names; those of single groups are in `groups`.
+   * The limits of the queue, of all groups and of job names, and the shared ones that the queue uses; those of single groups are in `groups`.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async list(): Promise<LimitInfo[]> {
-    return (await this.engine.limits.list(this.queue)).map(infoOf);
+    const { limits } = this.engine;
+    const [own, shared] = await Promise.all([
+      limits.list(this.queue),
+      this.uses.length > 0 ? limits.shared(this.queue) : [],
+    ]);
+    const used = shared.filter(({ field: one }) => this.uses.includes(one.slice(2)));
+    return [...own, ...used].map(infoOf);
+  }
+
+  /**
+   * A limit that several queues share (`limits` of `forRoot`), whether this queue uses it or not.
+   *
+   * @throws {InvalidOptionError}
+   * @example
+   * await emails.limits.shared('openai').set({ rate: { max: 20_000, per: '1m' } });
+   */
+  shared(name: string): SharedLimit {
+    return new SharedLimit(this.engine, this.queue, name);
   }
 
   /**
@@ -148,6 +166,84 @@ export class QueueLimits {
   }
 }
 
+/**
+ * A limit that several queues share, of one name.
+ *
+ * @example
+ * const openai = emails.limits.shared('openai');
+ * console.log((await openai.state())?.left);
+ * await openai.hold('30s'); // no job of any queue that uses it starts
+ */
+export class SharedLimit {
+  private readonly field: LimitField;
+
+  /** @internal */
+  constructor(
+    private readonly engine: QueueEngine,
+    private readonly queue: string,
+    /** Its name. */
+    readonly name: string,
+  ) {
+    if (!isPlainName(name, 64))
+      throw new InvalidOptionError('limits.shared()', 'a name of 1 to 64 of [A-Za-z0-9._-]', name);
+    this.field = `s:${name}`;
+  }
+
+  /**
+   * What it says and how much of it is used; null if no process has declared it.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async state(): Promise<LimitInfo | null> {
+    const found = (await this.engine.limits.shared(this.queue)).find(({ field: one }) => one === this.field);
+    return found ? infoOf(found) : null;
+  }
+
+  /**
+   * Changes it for all queues that use it, at once and until it is cleared. `null` removes a limit, whatever the code says.
+   *
+   * @throws {InvalidOptionError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async set(change: LimitChange): Promise<void> {
+    await changeLimit(
+      this.engine,
+      this.queue,
+      this.field,
+      readLimitChange(change, 'shared().set()', refuse)!,
+    );
+  }
+
+  /**
+   * Takes back everything that was set here: the code counts again.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async clear(): Promise<void> {
+    await this.engine.limits.set(this.queue, this.field, 'live', null);
+  }
+
+  /**
+   * Lets no job of the queues that use it start for a while. A longer time that was set before stays.
+   *
+   * @throws {InvalidOptionError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async hold(time: Duration): Promise<void> {
+    const holdMs = duration(1, MAX_TIMER_MS)(time, 'shared().hold()', refuse)!;
+    await this.engine.limits.charge(this.queue, [{ field: this.field, holdMs, count: 0 }]);
+  }
+
+  /**
+   * Ends a hold.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async release(): Promise<void> {
+    await this.engine.limits.charge(this.queue, [{ field: this.field, holdMs: -1, count: 0 }]);
+  }
+}
+
 /** Adds to what was set live before. */
 async function changeLimit(
   engine: QueueEngine,
@@ -157,7 +253,9 @@ async function changeLimit(
 ): Promise<void> {
   const before = of.startsWith('g:')
     ? await engine.limits.group(queue, of.slice(2))
-    : (await engine.limits.list(queue)).find(({ field: one }) => one === of);
+    : (await (of.startsWith('s:') ? engine.limits.shared(queue) : engine.limits.list(queue))).find(
+        ({ field: one }) => one === of,
+      );
   await engine.limits.set(queue, of, 'live', { ...before?.live, ...given });
 }
 
@@ -251,6 +349,8 @@ function checkCursor(value: unknown, path: string): string {
   throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
 }
 
+const KINDS: Readonly<Record<string, LimitInfo['of']>> = { 'g:': 'group', 'n:': 'name', 's:': 'shared' };
+
 function infoOf({
   field: of,
   live,
@@ -262,7 +362,7 @@ function infoOf({
   running,
 }: LimitState): LimitInfo {
   const { rate, concurrency, maxSize, weight = 1, paused = false, order } = limit;
-  const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : of.startsWith('g:') ? 'group' : 'name';
+  const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : KINDS[of.slice(0, 2)]!;
   return {
     of: kind,
     name: of.length > 1 ? of.slice(2) : null,

@@ -107,7 +107,7 @@ export class Queue<Jobs = any> {
   ) {
     this.name = options.name;
     this.dead = new DeadJobs<Jobs>(engine, options);
-    this.limits = new QueueLimits(engine, options.name);
+    this.limits = new QueueLimits(engine, options.name, options.uses);
     this.factory = new JobFactory(options, () => engine.now());
     this.enqueuer = enqueuerOf(engine, options, limits.enqueue);
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));

@@ -21,7 +21,8 @@ import type { LeaseKeeper } from './lease-keeper.js';
 import { Claims, Prefetch, PrefetchTimeout, StartPermit } from './prefetch.js';
 import { isSuspect } from './run.js';
 import type { EndedRun, Runner } from './runner.js';
-import { Settlements } from './settlements.js';
+import { Settlements, Track } from './settlements.js';
+import type { SharedStarts } from './shared-starts.js';
 import { SlotUser, type Slots } from './slots.js';
 import { UNSTARTED } from './verdict.js';
 
@@ -53,6 +54,8 @@ export interface ClaimerParts {
   readonly looked: (look: QueueLook) => void;
   /** Called while the queue is empty. It may sleep at the doorbell if it has a free slot. */
   readonly rests: (hasFreeSlot: boolean) => void;
+  /** Makes the exchanges where the queue uses shared limits. */
+  readonly shared?: Pick<SharedStarts, 'exchange'> | undefined;
   readonly listeners?: Pick<JobListeners, 'confirmed' | 'dropped'> | undefined;
   /** Called when this worker cannot use the ring that woke it. Another worker must be woken. */
   readonly passOn: () => void;
@@ -176,6 +179,11 @@ export class Claimer extends SlotUser {
     return this.settlements.size + this.onItsWay(this.first).length + this.onItsWay(this.second).length;
   }
 
+  /** How many of them run, or are about to. */
+  running(): number {
+    return this.parts.runner.runs.size + this.claims.size;
+  }
+
   /** How many jobs this worker holds. */
   holding(): number {
     return this.parts.runner.runs.size + this.claims.size + this.unconfirmed();
@@ -273,7 +281,7 @@ export class Claimer extends SlotUser {
       this.again ||= want > 0;
       want = 0;
       if (this.settlements.size === 0) return;
-    } else if (isSecond && (this.slots.isShared || !this.prefetch.isWorthPipelining(want))) return;
+    } else if (isSecond && !this.isWorthSecond(want)) return;
     if (want === 0 && this.settlements.size === 0 && !this.mustExchange) {
       if (!this.getsTurn) this.noSlot();
       return this.tellQuiet();
@@ -284,6 +292,11 @@ export class Claimer extends SlotUser {
     this.sending(track, call);
     this.send(track, call, 1);
     if (!isSecond) this.exchange();
+  }
+
+  /** Shared limits know one call of a worker at a time. */
+  private isWorthSecond(want: number): boolean {
+    return !this.parts.shared && !this.slots.isShared && this.prefetch.isWorthPipelining(want);
   }
 
   private callFor(track: Track, want: number, settled: readonly SettledRun[]): ExchangeCall {
@@ -308,7 +321,8 @@ export class Claimer extends SlotUser {
   }
 
   private send(track: Track, call: ExchangeCall, tries: number): void {
-    this.parts.engine.exchange(this.queue, call).then(
+    const { shared, engine } = this.parts;
+    (shared ? shared.exchange(call) : engine.exchange(this.queue, call)).then(
       (answer) => this.answered(track, call, answer),
       (error: Error) => {
         if (this.stopped) return;
@@ -442,7 +456,7 @@ export class Claimer extends SlotUser {
   leaveAtBell(
     leave: (call: ExchangeCall) => Promise<RungClaim> | null,
   ): Promise<Pick<RungClaim, 'rung' | 'refusal'>> | null {
-    if (!this.isIdle) return null;
+    if (!this.isIdle || this.parts.shared) return null;
     const { first } = this;
     const call = this.callFor(first, this.want(), []);
     const left = leave(call);
@@ -551,39 +565,6 @@ export class Claimer extends SlotUser {
     const waiting = this.quiet;
     this.quiet = [];
     for (const resolve of waiting) resolve();
-  }
-}
-
-/** One of the two sequences of exchanges of a worker. Each has its own numbers and one call in flight. */
-class Track {
-  /** The number of the last answered call. */
-  seq = 0;
-  /** The call in flight. */
-  call: ExchangeCall | null = null;
-  sentAt = 0;
-  private isRepeated = false;
-  private timer: NodeJS.Timeout | undefined;
-
-  constructor(readonly pipelined: boolean) {}
-
-  /** Whether the call in flight was sent before. */
-  get isRepeating(): boolean {
-    return this.call !== null && this.isRepeated;
-  }
-
-  sent(call: ExchangeCall): void {
-    this.call = call;
-    this.sentAt = performance.now();
-    this.isRepeated = false;
-  }
-
-  again(afterMs: number, send: () => void): void {
-    this.isRepeated = true;
-    this.timer = setTimeout(send, afterMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
   }
 }
 

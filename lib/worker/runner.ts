@@ -152,7 +152,8 @@ export class Runner implements NoteWriter {
   }
 
   async charge({ name, group }: Run, more: number): Promise<void> {
-    const fields = ['q', group === null ? `n:${name}` : `g:${group}`];
+    const shared = (this.parts.queue.uses ?? []).map((limit) => `s:${limit}`);
+    const fields = ['q', group === null ? `n:${name}` : `g:${group}`, ...shared];
     await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more })));
   }
 
@@ -286,7 +287,7 @@ export class Runner implements NoteWriter {
       if (!obeys(run, error)) this.tooLate(run, 'failed');
       return;
     }
-    const held = heldBack(run, error);
+    const held = heldBack(run, error, this.parts.queue.uses);
     if (held) return void this.holdBack(run, held, error);
     const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
     const { now } = this.parts;

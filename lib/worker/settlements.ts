@@ -1,3 +1,4 @@
+import type { ExchangeCall } from '../contract/engine.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import type { JobListeners } from './job-listeners.js';
 
@@ -63,6 +64,39 @@ function countWithin(runs: readonly SettledRun[]): number {
 
 function charsOf(outcome: Outcome): number {
   return outcome.kind === 'completed' ? (outcome.keep?.result?.length ?? 0) : 0;
+}
+
+/** One of the two sequences of exchanges of a worker. Each has its own numbers and one call in flight. */
+export class Track {
+  /** The number of the last answered call. */
+  seq = 0;
+  /** The call in flight. */
+  call: ExchangeCall | null = null;
+  sentAt = 0;
+  private isRepeated = false;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(readonly pipelined: boolean) {}
+
+  /** Whether the call in flight was sent before. */
+  get isRepeating(): boolean {
+    return this.call !== null && this.isRepeated;
+  }
+
+  sent(call: ExchangeCall): void {
+    this.call = call;
+    this.sentAt = performance.now();
+    this.isRepeated = false;
+  }
+
+  again(afterMs: number, send: () => void): void {
+    this.isRepeated = true;
+    this.timer = setTimeout(send, afterMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
 }
 
 type Confirmed = Pick<JobListeners, 'confirmed' | 'dropped'>;

@@ -33,12 +33,25 @@ export const RELEASED = { kind: 'released', started: true } as const satisfies O
 export const UNSTARTED = { kind: 'released' } as const satisfies Outcome;
 
 /** If the error is a rate limit, what it holds back and for how long. A cancelled job just ends. */
-export function heldBack({ aborted, name, group }: Run, thrown: unknown): LimitCharge | undefined {
+export function heldBack(
+  { aborted, name, group }: Run,
+  thrown: unknown,
+  uses: readonly string[] = [],
+): LimitCharge | undefined {
   if (read(thrown, 'code') !== 'GODWIT_RATE_LIMITED' || aborted?.reason === 'cancelled') return undefined;
   const holdMs = readDuration(read(thrown, 'delayMs'));
   if (holdMs === undefined) return undefined;
   const scope = read(thrown, 'scope');
-  const field = scope === 'name' ? `n:${name}` : scope === 'group' && group !== null ? `g:${group}` : 'q';
+  const limit = read(thrown, 'limit');
+  const shared = uses.find((one) => one === limit);
+  const field =
+    shared !== undefined
+      ? `s:${shared}`
+      : scope === 'name'
+        ? `n:${name}`
+        : scope === 'group' && group !== null
+          ? `g:${group}`
+          : 'q';
   return { field, holdMs: Math.max(holdMs, MIN_SNOOZE_MS), count: 0 };
 }
 

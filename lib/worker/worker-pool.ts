@@ -18,6 +18,7 @@ import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
 import { Runner } from './runner.js';
 import { EndedKeys } from './settlements.js';
+import { SharedStarts } from './shared-starts.js';
 import type { Slots } from './slots.js';
 
 /**
@@ -86,6 +87,7 @@ export class WorkerPool {
   /** Job names that are known to have a handler in code. */
   private readonly declared = new Set<string>();
   private readonly keys: EndedKeys;
+  private readonly shared: SharedStarts | undefined;
   private readonly heldJobs: HeldJobsReconciler;
   private readonly dueJobs: DueJobs;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
@@ -114,6 +116,15 @@ export class WorkerPool {
       listeners,
       ...(telemetry && { trace: (run) => telemetry.running(run, this.worker) }),
     });
+    this.shared =
+      queue.uses &&
+      new SharedStarts({
+        engine,
+        queue: queue.name,
+        limits: queue.uses,
+        leaseMs: queue.lease.leaseMs,
+        running: () => this.claimer.running(),
+      });
     this.keys = new EndedKeys(listeners, (digests) => this.freeKeys(digests));
     this.claimer = new Claimer({
       engine,
@@ -123,6 +134,7 @@ export class WorkerPool {
       weight,
       leases,
       runner: this.runner,
+      shared: this.shared,
       listeners: this.keys,
       answered: (answer, supply) => this.answered(answer, supply),
       looked: (look) => this.looked(look),
@@ -271,6 +283,7 @@ export class WorkerPool {
       );
     }
     claimer.stop();
+    this.shared?.stop();
     return { finished: before - released.length, released };
   }
 

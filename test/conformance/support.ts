@@ -168,7 +168,8 @@ export function memoryGround(): Ground {
 export function redisGround({ url, prefix, admin }: TestRedis): Ground {
   const clockOf = (key: string) => key.replace(/[^:]*$/, 'clock');
   const clockIn = (queue: string) => clockOf(new QueueKeys(prefix, queue).fixed.meta);
-  const all = [QUEUE, ...OTHERS].map(clockIn);
+  // Shared limits are those of the queue without a name.
+  const all = ['', QUEUE, ...OTHERS].map(clockIn);
   all.push(clockOf(processKeys(prefix).processes));
   const connection = patchedClient(url, { patch: virtualClock }) as never;
   return {

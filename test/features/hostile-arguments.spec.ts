@@ -91,7 +91,9 @@ const CALLS: Readonly<Record<string, Calls>> = {
     clear: [[{ name: 'a' }]],
     hold: [[1, { name: 'a' }]],
     release: [[{ name: 'a' }]],
+    shared: [['openai']],
   },
+  SharedLimit: { state: [[]], set: [[{ concurrency: 1 }]], clear: [[]], hold: [[1]], release: [[]] },
   QueueGroup: { release: [[]], state: [[]], set: [[{ weight: 2 }]], clear: [[]], pause: [[]], resume: [[]] },
   QueueEvents: {
     of: [['work', {}]],
@@ -160,6 +162,7 @@ async function boot() {
     DeadJobs: queue.dead,
     QueueLimits: queue.limits,
     QueueGroup: queue.group('a'),
+    SharedLimit: queue.limits.shared('api'),
     QueueProducer: get(QueueProducer),
     QueueEvents: get(QueueEvents),
     QueueInspector: get(QueueInspector),

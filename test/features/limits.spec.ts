@@ -209,6 +209,131 @@ describe('a concurrency', () => {
   });
 });
 
+describe('limits that queues share', () => {
+  const uses = ['api'];
+  const jobs = (count: number) => Array.from({ length: count }, () => ({ name: 'job', data: null }));
+
+  it('let no more jobs of all queues and processes start than their rate says, and use it', async () => {
+    const starts: number[] = [];
+    const handlers = { job: () => void starts.push(performance.now()) };
+    const root = { limits: { api: { rate: { max: 30, per: '300ms' } } } } as const;
+    const boot = () =>
+      bootQueue(redis, {
+        handlers,
+        root,
+        queue: { uses },
+        queues: [{ name: 'other', uses }],
+        imports: [],
+        watch: false,
+      });
+    const one = await boot();
+    await boot();
+    const runtime = one.runtime;
+    await runtime.work('other', handlers);
+    const begun = performance.now();
+    await one.queue.addBulk(jobs(60));
+    await one.queueOf('other').addBulk(jobs(60));
+    await until(() => starts.length === 120, {
+      ...PATIENT,
+      what: () => `${starts.length} of 120 jobs start`,
+    });
+    // They are counted when a worker asks, one call before its claim: so late a start may be by half of the time.
+    expect(
+      densest(
+        starts.toSorted((a, b) => a - b),
+        150,
+      ),
+    ).toBeLessThanOrEqual(30);
+    expect(performance.now() - begun).toBeGreaterThan(3 * 300);
+    expect(await one.queue.limits.list()).toMatchObject([
+      { of: 'queue' },
+      { of: 'shared', name: 'api', rate: { max: 30, perMs: 300 }, isLive: false },
+    ]);
+  });
+
+  it('let no more run at once than their concurrency says, also live, and wake the queue that waits', async () => {
+    let running = 0;
+    let most = 0;
+    let ended = 0;
+    const handlers = {
+      job: async () => {
+        running += 1;
+        most = Math.max(most, running);
+        for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+        running -= 1;
+        ended += 1;
+      },
+    };
+    const root = { limits: { api: { concurrency: 3 } } };
+    const app = await bootQueue(redis, {
+      handlers,
+      root,
+      queue: { uses },
+      queues: [{ name: 'other', uses }],
+      watch: false,
+    });
+    await app.runtime.work('other', handlers);
+    await app.queue.addBulk(jobs(50));
+    await app.queueOf('other').addBulk(jobs(50));
+    await until(() => ended === 100, { ...PATIENT, what: () => `${ended} of 100 jobs end` });
+    expect(most).toBe(3);
+    const api = app.queue.limits.shared('api');
+    await until(async () => (await api.state())?.running === 0, {
+      ...PATIENT,
+      what: () => 'all places are free',
+    });
+    most = 0;
+    await api.set({ concurrency: 1 });
+    await app.queue.addBulk(jobs(5));
+    await app.queueOf('other').addBulk(jobs(5));
+    await until(() => ended === 110, { ...PATIENT, what: () => `${ended} of 110 jobs end` });
+    expect(most).toBe(1);
+    await api.clear();
+    expect(await api.state()).toMatchObject({ concurrency: 3, isLive: false });
+    expect(await app.queue.limits.shared('nobody').state()).toBeNull();
+  });
+
+  it('are held back by a handler for all queues, and count what jobs cost', async () => {
+    let asked = 0;
+    const said: string[] = [];
+    const handlers = {
+      job: async (job: Job) => {
+        asked += 1;
+        if (asked === 1) throw new RateLimited('1h', { limit: 'api' });
+        said.push(job.queue);
+        await job.charge(8);
+      },
+    };
+    const root = { limits: { api: { rate: { max: 10, per: '1h' } } } } as const;
+    const app = await bootQueue(redis, {
+      handlers,
+      root,
+      queue: { uses },
+      queues: [{ name: 'other', uses }],
+      watch: false,
+    });
+    await app.runtime.work('other', handlers);
+    await app.queue.add('job', null, { cost: 2 });
+    const api = app.queue.limits.shared('api');
+    await until(async () => (await api.state())!.heldForMs > 0, {
+      ...PATIENT,
+      what: () => 'the limit is held',
+    });
+    await app.queueOf('other').add('job', null);
+    expect(said).toEqual([]);
+    await api.clear();
+    await api.hold('2h');
+    await api.release();
+    await app.queue.limits.shared('api').set({ rate: { max: 1_000, per: '1h' } });
+    await until(() => said.length === 2, { ...PATIENT, what: () => 'both jobs run' });
+    await expect(app.queue.add('job', null, { cost: 11 })).rejects.toThrow(InvalidOptionError);
+    await until(async () => (await api.state())!.left === 1_000 - 2 - 16, {
+      ...PATIENT,
+      what: () => 'the cost is counted',
+    });
+  });
+});
+
 describe('groups', () => {
   it('take turns where one of them has much more', async () => {
     const order: string[] = [];
@@ -334,6 +459,11 @@ describe('bad limits', () => {
       { groups: {}, maxWaiting: { limit: 5, onFull: 'dropOldest' } },
       "maxWaiting.onFull must be not 'dropOldest' with groups",
     ],
+    [
+      { uses: ['openai'] },
+      "registerQueue('work').uses[0] must be one of the limits of forRoot(): there are none",
+    ],
+    [{ uses: 'openai' }, "registerQueue('work').uses must be a list of names"],
     [{ groups: { maxSize: 0 } }, 'groups.maxSize must be an integer from 1'],
   ])('%j', async (queue, text) => {
     expect(await boot(queue)).toEqual([expect.stringContaining(text)]);

@@ -206,6 +206,19 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['wake-lines', () => engine.limits.set(QUEUE, 'g', 'live', { concurrency: 5 })],
     ['charge', () => engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 1, count: 0 }])],
     ['limits', () => engine.limits.list(QUEUE)],
+    [
+      'share',
+      () =>
+        engine.limits.share(QUEUE, {
+          limits: ['api'],
+          worker: 'w',
+          seq: 1,
+          running: 0,
+          want: 1,
+          kept: null,
+          leaseMs: LEASE_MS,
+        }),
+    ],
     ['claim-limited', () => q.exchange({ worker: 'limited', seq: 1, want: 1 }, engine)],
     ['obliterate', () => engine.admin.obliterate(QUEUE, true)],
   ];

@@ -56,6 +56,7 @@ it('removes everything but what goes by itself', async () => {
     'largeProgress',
     'handled',
     'unique',
+    'shares',
     ...LETTERED_JOBS,
   ];
   expect((await lasting()).toSorted()).toEqual(

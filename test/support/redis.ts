@@ -44,7 +44,7 @@ export type ClientInfo = Readonly<Record<string, string>>;
  * Any other kind is the trace of a process that has not ended in good order, and fails the test.
  */
 export const DATA: readonly string[] = (
-  'jobs wait suspects prioritized grouped limits limitStates lines lineStates ready resting slots ' +
+  'jobs wait suspects prioritized grouped limits limitStates lines lineStates ready resting slots shares ' +
   'delayed priorities attempts stalls failures dead completed results progress logs ' +
   'unique cancelled upcoming schedules firings scheduleOrder declaredSets events large largeProgress handled meta doorbell lane stats minutes queues'
 ).split(' ');

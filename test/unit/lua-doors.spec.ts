@@ -40,6 +40,7 @@ const DOORS: Readonly<
       'claim-limited': 'limits that are over',
     },
   },
+  shares: { keys: ['shares'] },
   hold: {
     keys: ['active', 'workers'],
     others: { claim: 'a claim at the bell, which it takes back where it cannot be made' },

@@ -38,6 +38,7 @@ describe('resolveModuleOptions', () => {
       dead: { max: 10_000, ageMs: 90 * 86_400_000, maxBytes: 268_435_456 },
       progress: { maxBytes: 67_108_864 },
       completed: { max: 100_000 },
+      limits: new Map(),
       upkeepMs: 60_000,
       history: false,
       durability: null,
@@ -72,6 +73,7 @@ describe('resolveModuleOptions', () => {
       dead: { max: 0, age: '1d' },
       completed: { max: 7 },
       upkeep: { interval: '5m' },
+      limits: { api: { concurrency: 1 } },
       durability: 'replicated',
     };
     expect(resolveModuleOptions(options)).toEqual({
@@ -94,6 +96,7 @@ describe('resolveModuleOptions', () => {
       dead: { max: 0, ageMs: 86_400_000, maxBytes: 268_435_456 },
       progress: { maxBytes: 67_108_864 },
       completed: { max: 7 },
+      limits: new Map([['api', { concurrency: 1 }]]),
       upkeepMs: 300_000,
       history: false,
       durability: { replicas: 1, timeoutMs: 1_000 },
@@ -402,6 +405,7 @@ describe('resolveNamedOptions', () => {
       durability: 'replicated',
       unknownJob: 'dead',
       unknownJobTimeout: '1h',
+      limits: { api: { concurrency: 1 } },
     };
     const main = resolveModuleOptions({ prefix: 'main', lease: { maxStalls: 1 }, unknownJob: 'retry' });
     const resolved = resolveNamedOptions('reports', own, main, refuse);

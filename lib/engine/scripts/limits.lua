@@ -1,5 +1,5 @@
---@needs clock, slots, lines, limits
--- The current limits of a queue and of its names, or of one page of its groups, or of one group.
+--@needs clock, slots, lines, limits, shares
+-- The current limits of a queue and of its names, or of one page of its groups, or of one group, or the shared limits.
 local now = clock()
 local defaults = limits_in(redis.call('HGET', key_limits, 'g'))
 local found = {}
@@ -18,13 +18,18 @@ local function tell(field, number, base)
       or redis.call('ZSCORE', key_resting, line_text(number)) and 'resting' or ''
   elseif field == 'q' then
     running = redis.call('ZCARD', key_slots)
+  elseif string.sub(field, 1, 2) == 's:' then
+    running = select(2, shares_in(redis.call('HGET', key_shares, string.sub(field, 3)), now))
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
     rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running, where }
 end
 
 local cursor = '0'
-if arg_kind == 'group' then
+if arg_kind == 'shared' then
+  local page = redis.call('HSCAN', key_limits, '0', 'MATCH', 's:*', 'COUNT', 10000)
+  for i = 1, #page[2], 2 do tell(page[2][i]) end
+elseif arg_kind == 'group' then
   tell(arg_field, tonumber(redis.call('HGET', key_lines, arg_field) or nil), defaults)
 elseif arg_kind == 'groups' then
   local page = redis.call('HSCAN', key_lines, arg_cursor, 'MATCH', 'g:*', 'COUNT', arg_limit)

@@ -20,7 +20,7 @@ export interface RawLimit {
 export const limits = defineScript({
   name: 'limits',
   memory: 'read',
-  keys: ['limits', 'limitStates', 'grouped', 'lines', 'lineStates', 'ready', 'resting', 'slots'],
+  keys: ['limits', 'limitStates', 'grouped', 'lines', 'lineStates', 'ready', 'resting', 'slots', 'shares'],
   args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
   reply: ([cursor, rows]: readonly [string, readonly Row[]]) => ({
     cursor,

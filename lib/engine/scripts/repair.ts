@@ -19,6 +19,7 @@ const OF_NO_JOB: readonly QueueKeyName[] = [
   'lines',
   'lineStates',
   'resting',
+  'shares',
   'unique',
 ];
 

@@ -1,0 +1,47 @@
+--@needs types, clock, limits, shares
+-- Starts and places of shared limits for a worker of one queue. It says how many jobs it runs; what it asks for is granted as far as every
+-- limit allows, and counts at once. Behind its claim it says what it has kept of that. `seq`: a repetition is granted the same, once.
+check_types(key_limits, key_limitStates, key_shares)
+local now, seq = clock(), tonumber(arg_seq)
+local takes, granted, opens_in, known = {}, arg_want, 0, nil
+for i = limits_first, limits_last do
+  local field = 's:' .. ARGV[i]
+  local rule, state = limits_in(redis.call('HGET', key_limits, field)), redis.call('HGET', key_limitStates, field)
+  local rows, running = shares_in(redis.call('HGET', key_shares, ARGV[i]), now)
+  local mine
+  for _, row in ipairs(rows) do
+    if row.queue == arg_queue and row.worker == arg_worker then mine = row end
+  end
+  if not mine then
+    mine = { queue = arg_queue, worker = arg_worker, count = 0, seq = 0, granted = 0 }
+    rows[#rows + 1] = mine
+  end
+  if arg_want > 0 and mine.seq == seq then known = mine.granted end
+  local left, next_in = rate_room(rule, state, now, math.huge)
+  local places = math.max(0, most_running(rule) - running + mine.count - arg_running)
+  if left < arg_want then opens_in = math.max(opens_in, next_in, 1) end
+  granted = math.min(granted, left, places)
+  takes[#takes + 1] = { limit = ARGV[i], field = field, rule = rule, state = state, rows = rows, mine = mine, places = places }
+end
+granted = known or granted
+
+local is_full, woken = 0, ''
+for _, take in ipairs(takes) do
+  local mine, counted = take.mine, 0
+  local before = mine.count
+  if arg_keep >= 0 then
+    if mine.seq == seq then counted, mine.granted = arg_keep - mine.granted, arg_keep end
+  elseif arg_want > 0 and not known then
+    counted, mine.seq, mine.granted = granted, seq, granted
+  end
+  if take.rule.rate and counted ~= 0 then charge_rate(take.field, take.rule, take.state, now, counted) end
+  mine.count, mine.till = arg_running + (arg_keep < 0 and granted or 0), now + arg_leaseMs
+  put_shares(take.limit, take.rows)
+  if arg_want > granted and take.places < arg_want then
+    is_full = 1
+    wait_for_share(take.limit, arg_queue)
+  elseif mine.count < before then
+    woken = woken .. take_waiting(take.limit)
+  end
+end
+return { granted, math.ceil(opens_in), is_full, woken }

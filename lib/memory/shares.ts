@@ -1,0 +1,94 @@
+import type { LimitField, LimitRule, ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
+import { mostRunning, rateCharged, roomOf, type LimitUse } from './rates.js';
+
+/** The places that one worker has of a limit, until they count no more. */
+interface Share {
+  readonly queue: string;
+  readonly worker: string;
+  till: number;
+  count: number;
+  seq: number;
+  granted: number;
+}
+
+/** The rules, and what is used of them. */
+interface Rules {
+  readonly inside: {
+    rule(field: LimitField): LimitRule;
+    use(field: LimitField): LimitUse;
+    setUse(field: LimitField, use: LimitUse): void;
+  };
+}
+
+/** Who has places of shared limits, as `share.lua`. */
+export class ShareBook {
+  private readonly shares = new Map<string, Share[]>();
+  private readonly waiting = new Map<string, Set<string>>();
+
+  constructor(private readonly rules: Rules) {}
+
+  running(limit: string, now: number): number {
+    return this.living(limit, now).reduce((sum, { count }) => sum + count, 0);
+  }
+
+  share(queue: string, call: ShareCall, now: number): ShareAnswer {
+    const { want, kept, seq, running, leaseMs } = call;
+    const { inside } = this.rules;
+    let known: number | undefined;
+    let granted = want;
+    let opensInMs = 0;
+    const takes = call.limits.map((limit) => {
+      const rule = inside.rule(`s:${limit}`);
+      const all = this.living(limit, now);
+      const mine = this.shareOf(all, queue, call.worker);
+      this.shares.set(limit, all);
+      if (want > 0 && mine.seq === seq) known = mine.granted;
+      const { left, nextMs } = roomOf(rule, inside.use(`s:${limit}`), now);
+      const others = all.reduce((sum, { count }) => sum + count, 0) - mine.count;
+      const places = Math.max(0, mostRunning(rule) - others - running);
+      if (left < want) opensInMs = Math.max(opensInMs, nextMs, 1);
+      granted = Math.min(granted, left, places);
+      return { limit, rule, mine, places };
+    });
+    granted = known ?? granted;
+    let isFull = false;
+    const woken: string[] = [];
+    for (const { limit, rule, mine, places } of takes) {
+      const before = mine.count;
+      let counted = 0;
+      if (kept !== null) {
+        if (mine.seq === seq) {
+          counted = kept - mine.granted;
+          mine.granted = kept;
+        }
+      } else if (want > 0 && known === undefined) {
+        counted = granted;
+        Object.assign(mine, { seq, granted });
+      }
+      if (rule.rate && counted !== 0) {
+        const { blocked, rate } = inside.use(`s:${limit}`);
+        inside.setUse(`s:${limit}`, { blocked, rate: rateCharged(rule.rate, rate, now, counted) });
+      }
+      mine.count = running + (kept === null ? granted : 0);
+      mine.till = now + leaseMs;
+      if (want > granted && places < want) {
+        isFull = true;
+        this.waiting.set(limit, (this.waiting.get(limit) ?? new Set()).add(queue));
+      } else if (mine.count < before) {
+        woken.push(...(this.waiting.get(limit) ?? []));
+        this.waiting.delete(limit);
+      }
+    }
+    return { granted, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, isFull, woken };
+  }
+
+  private living(limit: string, now: number): Share[] {
+    return (this.shares.get(limit) ?? []).filter(({ till }) => till > now);
+  }
+
+  private shareOf(all: Share[], queue: string, worker: string): Share {
+    let mine = all.find((one) => one.queue === queue && one.worker === worker);
+    if (!mine) all.push((mine = { queue, worker, till: 0, count: 0, seq: 0, granted: 0 }));
+    return mine;
+  }
+}

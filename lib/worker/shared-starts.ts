@@ -1,0 +1,80 @@
+import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '../contract/engine.js';
+import type { ShareAnswer } from '../contract/limit-verbs.js';
+import { decodeBody } from '../job/job-record.js';
+
+/** A worker that waits asks again after this time: a limit may have been changed meanwhile, and a ring may be lost. */
+const ASK_AGAIN_MS = 1_000;
+
+export interface SharedStartsParts {
+  readonly engine: Pick<QueueEngine, 'exchange' | 'limits' | 'ring'>;
+  readonly queue: string;
+  /** The shared limits that the queue uses. */
+  readonly limits: readonly string[];
+  readonly leaseMs: number;
+  /** How many jobs this worker runs now. */
+  readonly running: () => number;
+}
+
+/**
+ * The exchanges of a queue that uses shared limits: it asks them first how many jobs may start, claims no more than that, and gives back what
+ * it did not need. What it has is a lease: it is renewed while jobs run, so the places of a dead process are free once its lease is over.
+ */
+export class SharedStarts {
+  private worker = '';
+  /** The places that the limits know of. */
+  private told = 0;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly parts: SharedStartsParts) {}
+
+  async exchange(call: ExchangeCall): Promise<ExchangeAnswer> {
+    const { engine, queue, running } = this.parts;
+    const { want, seq } = call;
+    if (this.worker !== call.worker) this.told = 0;
+    this.worker = call.worker;
+    if (want === 0 && running() >= this.told) return engine.exchange(queue, call);
+    const share = await this.ask(seq, want, null);
+    const answer = await engine.exchange(queue, { ...call, want: share.granted });
+    if (answer.kind !== 'exchanged') return answer;
+    const { claimed } = answer;
+    const cost = claimed.reduce((sum, { body }) => sum + (decodeBody(body)?.options.cost ?? 1), 0);
+    // Nothing waits for it: where it is lost, fewer start for a while.
+    if (share.granted > 0 && cost !== share.granted)
+      this.ask(seq, 0, cost, running() + claimed.length).catch(() => undefined);
+    const isLimited = share.granted < want && claimed.length === share.granted && answer.supply !== 'paused';
+    if (!isLimited) return { ...answer, isLimited: true };
+    return {
+      ...answer,
+      isLimited: true,
+      supply: { limitedForMs: Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS) },
+    };
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private async ask(
+    seq: number,
+    want: number,
+    kept: number | null,
+    running = this.parts.running(),
+  ): Promise<ShareAnswer> {
+    const { engine, queue, limits, leaseMs } = this.parts;
+    const { worker } = this;
+    const share = await engine.limits.share(queue, { limits, worker, seq, running, want, kept, leaseMs });
+    if (worker === this.worker) this.told = running + share.granted;
+    this.renewLater();
+    for (const other of share.woken) engine.ring(other).catch(() => undefined);
+    return share;
+  }
+
+  private renewLater(): void {
+    if (this.timer !== undefined || this.told === 0) return;
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      if (this.told > 0) this.ask(0, 0, null).catch(() => this.renewLater());
+    }, this.parts.leaseMs / 4).unref();
+  }
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import type { ShareCall } from '#lib/contract/limit-verbs.js';
+import type { LimitRule } from '#lib/job/limit-rule.js';
+import { LEASE_MS, QUEUE } from '../scripts/support.js';
+import { ENGINES, OTHERS, useEngine } from './support.js';
+
+const [OTHER] = OTHERS;
+
+describe.each(ENGINES)('limits that queues share on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (name: string, rule: LimitRule | null, part: 'code' | 'live' = 'code') =>
+    t.engine.limits.set(QUEUE, `s:${name}`, part, rule);
+  const rate = (max: number, window: 'sliding' | 'fixed' | 'bucket' = 'sliding') =>
+    ({ rate: { max, per: 1_000, window, burst: max } }) as const;
+  const ask = (call: Partial<ShareCall>, queue: string = QUEUE) =>
+    t.engine.limits.share(queue, {
+      limits: ['api'],
+      worker: 'w1',
+      seq: 1,
+      running: 0,
+      want: 0,
+      kept: null,
+      leaseMs: LEASE_MS,
+      ...call,
+    });
+  const nothing = { isFull: false, opensInMs: null, woken: [] };
+
+  it.each(['sliding', 'fixed', 'bucket'] as const)(
+    'grant no more than a %s rate lets all queues start, and take back what was not needed',
+    async (window) => {
+      await set('api', rate(5, window));
+      expect(await ask({ want: 3 })).toEqual({ ...nothing, granted: 3 });
+      const second = await ask({ want: 9 }, OTHER);
+      expect(second).toMatchObject({ granted: 2, isFull: false });
+      expect(second.opensInMs).toBeGreaterThan(0);
+      expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 0 });
+      await ask({ seq: 1, kept: 1 }, OTHER);
+      expect(await ask({ want: 9, seq: 3 })).toMatchObject({ granted: 1 });
+      await t.advance(1_010);
+      expect(await ask({ want: 9, seq: 4 })).toMatchObject({ granted: 5 });
+    },
+  );
+
+  it('grant a repetition the same, and count it once', async () => {
+    await set('api', rate(4));
+    expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
+    expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
+    await ask({ kept: 1 });
+    await ask({ kept: 1 });
+    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ field: 's:api', left: 3 }]);
+    expect(await ask({ want: 9, seq: 2 })).toMatchObject({ granted: 3 });
+  });
+
+  it('count what jobs cost', async () => {
+    await set('api', rate(10));
+    await ask({ want: 2 });
+    await ask({ kept: 8 });
+    expect(await t.engine.limits.shared(OTHER)).toMatchObject([{ left: 2 }]);
+    await t.engine.limits.charge(QUEUE, [{ field: 's:api', holdMs: 0, count: 2 }]);
+    expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 0 });
+  });
+
+  it('let no more run than a concurrency says, and wake the queue that found no place', async () => {
+    await set('api', { concurrency: 3 });
+    expect(await ask({ want: 2 })).toEqual({ ...nothing, granted: 2 });
+    expect(await ask({ want: 4 }, OTHER)).toEqual({ ...nothing, granted: 1, isFull: true });
+    expect(await ask({ want: 1, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
+    await ask({ kept: 1, running: 1 }, OTHER);
+    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ running: 3 }]);
+    expect(await ask({ want: 2, seq: 2, running: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ running: 1 })).toEqual({ ...nothing, granted: 0, woken: [OTHER] });
+    expect(await ask({ want: 2, seq: 3, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
+  });
+
+  it('free the places of a worker that is gone once its lease is over, and count one that renews it', async () => {
+    await set('api', { concurrency: 2 });
+    expect(await ask({ want: 1, worker: 'dead' })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 1, worker: 'alive' })).toMatchObject({ granted: 1 });
+    await t.advance(LEASE_MS - 1);
+    await ask({ seq: 0, running: 1, worker: 'alive' });
+    expect(await ask({ want: 2 }, OTHER)).toMatchObject({ granted: 0 });
+    await t.advance(1);
+    expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 1 });
+  });
+
+  it('are several for one queue: the tightest counts, and the others are charged no more', async () => {
+    await set('api', rate(10));
+    await set('gpu', { concurrency: 2 });
+    expect(await ask({ limits: ['api', 'gpu', 'undeclared'], want: 9 })).toMatchObject({ granted: 2 });
+    expect(await t.engine.limits.shared(QUEUE)).toMatchObject(
+      expect.arrayContaining([
+        expect.objectContaining({ field: 's:api', left: 8 }),
+        expect.objectContaining({ field: 's:gpu', running: 2 }),
+      ]),
+    );
+  });
+
+  it('change while they hold, and are held back for a while', async () => {
+    await set('api', { concurrency: 1 });
+    await set('api', { concurrency: 5 }, 'live');
+    expect(await ask({ want: 9 })).toMatchObject({ granted: 5 });
+    await set('api', null, 'live');
+    await t.engine.limits.charge(OTHER, [{ field: 's:api', holdMs: 400, count: 0 }]);
+    expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 0, opensInMs: 400 });
+    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([
+      { field: 's:api', code: { concurrency: 1 }, live: null, blockedForMs: 400 },
+    ]);
+    await t.engine.limits.charge(OTHER, [{ field: 's:api', holdMs: -1, count: 0 }]);
+    expect(await ask({ want: 1, seq: 3 })).toMatchObject({ granted: 1 });
+    expect(await t.engine.limits.list(QUEUE)).toMatchObject([{ field: 'q', rule: {} }]);
+  });
+});
